@@ -1,0 +1,48 @@
+# Every target sets up what it needs in .venv; `make demo` and `make test` run on a bare machine.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# A folder of local wheels known to pip is made known to uv as well.
+export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt
+
+.PHONY: help demo test check bench format clean
+help:
+	@echo "make demo    write one prediction file per task, score them, write their reports"
+	@echo "make test    the CPU test suite"
+	@echo "make check   lint, format, types, import contracts"
+	@echo "make bench   speed and memory against peers, to bench/RESULTS.md"
+
+$(BIN)/uv:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q uv
+
+$(VENV)/.user: $(BIN)/uv pyproject.toml constraints.txt
+	$(INSTALL) -e ".[tables,report]"
+	@touch $@
+
+$(VENV)/.dev: $(BIN)/uv pyproject.toml constraints.txt
+	$(INSTALL) -e ".[dev]"
+	@touch $@ $(VENV)/.user
+
+demo: $(VENV)/.user
+	$(BIN)/python examples/demo.py demo
+
+test: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow and not gpu"
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev
+	$(BIN)/python bench/run.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) demo

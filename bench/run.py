@@ -1,0 +1,399 @@
+"""Speed and memory against peers: ratios in one run, one thread, best of five.
+
+`make bench` prints the table and writes it to bench/RESULTS.md.
+"""
+
+import os
+
+# Threads are fixed before any library starts its own.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import argparse
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import sklearn.metrics
+import torch
+import torchmetrics
+from torchmetrics.functional.classification import (
+    binary_auroc,
+    binary_calibration_error,
+)
+from torchmetrics.functional.regression import (
+    continuous_ranked_probability_score as torch_crps,
+)
+
+from qualms import predictions, scores
+from qualms.scores import plans
+
+N = 42_670
+HERE = Path(__file__).parent
+torch.set_num_threads(1)
+
+
+class Line(NamedTuple):
+    """One row of the table."""
+
+    work: str
+    ours: str
+    peer: str
+    figure: str
+    must: str
+    met: bool
+
+
+def best(*functions: Callable[[], object], repeats: int = 5) -> list[float]:
+    """Seconds of each function, best of `repeats`, the functions taking turns."""
+    for function in functions:
+        function()  # compile and warm up outside the timing
+    times = [[] for _ in functions]
+    for _ in range(repeats):
+        for kept, function in zip(times, functions, strict=True):
+            start = time.perf_counter()
+            function()
+            kept.append(time.perf_counter() - start)
+    return [min(kept) for kept in times]
+
+
+def peak_mb(function: Callable[[], object]) -> float:
+    """Peak of newly allocated memory in MB; NumPy reports its arrays to tracemalloc."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def binary(n: int = N, seed: int = 0):
+    """P(y=1), target and entropy of `n` items, a fifth of them positive."""
+    rng = np.random.default_rng(seed)
+    target = (rng.random(n) < 0.2).astype(np.int64)
+    prob = 1 / (1 + np.exp(-(-1.6 + 2.8 * target + 1.3 * rng.standard_normal(n))))
+    uncertainty = scores.entropy(np.stack([1 - prob, prob], 1))
+    return prob, target, uncertainty
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def referral_auroc() -> list[Line]:
+    prob, target, u = binary()
+    order = np.argsort(u)
+    kept = np.linspace(N // 100, N, 200).astype(int)
+
+    def loop():
+        for k in kept:
+            sklearn.metrics.roc_auc_score(target[order[:k]], prob[order[:k]])
+
+    (ours,) = best(lambda: scores.referral_curve("auroc", prob, target, u))
+    (peer,) = best(loop, repeats=1)
+    peer *= N / len(kept)
+    big = binary(1_000_000)
+    (million,) = best(lambda: scores.referral_curve("auroc", *big), repeats=3)
+    ratio = peer / ours
+    return [
+        Line(
+            f"exact AUROC referral curve, N = {N:,}",
+            ms(ours),
+            f"scikit-learn loop {ms(peer)} (extrapolated from {len(kept)} thresholds)",
+            f"{ratio:,.0f} x faster",
+            ">= 2,000 x and <= 100 ms",
+            ratio >= 2000 and ours <= 0.1,
+        ),
+        Line("the same, N = 1,000,000", ms(million), "", "", "<= 5 s", million <= 5),
+    ]
+
+
+def referral_sums() -> list[Line]:
+    prob, target, u = binary()
+
+    def both():
+        scores.referral_curve("accuracy", prob, target, u)
+        scores.referral_curve("nll", prob, target, u)
+
+    ours, sort = best(both, lambda: np.argsort(u, kind="stable"), repeats=25)
+    return [
+        Line(
+            f"accuracy + NLL referral curves, N = {N:,}",
+            ms(ours),
+            f"one stable argsort {ms(sort)}",
+            f"{ours / sort:.2f} x the sort",
+            "<= 1.5 x",
+            ours <= 1.5 * sort,
+        )
+    ]
+
+
+def referral_auprc() -> list[Line]:
+    prob, target, u = binary()
+    (ours,) = best(lambda: scores.referral_curve("auprc", prob, target, u), repeats=3)
+    memory = peak_mb(lambda: scores.referral_curve("auprc", prob, target, u))
+    return [
+        Line(
+            f"exact AUPRC referral curve, N = {N:,}",
+            f"{ms(ours)}, {memory:.0f} MB",
+            "",
+            f"{memory * 1e6 / N / 8:.0f} floats per item",
+            "<= 5 s, O(N) memory",
+            ours <= 5 and memory < 100,
+        )
+    ]
+
+
+def single_scores() -> list[Line]:
+    prob, target, _ = binary()
+    p, y = torch.from_numpy(prob), torch.from_numpy(target)
+    ours, theirs, sk = best(
+        lambda: scores.auroc(prob, target),
+        lambda: binary_auroc(p, y),
+        lambda: sklearn.metrics.roc_auc_score(target, prob),
+        repeats=15,
+    )
+    ece, tm_ece, sk_ece = best(
+        lambda: scores.ece(prob, target),
+        lambda: binary_calibration_error(p, y, n_bins=15),
+        lambda: sklearn.calibration.calibration_curve(target, prob, n_bins=15),
+        repeats=15,
+    )
+    return [
+        Line(
+            f"AUROC, N = {N:,}",
+            ms(ours),
+            f"torchmetrics {ms(theirs)}, scikit-learn {ms(sk)}",
+            f"{min(theirs, sk) / ours:.1f} x faster",
+            "not slower",
+            ours <= min(theirs, sk),
+        ),
+        Line(
+            f"ECE, N = {N:,}",
+            ms(ece),
+            f"torchmetrics {ms(tm_ece)}, scikit-learn calibration_curve {ms(sk_ece)}",
+            f"{min(tm_ece, sk_ece) / ece:.1f} x faster",
+            "not slower",
+            ece <= min(tm_ece, sk_ece),
+        ),
+    ]
+
+
+def torch_aurc(risk: torch.Tensor, uncertainty: torch.Tensor) -> torch.Tensor:
+    kept = torch.cumsum(risk[torch.argsort(uncertainty)], 0)
+    return (kept / torch.arange(1, len(risk) + 1)).mean()
+
+
+def bootstrap() -> list[Line]:
+    prob, target, u = binary()
+    correct = (prob > 0.5) == target
+    confidence = np.maximum(prob, 1 - prob)
+    resampling = scores.Resampling(N, strata=target, seed=0)
+    ready = {
+        "auroc": plans.auroc_plan(prob, target == 1),
+        "aurc": plans.aurc_plan(1.0 - correct, u),
+        "ece": plans.ece_plan(confidence, correct),
+    }
+    few = 20
+    p, y = torch.from_numpy(prob), torch.from_numpy(target)
+    risk, tu = torch.from_numpy(1.0 - correct), torch.from_numpy(u)
+
+    def peer():
+        for metric in (
+            torchmetrics.classification.BinaryAUROC(),
+            torchmetrics.classification.BinaryCalibrationError(n_bins=15),
+        ):
+            sampler = torchmetrics.wrappers.BootStrapper(
+                metric, num_bootstraps=few, sampling_strategy="multinomial"
+            )
+            sampler.update(p, y)
+            sampler.compute()
+        for _ in range(few):
+            drawn = torch.randint(N, (N,))
+            torch_aurc(risk[drawn], tu[drawn])
+
+    (ours,) = best(lambda: scores.bootstrap(ready, resampling, draws=1000), repeats=3)
+    (theirs,) = best(peer, repeats=3)
+    theirs *= 1000 / few
+    return [
+        Line(
+            f"bootstrap x 1000 of AUROC + AURC + ECE, tie exact, N = {N:,}",
+            ms(ours),
+            f"torchmetrics BootStrapper + torch AURC {ms(theirs)} (from {few})",
+            f"{theirs / ours:.1f} x faster",
+            ">= 10 x",
+            theirs >= 10 * ours,
+        )
+    ]
+
+
+def crps() -> list[Line]:
+    rng = np.random.default_rng(0)
+    draws, target = rng.standard_normal((100, 5000)), rng.standard_normal(5000)
+    preds, truth = torch.from_numpy(draws.T.copy()), torch.from_numpy(target)
+    ours, theirs = best(
+        lambda: scores.crps_ensemble(draws, target), lambda: torch_crps(preds, truth)
+    )
+    return [
+        Line(
+            "CRPS of 5,000 x 100 ensembles",
+            ms(ours),
+            f"torchmetrics {ms(theirs)}",
+            f"{theirs / ours:.1f} x faster",
+            ">= 10 x",
+            theirs >= 10 * ours,
+        )
+    ]
+
+
+def ged() -> list[Line]:
+    rng = np.random.default_rng(0)
+    draws = (rng.random((10, 64, 64, 64)) < 0.2).astype(np.uint8)
+    raters = (rng.random((4, 64, 64, 64)) < 0.2).astype(np.uint8)
+    (ours,) = best(lambda: scores.ged(draws, raters))
+    memory = peak_mb(lambda: scores.ged(draws, raters))
+    return [
+        Line(
+            "GED, 64^3, 10 draws x 4 raters",
+            f"{ms(ours)}, {memory:.0f} MB",
+            "",
+            "",
+            "<= 0.15 s, <= 300 MB",
+            ours <= 0.15 and memory <= 300,
+        )
+    ]
+
+
+def entropy_maps() -> list[Line]:
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal((10, 19, 256, 478)).astype(np.float32)
+    probs = np.exp(logits)
+    probs /= probs.sum(axis=1, keepdims=True)
+    ours, one = best(
+        lambda: scores.decompose(probs, class_axis=1), lambda: probs * np.log(probs)
+    )
+    return [
+        Line(
+            "entropy maps PE, EE, MI; 10 x 19 x 256 x 478 float32",
+            ms(ours),
+            f"one p*log(p) pass {ms(one)}",
+            f"{ours / one:.2f} x the pass",
+            "<= 2 x",
+            ours <= 2 * one,
+        )
+    ]
+
+
+def neighbours() -> list[Line]:
+    rng = np.random.default_rng(0)
+    embedding = rng.standard_normal((20_000, 512)).astype(np.float32)
+    unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
+    block = 1024
+    buffer = np.empty((block, len(unit)), np.float32)
+
+    def bare():
+        for start in range(0, len(unit), block):
+            rows = unit[start : start + block]
+            np.matmul(rows, unit.T, out=buffer[: len(rows)])
+
+    ours, gemm = best(lambda: scores.nearest_neighbour(embedding), bare)
+    memory = peak_mb(lambda: scores.nearest_neighbour(embedding))
+    return [
+        Line(
+            "1-NN at 20,000 x 512",
+            f"{ms(ours)}, {memory:.0f} MB",
+            f"bare blockwise GEMM {ms(gemm)}",
+            f"{ours / gemm:.2f} x the GEMM",
+            "<= 1.15 x, <= 1 GB",
+            ours <= 1.15 * gemm and memory <= 1000,
+        )
+    ]
+
+
+def processes() -> list[Line]:
+    def run(*arguments: str) -> Callable[[], object]:
+        command = [sys.executable, "-m", "qualms", *arguments]
+        return lambda: subprocess.run(command, check=True, capture_output=True)
+
+    prob, target, _ = binary()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "predictions.safetensors"
+        predictions.write(file, {"target": target, "prob": prob})
+        helped, scored = best(run("--help"), run("score", str(file)), repeats=5)
+    return [
+        Line("`qualms --help`", ms(helped), "", "", "< 0.4 s", helped < 0.4),
+        Line(
+            f"`qualms score FILE` in a fresh process, warm cache, N = {N:,}",
+            ms(scored),
+            "",
+            "every score, 1000 resamples",
+            "< 2 s",
+            scored < 2,
+        ),
+    ]
+
+
+PARTS = (
+    referral_auroc,
+    referral_sums,
+    referral_auprc,
+    single_scores,
+    bootstrap,
+    crps,
+    ged,
+    entropy_maps,
+    neighbours,
+    processes,
+)
+
+
+def table(lines: list[Line]) -> str:
+    rows = ["| work | ours | beside | figure | must reach | met |", "|---|---|---|---|---|---|"]
+    rows += [
+        f"| {x.work} | {x.ours} | {x.peer} | {x.figure} | {x.must} | {'yes' if x.met else '**no**'} |"
+        for x in lines
+    ]
+    return "\n".join(rows)
+
+
+def hardware() -> str:
+    info = Path("/proc/cpuinfo")
+    names = [
+        line.split(":")[1].strip()
+        for line in (info.read_text().splitlines() if info.exists() else [])
+        if line.startswith("model name")
+    ]
+    model = names[0] if names else platform.processor()
+    packages = ", ".join(
+        f"{name} {version(name)}"
+        for name in ("numpy", "numba", "scikit-learn", "torch", "torchmetrics")
+    )
+    return f"{model}, one thread, Python {platform.python_version()}, {packages}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help="only these functions")
+    chosen = parser.parse_args().parts
+    parts = [p for p in PARTS if not chosen or p.__name__ in chosen]
+    lines = []
+    for part in parts:
+        lines += part()
+        print(table(lines[-2:]) if len(lines) == 2 else table(lines[-1:]), flush=True)
+    text = table(lines)
+    print("\n" + text)
+    if not chosen:
+        page = f"# Speed and memory\n\n`make bench`: ratios within one run, best of five.\n{hardware()}.\n\n{text}\n"
+        (HERE / "RESULTS.md").write_text(page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""One predictions file per task, with scores known in advance, ties and a shift.
+
+`make demo` runs this: it writes the files, scores them with the command line, compares
+the scores with what the construction says, and leaves one page per task.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from qualms import predictions, score
+from qualms.cli import app
+from qualms.evaluate import Settings
+from qualms.scores import sufficient_statistics
+
+QUICK = Settings(resamples=0)
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {}
+    for write in (classification, regression, segmentation, embedding):
+        files, name, subset, value = write(folder)
+        command = ["score", *files, "--html", str(folder / f"{write.__name__}.html")]
+        print(f"\n$ qualms {' '.join(command)}", flush=True)
+        app(command, standalone_mode=False)
+        row = score(folder / Path(files[0]).name, settings=QUICK).row(name, subset=subset)
+        known[write.__name__] = (row.label, value, row.value)
+    print("\nwhat the construction says, and what was scored")
+    for task, (label, value, got) in known.items():
+        agrees = "agrees" if abs(value - got) < 1e-9 else "DIFFERS"
+        print(f"  {task:15} {label:12} {value:.6f}  {got:.6f}  {agrees}")
+    print(f"\npages: {', '.join(str(p) for p in sorted(folder.glob('*.html')))}")
+
+
+def classification(folder: Path):
+    """Two methods; accuracy is 0.9 in-domain by construction, 0.7 on shifted items."""
+    rng = np.random.default_rng(1)
+    shifted = np.repeat([False, True], [2000, 500])
+    target = rng.permutation(np.arange(2500) % 2)
+    wrong = np.zeros(2500, bool)
+    wrong[rng.choice(2000, 200, replace=False)] = True
+    wrong[2000 + rng.choice(500, 150, replace=False)] = True
+    clinic = np.where(shifted, "abroad", "home")
+    patient = np.arange(2500) // 2  # two eyes of one patient
+    for method, blur in (("careful", 1.0), ("careless", 0.15)):
+        # Wrong items are less confident where the method is careful; three decimals tie.
+        confidence = 0.5 + 0.5 * rng.beta(5 - 3.5 * blur * wrong, 1 + 2 * blur * wrong)
+        confidence = np.clip(np.round(confidence, 3), 0.501, 0.999)
+        prob = np.where(wrong ^ (target == 1), confidence, 1 - confidence)
+        arrays = {"target": target, "prob": prob, "shifted": shifted, "group": clinic}
+        header = {"method": method, "dataset": "demo", "split": "test"}
+        predictions.write(
+            folder / f"{method}.safetensors",
+            arrays | {"cluster": patient},
+            header=header,
+        )
+        half = rng.permutation(2000)[:1000]
+        predictions.write(
+            folder / f"{method}_val.npz",
+            {"target": target[half], "prob": prob[half]},
+            header=header | {"split": "val"},
+        )
+    files = [str(folder / f"{name}.safetensors") for name in ("careful", "careless")]
+    vals = [str(folder / f"{name}_val.npz") for name in ("careful", "careless")]
+    command = [*files, "--val", vals[0], "--val", vals[1], "--compare"]
+    return command, "accuracy", "in-domain", 0.9
+
+
+def regression(folder: Path):
+    """Five draws with variances; 90 % of the in-domain targets lie in the interval."""
+    rng = np.random.default_rng(2)
+
+    def split(n: int, missed: int, far: float):
+        mean = rng.uniform(0, 100, n)
+        half = 1.6448536269514722 * 2.0  # half width at alpha = 0.1 and variance 4
+        offset = rng.uniform(-0.99, 0.99, n) * half
+        out = rng.choice(n, missed, replace=False)
+        offset[out] = rng.choice([-1, 1], missed) * half * rng.uniform(1.01, far, missed)
+        select = rng.random(n) + (np.arange(n) >= 1000)
+        return {
+            "target": mean + offset,
+            "mean": np.stack([mean] * 5),
+            "var": np.full((5, n), 4.0),
+            "select/feature_distance": select,
+        }
+
+    test, val = split(1500, 300, 3.0), split(1000, 100, 2.0)
+    # The first 1000 items are in-domain and hold exactly 100 misses.
+    inside = np.abs(test["target"] - test["mean"][0]) <= 1.6448536269514722 * 2.0
+    order = np.concatenate(
+        [np.flatnonzero(~inside)[:100], np.flatnonzero(inside)[:900]]
+    )
+    rest = np.setdiff1d(np.arange(1500), order)
+    order = np.concatenate([rng.permutation(order), rest])
+    chosen = ("target", "mean", "var")
+    test = {k: v[..., order] if k in chosen else v for k, v in test.items()}
+    test["shifted"] = np.arange(1500) >= 1000
+    predictions.write(folder / "regression.safetensors", test)
+    predictions.write(folder / "regression_val.safetensors", val)
+    file = str(folder / "regression.safetensors")
+    val_file = str(folder / "regression_val.safetensors")
+    return [file, "--val", val_file], "coverage", "in-domain", 0.9
+
+
+def segmentation(folder: Path):
+    """Squares against raters' squares; the Dice of every in-domain item is 0.8."""
+    for split, count in (("val", 12), ("test", 30)):
+        rng = np.random.default_rng(3 + count)
+        with predictions.SegmentationWriter(
+            folder / f"segmentation_{split}", header={"method": "demo", "split": split}
+        ) as writer:
+            for i in range(count):
+                shifted = split == "test" and i >= 20
+                writer.add(f"square-{i}", _square(rng, shifted), shifted=shifted)
+    file = str(folder / "segmentation_test")
+    return [file, "--val", str(folder / "segmentation_val")], "dice", "in-domain", 0.8
+
+
+def _square(rng: np.random.Generator, shifted: bool) -> predictions.Maps:
+    row, column = rng.integers(4, 24, 2)
+    truth = np.zeros((48, 48), np.uint8)
+    truth[row : row + 20, column : column + 20] = 1
+    # Moved by 4 of 20 pixels: overlap 0.8; shifted items are moved by 12.
+    move = 12 if shifted else 4
+    predicted = np.roll(truth, -move if column + 20 + move > 48 else move, axis=1)
+    blur = 0.3 + 0.2 * shifted
+    draws = np.clip(
+        0.5 + (predicted - 0.5) * (0.9 - blur * rng.random((8, 1, 1))), 0.01, 0.99
+    )
+    probs = np.stack([1 - draws, draws], axis=1)
+    statistics = sufficient_statistics(probs)
+    return predictions.Maps(
+        mean_probs=statistics.mean_probs,
+        expected_entropy=statistics.expected_entropy,
+        draw_labels=statistics.draw_labels,
+        raters=np.stack([truth, truth]),
+    )
+
+
+def embedding(folder: Path):
+    """Pairs of near-equal vectors; 70 % of the downstream pairs share their class."""
+    rng = np.random.default_rng(4)
+    pairs, dimensions = 300, 64
+    centre = rng.standard_normal((pairs, dimensions))
+    vectors = np.repeat(centre, 2, axis=0) + 0.01 * rng.standard_normal((600, dimensions))
+    pair_class = np.arange(pairs)
+    target = np.repeat(pair_class, 2)
+    upstream = np.repeat(np.arange(pairs) >= 200, 2)
+    wrong = rng.choice(200, 60, replace=False)  # 30 % of 200 downstream pairs
+    target[2 * wrong + 1] = pairs + np.arange(60)
+    failed = np.repeat(np.isin(np.arange(pairs), wrong), 2)
+    uncertainty = np.round(rng.random(600) + 0.4 * failed - 0.3 * upstream, 1)
+    arrays = {
+        "embedding": vectors,
+        "target": target,
+        "upstream": upstream,
+        "uncertainty/head": uncertainty,
+        "uncertainty_cropped/head": uncertainty + rng.normal(0.1, 0.1, 600),
+        "votes": rng.multinomial(8, [0.6, 0.3, 0.1], 600),
+    }
+    predictions.write(folder / "embedding.npz", arrays)
+    return [str(folder / "embedding.npz")], "recall_at_1", "all", 0.7
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo"))

@@ -1,0 +1,25 @@
+"""qualms: does a vision model know when it does not know, also under a shift?
+
+Two doors. `qualms.score(...)` judges predictions made anywhere; the benchmarks make
+predictions and judge them the same way. Importing the package loads nothing heavy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "evaluate", "predictions", "score", "scores"]
+
+if TYPE_CHECKING:
+    from qualms import evaluate, predictions, scores
+    from qualms.evaluate import score
+
+_LAZY = {"score": "qualms.evaluate"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    if name in __all__:
+        return import_module(f"qualms.{name}")
+    raise AttributeError(f"module 'qualms' has no attribute {name!r}")

@@ -1,0 +1,47 @@
+"""The command line: one file per verb, heavy imports inside the verbs."""
+
+import os
+import sys
+
+import typer
+
+from qualms.cli.check import check
+from qualms.cli.score import score
+
+app = typer.Typer(
+    name="qualms",
+    help="Does a vision model know when it does not know, and does it survive a shift?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command()(score)
+app.command()(check)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Print the version."),
+) -> None:
+    if version:
+        from qualms import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends in one sentence and exit code 2."""
+    try:
+        app()
+    except (ValueError, LookupError, OSError) as error:
+        if os.environ.get("QUALMS_DEBUG"):
+            raise
+        typer.echo(f"qualms: {_sentence(error)}", err=True)
+        sys.exit(2)
+
+
+def _sentence(error: Exception) -> str:
+    # KeyError quotes its argument; the other errors already speak.
+    return str(error.args[0]) if isinstance(error, KeyError) else str(error)

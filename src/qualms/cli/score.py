@@ -1,0 +1,102 @@
+"""`qualms score`: every score of one or more predictions files, with intervals."""
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from qualms.evaluate import Settings
+
+
+def score(
+    files: Annotated[list[Path], typer.Argument(help="Predictions files or folders.")],
+    task: Annotated[
+        str | None, typer.Option(help="What the arrays are, where that is unclear.")
+    ] = None,
+    val: Annotated[
+        list[Path] | None,
+        typer.Option(help="Validation predictions: one for all files, or one each."),
+    ] = None,
+    logits: Annotated[
+        bool, typer.Option("--logits", help="The class scores are logits.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON (docs/json.md) and nothing else.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Write one offline page here.")
+    ] = None,
+    curves: Annotated[
+        Path | None, typer.Option(help="Write every curve at full length as CSV here.")
+    ] = None,
+    compare: Annotated[
+        bool,
+        typer.Option("--compare", help="Side by side, with differences to the best."),
+    ] = False,
+    by_group: Annotated[
+        bool, typer.Option("--by-group", help="Also each group on its own.")
+    ] = False,
+    resamples: Annotated[
+        int, typer.Option(min=0, help="Bootstrap replicates; 0 leaves intervals out.")
+    ] = 1000,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    alpha: Annotated[
+        float, typer.Option(help="Regression: intervals aim at coverage 1 - alpha.")
+    ] = 0.1,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+) -> None:
+    """Score predictions files, with intervals.
+
+    Prints every score of each file with a bootstrap interval and its direction, and the
+    referral curves. Several files stand side by side, and those that cannot be told
+    apart from the best are marked. The task is read off the arrays.
+    """
+    from qualms.evaluate import Settings, score_files
+    from qualms.report import print_results, to_json, write_curves, write_page
+
+    settings = Settings(
+        resamples=resamples, level=level, seed=seed, by_group=by_group, alpha=alpha
+    )
+    with _progress(settings, quiet=as_json) as watched:
+        scored = score_files(files, val=val, settings=watched, task=task, logits=logits)
+    if curves is not None:
+        write_curves(scored.results, curves)
+    if html is not None:
+        write_page(scored, html, command=_command())
+    if as_json:
+        typer.echo(json.dumps(to_json(scored)))
+    else:
+        print_results(scored, differences=compare, written=[html, curves])
+
+
+@contextmanager
+def _progress(settings: "Settings", *, quiet: bool) -> Iterator["Settings"]:
+    """Settings whose resampling shows a bar, once it has gone on for a second."""
+    from dataclasses import replace
+
+    if quiet or not sys.stderr.isatty():
+        yield settings
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    started = time.monotonic()
+    with Progress(transient=True, console=Console(stderr=True)) as bar:
+        work = bar.add_task("resampling", total=None, visible=False)
+
+        def advance(done: int, total: int) -> None:
+            late = time.monotonic() - started > 1.0
+            bar.update(work, completed=done, total=total, visible=late)
+
+        yield replace(settings, progress=advance)
+
+
+def _command() -> str:
+    return shlex.join(["qualms", *sys.argv[1:]])

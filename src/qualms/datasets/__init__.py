@@ -1,0 +1,1 @@
+"""Datasets and simulators, one file each; the folder is the registry."""

@@ -1,0 +1,80 @@
+"""Reading picture sets that come as one HDF5 file, a chunk of rows at a time.
+
+Pictures are stored as (N, channels, 64, 64) uint8; the other datasets have one axis.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.datasets._layout import reading
+from qualms.datasets._recipe import Unit
+
+CHUNK = 500
+SIDE = 64
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """The file, open for reading; whatever goes wrong with it names it."""
+    import h5py  # type: ignore[import-untyped]
+
+    with reading(path), h5py.File(path) as file:
+        yield file
+
+
+def columns(
+    path: Path, *, pictures: str, needed: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
+    """The datasets `needed`, and those of `optional` that exist, each flattened."""
+    with opened(path) as file:
+        _check_names(file.keys(), (pictures, *needed))
+        _check_pictures(pictures, file[pictures].shape, file[pictures].dtype)
+        chosen = [*needed, *(name for name in optional if name in file)]
+        return {name: np.ravel(file[name][()]) for name in chosen}
+
+
+def chunks(split: str, index: NDArray[np.int64]) -> list[Unit]:
+    """Units of `CHUNK` rows each; their `args` are the row numbers, in this order."""
+    row = index.tolist()
+    return [
+        Unit(
+            key=f"{split}-{start // CHUNK:04d}",
+            split=split,
+            args=tuple(row[start : start + CHUNK]),
+        )
+        for start in range(0, len(row), CHUNK)
+    ]
+
+
+def rows(
+    path: Path, index: Sequence[int], *, pictures: str, others: Sequence[str]
+) -> dict[str, NDArray[Any]]:
+    """Rows `index`, all different, of some datasets; pictures as (k, 64, 64, C)."""
+    # h5py reads rows in ascending order only
+    ascending, back = np.unique(np.asarray(index), return_inverse=True)
+    with opened(path) as file:
+        image = np.moveaxis(file[pictures][ascending], 1, -1)[back]
+        found = {name: np.ravel(file[name][()])[list(index)] for name in others}
+    return {pictures: image, **found}
+
+
+def _check_names(present: Collection[str], needed: Sequence[str]) -> None:
+    missing = [name for name in needed if name not in present]
+    if missing:
+        raise ValueError(
+            f"expected the datasets {', '.join(needed)}, "
+            f"found {', '.join(present) or 'none'}"
+        )
+
+
+def _check_pictures(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    fits = len(shape) == 4 and shape[2:] == (SIDE, SIDE) and dtype == np.uint8
+    if not fits:
+        raise ValueError(
+            f"{name} must be (N, channels, {SIDE}, {SIDE}) uint8, got {shape} {dtype}"
+        )

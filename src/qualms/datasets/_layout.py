@@ -1,0 +1,134 @@
+"""Finding what a publisher ships, and saying what is missing where.
+
+These run before anything is loaded: a folder that is not laid out as expected ends here
+with a sentence. `reading` is for the loading itself, where a single bad file is named
+and counted instead.
+"""
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from qualms.datasets._recipe import DatasetError
+
+SHOWN = 5
+
+
+def located(root: Path, folder: str, *, holding: Sequence[str]) -> Path:
+    """`root`, or the `folder` in it: whichever holds every name in `holding`."""
+    for place in (root, root / folder):
+        if all((place / name).exists() for name in holding):
+            return place
+    place = root / folder if (root / folder).is_dir() else root
+    raise DatasetError(
+        f"expected {' and '.join(holding)} in {root} or in {root / folder}; "
+        f"{found(place)}"
+    )
+
+
+def names(folder: Path, pattern: str, *, like: str) -> tuple[str, ...]:
+    """Names in `folder` that match `pattern` as a whole, sorted; never empty."""
+    matching = _matching(folder, pattern)
+    if not matching:
+        raise DatasetError(f"expected files like {like} in {folder}; {found(folder)}")
+    return matching
+
+
+def names_in_either(
+    first: Path, second: Path, pattern: str, *, like: str
+) -> tuple[str, ...]:
+    """Names in either of two folders that should hold the same ones, sorted.
+
+    A name that only one of them has is kept, so that loading it fails and says so.
+    """
+    together = {*_matching(first, pattern), *_matching(second, pattern)}
+    if not together:
+        raise DatasetError(
+            f"expected files like {like} in {first} and {second}; {found(first)}"
+        )
+    return tuple(sorted(together))
+
+
+def found(place: Path) -> str:
+    """What is at `place`, for the end of a sentence: a few names, or nothing."""
+    if not place.exists():
+        return f"there is nothing at {place}"
+    if not place.is_dir():
+        return f"{place} is a file"
+    present = sorted(entry.name for entry in place.iterdir())
+    if not present:
+        return f"{place} is empty"
+    rest = "" if len(present) <= SHOWN else f" and {len(present) - SHOWN} more"
+    return f"{place} holds {', '.join(present[:SHOWN])}{rest}"
+
+
+def table(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of a comma- or tab-separated file that has at least `columns`."""
+    if not path.is_file():
+        raise DatasetError(f"expected a table at {path}; {found(path.parent)}")
+    with reading(path), path.open(newline="", encoding="utf-8-sig") as lines:
+        header = lines.readline()
+        delimiter = "\t" if "\t" in header else ","
+        fields = next(csv.reader([header], delimiter=delimiter), [])
+        rows = list(csv.DictReader(lines, fields, delimiter=delimiter))
+    _check_table(path, columns, fields, rows)
+    return rows
+
+
+def number(row: Mapping[str, str], column: str, *, where: str) -> float:
+    """The finite number in `column`; `where` names the row in the error."""
+    try:
+        value = float(row[column])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DatasetError(
+            f"{column} must be a finite number, got {row[column]!r} in {where}"
+        )
+    return value
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn whatever a decoder raises inside into a sentence that names the file."""
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except FileNotFoundError as error:
+        raise DatasetError(f"there is no file {path}") from error
+    except Exception as error:
+        # decoders of damaged bytes raise anything from EOFError to struct.error
+        reason = str(error) or type(error).__name__
+        raise DatasetError(f"cannot read {path}: {reason}") from error
+
+
+def _matching(folder: Path, pattern: str) -> tuple[str, ...]:
+    if not folder.is_dir():
+        raise DatasetError(f"expected a folder {folder}; {found(folder.parent)}")
+    whole = re.compile(pattern)
+    present = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name for name in present if whole.fullmatch(name)))
+
+
+def _check_table(
+    path: Path,
+    columns: Sequence[str],
+    fields: Sequence[str],
+    rows: Sequence[Mapping[str, str]],
+) -> None:
+    missing = [column for column in columns if column not in fields]
+    if missing:
+        raise DatasetError(
+            f"{path} must have the columns {', '.join(columns)}; "
+            f"{', '.join(missing)} not in {', '.join(fields) or 'an empty header'}"
+        )
+    if not rows:
+        raise DatasetError(f"{path} has a header but no rows")
+    for line, row in enumerate(rows, start=2):
+        # DictReader fills a short row with None
+        if any(row[column] is None for column in columns):
+            raise DatasetError(f"line {line} of {path} has too few fields")

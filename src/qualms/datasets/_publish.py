@@ -1,0 +1,215 @@
+"""From finished shards to the arrays of a dataset.
+
+Rows keep the order of the recipe's units; a part that is divided gets the seeded order
+of its items. Images are copied shard by shard, so memory does not grow with the set.
+"""
+
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.format import open_memmap
+from numpy.typing import NDArray
+
+from qualms.datasets._cache import Meta, file_name, identity, write_meta
+from qualms.datasets._recipe import DatasetError, Divide, Recipe, Unit
+from qualms.datasets._shards import (
+    Layout,
+    read_items,
+    read_layout,
+    read_shard,
+    shard_path,
+)
+from qualms.spec import digest
+
+
+class Finished(NamedTuple):
+    """A unit whose shard is on disk."""
+
+    unit: Unit
+    shard: Path
+    layout: Mapping[str, Layout]
+
+    @property
+    def items(self) -> int:
+        """How many items the unit holds."""
+        return self.layout["item"].shape[0]
+
+
+class Skipped(NamedTuple):
+    """A unit that could not be loaded, and why."""
+
+    key: str
+    reason: str
+
+
+class _Places(NamedTuple):
+    """Where each row of a part goes: which of `splits`, and which row of it."""
+
+    splits: Mapping[str, int]
+    split: NDArray[np.intp]
+    row: NDArray[np.intp]
+
+
+def finished_units(recipe: Recipe, shards: Path) -> list[Finished]:
+    """The units whose shards are there, in the recipe's order."""
+    paths = ((unit, shard_path(shards, unit)) for unit in recipe.units)
+    return [
+        Finished(unit, path, read_layout(path)) for unit, path in paths if path.exists()
+    ]
+
+
+def count_items(recipe: Recipe, finished: Sequence[Finished]) -> dict[str, int]:
+    """Items per final split that the finished units amount to."""
+    parts = dict.fromkeys((unit.split for unit in recipe.units), 0)
+    for one in finished:
+        parts[one.unit.split] += one.items
+    counts: dict[str, int] = {}
+    for part, total in parts.items():
+        for split, size in _sizes(part, total, recipe.divide.get(part)).items():
+            if split in counts:
+                raise ValueError(f"split {split!r} of {recipe.name!r} is made twice")
+            counts[split] = size
+    return counts
+
+
+def units_digest(recipe: Recipe) -> str:
+    """A digest of which units there are."""
+    return digest("\n".join(f"{unit.split}\t{unit.key}" for unit in recipe.units))
+
+
+def publish(
+    recipe: Recipe,
+    folder: Path,
+    finished: Sequence[Finished],
+    skipped: Sequence[Skipped],
+) -> None:
+    """Write every array of the dataset, then its record."""
+    arrays = folder / f"arrays-{uuid.uuid4().hex[:8]}"
+    arrays.mkdir()
+    splits: Meta = {}
+    for part in dict.fromkeys(unit.split for unit in recipe.units):
+        chosen = [one for one in finished if one.unit.split == part and one.items]
+        splits |= _write_part(part, recipe.divide.get(part), chosen, arrays)
+    rest = {
+        "card": asdict(recipe.card),
+        "shifts": dict(recipe.shifts),
+        "counts": count_items(recipe, finished),
+        "skipped": [list(one) for one in skipped],
+        "units": units_digest(recipe),
+        "splits": splits,
+    }
+    write_meta(folder, identity(recipe) | rest)
+    for old in folder.glob("arrays-*"):
+        if old != arrays:
+            shutil.rmtree(old)
+
+
+def _sizes(part: str, total: int, divide: Divide | None) -> dict[str, int]:
+    if divide is None:
+        return {part: total}
+    first = int(divide.first * total)
+    return {divide.into[0]: first, divide.into[1]: total - first}
+
+
+def _write_part(
+    part: str, divide: Divide | None, finished: Sequence[Finished], arrays: Path
+) -> Meta:
+    """Write the splits of a part; what `meta.json` says of their files."""
+    columns = _columns(finished)
+    places = _places(part, divide, _items(finished))
+    entries: Meta = {}
+    targets: list[dict[str, NDArray[Any]]] = []
+    for split, size in places.splits.items():
+        paths = {column: arrays / file_name(split, column) for column in columns}
+        entries[split] = {
+            column: {"file": f"{arrays.name}/{path.name}"}
+            for column, path in paths.items()
+        }
+        targets.append({c: _allocate(p, size, columns[c]) for c, p in paths.items()})
+    _copy(finished, places, targets)
+    return entries
+
+
+def _allocate(path: Path, size: int, row: Layout) -> NDArray[Any]:
+    array = open_memmap(path, "w+", row.dtype, (size, *row.shape))
+    if sys.platform == "linux":
+        # A full disk must be an error here, not a crash when the page is written.
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    return array
+
+
+def _columns(finished: Sequence[Finished]) -> dict[str, Layout]:
+    """Shape of one row and type of every array; all units must agree on them."""
+    first = finished[0]
+    columns = {name: Layout(x.shape[1:], x.dtype) for name, x in first.layout.items()}
+    for one in finished[1:]:
+        if one.layout.keys() != columns.keys():
+            raise _disagreement(first, one, list(columns), list(one.layout))
+        for name, (shape, dtype) in one.layout.items():
+            known = columns[name]
+            texts = dtype.kind == known.dtype.kind == "U"
+            if shape[1:] != known.shape or (dtype != known.dtype and not texts):
+                here = f"{name} {shape[1:]} {dtype}"
+                raise _disagreement(first, one, f"{name} {known.shape} {dtype}", here)
+            columns[name] = Layout(known.shape, np.promote_types(dtype, known.dtype))
+    return columns
+
+
+def _disagreement(
+    first: Finished, other: Finished, expected: object, got: object
+) -> DatasetError:
+    return DatasetError(
+        f"all units of {first.unit.split!r} must have the same arrays, got {expected}"
+        f" from {first.unit.key!r} and {got} from {other.unit.key!r}; leave one out"
+    )
+
+
+def _items(finished: Sequence[Finished]) -> NDArray[np.str_]:
+    items = np.concatenate([read_items(one.shard) for one in finished])
+    names, counts = np.unique(items, return_counts=True)
+    if len(names) < len(items):
+        raise DatasetError(
+            f"item names of {finished[0].unit.split!r} must be unique,"
+            f" got {names[counts > 1][0]!s} {counts.max()} times; rename or remove it"
+        )
+    return items
+
+
+def _places(part: str, divide: Divide | None, items: NDArray[np.str_]) -> _Places:
+    total = len(items)
+    sizes = _sizes(part, total, divide)
+    if divide is None:
+        return _Places(sizes, np.zeros(total, np.intp), np.arange(total))
+    # The publisher's order of files means nothing, so names are sorted before.
+    shuffle = np.random.default_rng(divide.seed).permutation(total)
+    order = np.argsort(items, kind="stable")[shuffle]
+    rank = np.empty(total, np.intp)
+    rank[order] = np.arange(total)
+    second = rank >= sizes[divide.into[0]]
+    row = rank - second * sizes[divide.into[0]]
+    return _Places(sizes, second.astype(np.intp), row)
+
+
+def _copy(
+    finished: Sequence[Finished],
+    places: _Places,
+    targets: Sequence[Mapping[str, NDArray[Any]]],
+) -> None:
+    start = 0
+    for one in finished:
+        arrays = read_shard(one.shard)
+        split = places.split[start : start + one.items]
+        row = places.row[start : start + one.items]
+        for number, target in enumerate(targets):
+            here = np.flatnonzero(split == number)
+            for column, array in target.items():
+                array[row[here]] = arrays[column][here]
+        start += one.items

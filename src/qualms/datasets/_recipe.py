@@ -1,0 +1,174 @@
+"""What a dataset file returns, and what a prepared dataset is.
+
+A dataset file turns a folder laid out as its publisher ships it (or a seed, for a
+simulator) into a `Recipe`: the units that hold the raw data and how to load one. One
+piece of machinery, `_prepare.py`, loads the units in parallel into a memory-mapped
+cache and hands out a `Dataset`. Nothing about a dataset is known outside its file.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.shelf import suggest
+from qualms.spec import Task
+
+
+class DatasetError(ValueError):
+    """A dataset that cannot be prepared or opened; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """What a reader must know before using the data."""
+
+    title: str
+    licence: str
+    citation: str
+    url: str
+    obtain: str
+    """How to get the data, and the folder layout `qualms prepare --from` expects."""
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """One piece of raw data that is loaded at once: a photo, a volume, a chunk."""
+
+    key: str
+    """Unique and stable: the file's name, or the chunk's number."""
+    split: str
+    """The split its examples belong to, or the part that `divide` splits further."""
+    args: tuple[Any, ...] = ()
+    """Plain values that `load` needs besides the key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """What one unit holds: k items, possibly none."""
+
+    image: NDArray[Any]
+    """(k, H, W, channels) uint8, or float32 where the source is not 8 bit."""
+    target: NDArray[Any]
+    """(k,) targets."""
+    item: tuple[str, ...]
+    """k unique names."""
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Further per-item arrays by their name in the predictions file: group, cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divide:
+    """Split a part by items after loading: seeded shuffle of the sorted item names."""
+
+    into: tuple[str, ...]
+    """Names of the splits, e.g. ("train", "val")."""
+    first: float
+    """Share of the first split; its size is int(first * n)."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.into) != 2:
+            raise ValueError(f"into must name two splits, got {self.into}")
+        if not 0 < self.first < 1:
+            raise ValueError(f"first must lie between 0 and 1, got {self.first}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subset:
+    """The items of a split whose target lies in one of some closed ranges.
+
+    It is stored nowhere: predictions of the split, filtered, are its predictions.
+    """
+
+    of: str
+    """Name of a stored split."""
+    within: tuple[tuple[float, float], ...]
+    """(lowest, highest) target of each range, both included."""
+
+    def keep(self, target: NDArray[Any]) -> NDArray[np.intp]:
+        """Rows whose target lies in a range."""
+        inside = [(low <= target) & (target <= high) for low, high in self.within]
+        return np.flatnonzero(np.any(inside, axis=0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How to make a dataset: plain data and one function that loads a unit."""
+
+    name: str
+    options: Mapping[str, Any]
+    """All that changes a byte of the result, as JSON; never the source folder."""
+    card: Card
+    task: Task
+    units: tuple[Unit, ...]
+    load: Callable[[Unit], Examples]
+    """Pure and importable by name (a module-level function or a partial of one), so
+    that other processes can run it. Raises OSError or ValueError for a bad file."""
+    divide: Mapping[str, Divide] = field(default_factory=dict)
+    """Parts that are split by items after loading, e.g. {"trainval": Divide(...)}."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """The paper's number of items per final split; asserted unless overridden."""
+    shifts: Mapping[str, str] = field(default_factory=dict)
+    """Which splits are shifted and by what, e.g. {"test": "label range"}."""
+    subsets: Mapping[str, Subset] = field(default_factory=dict)
+    """Further splits that are filtered from a stored one, e.g. graded shifts."""
+    version: int = 1
+    """Rises when the same options give other bytes, so that old caches are not used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """One split of a prepared dataset; arrays are memory-mapped."""
+
+    image: NDArray[Any]
+    target: NDArray[Any]
+    item: NDArray[np.str_]
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A prepared dataset: named splits, what is shifted, and a fingerprint."""
+
+    name: str
+    options: Mapping[str, Any]
+    card: Card
+    task: Task
+    splits: Mapping[str, Split]
+    shifts: Mapping[str, str]
+    fingerprint: str
+    """Hash of the recipe and of every stored byte; written into predictions."""
+    subsets: Mapping[str, Subset] = field(default_factory=dict)
+
+    def split(self, name: str) -> Split:
+        """The stored split `name`, or a copy of the rows that subset `name` keeps."""
+        if name in self.splits:
+            return self.splits[name]
+        rows = self.rows(name)
+        whole = self.splits[self.subsets[name].of]
+        return Split(
+            image=whole.image[rows],
+            target=whole.target[rows],
+            item=whole.item[rows],
+            extra={key: array[rows] for key, array in whole.extra.items()},
+        )
+
+    def rows(self, name: str) -> NDArray[np.intp]:
+        """Rows of the stored split that make up the split or subset `name`."""
+        if name in self.splits:
+            return np.arange(len(self.splits[name]))
+        if name in self.subsets:
+            subset = self.subsets[name]
+            return subset.keep(self.splits[subset.of].target)
+        known = (*self.splits, *self.subsets)
+        raise LookupError(
+            f"no split {name!r} in {self.name}.{suggest(name, known)}"
+            f" Known: {', '.join(known)}."
+        )

@@ -1,0 +1,157 @@
+"""VentricularVolume: volume of the left ventricle from one frame of an echocardiogram.
+
+EchoNet-Dynamic (Ouyang et al., 2020) with its own splits, as in Gustafsson et al.
+(2023, arXiv:2302.03679): train and val show the heart at end-systole with the target
+`ESV`, test at end-diastole with `EDV`, in millilitres. One frame per video, one video
+per patient; videos without two traced frames are left out.
+
+Which of the two traced frames is which is not written in the files. The released code
+takes the first listed one for diastole, EchoNet's own loader the last. By default the
+frame with the larger traced area is diastole here, as the ventricle is largest then;
+`order="listed"` is the released code's rule. Frames are stored RGB; the released code
+kept OpenCV's BGR.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.datasets._layout import located, number, table
+from qualms.datasets._recipe import Card, DatasetError, Examples, Recipe, Unit
+from qualms.datasets._resize import bilinear
+from qualms.spec import Task
+
+SIDE = 64
+ORDERS = ("area", "listed")
+SPLITS = {"TRAIN": "train", "VAL": "val", "TEST": "test"}
+
+CARD = Card(
+    title="EchoNet-Dynamic",
+    licence=(
+        "Stanford University Dataset Research Use Agreement: non-commercial research, "
+        "no redistribution"
+    ),
+    citation=(
+        "Ouyang et al.: Video-based AI for beat-to-beat assessment of cardiac "
+        "function. Nature 580, 2020."
+    ),
+    url="https://echonet.github.io/dynamic/",
+    obtain=(
+        "Sign the agreement, extract EchoNet-Dynamic.zip and pass the folder that "
+        "holds EchoNet-Dynamic/: FileList.csv (FileName, ESV, EDV, Split, ...), "
+        "VolumeTracings.csv (FileName, X1, Y1, X2, Y2, Frame), Videos/<FileName>.avi."
+    ),
+)
+
+Traces = dict[str, dict[int, list[tuple[float, float, float, float]]]]
+
+
+def ventricular_volume(root: Path, *, order: str = "area") -> Recipe:
+    """Ventricular volume in ml; `order` tells diastole from systole: area or listed."""
+    if order not in ORDERS:
+        raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+    needed = ["FileList.csv", "VolumeTracings.csv", "Videos"]
+    folder = located(root, "EchoNet-Dynamic", holding=needed)
+    traces = _traces(folder / "VolumeTracings.csv")
+    rows = table(folder / "FileList.csv", ("FileName", "ESV", "EDV", "Split"))
+    units = [
+        _unit(row, traces[name], order)
+        for row in sorted(rows, key=lambda row: row["FileName"])
+        if len(traces.get(name := row["FileName"].removesuffix(".avi"), {})) >= 2
+    ]
+    return Recipe(
+        name="ventricular_volume",
+        options={"order": order},
+        card=CARD,
+        task=Task(name="regression"),
+        units=tuple(units),
+        load=partial(_load, folder / "Videos"),
+        counts={"train": 7_460, "val": 1_288, "test": 1_276},
+        shifts={"test": "end-diastole instead of end-systole"},
+    )
+
+
+def _traces(path: Path) -> Traces:
+    """The traced lines by video and frame, both in the order of the file."""
+    traces: Traces = {}
+    rows = table(path, ("FileName", "X1", "Y1", "X2", "Y2", "Frame"))
+    for line, row in enumerate(rows, start=2):
+        where = f"line {line} of {path}"
+        x1, y1, x2, y2, frame = (
+            number(row, column, where=where)
+            for column in ("X1", "Y1", "X2", "Y2", "Frame")
+        )
+        video = traces.setdefault(row["FileName"].removesuffix(".avi"), {})
+        video.setdefault(int(frame), []).append((x1, y1, x2, y2))
+    return traces
+
+
+def _unit(
+    row: Mapping[str, str],
+    frames: Mapping[int, list[tuple[float, float, float, float]]],
+    order: str,
+) -> Unit:
+    name = row["FileName"].removesuffix(".avi")
+    if row["Split"].upper() not in SPLITS:
+        raise DatasetError(
+            f"Split must be TRAIN, VAL or TEST, got {row['Split']!r} for {name}"
+        )
+    split = SPLITS[row["Split"].upper()]
+    diastole, systole = _phases(frames, order)
+    volume = "EDV" if split == "test" else "ESV"
+    frame = diastole if split == "test" else systole
+    target = number(row, volume, where=f"the row of {name} in FileList.csv")
+    return Unit(key=name, split=split, args=(frame, target))
+
+
+def _phases(
+    frames: Mapping[int, list[tuple[float, float, float, float]]], order: str
+) -> tuple[int, int]:
+    """The frames of diastole and systole."""
+    listed = list(frames)
+    if order == "listed":
+        return listed[0], listed[1]
+    area = {frame: _area(np.array(frames[frame])) for frame in listed}
+    # sorted() is stable: equal areas fall back to the order of the file
+    ranked = sorted(listed, key=lambda frame: -area[frame])
+    return ranked[0], ranked[-1]
+
+
+def _area(line: NDArray[np.float64]) -> float:
+    """Area of the outline whose chords are `line` (n, 4), after the long axis."""
+    chord = line[1:]
+    x = np.concatenate([chord[:, 0], chord[::-1, 2]])
+    y = np.concatenate([chord[:, 1], chord[::-1, 3]])
+    return 0.5 * float(abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))))
+
+
+def _load(folder: Path, unit: Unit) -> Examples:
+    frame, volume = unit.args
+    image = _frame(folder / f"{unit.key}.avi", frame)
+    return Examples(
+        image=bilinear(image, SIDE)[None],
+        target=np.array([volume], dtype=np.float32),
+        item=(unit.key,),
+    )
+
+
+def _frame(path: Path, frame: int) -> NDArray[np.uint8]:
+    import cv2
+
+    if not path.is_file():
+        raise DatasetError(f"there is no file {path}")
+    video = cv2.VideoCapture(str(path))
+    try:
+        if not video.isOpened():
+            raise DatasetError(f"cannot read {path}: OpenCV finds no video in it")
+        # seeking by frame number is not exact for every codec, so step through
+        passed = all(video.grab() for _ in range(frame))
+        good, image = video.read()
+    finally:
+        video.release()
+    if not (passed and good):
+        raise DatasetError(f"cannot read {path}: it ends before frame {frame}")
+    return np.asarray(image[..., ::-1], dtype=np.uint8)

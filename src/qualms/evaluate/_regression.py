@@ -1,0 +1,217 @@
+"""Judging regression: point error, density, intervals, and selection."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms import scores
+from qualms.evaluate._entry import Entry, Judgement, Settings
+from qualms.evaluate._results import Curve
+from qualms.evaluate._subsets import strata, subsets
+from qualms.predictions import Predictions
+from qualms.scores import plans
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+
+class _Judged(NamedTuple):
+    """What a regression file says about its items, draws pooled."""
+
+    mean: Array | None
+    var: Array | None
+    lower: Array
+    upper: Array
+    target: Array
+    rule: str
+    """How the raw interval came about."""
+
+
+def judge_regression(
+    predictions: Predictions, val: Predictions | None, settings: Settings
+) -> Judgement:
+    """Entries of one regression file; `val` adds conformal and selective rows."""
+    alpha = predictions.header.alpha or settings.alpha
+    items = _pooled(predictions, alpha)
+    offset = None if val is None else _offset(predictions, val, alpha)
+    accepted = {} if val is None else _accepted(predictions, val)
+    chosen = subsets(predictions, by_group=settings.by_group, seed=settings.seed)
+    entries: list[Entry] = []
+    for subset, index in chosen.items():
+        entries += _points(predictions, items, subset, index)
+        entries += _intervals(items, 0.0, alpha, subset, index, items.rule)
+        if offset is not None:
+            entries += _intervals(items, offset, alpha, subset, index, "conformal")
+            entries += _selected(items, offset, accepted, subset, index)
+    return Judgement(
+        entries=tuple(entries),
+        curves=_curves(items, offset),
+        notes=_notes(alpha, offset, val),
+        strata=strata(predictions, None),
+    )
+
+
+def _pooled(predictions: Predictions, alpha: float) -> _Judged:
+    target = predictions.arrays["target"]
+    mean, var = predictions.get("mean"), predictions.get("var")
+    if mean is None:
+        lower, upper = predictions.arrays["lower"], predictions.arrays["upper"]
+        return _Judged(None, None, lower, upper, target, "as predicted")
+    moments = scores.pool_gaussian(mean, var)
+    if var is None and predictions.draws == 1:
+        # A bare point prediction: the interval is a point until it is calibrated.
+        return _Judged(moments.mean, None, moments.mean, moments.mean, target, "point")
+    interval = scores.gaussian_interval(moments.mean, moments.var, alpha=alpha)
+    density = moments.var if np.all(moments.var > 0) else None
+    return _Judged(
+        moments.mean, density, interval.lower, interval.upper, target, "gaussian"
+    )
+
+
+def _offset(predictions: Predictions, val: Predictions, alpha: float) -> float:
+    if (val.header.alpha or alpha) != alpha:
+        raise ValueError(
+            f"val must have the alpha of {predictions.source}, {alpha}, "
+            f"got {val.header.alpha} in {val.source}"
+        )
+    known = _pooled(val, alpha)
+    return scores.conformal_offset(known.lower, known.upper, known.target, alpha=alpha)
+
+
+def _accepted(
+    predictions: Predictions, val: Predictions
+) -> dict[str, NDArray[np.bool_]]:
+    """Which items each selection score accepts, thresholds set on validation."""
+    known = {name: _combined(val, name) for name in val.named("select")}
+    return {
+        name: scores.accept(
+            _combined(predictions, name), scores.selection_threshold(known[name])
+        )
+        for name in predictions.named("select")
+        if name in known
+    }
+
+
+def _combined(predictions: Predictions, name: str) -> Array:
+    values = predictions.arrays[f"select/{name}"]
+    if len(values) == 1:
+        return np.asarray(values[0])
+    if predictions.header.select.get(name, "mean") == "logmeanexp":
+        return np.asarray(np.logaddexp.reduce(values) - np.log(len(values)))
+    return np.asarray(values.mean(axis=0))
+
+
+def _points(
+    predictions: Predictions, items: _Judged, subset: str, index: Index
+) -> Iterator[Entry]:
+    if items.mean is None:
+        return
+    mean, target = items.mean[index], items.target[index]
+    yield _entry(scores.mae, (mean, target), subset, index)
+    yield _entry(scores.rmse, (mean, target), subset, index)
+    if items.var is not None:
+        for score in (scores.gaussian_nll, scores.crps_gaussian, scores.regression_ece):
+            yield _entry(score, (mean, items.var[index], target), subset, index)
+    elif predictions.draws > 1:
+        draws = predictions.arrays["mean"][:, index]
+        yield _entry(scores.crps_ensemble, (draws, target), subset, index)
+
+
+def _intervals(
+    items: _Judged, offset: float, alpha: float, subset: str, index: Index, rule: str
+) -> Iterator[Entry]:
+    if rule == "point":
+        return
+    ends = (items.lower[index] - offset, items.upper[index] + offset)
+    target = items.target[index]
+    penalised = partial(scores.interval_score, alpha=alpha)
+    yield _entry(scores.coverage, (*ends, target), subset, index, rule)
+    yield _entry(scores.interval_length, ends, subset, index, rule)
+    yield _entry(penalised, (*ends, target), subset, index, rule)
+    yield _entry(scores.inverted_fraction, ends, subset, index, rule)
+
+
+def _selected(
+    items: _Judged,
+    offset: float,
+    accepted: dict[str, NDArray[np.bool_]],
+    subset: str,
+    index: Index,
+) -> Iterator[Entry]:
+    inside = _inside(items, offset)[index].astype(float)
+    for name, accept in accepted.items():
+        kept = accept[index].astype(float)
+        rows = (
+            (scores.coverage, plans.ratio_plan(inside * kept, kept)),
+            (scores.prediction_rate, plans.mean_plan(kept)),
+        )
+        for score, plan in rows:
+            yield Entry(
+                score=score,
+                plan=plan,
+                index=index,
+                subset=subset,
+                variant=f"conformal, {name} selects",
+                why="no item is accepted",
+            )
+
+
+def _entry(
+    score: Callable[..., float],
+    arrays: tuple[Array, ...],
+    subset: str,
+    index: Index,
+    variant: str = "",
+) -> Entry:
+    return Entry(
+        score=score.func if isinstance(score, partial) else score,
+        plan=scores.plan_of(score, *arrays),
+        index=index,
+        subset=subset,
+        variant=variant,
+    )
+
+
+def _inside(items: _Judged, offset: float) -> NDArray[np.bool_]:
+    above = items.lower - offset <= items.target
+    return above & (items.target <= items.upper + offset)
+
+
+def _curves(items: _Judged, offset: float | None) -> tuple[Curve, ...]:
+    """Coverage along the target's range: marginal coverage hides local failure."""
+    rules = {items.rule: 0.0} | ({} if offset is None else {"conformal": offset})
+    return tuple(
+        _coverage_by_target(items, shift, rule)
+        for rule, shift in rules.items()
+        if rule != "point"
+    )
+
+
+def _coverage_by_target(items: _Judged, offset: float, rule: str) -> Curve:
+    inside = _inside(items, offset)
+    order = np.argsort(items.target, kind="stable")
+    pieces = np.array_split(order, min(20, len(order)))
+    return Curve(
+        name="coverage_by_target",
+        label="coverage",
+        subset="all",
+        variant=rule,
+        x_label="target",
+        x=np.array([items.target[piece].mean() for piece in pieces]),
+        y=np.array([inside[piece].mean() for piece in pieces]),
+    )
+
+
+def _notes(
+    alpha: float, offset: float | None, val: Predictions | None
+) -> tuple[str, ...]:
+    notes = [f"intervals aim at coverage {1 - alpha:g}"]
+    if val is not None and offset is not None:
+        notes.append(
+            f"conformal offset {offset:.4g} from the {val.n} validation items "
+            f"of {val.source}"
+        )
+    return tuple(notes)

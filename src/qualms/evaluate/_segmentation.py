@@ -1,0 +1,129 @@
+"""Judging segmentation: items are streamed, one record of numbers each stays.
+
+Five questions per file, as in VALUES: is the segmentation right (Dice), does an image's
+uncertainty announce failures (AURC) and shifted images (AUROC), is it calibrated (ACE),
+and does it follow the raters' disagreement (NCC, GED)?
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms import scores
+from qualms.evaluate._entry import Entry, Judgement, Settings
+from qualms.evaluate._items import Measured, Validation, measure_items, validate
+from qualms.evaluate._results import Curve
+from qualms.evaluate._subsets import strata, subsets
+from qualms.predictions import Predictions
+from qualms.scores import plans
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+NO_VAL = (
+    "threshold aggregation and calibration (ACE) need validation predictions: --val"
+)
+CONSTANT = "the map or the raters' disagreement is constant on every item"
+
+
+def judge_segmentation(
+    predictions: Predictions, val: Predictions | None, settings: Settings
+) -> Judgement:
+    """Entries of one segmentation folder; `val` fits thresholds and Platt scaling."""
+    fitted = None if val is None else validate(val, settings)
+    measured = measure_items(predictions, fitted, settings)
+    chosen = subsets(predictions, by_group=settings.by_group, seed=settings.seed)
+    chosen = {name: index for name, index in chosen.items() if name != "balanced"}
+    entries: list[Entry] = []
+    for subset, index in chosen.items():
+        entries += _quality(measured, subset, index)
+        entries += _failure(measured, subset, index)
+    entries += _shift(predictions, measured)
+    return Judgement(
+        entries=tuple(entries),
+        curves=tuple(_curves(measured)),
+        notes=_notes(predictions, measured, fitted),
+        strata=strata(predictions, None),
+    )
+
+
+def _quality(measured: Measured, subset: str, index: Index) -> Iterator[Entry]:
+    yield _mean_entry(scores.dice, measured.dice, subset, index, "")
+    yield _mean_entry(scores.ged, measured.ged, subset, index, "")
+    for name, values in measured.ncc.items():
+        yield _mean_entry(scores.ncc, values, subset, index, name)
+    for name, values in measured.ace.items():
+        yield _mean_entry(scores.ace, values, subset, index, name)
+
+
+def _mean_entry(
+    score: Callable[..., Any], values: Array, subset: str, index: Index, variant: str
+) -> Entry:
+    """The mean over items where the score is defined."""
+    chosen = values[index]
+    defined = np.isfinite(chosen).astype(float)
+    return Entry(
+        score=score,
+        plan=plans.ratio_plan(np.where(defined > 0, chosen, 0.0), defined),
+        index=index,
+        subset=subset,
+        variant=variant,
+        why=CONSTANT,
+    )
+
+
+def _failure(measured: Measured, subset: str, index: Index) -> Iterator[Entry]:
+    risk = 1.0 - measured.dice[index]
+    for name, value in measured.uncertainty.items():
+        rows = (
+            (scores.aurc, plans.aurc_plan(risk, value[index])),
+            (scores.eaurc, plans.eaurc_plan(risk, value[index])),
+            (scores.augrc, plans.augrc_plan(risk, value[index])),
+        )
+        for score, plan in rows:
+            yield Entry(
+                score=score, plan=plan, index=index, subset=subset, variant=name
+            )
+
+
+def _shift(predictions: Predictions, measured: Measured) -> Iterator[Entry]:
+    shifted = predictions.get("shifted")
+    if shifted is None or shifted.all() or not shifted.any():
+        return
+    for name, value in measured.uncertainty.items():
+        yield Entry(
+            score=scores.ood_auroc,
+            plan=plans.auroc_plan(value, shifted),
+            index=np.arange(predictions.n),
+            variant=name,
+        )
+
+
+def _curves(measured: Measured) -> Iterator[Curve]:
+    risk = 1.0 - measured.dice
+    for name, value in measured.uncertainty.items():
+        curve = scores.risk_coverage_curve(risk, value)
+        yield Curve(
+            name="risk_coverage",
+            label="1 - Dice of the kept items",
+            subset="all",
+            variant=name,
+            x_label="share kept",
+            x=curve.coverage,
+            y=curve.risk,
+        )
+
+
+def _notes(
+    predictions: Predictions, measured: Measured, fitted: Validation | None
+) -> tuple[str, ...]:
+    notes = [] if fitted is not None else [NO_VAL]
+    for name, values in measured.ncc.items():
+        left_out = int(np.isnan(values).sum())
+        if left_out:
+            notes.append(f"NCC ({name}) is undefined on {left_out} items, left out")
+    if predictions.header.method == "ssn":
+        notes.append("SSN: aleatoric is mutual information, epistemic expected entropy")
+    return tuple(notes)

@@ -1,0 +1,27 @@
+"""The predictions file: one artifact for every task, written by us or by anyone.
+
+`read` checks a file in full and gives it in one normal form, `build` does so for
+arrays in memory, `write` and `SegmentationWriter` make files, and `pool` makes an
+ensemble from files alone. Whatever is wrong ends in a `PredictionsError` that says so.
+"""
+
+from qualms.predictions._build import build
+from qualms.predictions._error import PredictionsError
+from qualms.predictions._files import read, write
+from qualms.predictions._header import FORMAT, Header
+from qualms.predictions._pool import pool
+from qualms.predictions._record import Maps, Predictions
+from qualms.predictions._writer import SegmentationWriter
+
+__all__ = [
+    "FORMAT",
+    "Header",
+    "Maps",
+    "Predictions",
+    "PredictionsError",
+    "SegmentationWriter",
+    "build",
+    "pool",
+    "read",
+    "write",
+]

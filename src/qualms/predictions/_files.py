@@ -1,0 +1,135 @@
+"""Reading and writing predictions, by what the path ends in."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from qualms.predictions._atomic import replacing
+from qualms.predictions._build import build
+from qualms.predictions._csv import read_csv, write_csv
+from qualms.predictions._error import PredictionsError, naming
+from qualms.predictions._folder import read_folder, write_folder
+from qualms.predictions._header import Header, as_header, dumps, parse
+from qualms.predictions._normal import Asked, Raw, normal_form
+from qualms.predictions._npz import read_npz, write_npz
+from qualms.predictions._parquet import read_parquet, write_parquet
+from qualms.predictions._record import Predictions
+from qualms.predictions._safetensors import read_safetensors, write_safetensors
+from qualms.predictions._tables import columns_of, sidecar, spread
+from qualms.predictions._unreadable import encoding
+from qualms.shelf import suggest
+
+_Arrays = Mapping[str, NDArray[Any]]
+_Write = Callable[[Path, _Arrays, Header], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    """How one kind of file is read and written."""
+
+    read: Callable[[Path], Raw]
+    write: _Write
+
+
+def read(
+    path: str | PathLike[str], *, task: str | None = None, logits: bool = False
+) -> Predictions:
+    """The predictions at `path`, checked in full and in normal form.
+
+    Reads .safetensors, .npz, .csv and .parquet files, and folders of segmented items,
+    whose maps are read and checked when asked for. The task is that of the header, else
+    what the names of the arrays show; `task` overrules both. `logits` says that `probs`
+    or `prob` hold logits, which is never guessed.
+
+    Raises:
+        PredictionsError: In one sentence: which array, which row, what and the remedy.
+            Rows count from 0.
+    """
+    where = Path(path)
+    asked = Asked(task, logits)
+    if where.is_dir():
+        return read_folder(where, asked)
+    with naming(str(path)):
+        _refuse_absent(where)
+        return normal_form(_carrier(where).read(where), asked, str(path))
+
+
+def write(
+    path: str | PathLike[str],
+    predictions: Predictions | Mapping[str, Any],
+    *,
+    header: Header | Mapping[str, Any] | None = None,
+) -> Path:
+    """Write predictions, whole or not at all; gives the path written.
+
+    `predictions` may be a mapping of arrays of any framework, which is checked first,
+    as in `build`. The ending of `path` decides: .safetensors (float32; added where
+    there is no ending), .npz, .csv, .parquet; segmentation makes a folder. `header`
+    stands in for that of the predictions.
+    """
+    if not isinstance(predictions, Predictions):
+        predictions = build(predictions, header=header)
+    elif header is not None:
+        stated = parse(as_header(header)).header
+        predictions = replace(
+            predictions, header=replace(stated, task=predictions.task)
+        )
+    where = Path(path)
+    if predictions.maps is not None:
+        return write_folder(where, predictions)
+    if not where.suffix:
+        where = where.with_name(f"{where.name}.safetensors")
+    with naming(str(where)):
+        carrier = _carrier(where)
+        with encoding(where):
+            carrier.write(where, predictions.arrays, predictions.header)
+    return where
+
+
+def _refuse_absent(path: Path) -> None:
+    if path.is_file():
+        return
+    there = path.parent.iterdir() if path.parent.is_dir() else ()
+    hint = suggest(path.name, [other.name for other in there])
+    raise PredictionsError(f"there is no such file.{hint} Check the path")
+
+
+def _carrier(path: Path) -> Carrier:
+    carrier = CARRIERS.get(path.suffix.lower())
+    if carrier is None:
+        raise PredictionsError(
+            f"must end in {', '.join(CARRIERS)} or be a folder, it ends in "
+            f"'{path.suffix}'; write it with qualms.predictions.write(...)"
+        )
+    return carrier
+
+
+def _whole(write: _Write) -> _Write:
+    def atomic(path: Path, arrays: _Arrays, header: Header) -> None:
+        with replacing(path) as temporary:
+            write(temporary, arrays, header)
+
+    return atomic
+
+
+def _table(write: Callable[[Path, _Arrays], None]) -> _Write:
+    def atomic(path: Path, arrays: _Arrays, header: Header) -> None:
+        held = spread(arrays)
+        text = dumps(header, {name: array.shape for name, array in held.items()})
+        with replacing(sidecar(path)) as header_file, replacing(path) as temporary:
+            header_file.write_text(text, encoding="utf-8")
+            write(temporary, columns_of(held))
+
+    return atomic
+
+
+CARRIERS = {
+    ".safetensors": Carrier(read=read_safetensors, write=_whole(write_safetensors)),
+    ".npz": Carrier(read=read_npz, write=_whole(write_npz)),
+    ".csv": Carrier(read=read_csv, write=_table(write_csv)),
+    ".parquet": Carrier(read=read_parquet, write=_table(write_parquet)),
+}

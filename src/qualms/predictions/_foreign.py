@@ -1,0 +1,97 @@
+"""Arrays of any framework as NumPy arrays, by what they can do; none is imported."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.predictions._error import PredictionsError
+
+
+def to_array(name: str, values: Any) -> NDArray[Any]:
+    """`values` as a NumPy array of numbers, booleans or text.
+
+    Takes NumPy, PyTorch (any device, bfloat16, with gradient), JAX, TensorFlow, pandas
+    and nested lists.
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise PredictionsError(
+            f"array '{name}' has masked values; fill them or drop those items"
+        )
+    try:
+        array = np.asarray(_on_host(values))
+    except MemoryError:
+        raise
+    # A foreign array may raise anything on its way out.
+    except Exception as error:
+        raise PredictionsError(
+            f"array '{name}' cannot be turned into an array ({_first_line(error)}); "
+            "pass numbers in a rectangular shape"
+        ) from error
+    return plain(name, array)
+
+
+def plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """`array` in a dtype of NumPy's own; objects are unboxed or refused."""
+    kind = array.dtype.kind
+    if kind == "V" and array.dtype.names is None:
+        return _widened(name, array)
+    if kind == "T":
+        return array.astype(np.str_)
+    if kind == "O":
+        return _unboxed(name, array)
+    return array
+
+
+@runtime_checkable
+class _Torch(Protocol):
+    def detach(self) -> Any: ...
+    def cpu(self) -> Any: ...
+    def element_size(self) -> int: ...
+    def is_floating_point(self) -> bool: ...
+
+
+def _on_host(values: Any) -> Any:
+    if isinstance(values, _Torch):
+        held = values.detach().cpu()
+        # NumPy has no bfloat16; every float below 32 bits fits into float32 exactly.
+        if held.is_floating_point() and held.element_size() < 4:
+            held = held.float()
+        return held.numpy()
+    if isinstance(values, list | tuple) and values and isinstance(values[0], _Torch):
+        return np.stack([np.asarray(_on_host(value)) for value in values])
+    return values
+
+
+def _widened(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    # JAX and TensorFlow hand out bfloat16 as a dtype that only casts know about.
+    try:
+        return array.astype(np.float32)
+    except (TypeError, ValueError) as error:
+        raise PredictionsError(
+            f"array '{name}' must be numbers or text, got {array.dtype}; convert it"
+        ) from error
+
+
+def _unboxed(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    values = array.ravel().tolist()
+    for wanted in (str, bool, int | np.integer, int | float | np.number):
+        if all(isinstance(value, wanted) for value in values):
+            made = np.array(values).reshape(array.shape)
+            if made.dtype.kind != "O":
+                return made
+    row = next((i for i, v in enumerate(values) if _odd(v)), 0)
+    place = f"row {row}" if array.ndim == 1 else f"value {row}"
+    got = f", {place} is {values[row]!r:.60}" if values else ""
+    raise PredictionsError(
+        f"array '{name}' must be numbers or text, not Python objects{got}; convert it, "
+        "for example with np.asarray(values, dtype=float)"
+    )
+
+
+def _odd(value: Any) -> bool:
+    return not isinstance(value, str | bool | int | float | np.number)
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)[:200]

@@ -1,0 +1,259 @@
+"""The header: what made the predictions, on what, and how to read their arrays."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qualms.predictions._error import PredictionsError
+from qualms.predictions._schema import TASKS, listed
+from qualms.shelf import suggest
+
+FORMAT = 1
+# How the draws of a `select/<name>` become one value per item.
+RULES = ("mean", "logmeanexp")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Who made the predictions and on what; every field is optional in foreign files.
+
+    `alpha` is the miscoverage of `lower` and `upper` (0.1 for 90 % intervals), `ignore`
+    the label of pixels that do not count, `fingerprint` that of the data, `pooled` the
+    number of runs pooled (None for one run). `select` gives the pooling rule of each
+    `select/<name>`: 'mean', or 'logmeanexp' for log-likelihoods stored as such, whose
+    pool is the logarithm of the mean likelihood.
+
+    >>> Header(dataset="eyepacs", split="test", seed=3).seed
+    3
+    """
+
+    format: int = FORMAT
+    task: str | None = None
+    benchmark: str | None = None
+    dataset: str | None = None
+    split: str | None = None
+    method: str | None = None
+    seed: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: str | None = None
+    version: str | None = None
+    commit: str | None = None
+    hardware: str | None = None
+    seconds: float | None = None
+    alpha: float | None = None
+    ignore: int | None = None
+    select: Mapping[str, str] = field(default_factory=dict)
+    pooled: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, (holds, wanted) in _CHECKS.items():
+            value = _plain(getattr(self, name))
+            object.__setattr__(self, name, value)
+            if not holds(value):
+                raise PredictionsError(
+                    f"header '{name}' must be {wanted}, got {value!r:.80}; correct it "
+                    "or leave it out"
+                )
+        # Through JSON once, so that a header equals itself after a round trip.
+        for name in ("options", "select"):
+            object.__setattr__(self, name, _as_json(name, getattr(self, name)))
+
+
+class Stated(NamedTuple):
+    """A header as found: its fields, the shapes it claims, and notes on the rest."""
+
+    header: Header
+    shapes: dict[str, tuple[int, ...]]
+    notes: tuple[str, ...]
+
+
+def parse(mapping: Mapping[str, Any]) -> Stated:
+    """The header in `mapping`; unknown keys become notes."""
+    names = {f.name for f in fields(Header)}
+    found = {key: value for key, value in mapping.items() if key in names}
+    for name in ("options", "select", "format"):
+        if name in found and found[name] is None:
+            del found[name]
+    notes = tuple(
+        f"header key {key!r} is not known and was ignored.{suggest(str(key), names)}"
+        for key in mapping
+        if key not in names and key != "shapes"
+    )
+    return Stated(Header(**found), shapes_of(mapping.get("shapes")), notes)
+
+
+def version_of(mapping: Mapping[str, Any]) -> int:
+    """The format version a header states; files without one are read as the first."""
+    version = mapping.get("format")
+    if version is None:
+        return 1
+    if not _whole(version) or version < 1:
+        raise PredictionsError(
+            f"header 'format' must be a whole number from 1 on, got {version!r:.80}; "
+            f"this qualms writes {FORMAT}"
+        )
+    if version > FORMAT:
+        raise PredictionsError(
+            f"was written in format {version} by a newer qualms, this one reads up to "
+            f"{FORMAT}; upgrade with pip install -U qualms"
+        )
+    return int(version)
+
+
+def as_header(given: Header | Mapping[str, Any] | None) -> dict[str, Any]:
+    """A header given in Python as the mapping a file would hold."""
+    if given is None:
+        return {}
+    if isinstance(given, Header):
+        return {f.name: getattr(given, f.name) for f in fields(Header)}
+    if not isinstance(given, Mapping):
+        raise PredictionsError(
+            f"header must be a Header or a mapping, got {type(given).__name__}; "
+            "pass for example header={'dataset': 'eyepacs', 'split': 'test'}"
+        )
+    return dict(given)
+
+
+def dumps(header: Header, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """The header as JSON, with the shapes of the arrays it comes with."""
+    return json.dumps(as_json(header) | {"shapes": dict(shapes)})
+
+
+def as_json(header: Header) -> dict[str, Any]:
+    """The header as JSON values; what is not set is left out."""
+    stamped = replace(header, format=FORMAT, version=header.version or _version())
+    held = as_header(stamped)
+    return {name: value for name, value in held.items() if value not in (None, {})}
+
+
+def loads(text: str | bytes, where: str) -> dict[str, Any]:
+    """The JSON object in `text`, which stands at `where`."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise PredictionsError(
+            f"{where} must be a JSON object, got {text[:40]!r} ({error}); correct it"
+        ) from error
+    if not isinstance(found, dict):
+        raise PredictionsError(
+            f"{where} must be a JSON object, got {text[:40]!r}; write "
+            '{"dataset": ..., "split": ...}'
+        )
+    return found
+
+
+def check_shapes(
+    stated: Mapping[str, tuple[int, ...]], held: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Refuse a header that states other shapes than the arrays have."""
+    for name, shape in stated.items():
+        if name not in held:
+            raise PredictionsError(
+                f"the header states an array '{name}', found only {listed(held)}; the "
+                "file is incomplete: write it again, or remove 'shapes' from the header"
+            )
+        if held[name] != shape:
+            raise PredictionsError(
+                f"the header states shape {shape} for array '{name}', which has "
+                f"{held[name]}; write the file again, or remove 'shapes' from the "
+                "header"
+            )
+
+
+def _version() -> str:
+    from qualms import __version__
+
+    return __version__
+
+
+def shapes_of(stated: Any) -> dict[str, tuple[int, ...]]:
+    """The shapes that a header or an entry of the index states."""
+    if stated is None:
+        return {}
+    if not isinstance(stated, Mapping) or not all(map(_shape, stated.values())):
+        raise PredictionsError(
+            "header 'shapes' must map array names to lists of sizes, got "
+            f"{stated!r:.80}; correct it or leave it out"
+        )
+    return {str(name): tuple(shape) for name, shape in stated.items()}
+
+
+def _shape(sizes: Any) -> bool:
+    return isinstance(sizes, list | tuple) and all(map(_whole, sizes))
+
+
+def _as_json(name: str, value: Mapping[str, Any]) -> Any:
+    try:
+        return json.loads(json.dumps(dict(value), allow_nan=False, default=_plain))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PredictionsError(
+            f"header '{name}' must hold JSON values only ({error}); use finite "
+            "numbers, text, lists and mappings"
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _real(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) < 1e300 and isfinite(value)
+
+
+def _text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _mapping(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
+
+def _rules(value: Any) -> bool:
+    return _mapping(value) and all(rule in RULES for rule in value.values())
+
+
+_Check = tuple[Callable[[Any], bool], str]
+_TEXT: _Check = (_text, "text or null")
+_CHECKS: dict[str, _Check] = {
+    "format": (lambda v: _whole(v) and v >= 1, "a whole number from 1 on"),
+    "task": (
+        lambda v: v is None or v in tuple(TASKS),
+        f"one of {', '.join(TASKS)}, or null",
+    ),
+    "benchmark": _TEXT,
+    "dataset": _TEXT,
+    "split": _TEXT,
+    "method": _TEXT,
+    "seed": (lambda v: v is None or _whole(v), "a whole number or null"),
+    "options": (_mapping, "a mapping of names to JSON values"),
+    "fingerprint": _TEXT,
+    "version": _TEXT,
+    "commit": _TEXT,
+    "hardware": _TEXT,
+    "seconds": (
+        lambda v: v is None or (_real(v) and v >= 0),
+        "a finite number from 0 on, or null",
+    ),
+    "alpha": (
+        lambda v: v is None or (_real(v) and 0 < v < 1),
+        "between 0 and 1 (0.1 for 90 % intervals), or null",
+    ),
+    "ignore": (
+        lambda v: v is None or (_whole(v) and 0 <= v <= 255),
+        "a whole number in 0..255, or null",
+    ),
+    "select": (_rules, f"a mapping of names to one of {', '.join(RULES)}"),
+    "pooled": (
+        lambda v: v is None or (_whole(v) and v >= 1),
+        "a whole number from 1 on, or null",
+    ),
+}

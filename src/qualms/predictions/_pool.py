@@ -1,0 +1,193 @@
+"""Pooling: an ensemble of any method, made from files alone."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
+from functools import partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.predictions._error import PredictionsError
+from qualms.predictions._files import read
+from qualms.predictions._header import Header
+from qualms.predictions._record import LazyMaps, Maps, Predictions
+from qualms.predictions._same import check_same, check_same_item
+
+_Array = NDArray[Any]
+
+
+def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
+    """One set of predictions whose draws are those of all `sources` together.
+
+    Draws are concatenated (`probs`, or `mean` with `var`). Segmentation statistics are
+    averaged, each source weighted by its number of draws, and draw labels concatenated,
+    when an item is asked for. `select/<name>` is combined over all draws by its rule.
+    An `uncertainty/<name>` belongs to one run and is left out, with a note, unless it
+    is the same in all.
+
+    Raises:
+        PredictionsError: If the sources differ in task, data, items, order or targets.
+    """
+    members = _members(sources)
+    names = _labels(members)
+    for row, member in enumerate(members):
+        _refuse_unpoolable(member, names[row])
+        check_same(members[0], member, (names[0], names[row]))
+    first = members[0]
+    kept = {k: a for member in reversed(members) for k, a in member.arrays.items()}
+    pooled = replace(
+        first,
+        header=_header(members),
+        arrays={name: kept[name] for name in kept if "/" not in name},
+        source=f"pool of {', '.join(names)}",
+        notes=tuple(dict.fromkeys(note for member in members for note in member.notes)),
+        draws=sum(member.draws for member in members),
+    )
+    if first.maps is not None:
+        load = partial(_maps, members, names)
+        return replace(pooled, maps=LazyMaps(load, range(first.n)))
+    return _with_families(_with_draws(pooled, members, names), members)
+
+
+def _members(sources: Iterable[str | PathLike[str] | Predictions]) -> list[Predictions]:
+    if isinstance(sources, str | PathLike | Predictions):
+        raise PredictionsError(
+            f"pool takes a list of predictions, got {type(sources).__name__}; write "
+            "pool([...])"
+        )
+    members = [s if isinstance(s, Predictions) else read(s) for s in sources]
+    if not members:
+        raise PredictionsError("there is nothing to pool; give at least one source")
+    return members
+
+
+def _labels(members: Sequence[Predictions]) -> list[str]:
+    sources = [member.source for member in members]
+    return [
+        name if sources.count(name) == 1 else f"{name} (number {row + 1})"
+        for row, name in enumerate(sources)
+    ]
+
+
+def _refuse_unpoolable(member: Predictions, name: str) -> None:
+    if member.task == "embedding":
+        raise PredictionsError(
+            f"cannot pool '{name}': embeddings of different runs share no axes, so "
+            "they have no mean; score each run by itself"
+        )
+    if member.get("lower") is not None:
+        raise PredictionsError(
+            f"cannot pool '{name}': 'lower' and 'upper' are intervals, not draws; pool "
+            "runs that give 'mean' and 'var'"
+        )
+
+
+def _with_draws(
+    pooled: Predictions, members: Sequence[Predictions], names: Sequence[str]
+) -> Predictions:
+    arrays = dict(pooled.arrays)
+    for name in ("probs", "mean", "var"):
+        held = [member.get(name) for member in members]
+        parts = [array for array in held if array is not None]
+        if not parts:
+            continue
+        if len(parts) < len(members):
+            has = next(
+                n for n, array in zip(names, held, strict=True) if array is not None
+            )
+            lacks = next(
+                n for n, array in zip(names, held, strict=True) if array is None
+            )
+            raise PredictionsError(
+                f"cannot pool '{has}' and '{lacks}': only the first has '{name}'; pool "
+                "runs of one kind"
+            )
+        arrays[name] = np.concatenate(parts)
+    return replace(pooled, arrays=arrays)
+
+
+def _with_families(pooled: Predictions, members: Sequence[Predictions]) -> Predictions:
+    arrays, notes, rules = dict(pooled.arrays), list(pooled.notes), {}
+    families = dict.fromkeys(n for m in members for n in m.arrays if "/" in n)
+    for name in families:
+        held = [member.get(name) for member in members]
+        parts = [array for array in held if array is not None]
+        if len(parts) < len(members):
+            notes.append(f"array '{name}' is not in all that were pooled: left out")
+        elif name.startswith("select/"):
+            rules[name[7:]] = rule = _rule(name[7:], members)
+            arrays[name] = _combined(parts, [member.draws for member in members], rule)
+        elif all(np.array_equal(parts[0], part) for part in parts):
+            arrays[name] = parts[0]
+        else:
+            notes.append(
+                f"array '{name}' belongs to single runs and was left out of the pool"
+            )
+    header = replace(pooled.header, select=rules)
+    return replace(pooled, arrays=arrays, header=header, notes=tuple(notes))
+
+
+def _rule(name: str, members: Sequence[Predictions]) -> str:
+    rules = sorted({member.header.select[name] for member in members})
+    if len(rules) > 1:
+        raise PredictionsError(
+            f"cannot pool: the header's rule for 'select/{name}' is '{rules[0]}' in "
+            f"one file and '{rules[1]}' in another; state the same in all"
+        )
+    return rules[0]
+
+
+def _combined(parts: Sequence[_Array], draws: Sequence[int], rule: str) -> _Array:
+    # A row that stands for several draws weighs as many, so pools can be pooled.
+    weights = np.concatenate(
+        [
+            np.full(len(part), n / len(part))
+            for part, n in zip(parts, draws, strict=True)
+        ]
+    )
+    values = np.concatenate(parts)
+    if rule == "mean":
+        return np.average(values, axis=0, weights=weights)[np.newaxis]
+    top = values.max(axis=0)
+    likelihood = np.average(np.exp(values - top), axis=0, weights=weights)
+    return np.asarray(top + np.log(likelihood))[np.newaxis]
+
+
+def _maps(members: Sequence[Predictions], names: Sequence[str], row: int) -> Maps:
+    total = sum(member.draws for member in members)
+    first: Maps | None = None
+    labels = []
+    probs: Any = np.float64(0.0)
+    entropy: Any = np.float64(0.0)
+    for name, member in zip(names, members, strict=True):
+        assert member.maps is not None
+        maps = member.maps[row]
+        first = maps if first is None else first
+        check_same_item(first, maps, row, (names[0], name))
+        probs = probs + maps.mean_probs * np.float64(member.draws / total)
+        entropy = entropy + maps.expected_entropy * np.float64(member.draws / total)
+        labels.append(maps.draw_labels)
+    assert first is not None
+    return Maps(
+        mean_probs=probs.astype(np.float32),
+        expected_entropy=entropy.astype(np.float32),
+        draw_labels=np.concatenate(labels),
+        raters=first.raters,
+    )
+
+
+def _header(members: Sequence[Predictions]) -> Header:
+    headers = [member.header for member in members]
+    shared: dict[str, Any] = {}
+    for field in fields(Header):
+        values = [getattr(header, field.name) for header in headers]
+        # What only some files state is taken from them; what differs is left out.
+        stated = [value for value in values if value not in (None, {})]
+        if stated and all(value == stated[0] for value in stated):
+            shared[field.name] = stated[0]
+    seconds = [h.seconds for h in headers if h.seconds is not None]
+    shared["seconds"] = sum(seconds) if len(seconds) == len(headers) else None
+    shared["pooled"] = sum(header.pooled or 1 for header in headers)
+    return Header(**shared)

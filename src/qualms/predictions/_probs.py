@@ -1,0 +1,96 @@
+"""Class probabilities: in [0, 1], summing to one, or logits where the user says so."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.predictions._error import PredictionsError
+from qualms.predictions._values import place
+
+# Probabilities may miss summing to one by this much; they are then renormalised.
+SUM_TOLERANCE = 1e-3
+# What rounding to float32 may do. Less than this is left alone, so that what is
+# written in float32 comes back with the same bits.
+ROUNDING = 1e-6
+_LOGITS = "if these are logits, say so: --logits (logits=True)"
+
+
+class Renormalised(NamedTuple):
+    """Probabilities that sum to one, and a note where they did not at first."""
+
+    probs: NDArray[Any]
+    notes: tuple[str, ...]
+
+
+def probabilities(
+    name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
+) -> Renormalised:
+    """`array` with its class axis 'C' summing to one."""
+    array = unit_interval(name, array, axes, remedy=remedy)
+    axis = axes.index("C")
+    total = array.sum(axis=axis, keepdims=True)
+    off = np.abs(total - 1.0)
+    worst = np.unravel_index(int(off.argmax()), off.shape)
+    if off[worst] > SUM_TOLERANCE:
+        raise PredictionsError(
+            f"array '{name}' must sum to 1 over its classes, "
+            f"{place(axes, worst, skip='C')} sums to {float(total[worst]):.6g}; "
+            f"{remedy}"
+        )
+    if off[worst] <= ROUNDING:
+        return Renormalised(array, ())
+    note = (
+        f"array '{name}' missed summing to 1 by up to {float(off[worst]):.1g} "
+        f"({place(axes, worst, skip='C')}) and was renormalised"
+    )
+    divisor = np.where(off > ROUNDING, total, total.dtype.type(1.0))
+    return Renormalised(array / divisor, (note,))
+
+
+def unit_interval(
+    name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
+) -> NDArray[Any]:
+    """`array` inside [0, 1]; excess by rounding is cut off, more is refused."""
+    low, high = float(array.min()), float(array.max())
+    if low >= 0.0 and high <= 1.0:
+        return array
+    wrong = (array < -ROUNDING) | (array > 1.0 + ROUNDING)
+    if wrong.any():
+        where = tuple(np.argwhere(wrong)[0])
+        raise PredictionsError(
+            f"array '{name}' must lie in [0, 1], {place(axes, where)} is "
+            f"{float(array[where]):.6g}; {remedy}"
+        )
+    return np.asarray(np.clip(array, 0.0, 1.0))
+
+
+def softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:
+    """Probabilities of `logits` over the last axis, in float64."""
+    total = logits.sum(axis=-1)
+    if _all_in_unit(logits) and np.abs(total - 1.0).max() <= SUM_TOLERANCE:
+        raise PredictionsError(_not_logits(name, logits, axes))
+    raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
+
+
+def two_class_softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:
+    """Probabilities of both classes from the logit of P(y=1), classes last."""
+    if _all_in_unit(logits):
+        raise PredictionsError(_not_logits(name, logits, axes))
+    # exp of the log-sigmoid keeps both tails; 1 - p would lose the small one.
+    both = np.stack([np.logaddexp(0.0, logits), np.logaddexp(0.0, -logits)], axis=-1)
+    return np.asarray(np.exp(-both))
+
+
+def _all_in_unit(array: NDArray[Any]) -> bool:
+    return bool(array.min() >= 0.0 and array.max() <= 1.0)
+
+
+def _not_logits(name: str, array: NDArray[Any], axes: str) -> str:
+    first = (0,) * array.ndim
+    return (
+        f"array '{name}' was said to hold logits, but all its values are probabilities "
+        f"already ({place(axes, first)} is {float(array[first]):.6g}); leave out "
+        "--logits (logits=True)"
+    )

@@ -1,0 +1,81 @@
+"""The records: predictions in one normal form, and the maps of one segmented item."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from numpy.typing import NDArray
+
+from qualms.predictions._header import Header
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Maps:
+    """One segmented item: statistics over its draws, the draws' labels, the raters'.
+
+    `mean_probs` (C, *space) and `expected_entropy` (*space, in nats) are float32,
+    `draw_labels` (M, *space) and `raters` (R, *space) uint8. For writing, any array
+    will do.
+    """
+
+    mean_probs: NDArray[Any]
+    expected_entropy: NDArray[Any]
+    draw_labels: NDArray[Any]
+    raters: NDArray[Any]
+
+
+class LazyMaps(Sequence[Maps]):
+    """Maps that are read and checked one at a time, when asked for; none is kept."""
+
+    __slots__ = ("_load", "_rows")
+
+    def __init__(self, load: Callable[[int], Maps], rows: range) -> None:
+        self._load = load
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Maps: ...
+    @overload
+    def __getitem__(self, index: slice) -> "LazyMaps": ...
+    def __getitem__(self, index: int | slice) -> "Maps | LazyMaps":
+        if isinstance(index, slice):
+            return LazyMaps(self._load, self._rows[index])
+        return self._load(self._rows[index])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Predictions:
+    """Predictions of one run on one split (or a pool of runs), checked.
+
+    `arrays` has one normal form per task, whatever the carrier: `probs` (M, N, C),
+    `mean`, `var` and `select/<name>` (M, N), everything else with N first; numbers in
+    float64 (`embedding` in float32), classes in int64, `item` as text. `maps` holds the
+    segmented items, read when asked for. `notes` says in sentences what was ignored or
+    renormalised.
+    """
+
+    task: str
+    header: Header
+    arrays: Mapping[str, NDArray[Any]]
+    maps: Sequence[Maps] | None = None
+    source: str = "arrays"
+    notes: tuple[str, ...] = ()
+    n: int
+    draws: int = 1
+    classes: int | None = None
+
+    def get(self, name: str) -> NDArray[Any] | None:
+        """The array `name`, or None where the predictions have none."""
+        return self.arrays.get(name)
+
+    def named(self, family: str) -> dict[str, NDArray[Any]]:
+        """The arrays of a family, e.g. 'uncertainty', by the name after the slash."""
+        head = f"{family}/"
+        return {
+            name.removeprefix(head): array
+            for name, array in self.arrays.items()
+            if name.startswith(head)
+        }

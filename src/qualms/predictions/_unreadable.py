@@ -1,0 +1,64 @@
+"""Bytes that are not what their name says: every parser's complaint as one sentence."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from qualms.predictions._error import PredictionsError
+
+_BEGINNINGS = {
+    b"PK\x03\x04": "an .npz (zip) file",
+    b"PAR1": "a .parquet file",
+    b"\x93NUMPY": "an .npy file: save several arrays by name with np.savez",
+    b"\x89HDF": "an HDF5 file",
+    b"\x80": "a Python pickle, which is never loaded",
+    b"\x1f\x8b": "a gzip file: unpack it first",
+    b"ARROW1": "an Arrow (feather) file",
+}
+
+
+@contextmanager
+def parsing(path: Path) -> Iterator[None]:
+    """Turn whatever a parser raises on the bytes of `path` into one sentence."""
+    try:
+        yield
+    except (PredictionsError, MemoryError, OSError):
+        raise
+    # Parsers of foreign bytes raise nearly every class there is, on purpose or not.
+    except Exception as error:
+        kind = path.suffix.lower()
+        said = next(iter(str(error).splitlines()), type(error).__name__)[:200]
+        raise PredictionsError(
+            f"is not a readable {kind} file ({said}){_looks(path)}; it may be cut "
+            "short or carry the wrong name: write it again"
+        ) from error
+
+
+@contextmanager
+def encoding(path: Path) -> Iterator[None]:
+    """Turn whatever a carrier's writer raises into one sentence."""
+    try:
+        yield
+    except (PredictionsError, MemoryError, OSError):
+        raise
+    except Exception as error:
+        said = next(iter(str(error).splitlines()), type(error).__name__)[:200]
+        raise PredictionsError(
+            f"cannot be written as {path.suffix.lower()} ({said}); try another ending, "
+            "and check the free space"
+        ) from error
+
+
+def _looks(path: Path) -> str:
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        begins = file.read(16)
+    if not begins:
+        return "; it is empty"
+    for magic, what in _BEGINNINGS.items():
+        if begins.startswith(magic):
+            return f"; it begins like {what}"
+    if begins[8:10] in (b'{"', b"{ "):
+        return "; it begins like a .safetensors file"
+    return ""

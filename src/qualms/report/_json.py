@@ -1,0 +1,116 @@
+"""Results as JSON (documented in docs/json.md) and curves as CSV."""
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from qualms import __version__
+from qualms.evaluate import Comparison, Curve, Results, Row, Scored
+from qualms.report._thin import thin
+
+JSON_FORMAT = 1
+
+
+def to_json(scored: Scored) -> dict[str, Any]:
+    """Plain data of results and comparison; stable within a `format`."""
+    return {
+        "format": JSON_FORMAT,
+        "qualms": __version__,
+        "files": [_file(result) for result in scored.results],
+        "comparison": _comparison(scored.comparison),
+    }
+
+
+def _file(result: Results) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "task": result.task,
+        "items": result.n,
+        "draws": result.draws,
+        "header": asdict(result.header),
+        "notes": list(result.notes),
+        "interval": {
+            "level": result.level,
+            "resamples": result.resamples,
+            "seed": result.seed,
+        },
+        "scores": [_row(row) for row in result.rows],
+        "curves": [_curve(curve) for curve in result.curves],
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "score": row.score,
+        "label": row.label,
+        "subset": row.subset,
+        "variant": row.variant,
+        "better": row.better,
+        "value": _number(row.value),
+        "low": _number(row.low),
+        "high": _number(row.high),
+        "items": row.n,
+        "why": row.why,
+    }
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    kept = thin(curve.y)
+    return {
+        "name": curve.name,
+        "label": curve.label,
+        "subset": curve.subset,
+        "variant": curve.variant,
+        "x_label": curve.x_label,
+        "points": len(curve.x),
+        "x": [_number(value) for value in curve.x[kept].tolist()],
+        "y": [_number(value) for value in curve.y[kept].tolist()],
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    return {
+        "names": list(comparison.names),
+        "notes": list(comparison.notes),
+        "contrasts": [
+            {
+                "score": contrast.score,
+                "subset": contrast.subset,
+                "variant": contrast.variant,
+                "better": contrast.better,
+                "best": contrast.best,
+                "tied": list(contrast.tied),
+                "difference": {
+                    name: {
+                        "value": gap.value,
+                        "low": gap.low,
+                        "high": gap.high,
+                        "p": gap.p,
+                    }
+                    for name, gap in contrast.difference.items()
+                },
+            }
+            for contrast in comparison.contrasts
+        ],
+    }
+
+
+def write_curves(results: Sequence[Results], path: Path) -> None:
+    """Every curve at full length: one row per point; undefined values stay empty."""
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["file", "curve", "items", "by", "x", "y"])
+        for result in results:
+            for curve in result.curves:
+                lead = (result.name, curve.name, curve.subset, curve.variant)
+                for x, y in zip(curve.x.tolist(), curve.y.tolist(), strict=True):
+                    writer.writerow([*lead, x, y if math.isfinite(y) else ""])

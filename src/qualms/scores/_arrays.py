@@ -1,0 +1,150 @@
+"""Arrays at the door of every score: checked once, float64 from here on.
+
+A score never sees an empty array, a nan or a wrong shape; each refusal is a sentence
+that names the argument, the row, the value and what to do.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Index = NDArray[np.int64]
+
+# Probabilities may miss summing to one by this much; they are then renormalised.
+SUM_TOLERANCE = 1e-3
+
+
+def vector(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
+    """`values` as a finite, non-empty float64 vector (of `length`, where given)."""
+    array = _numeric(name, values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (N,), got {array.shape}")
+    _check_length(name, array, length)
+    finite(name, array)
+    return array
+
+
+def matrix(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
+    """`values` as a finite, non-empty float64 matrix with `length` rows."""
+    array = _numeric(name, values)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have two axes, got shape {array.shape}")
+    _check_length(name, array, length)
+    finite(name, array)
+    return array
+
+
+def flags(name: str, values: ArrayLike, *, length: int | None = None) -> Flags:
+    """`values` as booleans; numbers must be exactly 0 or 1."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (N,), got {array.shape}")
+    _check_length(name, array, length)
+    if array.dtype == np.bool_:
+        return array
+    wrong = np.flatnonzero((array != 0) & (array != 1))
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"{name} must be 0 or 1 (or boolean), row {row} is {array[row]}"
+        )
+    return array.astype(np.bool_)
+
+
+def labels(
+    name: str, values: ArrayLike, *, classes: int, length: int | None = None
+) -> Index:
+    """`values` as integer classes 0..classes-1; 2.0 is taken as 2, 2.5 is refused."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (N,), got {array.shape}")
+    _check_length(name, array, length)
+    if array.dtype.kind not in "iub":
+        whole = vector(name, array)
+        wrong = np.flatnonzero(whole != np.floor(whole))
+        if wrong.size:
+            row = int(wrong[0])
+            raise ValueError(f"{name} must be whole numbers, row {row} is {array[row]}")
+    result = array.astype(np.int64)
+    if result.min() < 0 or result.max() >= classes:
+        row = int(np.flatnonzero((result < 0) | (result >= classes))[0])
+        raise ValueError(
+            f"{name} must lie in 0..{classes - 1} for {classes} classes, "
+            f"row {row} is {result[row]}"
+        )
+    return result
+
+
+def probabilities(probs: ArrayLike) -> Array:
+    """Class probabilities (N, C): the mean over draws, rows summing to one.
+
+    Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C).
+    """
+    array = _numeric("probs", probs)
+    if array.ndim not in (1, 2, 3) or array.size == 0:
+        raise ValueError(
+            "probs must be P(y=1) of shape (N,), class probabilities (N, C) or draws "
+            f"(M, N, C) with at least one item, got shape {array.shape}"
+        )
+    finite("probs", array)
+    _check_unit_interval(array)
+    if array.ndim == 1:
+        return np.stack([1.0 - array, array], axis=1)
+    if array.shape[-1] < 2:
+        raise ValueError(
+            f"probs must have at least two classes on its last axis, got shape "
+            f"{array.shape}; for P(y=1) pass shape (N,)"
+        )
+    return _mean_over_draws(array)
+
+
+def finite(name: str, array: NDArray[Any]) -> None:
+    """Refuse nan and infinity, naming the first place they stand."""
+    # One sum finds almost every file clean; the slow search runs only to name a row.
+    if np.isfinite(array.sum()) or np.isfinite(array).all():
+        return
+    where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    place = f"row {where[0]}" if len(where) == 1 else f"position {where}"
+    raise ValueError(f"{name} must be finite, {place} is {array[where]}")
+
+
+def _mean_over_draws(array: Array) -> Array:
+    total = array.sum(axis=-1, keepdims=True)
+    off = np.abs(total - 1.0)
+    if off.max() > SUM_TOLERANCE:
+        where = np.unravel_index(int(off.argmax()), off.shape)
+        row = int(where[-2])
+        raise ValueError(
+            f"probs must sum to 1 over the last axis, row {row} sums to "
+            f"{float(total[where]):.6g}; pass softmax outputs, not logits"
+        )
+    array = array / total
+    return array.mean(axis=0) if array.ndim == 3 else array
+
+
+def _check_unit_interval(array: Array) -> None:
+    if array.min() >= 0.0 and array.max() <= 1.0:
+        return
+    wrong = (array < 0.0) | (array > 1.0)
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    raise ValueError(
+        f"probs must lie in [0, 1], position {where} is {array[where]:.6g}; "
+        "if these are logits, apply softmax or sigmoid first"
+    )
+
+
+def _numeric(name: str, values: ArrayLike) -> Array:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers, got an array of {array.dtype}")
+    return array.astype(np.float64, copy=False)
+
+
+def _check_length(name: str, array: NDArray[Any], length: int | None) -> None:
+    if len(array) == 0:
+        raise ValueError(f"{name} must have at least one item, got none")
+    if length is not None and len(array) != length:
+        raise ValueError(f"{name} must have {length} items, got {len(array)}")

@@ -1,0 +1,104 @@
+"""Label maps at the door: any integer type in, uint8 out, ignored pixels coded alike.
+
+A label map holds one class per pixel and may have any number of axes.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qualms.scores._arrays import Index
+
+Labels = NDArray[np.uint8]
+
+# Inside the library an ignored pixel is 255, whatever value the caller ignores.
+IGNORED = 255
+# Pixels compared at once: blocks of this size stay in the cache.
+BLOCK = 1 << 18
+
+
+def checked_labels(
+    name: str, values: ArrayLike, *, classes: int, ignore: int | None = None
+) -> Labels:
+    """`values` as uint8 classes 0..classes-1, `IGNORED` where they equal `ignore`."""
+    array = _integers(name, values, classes)
+    if ignore is None:
+        _check_range(name, array, classes)
+        return array.astype(np.uint8, copy=False)
+    dropped = array == ignore
+    labels = np.where(dropped, 0, array)
+    _check_range(name, labels, classes)
+    labels = labels.astype(np.uint8, copy=False)
+    labels[dropped] = IGNORED
+    return labels
+
+
+def check_stack(name: str, maps: NDArray[Any]) -> None:
+    """Refuse anything but at least one map over space: (K, *space)."""
+    if maps.ndim < 2:
+        raise ValueError(
+            f"{name} must have shape (K, *space), got {maps.shape}; "
+            "add an axis in front of a single map"
+        )
+    if maps.size == 0:
+        raise ValueError(f"{name} must have at least one pixel, got {maps.shape}")
+
+
+def check_same_space(
+    names: tuple[str, str], first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    """Refuse two shapes that do not describe the same pixels."""
+    if first != second:
+        raise ValueError(
+            f"{names[0]} and {names[1]} must cover the same pixels, "
+            f"got {first} and {second}"
+        )
+
+
+def overlaps(first: Labels, second: Labels, *, classes: int) -> Index:
+    """(K, L) pixels on which two maps agree; for two classes, both call foreground.
+
+    `first` is (K, P) and `second` (L, P).
+    """
+    counts = np.zeros((len(first), len(second)), dtype=np.int64)
+    for start in range(0, first.shape[1], BLOCK):
+        a, b = (maps[:, start : start + BLOCK] for maps in (first, second))
+        if classes == 2:
+            a, b = a == 1, b == 1
+        both = np.logical_and if classes == 2 else np.equal
+        for i, j in np.ndindex(counts.shape):
+            counts[i, j] += np.count_nonzero(both(a[i], b[j]))
+    return counts
+
+
+def sizes(maps: Labels, *, classes: int) -> Index:
+    """(K,) pixels of each map that count; for two classes, that are foreground."""
+    counted = maps == 1 if classes == 2 else maps != IGNORED
+    return np.asarray(np.count_nonzero(counted, axis=1), dtype=np.int64)
+
+
+def _integers(name: str, values: ArrayLike, classes: int) -> NDArray[np.integer]:
+    if not 2 <= classes <= IGNORED:
+        raise ValueError(f"classes must lie in 2..{IGNORED}, got {classes}")
+    array = np.asarray(values)
+    if array.dtype == np.bool_:
+        array = array.astype(np.uint8)
+    if array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{name} must be integer classes, got an array of {array.dtype}; "
+            "take the argmax of probabilities first"
+        )
+    if array.size == 0:
+        raise ValueError(f"{name} must have at least one pixel, got {array.shape}")
+    return array
+
+
+def _check_range(name: str, array: NDArray[np.integer], classes: int) -> None:
+    if array.min() >= 0 and array.max() < classes:
+        return
+    where = tuple(int(i) for i in np.argwhere((array < 0) | (array >= classes))[0])
+    raise ValueError(
+        f"{name} must lie in 0..{classes - 1} for {classes} classes, position {where} "
+        f"is {array[where]}; pass ignore= if that value marks pixels to leave out"
+    )

@@ -1,0 +1,120 @@
+"""One pass over the items, most certain first: what holds of every retained prefix.
+
+The kernels take their items in order of uncertainty and `start`, the (G + 1,) starts of
+the groups of equal uncertainty. The order inside a group is arbitrary: the `_at_ends`
+kernels say nothing about it and give one value per group, shape (G,), for the prefix
+that ends with it.
+"""
+
+import numpy as np
+
+from qualms.scores._arrays import Array, Flags, Index
+from qualms.scores._jit import jit
+
+
+@jit
+def kept_means(ordered: Array, start: Index) -> Array:
+    """(N,) mean of the first k of `ordered`, k = 1..N, expected over tie orders.
+
+    Every item counts the mean of its group: its expectation under a random order.
+    """
+    means = np.empty(len(ordered))
+    total = 0.0
+    for group in range(len(start) - 1):
+        # Taken as an offset from the first value, the mean of equal values is that
+        # value to the last bit: a perfect ranking has an E-AURC of exactly 0.
+        first, offset = ordered[start[group]], 0.0
+        for item in range(start[group] + 1, start[group + 1]):
+            offset += ordered[item] - first
+        mean = first + offset / (start[group + 1] - start[group])
+        for item in range(start[group], start[group + 1]):
+            total += mean
+            means[item] = total / (item + 1)
+    return means
+
+
+@jit
+def auroc_at_ends(level: Index, positive: Flags, start: Index, levels: int) -> Array:
+    """AUROC of every prefix; `level` (N,) ranks the scores, equal scores share one.
+
+    A Fenwick tree per class counts the scores seen below a level, so one more item
+    costs O(log N) and the number of correctly ordered pairs stays an exact integer.
+    """
+    tree = np.zeros((2, levels + 1), np.int32)
+    at_level = np.zeros((2, levels), np.int32)
+    seen = np.zeros(2, np.int64)
+    ends = np.empty(len(start) - 1)
+    twice_wins = 0
+    for group in range(len(start) - 1):
+        for item in range(start[group], start[group + 1]):
+            mine = 1 if positive[item] else 0
+            other = 1 - mine
+            below, node = 0, level[item]
+            while node > 0:
+                below += tree[other, node]
+                node &= node - 1
+            equal = at_level[other, level[item]]
+            won = below if mine == 1 else seen[other] - below - equal
+            twice_wins += 2 * won + equal
+            at_level[mine, level[item]] += 1
+            seen[mine] += 1
+            node = level[item] + 1
+            while node <= levels:
+                tree[mine, node] += 1
+                node += node & -node
+        pairs = seen[0] * seen[1]
+        ends[group] = twice_wins / (2 * pairs) if pairs > 0 else np.nan
+    return ends
+
+
+@jit
+def auprc_at_ends(slot: Index, kind: Index, start: Index, slots: int) -> Array:
+    """Trapezoid AUPRC of every prefix, in O(N) memory.
+
+    Recall moves only where a positive stands, so the sum runs over the score levels
+    that hold one: the slots, highest score first. `kind` (N,) says what an item is to
+    its slot: 0 a negative above it (and below the slot before), 1 a negative inside,
+    2 a positive.
+    """
+    count = np.zeros((slots + 1, 3))
+    ends = np.empty(len(start) - 1)
+    positives = 0.0
+    for group in range(len(start) - 1):
+        for item in range(start[group], start[group + 1]):
+            count[slot[item], kind[item]] += 1.0
+            positives += kind[item] == 2
+        hits, flagged, twice_area = 0.0, 0.0, 0.0
+        for j in range(slots):
+            flagged += count[j, 0]
+            gain = count[j, 2]
+            # The curve starts at precision 1 while nothing is flagged.
+            before = hits / flagged if flagged > 0.0 else 1.0
+            hits += gain
+            flagged += count[j, 1] + gain
+            if gain > 0.0:
+                twice_area += gain * (before + hits / flagged)
+        ends[group] = twice_area / (2.0 * positives) if positives > 0.0 else np.nan
+    return ends
+
+
+@jit
+def balanced_at_ends(
+    target: Index, correct: Flags, start: Index, classes: int
+) -> Array:
+    """Mean recall over the classes present in every prefix."""
+    seen = np.zeros(classes)
+    right = np.zeros(classes)
+    ends = np.empty(len(start) - 1)
+    total, present = 0.0, 0
+    for group in range(len(start) - 1):
+        for item in range(start[group], start[group + 1]):
+            own = target[item]
+            if seen[own] > 0.0:
+                total -= right[own] / seen[own]
+            else:
+                present += 1
+            seen[own] += 1.0
+            right[own] += correct[item]
+            total += right[own] / seen[own]
+        ends[group] = total / present
+    return ends

@@ -1,0 +1,145 @@
+"""One uncertainty per item from its uncertainty map (Kahl et al., 2024, section 4.3).
+
+Maps may have any number of axes and any float type; sums are taken in float64.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qualms.scores._arrays import Array
+from qualms.scores._label_maps import IGNORED, Labels, check_stack, checked_labels
+from qualms.scores._space import pixel_mask, real_map
+
+
+def aggregate_image(
+    uncertainty_map: ArrayLike, *, mask: ArrayLike | None = None
+) -> float:
+    """Sum of the map, over the pixels of `mask` where given (0 if there are none).
+
+    >>> aggregate_image(np.array([[0.1, 0.2], [0.3, 0.4]]))
+    1.0
+    """
+    values = real_map("uncertainty_map", uncertainty_map)
+    if mask is not None:
+        values = values[pixel_mask(mask, values.shape)]
+    return float(values.sum())
+
+
+def aggregate_patch(uncertainty_map: ArrayLike, *, size: int = 10) -> float:
+    """Largest sum over a window of `size` pixels along every axis, inside the map.
+
+    >>> aggregate_patch(np.array([0.1, 0.5, 0.4, 0.0]), size=2)
+    0.9
+    """
+    return float(_window_sums(uncertainty_map, size).max())
+
+
+def patch_position(uncertainty_map: ArrayLike, *, size: int = 10) -> tuple[int, ...]:
+    """First corner of the window that `aggregate_patch` found, one index per axis.
+
+    Windows that differ by rounding alone count as equal; the first of them is given.
+
+    >>> patch_position(np.array([0.1, 0.5, 0.4, 0.0]), size=2)
+    (1,)
+    """
+    sums = _window_sums(uncertainty_map, size)
+    highest = sums.max()
+    near = sums >= highest - 1e-12 * abs(highest)
+    corner = np.unravel_index(int(near.argmax()), sums.shape)
+    return tuple(int(index) for index in corner)
+
+
+def aggregate_threshold(uncertainty_map: ArrayLike, *, threshold: float) -> float:
+    """Mean of the values at or above `threshold`, 0 where there are none.
+
+    >>> aggregate_threshold(np.array([0.1, 0.5, 0.4, 0.0]), threshold=0.4)
+    0.45
+    """
+    if not np.isfinite(threshold):
+        raise ValueError(f"threshold must be finite, got {threshold}")
+    values = real_map("uncertainty_map", uncertainty_map)
+    above = values[values >= threshold]
+    return float(above.mean()) if above.size else 0.0
+
+
+def threshold_from_validation(
+    maps: Iterable[ArrayLike], label_maps: Iterable[ArrayLike]
+) -> float:
+    """Threshold that as many validation pixels exceed as are foreground.
+
+    The `background_share` quantile, by linear interpolation, of all validation maps
+    pooled (Kahl et al., 2024, appendix F.2). Both arguments are read once, so they may
+    be generators; only the pooled values are held, as float32 unless a map is float64.
+
+    Args:
+        maps: One uncertainty map per validation item.
+        label_maps: Per item, every label map it has (K, *space): its draws and the
+            mean prediction.
+
+    >>> threshold_from_validation([np.arange(5.0)], [np.array([[0, 1, 0, 0]])])
+    3.0
+    """
+    return pooled_quantile(maps, background_share(label_maps))
+
+
+def background_share(label_maps: Iterable[ArrayLike]) -> float:
+    """Mean over items of the share of class 0 in their label maps, each (K, *space).
+
+    >>> background_share([np.array([[0, 1, 0, 0]]), np.array([[0, 1], [1, 1]])])
+    0.5
+    """
+    shares = [float(item_shares(maps).mean()) for maps in label_maps]
+    if not shares:
+        raise ValueError("label_maps must hold at least one item, got none")
+    return float(np.mean(shares))
+
+
+def item_shares(maps: ArrayLike) -> Array:
+    """(K,) share of class 0 in each label map of one item, (K, *space)."""
+    labels = _flat_labels(maps)
+    return np.asarray(1.0 - np.count_nonzero(labels, axis=1) / labels.shape[1])
+
+
+def pooled_quantile(maps: Iterable[ArrayLike], share: float) -> float:
+    """Linearly interpolated quantile of all values of `maps` together."""
+    flat = [_compact(values) for values in maps]
+    if not flat:
+        raise ValueError("maps must hold at least one item, got none")
+    pooled = np.concatenate(flat)
+    place = share * (pooled.size - 1)
+    below = int(place)
+    above = min(below + 1, pooled.size - 1)
+    pooled.partition((below, above))
+    low, high = float(pooled[below]), float(pooled[above])
+    return low + (place - below) * (high - low)
+
+
+def _window_sums(uncertainty_map: ArrayLike, size: int) -> Array:
+    """Sums over every window, by differences of running sums along each axis."""
+    sums = np.atleast_1d(real_map("uncertainty_map", uncertainty_map))
+    if size < 1 or min(sums.shape) < size:
+        raise ValueError(
+            f"size must lie in 1..{min(sums.shape)}, the shortest axis of a map of "
+            f"shape {sums.shape}, got {size}"
+        )
+    for axis in range(sums.ndim):
+        running = np.cumsum(np.moveaxis(sums, axis, 0), axis=0)
+        windows = running[size - 1 :].copy()
+        windows[1:] -= running[:-size]
+        sums = np.moveaxis(windows, 0, axis)
+    return sums
+
+
+def _compact(values: ArrayLike) -> NDArray[np.floating]:
+    checked = real_map("maps", values).ravel()
+    if np.asarray(values).dtype == np.float64:
+        return checked
+    return checked.astype(np.float32)
+
+
+def _flat_labels(maps: ArrayLike) -> Labels:
+    labels = checked_labels("label_maps", maps, classes=IGNORED)
+    check_stack("label_maps", labels)
+    return labels.reshape(len(labels), -1)

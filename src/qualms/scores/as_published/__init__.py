@@ -1,0 +1,1 @@
+"""Released code of the papers, quirks included."""

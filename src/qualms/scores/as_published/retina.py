@@ -1,0 +1,274 @@
+"""RETINA's scores as its released code computes them (Band et al., 2021).
+
+Mirrors `eval_utils.py` of the diabetic retinopathy baselines in uncertainty-baselines
+(163351d4) under scikit-learn 1.5, where an undefined AUROC raised an error. What
+differs from `qualms.scores`: ties go by item index (there: by an unstable sort, here
+made stable), curves carry an invented point at full referral, AUROC and AUPRC are read
+at 101 places only, and undefined values count as 1, 0.5 or 0 instead of staying out.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._about import score
+from qualms.scores._arrays import (
+    Array,
+    Flags,
+    Index,
+    flags,
+    labels,
+    probabilities,
+    vector,
+)
+from qualms.scores.decomposition import entropy
+from qualms.scores.ranking import auprc as trapezoid
+from qualms.scores.ranking import auroc
+
+# The release clips P(y=1) on both sides and takes its complement afterwards.
+CLIP = 1e-15
+BUCKETS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReferralCurve:
+    """A released referral curve, from nothing referred to everything referred."""
+
+    name: str
+    """accuracy, nll, auroc or auprc."""
+    oracle: bool
+    """Whether referred items are counted as answered perfectly."""
+    value: Array
+    """(N + 1,) for accuracy and nll, (101,) for auroc and auprc."""
+
+    @property
+    def referred(self) -> Array:
+        """The share of items referred at each point, from 0 to 1."""
+        return np.arange(len(self.value)) / (len(self.value) - 1)
+
+    @property
+    def area(self) -> float:
+        """Plain mean of all points, both ends included."""
+        return float(np.mean(self.value))
+
+    def at(self, tau: float) -> float:
+        """The point nearest to a share `tau` referred."""
+        if not 0.0 <= tau <= 1.0:
+            raise ValueError(f"tau must lie in [0, 1], got {tau}")
+        return float(self.value[round(tau * (len(self.value) - 1))])
+
+
+def referral_curve(
+    name: str,
+    probs: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike | None = None,
+    oracle: bool = False,
+) -> ReferralCurve:
+    """The released curve of accuracy, nll, auroc or auprc (Band et al., 2021).
+
+    Accuracy and NLL have N + 1 points, the last an invented 1 or 0. AUROC and AUPRC
+    have 101, point k over the int((100 - k) / 100 N) most certain items, the last an
+    invented 1. From the certain end a retained set of one class, all correct, counts as
+    1; the first set that is not (an empty one, too, when N < 100) ends that rule, and
+    from then on an undefined AUROC counts as 0. The full set never has the benefit of
+    the rule. The published areas are those with `oracle=True`.
+
+    Args:
+        name: accuracy, nll, auroc or auprc.
+        probs: P(y=1) (N,), probabilities (N, 2) or draws (M, N, 2).
+        target: (N,) 0 or 1.
+        uncertainty: (N,); the entropy of `probs` by default. Ties keep item order.
+        oracle: count referred items as perfect.
+
+    >>> curve = referral_curve("accuracy", [0.1, 0.9, 0.6, 0.8], [0, 1, 0, 1])
+    >>> curve.value
+    array([0.75, 1.  , 1.  , 1.  , 1.  ])
+    """
+    prob, true = _binary(probs, target)
+    if uncertainty is None:
+        uncertainty = entropy(prob, class_axis=None)
+    order = np.argsort(
+        vector("uncertainty", uncertainty, length=len(prob)), kind="stable"
+    )
+    if name in ("auroc", "auprc"):
+        value = _bucketed(name, prob[order], true[order], oracle)
+    elif name == "accuracy":
+        hits = (prob > 0.5) == (true == 1)
+        value = _cumulated(hits[order].astype(np.float64), 1.0, oracle)
+    elif name == "nll":
+        value = _cumulated(_item_nll(prob, true)[order], 0.0, oracle)
+    else:
+        raise LookupError(
+            f"no {name!r} in the released referral curves. "
+            "Known: accuracy, nll, auroc, auprc."
+        )
+    return ReferralCurve(name=name, oracle=oracle, value=value)
+
+
+def balanced_referral_curve(
+    name: str,
+    probs: ArrayLike,
+    target: ArrayLike,
+    shifted: ArrayLike,
+    uncertainty: ArrayLike | None = None,
+    oracle: bool = False,
+) -> ReferralCurve:
+    """The released curve on the "balanced" joint set (Band et al., 2021).
+
+    Accuracy and NLL use `balanced_joint`. AUROC and AUPRC are taken on the plain joint
+    set, a fault of the release that makes the published R-AUROC and R-AUPRC of its
+    Joint and Balanced columns equal; for what was meant, index with
+    `qualms.scores.balanced_joint` and call `qualms.scores.referral_curve`.
+
+    `shifted` (N,) marks the shifted items, the rest is as in `referral_curve`.
+
+    >>> probs, target, shifted = [0.1, 0.9, 0.3], [0, 1, 1], [False, False, True]
+    >>> balanced_referral_curve("accuracy", probs, target, shifted).value
+    array([0.5 , 0.66666667, 1. , 1. , 1. ])
+    """
+    prob, true = _binary(probs, target)
+    moved = flags("shifted", shifted, length=len(prob))
+    if uncertainty is None:
+        uncertainty = entropy(prob, class_axis=None)
+    values = vector("uncertainty", uncertainty, length=len(prob))
+    rows = np.arange(len(prob)) if name in ("auroc", "auprc") else balanced_joint(moved)
+    return referral_curve(name, prob[rows], true[rows], values[rows], oracle)
+
+
+def balanced_joint(shifted: ArrayLike, *, seed: int = 0) -> Index:
+    """Row indices of the released "balanced" joint set: 2 x the in-domain rows.
+
+    All in-domain rows, the shifted rows floor(n_id / n_shifted) times, and the
+    remainder without replacement from NumPy's old generator. Where the shifted rows are
+    the more numerous this throws some of them away, and `qualms.scores.balanced_joint`
+    repeats the in-domain ones instead. The release leaves the generator unseeded.
+
+    >>> balanced_joint([False, False, False, False, True, True])
+    array([0, 1, 2, 3, 4, 5, 4, 5])
+    """
+    moved = flags("shifted", shifted)
+    if not moved.any():
+        raise ValueError("shifted must mark at least one row, got none")
+    inside, outside = np.flatnonzero(~moved), np.flatnonzero(moved)
+    times, missing = divmod(len(inside), len(outside))
+    rng = np.random.RandomState(seed)
+    drawn = rng.choice(outside, size=missing, replace=False)
+    return np.concatenate([inside, np.tile(outside, times), drawn])
+
+
+@score(label="NLL (RETINA)", better="lower", high=np.inf)
+def nll(probs: ArrayLike, target: ArrayLike) -> float:
+    """Mean negative log-likelihood with P(y=1) clipped to [1e-15, 1 - 1e-15].
+
+    The values behind the released curves. They are clipped on both sides: an item that
+    is certain and right costs 1e-15, not 0, which is all that `qualms.scores.nll`
+    changes.
+
+    >>> nll([0.5, 0.5], [0, 1])
+    0.6931471805599453
+    """
+    return float(np.mean(_item_nll(*_binary(probs, target))))
+
+
+@score(label="log loss (RETINA)", better="lower", high=np.inf)
+def log_loss(probs: ArrayLike, target: ArrayLike) -> float:
+    """The released scalar NLL: scikit-learn's `log_loss`, which clips elsewhere.
+
+    At the float64 epsilon since scikit-learn 1.5, so it differs from `nll` only where
+    P(y=1) is within 1e-15 of 0 or 1.
+
+    >>> log_loss([0.5, 0.5], [0, 1])
+    0.6931471805599453
+    """
+    prob, true = _binary(probs, target)
+    return float(np.mean(_item_nll(prob, true, clip=np.finfo(np.float64).eps)))
+
+
+@score(label="AUPRC (RETINA)", better="higher")
+def auprc(score: ArrayLike, positive: ArrayLike) -> float:
+    """Trapezoid AUPRC; without a positive 0.5, as scikit-learn draws that curve.
+
+    `score` and `positive` have shape (N,); the plain `auprc` is nan there.
+
+    >>> auprc([0.2, 0.7], [False, False])
+    0.5
+    """
+    found = flags("positive", positive)
+    values = vector("score", score, length=len(found))
+    return trapezoid(values, found) if found.any() else 0.5
+
+
+def stderr(values: Iterable[float | None]) -> float:
+    """Standard error over runs as released: np.std with ddof 0, over sqrt(n).
+
+    Undefined runs (None or nan) are left out; nan where none is left. An unbiased
+    spread divides by n - 1.
+
+    >>> stderr([1.0, 3.0, None])
+    0.7071067811865475
+    """
+    runs = np.array([np.nan if run is None else run for run in values], np.float64)
+    defined = runs[~np.isnan(runs)]
+    if not defined.size:
+        return float("nan")
+    return float(np.std(defined) / np.sqrt(defined.size))
+
+
+def _binary(probs: ArrayLike, target: ArrayLike) -> tuple[Array, Index]:
+    mean = probabilities(probs)
+    if mean.shape[1] != 2:
+        raise ValueError(
+            f"probs must have two classes in RETINA's scores, got {mean.shape[1]}"
+        )
+    return mean[:, 1], labels("target", target, classes=2, length=len(mean))
+
+
+def _item_nll(prob: Array, true: Index, clip: float = CLIP) -> Array:
+    clipped = np.clip(prob, clip, 1.0 - clip)
+    return -np.log(np.where(true == 1, clipped, 1.0 - clipped))
+
+
+def _cumulated(values: Array, perfect: float, oracle: bool) -> Array:
+    """(N + 1,) means over the retained; `perfect` is what a referred item counts."""
+    items = len(values)
+    retained = np.arange(items, 0, -1)
+    total = np.cumsum(values)[::-1]
+    if oracle:
+        curve = (total + perfect * (items - retained)) / items
+    else:
+        curve = total / retained
+    return np.append(curve, perfect)
+
+
+def _bucketed(name: str, prob: Array, true: Index, oracle: bool) -> Array:
+    """(101,) AUROC or AUPRC of the most certain items, everything first."""
+    items = len(prob)
+    positive = true == 1
+    hits = (prob > 0.5) == positive
+    value = np.ones(BUCKETS + 1)
+    one_class_rule = True
+    for k in range(BUCKETS - 1, -1, -1):
+        kept = int(((BUCKETS - k) / BUCKETS) * items)
+        one_class_rule &= k > 0 and _one_class_correct(positive[:kept], hits[:kept])
+        if one_class_rule:
+            continue
+        area = _defined_area(name, prob[:kept], positive[:kept])
+        value[k] = (kept * area + (items - kept)) / items if oracle else area
+    return value
+
+
+def _one_class_correct(positive: Flags, hits: Flags) -> bool:
+    one_class = positive.all() or not positive.any()
+    return bool(len(positive) > 0 and one_class and hits.all())
+
+
+def _defined_area(name: str, prob: Array, positive: Flags) -> float:
+    if len(positive) == 0:
+        return 0.0
+    if name == "auprc":
+        return auprc(prob, positive)
+    both = positive.any() and not positive.all()
+    return auroc(prob, positive) if both else 0.0

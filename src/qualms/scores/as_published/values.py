@@ -1,0 +1,269 @@
+"""What the released code of VALUES computes (Kahl et al., 2024; IML-DKFZ/values).
+
+Each function has the name of the correct score it departs from, and says how. State of
+the released code: commit 83c9588, with torchmetrics 0.11.4 for its Dice.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qualms.scores._about import score
+from qualms.scores._arrays import Array, Index, vector
+from qualms.scores._label_maps import (
+    IGNORED,
+    Labels,
+    check_same_space,
+    check_stack,
+    checked_labels,
+    overlaps,
+    sizes,
+)
+from qualms.scores.aggregation import item_shares, pooled_quantile
+from qualms.scores.platt import Platt
+from qualms.scores.platt import ace as average_error
+from qualms.scores.platt import fit_platt as fit_pooled
+from qualms.scores.raters import ncc as pearson
+
+Sort = Literal["stable", "unstable"]
+
+
+class BestDice(NamedTuple):
+    """Best matches between draws and raters."""
+
+    of_raters: Array
+    """(R,) best Dice that any draw reaches with each rater."""
+    of_draws: float
+    """Mean over draws of their best Dice with any rater."""
+
+
+@score(label="Dice as published", better="higher")
+def dice(
+    prediction: ArrayLike,
+    reference: ArrayLike,
+    *,
+    classes: int = 2,
+    ignore: int | None = None,
+) -> float:
+    """Dice of two label maps of the same shape, by test_3D.py and test_2D.py.
+
+    Two empty masks give 0, not 1. Of ignored pixels only the reference is dropped, so
+    each remains as a false positive: with more than two classes the value is
+    2 correct / (all pixels + pixels that count).
+
+    >>> dice([0, 1, 2, 2], [0, 1, 2, 255], classes=3, ignore=255).__round__(6)
+    0.857143
+    """
+    drawn, rated = (np.asarray(maps)[np.newaxis] for maps in (prediction, reference))
+    names = ("prediction", "reference")
+    first, second = _flat(names, drawn, rated, classes, ignore)
+    return float(_pair_dice(first, second, classes)[0, 0])
+
+
+@score(label="GED as published", better="lower", low=-2.0, high=2.0)
+def ged(
+    draws: ArrayLike,
+    raters: ArrayLike,
+    *,
+    classes: int = 2,
+    ignore: int | None = None,
+) -> float:
+    """Generalised energy distance by `calculate_ged` of test_3D.py.
+
+    `draws` are (M, *space), `raters` (R, *space). Each term is one minus a single Dice
+    whose counts are pooled over all ordered pairs, where the paper has the mean of the
+    pairs' distances; large masks so weigh more, and the value may be negative. Ignored
+    pixels count as false positives between raters and draws and count fully between
+    draws. Nothing segmented anywhere gives 0.
+
+    >>> round(ged([[0, 1, 1, 0]], [[0, 1, 1, 0], [0, 1, 0, 0]]), 6)
+    0.119048
+    """
+    names = ("draws", "raters")
+    first, second = _flat(names, np.asarray(draws), np.asarray(raters), classes, ignore)
+    pairs = ((first, first), (second, second), (second, first))
+    within_draws, within_raters, across = (
+        _ratio(*(part.sum() for part in _counts(a, b, classes))) for a, b in pairs
+    )
+    return float(within_draws + within_raters - 2.0 * across)
+
+
+def max_dice(
+    draws: ArrayLike,
+    raters: ArrayLike,
+    *,
+    classes: int = 2,
+    ignore: int | None = None,
+) -> BestDice:
+    """Best `dice` of every rater, and the mean best of the draws, by test_3D.py.
+
+    `draws` are (M, *space), `raters` (R, *space). The released metrics.json calls them
+    "max dice rater" and "max dice pred".
+
+    >>> max_dice([[0, 1, 1, 0]], [[0, 1, 1, 0], [0, 1, 0, 0]]).of_draws
+    1.0
+    """
+    names = ("draws", "raters")
+    first, second = _flat(names, np.asarray(draws), np.asarray(raters), classes, ignore)
+    table = _pair_dice(first, second, classes)
+    return BestDice(table.max(axis=0), float(table.max(axis=1).mean()))
+
+
+@score(label="NCC as published", better="higher", low=-1.0)
+def ncc(uncertainty: ArrayLike, reference: ArrayLike) -> float:
+    """Cross-correlation of two maps of n pixels by ncc.py.
+
+    It divides a sum over n by sample standard deviations, which is (n - 1) / n of
+    Pearson's: a map scores below 1 with itself. Ignored pixels stay in, with whatever
+    the reference holds there. nan where a map does not vary, and the released code lets
+    one nan spoil the mean over items.
+
+    >>> ncc([0.0, 0.5, 1.0, 0.5], [0.0, 0.5, 1.0, 0.5]).__round__(9)
+    0.75
+    """
+    pixels = np.asarray(uncertainty).size
+    return pearson(uncertainty, reference) * (pixels - 1) / max(pixels, 1)
+
+
+@score(label="ACE as published", better="lower")
+def ace(
+    confidence: ArrayLike,
+    correct: ArrayLike,
+    *,
+    total: ArrayLike | None = None,
+    bins: int = 20,
+) -> float:
+    """Average calibration error of one item by ace.py; arguments as `scores.ace`.
+
+    An item with every pixel right is scored as if every pixel were wrong, because the
+    only label there is becomes the negative one.
+
+    >>> round(ace([0.97, 0.97], [1, 1]), 6)
+    0.97
+    """
+    right = np.asarray(correct)
+    highest = np.ones(right.shape) if total is None else np.asarray(total)
+    if right.shape == highest.shape and (right == highest).all():
+        right = np.zeros(right.shape)
+    return average_error(confidence, right, total=total, bins=bins)
+
+
+def fit_platt(
+    uncertainty: Iterable[ArrayLike],
+    correct: Iterable[ArrayLike],
+    *,
+    total: Iterable[ArrayLike] | None = None,
+) -> Platt:
+    """Platt parameters by ace.py: one fit per validation item, then their mean.
+
+    Each argument holds one array per item, as `scores.fit_platt` takes them. The
+    correct fit pools the pixels of a run; averaging slopes of separate fits is no fit
+    of anything, and one item without errors pulls the mean its way.
+    """
+    values = list(uncertainty)
+    counts: Sequence[ArrayLike | None] = (
+        [None] * len(values) if total is None else list(total)
+    )
+    items = zip(values, correct, counts, strict=True)
+    fits = [fit_pooled(u, right, total=n) for u, right, n in items]
+    if not fits:
+        raise ValueError("uncertainty must hold at least one item, got none")
+    return Platt(
+        a=float(np.mean([fit.a for fit in fits])),
+        b=float(np.mean([fit.b for fit in fits])),
+    )
+
+
+def threshold_from_validation(
+    maps: Iterable[ArrayLike], label_maps: Iterable[ArrayLike]
+) -> float:
+    """Threshold by find_threshold.py: every stored label map weighs alike.
+
+    The correct one weighs items alike. The released code also chains all seeds, and
+    both shifts of LIDC, into one call per method; pass them all to do the same.
+    """
+    shares: Sequence[Array] = [item_shares(item) for item in label_maps]
+    if not shares:
+        raise ValueError("label_maps must hold at least one item, got none")
+    return pooled_quantile(maps, float(np.concatenate(shares).mean()))
+
+
+@score(label="AURC as published", better="lower", high=np.inf)
+def aurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> float:
+    """Area under the risk-coverage curve by aurc.py, both arguments (N,).
+
+    A trapezoid from coverage 1 to 1 / N; what lies below is left out, so its weights
+    sum to (N - 1) / N. Of tied items the curve gets a point after the first is removed,
+    not the last, so the value depends on their order. The released code leaves that
+    order to an unstable sort; `stable` takes the order of the items, which is also what
+    its pinned NumPy 1.24 does for up to 16 items, and `unstable` whatever NumPy's
+    default sort does on this machine.
+
+    >>> round(aurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3]), 6)
+    0.166667
+    """
+    values = vector("risk", risk)
+    certainty = -vector("uncertainty", uncertainty, length=len(values))
+    if sort not in ("stable", "unstable"):
+        raise ValueError(f"sort must be 'stable' or 'unstable', got {sort!r}")
+    order = np.argsort(certainty, kind="stable" if sort == "stable" else None)
+    ascending = certainty[order]
+    first = np.append(True, ascending[1:] != ascending[:-1])[:-1]
+    kept = np.append(len(values), np.arange(len(values) - 1, 0, -1)[first])
+    remaining = np.cumsum(values[order][::-1])
+    height = remaining[kept - 1] / kept
+    # A tied tail repeats the last risk down to the one item that is never removed.
+    width = -np.diff(np.append(kept, 1)) / len(values)
+    return float(width @ (height + np.append(height[1:], height[-1])) / 2.0)
+
+
+@score(label="E-AURC as published", better="lower", low=-np.inf, high=np.inf)
+def eaurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> float:
+    """AURC as published in excess of the best ranking, by aurc.py, both (N,).
+
+    The best is a plain mean over all N coverages while `aurc` is a trapezoid on a
+    shorter range, so a perfect ranking gives -(lowest + mean risk) / 2N, not 0.
+
+    >>> round(eaurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3]), 6)
+    -0.083333
+    """
+    ascending = np.sort(vector("risk", risk))
+    best = np.cumsum(ascending) / np.arange(1, len(ascending) + 1)
+    return aurc(risk, uncertainty, sort=sort) - float(best.mean())
+
+
+def _flat(
+    names: tuple[str, str],
+    drawn: NDArray[Any],
+    rated: NDArray[Any],
+    classes: int,
+    ignore: int | None,
+) -> tuple[Labels, Labels]:
+    """(M, P) and (R, P) classes, ignored pixels of the raters kept as `IGNORED`."""
+    check_stack(names[0], drawn)
+    check_stack(names[1], rated)
+    check_same_space(names, drawn.shape[1:], rated.shape[1:])
+    first = checked_labels(names[0], drawn, classes=classes)
+    second = checked_labels(names[1], rated, classes=classes, ignore=ignore)
+    return first.reshape(len(first), -1), second.reshape(len(second), -1)
+
+
+def _counts(first: Labels, second: Labels, classes: int) -> tuple[Index, Index]:
+    """Twice the shared pixels, and the pixels of both, of every pair of maps."""
+    shared = overlaps(first, second, classes=classes)
+    unknown = [(maps == IGNORED).astype(np.uint8) for maps in (first, second)]
+    if classes > 2 and unknown[0].any():
+        shared -= overlaps(*unknown, classes=2)
+    own = (sizes(maps, classes=classes) for maps in (first, second))
+    return 2 * shared, np.add.outer(*own)
+
+
+def _pair_dice(first: Labels, second: Labels, classes: int) -> Array:
+    shared, both = _counts(first, second, classes)
+    return np.where(both > 0, shared / np.maximum(both, 1), 0.0)
+
+
+def _ratio(shared: int, both: int) -> float:
+    return shared / both if both else 0.0

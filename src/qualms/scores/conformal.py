@@ -1,0 +1,127 @@
+"""Intervals and predictions held back until a validation set vouches for them.
+
+Conformal offsets widen (or, when negative, shrink) intervals until they hold a stated
+share of new targets; selection thresholds keep a stated share of items. Both are order
+statistics of the validation split, taken at the rank that gives the guarantee.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._about import score
+from qualms.scores._arrays import Array, Flags, vector
+from qualms.scores._levels import SLACK, open_unit, rank_reaching
+
+
+def conformal_offset(
+    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
+) -> float:
+    """The offset Q for which [lower - Q, upper + Q] holds 1 - `alpha` of new targets.
+
+    Split conformal calibration of intervals (N,) on validation items (Romano et al.,
+    2019): the ceil((N + 1)(1 - alpha))-th smallest of max(lower - y, y - upper). With
+    items that are exchangeable the coverage is at least 1 - alpha; where N is too
+    small for that, Q is infinite. For a point prediction f pass it as both ends: Q is
+    then a quantile of |y - f|.
+
+    >>> conformal_offset([0.0] * 4, [0.0] * 4, [1.0, -2.0, 3.0, 4.0], alpha=0.4)
+    3.0
+    """
+    open_unit("alpha", alpha)
+    outside = np.sort(excess(lower, upper, target))
+    rank = rank_reaching(1 - alpha, len(outside) + 1)
+    return float(outside[rank - 1]) if rank <= len(outside) else math.inf
+
+
+def weighted_conformal_offset(
+    lower: ArrayLike,
+    upper: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike,
+    test_weight: ArrayLike,
+    *,
+    alpha: float,
+) -> Array:
+    """One offset per test item (T,) when the inputs of test and validation differ.
+
+    Weighted split conformal calibration under covariate shift (Tibshirani et al.,
+    2019). `weight` (N,) of the validation and `test_weight` (T,) of the test items are
+    density ratios test / validation, up to a common factor. The offset is the least
+    max(lower - y, y - upper) whose validation items carry 1 - `alpha` of all weight,
+    the test item's own included; infinite where they cannot. Equal weights give
+    `conformal_offset`.
+
+    >>> weighted_conformal_offset(
+    ...     [0.0, 0.0], [0.0, 0.0], [1.0, 2.0], [1.0, 1.0], [0.0, 1.0, 9.0], alpha=0.4
+    ... )
+    array([ 2.,  2., inf])
+    """
+    open_unit("alpha", alpha)
+    outside = excess(lower, upper, target)
+    mass = _weights("weight", weight, length=len(outside))
+    own = _weights("test_weight", test_weight)
+    if mass.max() == 0:
+        raise ValueError("weight must be positive for at least one item, all are 0")
+    order = np.argsort(outside)
+    carried = np.cumsum(mass[order])
+    needed = (1 - alpha) * (carried[-1] + own) * (1 - SLACK)
+    reached = np.append(outside[order], np.inf)
+    offset: Array = reached[np.searchsorted(carried, needed)]
+    return offset
+
+
+def excess(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Array:
+    """How far each target (N,) lies outside its interval; negative inside it.
+
+    >>> excess([0.0, 0.0], [4.0, 4.0], [1.0, 6.0])
+    array([-1.,  2.])
+    """
+    wanted = vector("target", target)
+    low = vector("lower", lower, length=len(wanted))
+    high = vector("upper", upper, length=len(wanted))
+    return np.maximum(low - wanted, wanted - high)
+
+
+def selection_threshold(select: ArrayLike, *, rate: float = 0.95) -> float:
+    """The least threshold that accepts at least `rate` of the validation items (N,).
+
+    An item is accepted where its `select` (larger = less certain) does not exceed the
+    threshold: the ceil(rate N)-th smallest value.
+
+    >>> selection_threshold([4.0, 1.0, 3.0, 2.0], rate=0.5)
+    2.0
+    """
+    open_unit("rate", rate)
+    values = np.sort(vector("select", select))
+    return float(values[rank_reaching(rate, len(values)) - 1])
+
+
+def accept(select: ArrayLike, threshold: float) -> Flags:
+    """Which items (N,) are predicted: those whose `select` is at most `threshold`.
+
+    >>> accept([1.0, 2.0, 3.0], 2.0)
+    array([ True,  True, False])
+    """
+    if math.isnan(threshold):
+        raise ValueError("threshold must be a number, got nan")
+    return vector("select", select) <= threshold
+
+
+@score(label="prediction rate", better="higher")
+def prediction_rate(select: ArrayLike, threshold: float) -> float:
+    """Share of items (N,) whose `select` is at most `threshold`.
+
+    >>> prediction_rate([1.0, 2.0, 3.0, 4.0], 2.0)
+    0.5
+    """
+    return float(accept(select, threshold).mean())
+
+
+def _weights(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
+    array = vector(name, values, length=length)
+    if array.min() < 0:
+        row = int(np.flatnonzero(array < 0)[0])
+        raise ValueError(f"{name} must not be negative, row {row} is {array[row]:g}")
+    return array

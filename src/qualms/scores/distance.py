@@ -1,0 +1,79 @@
+"""How far a feature lies from the training features: an uncertainty without a model."""
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._arrays import Array, Index, matrix
+from qualms.scores._neighbours import unit
+
+Metric = Literal["angular", "l2"]
+
+
+def mean_neighbour_distance(
+    query: ArrayLike,
+    reference: ArrayLike,
+    *,
+    k: int = 10,
+    metric: Metric = "angular",
+    block: int = 1024,
+) -> Array:
+    """Mean distance (N,) of query features (N, D) to their `k` nearest in reference.
+
+    `angular` is sqrt(2 - 2 cos), `l2` Euclidean; the nearest are exact, and the
+    defaults are those of Gustafsson et al. (2023). `reference` is (R, D), R at least
+    `k`; a query that is itself in it counts at distance 0. A zero vector has cosine 0
+    to everything.
+
+    >>> mean_neighbour_distance([[0.0, 1.0]], [[0.0, 3.0], [1.0, 0.0]], k=1)
+    array([0.])
+    """
+    asked, known = matrix("query", query), matrix("reference", reference)
+    _check(asked, known, k=k, metric=metric, block=block)
+    if metric == "angular":
+        asked, known = _directions(asked, spare=0), _directions(known, spare=1)
+    else:
+        # Distances do not change, and their squares cancel less.
+        centre = known.mean(axis=0)
+        asked, known = asked - centre, known - centre
+    half = np.einsum("nd,nd->n", known, known) / 2
+    mean = np.empty(len(asked))
+    for start in range(0, len(asked), block):
+        rows = asked[start : start + block]
+        nearest = np.argpartition(half - rows @ known.T, k - 1, axis=1)[:, :k]
+        mean[start : start + block] = _mean_distance(rows, known, nearest)
+    return mean
+
+
+def _check(asked: Array, known: Array, *, k: int, metric: str, block: int) -> None:
+    if asked.shape[1] != known.shape[1] or known.shape[1] < 1:
+        raise ValueError(
+            "query and reference must have the same number of features, at least one, "
+            f"got {asked.shape[1]} and {known.shape[1]}"
+        )
+    if not 1 <= k <= len(known):
+        raise ValueError(
+            f"k must lie in 1..{len(known)}, the size of reference, got {k}"
+        )
+    if metric not in get_args(Metric):
+        raise ValueError(f"metric must be 'angular' or 'l2', got {metric!r}")
+    if block < 1:
+        raise ValueError(f"block must be at least 1, got {block}")
+
+
+def _directions(rows: Array, *, spare: int) -> Array:
+    """Unit rows with two more axes, on which a zero row is orthogonal to all others."""
+    lifted = np.pad(unit(rows), ((0, 0), (0, 2)))
+    lifted[~rows.any(axis=1), rows.shape[1] + spare] = 1.0
+    return lifted
+
+
+def _mean_distance(rows: Array, known: Array, nearest: Index) -> Array:
+    # From differences, as 2 - 2 cos of a near neighbour is all rounding error.
+    total: Array = np.zeros(len(rows))
+    for column in nearest.T:
+        gap = known[column] - rows
+        total += np.sqrt(np.einsum("nd,nd->n", gap, gap))
+    total /= nearest.shape[1]
+    return total

@@ -1,0 +1,86 @@
+"""Do prediction intervals hold their targets, and at what length?
+
+An interval is a pair of arrays (N,). Conformal calibration may leave it unbounded
+(`lower` -inf, `upper` inf) or turn it inside out (`lower` above `upper`): such an
+interval holds nothing, `inverted_fraction` says how many there are.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._about import score
+from qualms.scores._arrays import Array, vector
+from qualms.scores._levels import open_unit
+
+
+@score(label="coverage", better="neither")
+def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
+    """Share of targets (N,) inside their interval, both ends included.
+
+    >>> coverage([0.0, 0.0], [1.0, 1.0], [1.0, 1.5])
+    0.5
+    """
+    wanted = vector("target", target)
+    low, high = _ends(lower, upper, length=len(wanted))
+    return float(np.mean((low <= wanted) & (wanted <= high)))
+
+
+@score(label="interval length", better="lower", low=-math.inf, high=math.inf)
+def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
+    """Mean of `upper` - `lower` (N,); an inverted interval counts as negative.
+
+    >>> interval_length([0.0, 0.0], [1.0, 2.0])
+    1.5
+    """
+    low, high = _ends(lower, upper)
+    return float(np.mean(high - low))
+
+
+@score(label="interval score", better="lower", high=math.inf)
+def interval_score(
+    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
+) -> float:
+    """Mean length plus 2/`alpha` times the distance of missed targets (N,).
+
+    A proper score of central intervals of level 1 - `alpha` (Gneiting & Raftery,
+    2007).
+
+    >>> interval_score([0.0, 0.0], [1.0, 1.0], [1.0, 1.5], alpha=0.1)
+    6.0
+    """
+    open_unit("alpha", alpha)
+    wanted = vector("target", target)
+    low, high = _ends(lower, upper, length=len(wanted))
+    missed = np.maximum(low - wanted, 0.0) + np.maximum(wanted - high, 0.0)
+    return float(np.mean(high - low + 2 / alpha * missed))
+
+
+@score(label="inverted intervals", better="lower")
+def inverted_fraction(lower: ArrayLike, upper: ArrayLike) -> float:
+    """Share of intervals (N,) whose lower end lies above the upper one.
+
+    >>> inverted_fraction([0.0, 2.0], [1.0, 1.0])
+    0.5
+    """
+    low, high = _ends(lower, upper)
+    return float(np.mean(low > high))
+
+
+def _ends(
+    lower: ArrayLike, upper: ArrayLike, *, length: int | None = None
+) -> tuple[Array, Array]:
+    low = _end("lower", lower, length=length, unbounded=-math.inf)
+    high = _end("upper", upper, length=len(low), unbounded=math.inf)
+    return low, high
+
+
+def _end(
+    name: str, values: ArrayLike, *, length: int | None, unbounded: float
+) -> Array:
+    array = np.asarray(values)
+    if array.dtype.kind != "f":
+        return vector(name, array, length=length)
+    vector(name, np.where(array == unbounded, 0.0, array), length=length)
+    return array.astype(np.float64, copy=False)

@@ -1,0 +1,141 @@
+"""Uncertainty maps: from draws to sufficient statistics, and from those to maps.
+
+Segmentation keeps three statistics per item instead of its draws: mean probabilities,
+expected entropy and the label map of every draw. All maps follow from them.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qualms.scores._label_maps import IGNORED, Labels, check_same_space
+from qualms.scores._space import real_map
+from qualms.scores.decomposition import decompose, entropy
+
+Floats = NDArray[np.floating[Any]]
+
+_OF_DRAWS = MappingProxyType({"PE": "predictive", "EE": "aleatoric", "MI": "epistemic"})
+
+UNCERTAINTY_TYPES: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "softmax": MappingProxyType({"MSR": "predictive"}),
+        "map": MappingProxyType({"MSR": "predictive"}),
+        "mc_dropout": _OF_DRAWS,
+        "ensemble": _OF_DRAWS,
+        "tta": _OF_DRAWS,
+        "ssn": MappingProxyType(
+            {"PE": "predictive", "MI": "aleatoric", "EE": "epistemic"}
+        ),
+    }
+)
+"""What each measure of a method stands for (Kahl et al., 2024, section 4.3).
+
+PE is the entropy of the mean prediction, EE the mean entropy of the draws, MI = PE - EE
+and MSR one minus the maximum softmax response. The draws of a stochastic segmentation
+network (SSN) *are* the ambiguity it sees, so their disagreement, MI, is aleatoric.
+"""
+
+
+class Statistics(NamedTuple):
+    """What is kept of an item's draws."""
+
+    mean_probs: Floats
+    """(C, *space) mean over draws."""
+    expected_entropy: Floats
+    """(*space) mean entropy of the draws, in nats."""
+    draw_labels: Labels
+    """(M, *space) most probable class of every draw."""
+
+
+class UncertaintyMaps(NamedTuple):
+    """Four maps of one item (*space); larger is less certain."""
+
+    predictive: Floats
+    aleatoric: Floats
+    epistemic: Floats
+    max_softmax: Floats
+    """One minus the largest mean probability."""
+
+
+def sufficient_statistics(probs: ArrayLike) -> Statistics:
+    """Mean probabilities, expected entropy and labels of draws (M, C, *space).
+
+    float32 stays float32, anything else is computed in float64. Of equally probable
+    classes the first is the label.
+
+    >>> sufficient_statistics([[[0.9], [0.1]], [[0.3], [0.7]]]).draw_labels
+    array([[0],
+           [1]], dtype=uint8)
+    """
+    draws = np.asarray(probs)
+    if draws.ndim < 3 or draws.shape[1] > IGNORED:
+        raise ValueError(
+            f"probs must have shape (M, C, *space) with C at most {IGNORED}, "
+            f"got {draws.shape}"
+        )
+    parts = decompose(draws, class_axis=1)
+    mean = draws.mean(axis=0, dtype=parts.total.dtype)
+    labels = np.stack([_most_probable(draw) for draw in draws])
+    return Statistics(mean, parts.aleatoric, labels)
+
+
+def uncertainty_maps(
+    mean_probs: ArrayLike, expected_entropy: ArrayLike, *, method: str | None = None
+) -> UncertaintyMaps:
+    """Predictive, aleatoric and epistemic maps of one item, by the roles of `method`.
+
+    PE, EE and MI = PE - EE, unless `UNCERTAINTY_TYPES` gives `method` other roles (SSN
+    swaps aleatoric and epistemic; the plain softmax has MSR as predictive). MI is not
+    clipped: rounding may leave it a hair below zero.
+
+    Args:
+        mean_probs: Mean over draws (C, *space).
+        expected_entropy: Mean entropy of the draws (*space).
+        method: Name of the method that drew.
+
+    >>> uncertainty_maps(np.array([[0.5], [0.5]]), np.array([0.6])).epistemic.round(3)
+    array([0.093])
+    """
+    probs = np.asarray(mean_probs)
+    total = entropy(probs, class_axis=0)
+    expected = real_map("expected_entropy", expected_entropy).astype(total.dtype)
+    names = ("mean_probs", "expected_entropy")
+    check_same_space(names, total.shape, expected.shape)
+    scale = probs.sum(axis=0, dtype=total.dtype)
+    response = 1.0 - probs.max(axis=0) / scale
+    maps = {"PE": total, "EE": expected, "MI": total - expected, "MSR": response}
+    roles = (_OF_DRAWS | _types(method)).items()
+    by_role = {role: maps[measure] for measure, role in roles}
+    return UncertaintyMaps(**by_role, max_softmax=response)
+
+
+def uncertainty_type(measure: str, method: str) -> str:
+    """Whether `measure` is predictive, aleatoric or epistemic for `method`.
+
+    A method that is in no table is taken to have ordinary draws.
+
+    >>> uncertainty_type("MI", "ssn")
+    'aleatoric'
+    """
+    types = _types(method)
+    if measure not in types:
+        raise LookupError(
+            f"no measure {measure!r} for {method!r}. Known: {', '.join(types)}."
+        )
+    return types[measure]
+
+
+def _most_probable(draw: NDArray[Any]) -> Labels:
+    """First most probable class; takes whole maps, so memory is read in order."""
+    top = draw.max(axis=0)
+    labels = np.empty(draw.shape[1:], dtype=np.uint8)
+    for k in reversed(range(len(draw))):
+        np.copyto(labels, k, where=draw[k] == top)
+    return labels
+
+
+def _types(method: str | None) -> Mapping[str, str]:
+    return UNCERTAINTY_TYPES.get(method or "", _OF_DRAWS)

@@ -1,0 +1,88 @@
+"""Shift detection: does the uncertainty tell shifted items from in-domain ones?
+
+And selective classification in the presence of shifted items (SCOD; Jaeger et al.,
+2023; Xia & Bouganis, 2022): an item fails when it is shifted or answered wrongly.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._about import score
+from qualms.scores._arrays import flags
+from qualms.scores.ranking import auprc, auroc, fpr_at_tpr
+from qualms.scores.selective import aurc
+
+
+@score(label="OOD AUROC", better="higher")
+def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
+    """Chance that a shifted item is less certain than an in-domain one, ties half.
+
+    Hendrycks & Gimpel (2017). Both (N,); nan unless both kinds are present.
+
+    >>> ood_auroc([0.1, 0.4, 0.4, 0.9], [False, False, True, True])
+    0.875
+    """
+    return auroc(uncertainty, flags("shifted", shifted))
+
+
+@score(label="OOD AUPRC", better="higher")
+def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
+    """Area under precision against recall of shifted items, by the trapezoid rule.
+
+    Both (N,); nan without a shifted item (Hendrycks & Gimpel, 2017).
+
+    >>> ood_auprc([0.1, 0.2, 0.8, 0.9], [False, False, True, True])
+    1.0
+    """
+    return auprc(uncertainty, flags("shifted", shifted))
+
+
+@score(label="OOD FPR95", better="lower")
+def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
+    """Share of in-domain items flagged when 95 % of the shifted ones are caught.
+
+    The largest threshold that catches at least 95 % of the shifted items; an item at
+    the threshold is flagged (Liang et al., 2018). Both (N,); nan unless both kinds are
+    present.
+
+    >>> ood_fpr95([0.1, 0.5, 0.4, 0.9], [False, False, True, True])
+    0.5
+    """
+    return fpr_at_tpr(uncertainty, flags("shifted", shifted), tpr=0.95)
+
+
+@score(label="SCOD AUROC", better="higher")
+def scod_auroc(correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike) -> float:
+    """Chance that a failure is less certain than a success, ties half.
+
+    A failure is a shifted item or a wrong one (Jaeger et al., 2023); whether a shifted
+    item is marked correct does not matter. All (N,); nan unless both kinds are present.
+
+    >>> scod_auroc([1, 0, 1], [False, False, True], [0.1, 0.2, 0.3])
+    1.0
+    """
+    moved = flags("shifted", shifted)
+    wrong = ~flags("correct", correct, length=len(moved))
+    return auroc(uncertainty, wrong | moved)
+
+
+@score(label="SCOD AURC", better="lower", high=np.inf)
+def scod_aurc(
+    correct: ArrayLike,
+    shifted: ArrayLike,
+    uncertainty: ArrayLike,
+    *,
+    cost: float = 1.0,
+) -> float:
+    """`aurc` of a risk of 1 per wrong in-domain item and `cost` per shifted item kept.
+
+    The costs of SCOD (Xia & Bouganis, 2022) on the risk-coverage curve; arrays (N,).
+
+    >>> scod_aurc([1, 0, 1], [False, False, True], [0.1, 0.2, 0.3], cost=2.0)
+    0.5
+    """
+    if not 0.0 <= cost < np.inf:
+        raise ValueError(f"cost must be a number of 0 or more, got {cost}")
+    moved = flags("shifted", shifted)
+    wrong = ~flags("correct", correct, length=len(moved))
+    return aurc(np.where(moved, cost, wrong), uncertainty)

@@ -1,0 +1,146 @@
+"""How well segmentations overlap: one prediction, or a set of draws, against raters.
+
+Label maps may have any number of axes. Pixels that a rater marks with `ignore` are
+dropped before anything is counted, and two empty masks agree unless the caller says
+otherwise. `as_published.values` holds what the released code of Kahl et al. (2024)
+computes.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qualms.scores._about import score
+from qualms.scores._arrays import Array, Index
+from qualms.scores._label_maps import (
+    IGNORED,
+    Labels,
+    check_same_space,
+    check_stack,
+    checked_labels,
+    overlaps,
+    sizes,
+)
+
+Average = Literal["micro", "macro"]
+
+
+@score(label="Dice", better="higher")
+def dice(
+    prediction: ArrayLike,
+    reference: ArrayLike,
+    *,
+    classes: int = 2,
+    ignore: int | None = None,
+    average: Average = "micro",
+    empty: float = 1.0,
+) -> float:
+    """Overlap of two label maps, 2TP / (2TP + FP + FN) (Dice, 1945).
+
+    Two classes: the Dice of class 1, the foreground. More classes: counts pooled over
+    all classes (`micro`, as in Kahl et al., 2024), which is the share of pixels that
+    agree; or the mean Dice of the classes, class 0 included, that occur in either map
+    (`macro`, for any number of classes).
+
+    Args:
+        prediction: Classes of any shape.
+        reference: Classes of the same shape, `ignore` where a pixel does not count.
+        classes: Number of classes.
+        ignore: Value of `reference` that drops a pixel.
+        average: How classes are combined.
+        empty: Value where neither map holds the foreground, or no pixel counts.
+
+    >>> dice(np.array([[0, 1], [1, 1]]), np.array([[0, 1], [0, 1]]))
+    0.8
+    """
+    names = ("prediction", "reference")
+    stacks = (np.asarray(prediction)[np.newaxis], np.asarray(reference)[np.newaxis])
+    predicted, target = _kept(names, *stacks, classes, ignore)
+    _check_empty(empty)
+    if average == "macro":
+        return _macro_dice(predicted[0], target[0], classes, empty)
+    if average != "micro":
+        raise ValueError(f"average must be 'micro' or 'macro', got {average!r}")
+    return float(_pair_dice(predicted, target, classes, empty)[0, 0])
+
+
+@score(label="GED", better="lower", high=2.0)
+def ged(
+    draws: ArrayLike,
+    raters: ArrayLike,
+    *,
+    classes: int = 2,
+    ignore: int | None = None,
+    empty: float = 1.0,
+) -> float:
+    """Generalised energy distance of draws and raters (Kohl et al., 2018).
+
+    2 E[d(rater, draw)] - E[d(draw, draw)] - E[d(rater, rater)] with d = 1 - `dice`,
+    each term the mean over all ordered pairs, a map with itself included. It is never
+    negative, since Dice is a positive semidefinite kernel.
+
+    Args:
+        draws: Classes (M, *space).
+        raters: Classes (R, *space); a pixel `ignore`d by any rater counts nowhere.
+        classes: Number of classes.
+        ignore: Value of `raters` that drops a pixel.
+        empty: Dice of two maps without foreground, or where no pixel counts.
+
+    >>> round(ged([[0, 1, 1, 0]], [[0, 1, 1, 0], [0, 1, 0, 0]]), 6)
+    0.166667
+    """
+    stacks = (np.asarray(draws), np.asarray(raters))
+    drawn, rated = _kept(("draws", "raters"), *stacks, classes, ignore)
+    _check_empty(empty)
+    pairs = ((drawn, drawn), (rated, rated), (rated, drawn))
+    within_draws, within_raters, across = (
+        float(_pair_dice(a, b, classes, empty).mean()) for a, b in pairs
+    )
+    return within_draws + within_raters - 2.0 * across
+
+
+def _kept(
+    names: tuple[str, str],
+    drawn: NDArray[Any],
+    rated: NDArray[Any],
+    classes: int,
+    ignore: int | None,
+) -> tuple[Labels, Labels]:
+    """(M, P) and (R, P) classes at the P pixels that no rater ignores."""
+    check_stack(names[0], drawn)
+    check_stack(names[1], rated)
+    check_same_space(names, drawn.shape[1:], rated.shape[1:])
+    second = checked_labels(names[1], rated, classes=classes, ignore=ignore)
+    second = second.reshape(len(rated), -1)
+    drawn = drawn.reshape(len(drawn), -1)
+    if ignore is not None:
+        kept = (second != IGNORED).all(axis=0)
+        drawn, second = (np.compress(kept, maps, axis=1) for maps in (drawn, second))
+    if second.shape[1] == 0:
+        return drawn.astype(np.uint8), second
+    return checked_labels(names[0], drawn, classes=classes), second
+
+
+def _pair_dice(first: Labels, second: Labels, classes: int, empty: float) -> Array:
+    shared = overlaps(first, second, classes=classes)
+    total: Index = np.add.outer(
+        sizes(first, classes=classes), sizes(second, classes=classes)
+    )
+    return np.where(total > 0, 2.0 * shared / np.maximum(total, 1), empty)
+
+
+def _macro_dice(predicted: Labels, target: Labels, classes: int, empty: float) -> float:
+    shared = np.bincount(target[predicted == target], minlength=classes)
+    total = np.bincount(predicted, minlength=classes) + np.bincount(
+        target, minlength=classes
+    )
+    present = total > 0
+    if not present.any():
+        return float(empty)
+    return float(np.mean(2.0 * shared[present] / total[present]))
+
+
+def _check_empty(empty: float) -> None:
+    if not (0.0 <= empty <= 1.0 or np.isnan(empty)):
+        raise ValueError(f"empty must lie in [0, 1] or be nan, got {empty}")

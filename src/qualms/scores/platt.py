@@ -1,0 +1,219 @@
+"""Calibration of pixel uncertainties: Platt scaling on validation, then binned error.
+
+A pixel rated by R people counts R times. Rather than tiled pixels, every function here
+takes how many raters a prediction agrees with and out of how many (`rater_agreement`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+
+from qualms.scores._about import score
+from qualms.scores._arrays import Array, Index
+from qualms.scores._label_maps import check_same_space
+from qualms.scores._logistic import fit_line
+from qualms.scores._space import real_map
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platt:
+    """Confidence as a logistic function of uncertainty: 1 / (1 + exp(-u a + b))."""
+
+    a: float
+    b: float
+
+    def confidence(self, uncertainty: ArrayLike) -> Array:
+        """Confidence in [0, 1] of every pixel, in the shape of `uncertainty`."""
+        scaled = self.a * real_map("uncertainty", uncertainty) - self.b
+        return np.asarray(expit(scaled), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncertaintyHistogram:
+    """Pixels counted in equal bins of uncertainty; histograms of items add up.
+
+    `fit_platt(h.mean, h.correct, total=h.total)` then fits all of them at once. Wrong
+    pixels (row 0) and right ones (row 1) are kept apart with the exact sum of their
+    uncertainties, so that fit differs from one on every pixel only by the curvature of
+    the logistic inside a bin.
+    """
+
+    high: float
+    total: Array
+    """(2, B) pixels."""
+    summed: Array
+    """(2, B) sum of their uncertainties."""
+
+    @property
+    def correct(self) -> Array:
+        """(2, B) pixels that are right: none of row 0, all of row 1."""
+        return np.stack([np.zeros_like(self.total[1]), self.total[1]])
+
+    @property
+    def mean(self) -> Array:
+        """(2, B) mean uncertainty of each bin, 0 where it is empty."""
+        return self.summed / np.where(self.total > 0, self.total, 1.0)
+
+    def __add__(self, other: UncertaintyHistogram) -> UncertaintyHistogram:
+        mine, theirs = (
+            (self.high, self.total.shape[1]),
+            (other.high, other.total.shape[1]),
+        )
+        if mine != theirs:
+            raise ValueError(
+                "histograms must share their range and number of bins, "
+                f"got (high, bins) = {mine} and {theirs}"
+            )
+        return UncertaintyHistogram(
+            high=self.high,
+            total=self.total + other.total,
+            summed=self.summed + other.summed,
+        )
+
+
+@score(label="ACE", better="lower")
+def ace(
+    confidence: ArrayLike,
+    correct: ArrayLike,
+    *,
+    total: ArrayLike | None = None,
+    bins: int = 20,
+) -> float:
+    """Average calibration error (Neumann et al., 2018).
+
+    Mean over non-empty bins of |accuracy - mean confidence|, every bin alike, so that
+    background does not drown the rest. Bins are equal and closed on the left.
+
+    Args:
+        confidence: Probability that a pixel is right, any shape.
+        correct: Whether it is, in the same shape; with `total`, how many times it is.
+        total: How many times a pixel counts (raters), 0 to leave it out.
+        bins: Number of bins on [0, 1].
+
+    Returns:
+        The error, nan where every pixel is left out.
+
+    >>> ace(np.array([0.9, 0.9, 0.6]), np.array([True, True, False]))
+    0.35
+    """
+    conf, right, count = _counted("confidence", confidence, correct, total)
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1, got {bins}")
+    if conf.min() < 0.0 or conf.max() > 1.0:
+        raise ValueError(
+            f"confidence must lie in [0, 1], got {conf.min():.6g} to {conf.max():.6g}; "
+            "turn uncertainties into confidences by fit_platt first"
+        )
+    edges = np.linspace(0.0, 1.0 + 1e-8, bins + 1)
+    which = np.digitize(conf, edges) - 1
+    size = _sums(which, count, bins)
+    gap = _sums(which, right - count * conf, bins)
+    filled = size > 0
+    return (
+        float(np.mean(np.abs(gap[filled]) / size[filled])) if filled.any() else np.nan
+    )
+
+
+def fit_platt(
+    uncertainty: ArrayLike, correct: ArrayLike, *, total: ArrayLike | None = None
+) -> Platt:
+    """Logistic fit of being right on uncertainty, with smoothed targets (Platt, 1999).
+
+    One fit pools all validation pixels of a run; for many items sum their
+    `uncertainty_histogram` first. Uncertainty that never varies says nothing, so the
+    slope is 0 and the confidence is the smoothed accuracy.
+
+    Args:
+        uncertainty: Any shape.
+        correct: Whether a pixel is right; with `total`, how many times it is.
+        total: How many times a pixel counts (raters), 0 to leave it out.
+
+    >>> platt = fit_platt(np.array([0.0, 0.1, 0.8, 0.9]), np.array([1, 1, 1, 0]))
+    >>> platt.confidence(np.array([0.0, 0.9])).round(2)
+    array([0.82, 0.53])
+    """
+    values, right, count = _counted("uncertainty", uncertainty, correct, total)
+    counts = count.sum()
+    if counts == 0:
+        raise ValueError("total must leave at least one pixel to fit on, all are 0")
+    target = _smoothed(right, count)
+    spread = float(np.ptp(values[count > 0]))
+    if spread == 0.0:
+        return Platt(a=0.0, b=-float(logit(target.sum() / counts)))
+    centre = float(count @ values / counts)
+    line = fit_line((values - centre) / spread, target, count)
+    return Platt(a=line.slope / spread, b=line.slope * centre / spread - line.level)
+
+
+def uncertainty_histogram(
+    uncertainty: ArrayLike,
+    correct: ArrayLike,
+    *,
+    high: float,
+    total: ArrayLike | None = None,
+    bins: int = 16384,
+) -> UncertaintyHistogram:
+    """Pixels of one item by uncertainty, to be added over items and fitted once.
+
+    Args:
+        uncertainty: Any shape.
+        correct: Whether a pixel is right; with `total`, how many times it is.
+        high: Upper end of the bins, for instance log(C); values beyond join the last.
+        total: How many times a pixel counts (raters), 0 to leave it out.
+        bins: Number of equal bins on [0, high].
+
+    >>> item = uncertainty_histogram([0.1, 0.6], [1, 0], high=1.0, bins=2)
+    >>> (item + item).mean
+    array([[0. , 0.6],
+           [0.1, 0. ]])
+    """
+    values, right, count = _counted("uncertainty", uncertainty, correct, total)
+    if bins < 1 or not 0.0 < high < np.inf:
+        raise ValueError(
+            f"bins must be at least 1 and high positive, got {bins} and {high}"
+        )
+    which = np.clip(values * (bins / high), 0, bins - 1).astype(np.int64)
+    kinds = (count - right, right)
+    return UncertaintyHistogram(
+        high=float(high),
+        total=np.stack([_sums(which, kind, bins) for kind in kinds]),
+        summed=np.stack([_sums(which, kind * values, bins) for kind in kinds]),
+    )
+
+
+def _counted(
+    name: str, values: ArrayLike, correct: ArrayLike, total: ArrayLike | None
+) -> tuple[Array, Array, Array]:
+    """Flat values, times right and times counted of every pixel."""
+    value = real_map(name, values)
+    right = real_map("correct", correct)
+    count = np.ones(value.shape) if total is None else real_map("total", total)
+    check_same_space((name, "correct"), value.shape, right.shape)
+    check_same_space((name, "total"), value.shape, count.shape)
+    wrong: Index = np.flatnonzero((right < 0.0) | (right > count))
+    if total is None and not wrong.size:
+        wrong = np.flatnonzero((right != 0.0) & (right != 1.0))
+    if wrong.size:
+        raise ValueError(
+            "correct must be 0 or 1, or lie in 0..total where total is given, "
+            f"pixel {wrong[0]} is {right.flat[wrong[0]]:g}"
+        )
+    return value.ravel(), right.ravel(), count.ravel()
+
+
+def _sums(which: Index, weights: Array, bins: int) -> Array:
+    """(B,) sum of `weights` in each bin."""
+    return np.bincount(which, weights, bins).astype(np.float64, copy=False)
+
+
+def _smoothed(right: Array, count: Array) -> Array:
+    """Sum of Platt's targets of each pixel, which stay off 0 and 1."""
+    positives = right.sum()
+    negatives = count.sum() - positives
+    high, low = (positives + 1.0) / (positives + 2.0), 1.0 / (negatives + 2.0)
+    target: Array = right * high + (count - right) * low
+    return target

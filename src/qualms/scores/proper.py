@@ -1,0 +1,119 @@
+"""How good the predicted classes and their probabilities are, item by item.
+
+Every function takes `probs` as P(y=1) of shape (N,), class probabilities (N, C) or
+draws (M, N, C), which are averaged, and `target` (N,) with classes 0..C-1. The
+predicted class is the most probable one, ties going to the lowest class, so that for
+two classes it is 1 exactly when P(y=1) > 0.5.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._about import score
+from qualms.scores._arrays import Array, Flags, Index
+from qualms.scores._labelled import FLOOR, at_class, labelled, top_label
+
+
+@score(label="Accuracy", better="higher")
+def accuracy(probs: ArrayLike, target: ArrayLike) -> float:
+    """Share of items whose most probable class is the target.
+
+    >>> accuracy([0.1, 0.9, 0.8], [0, 1, 0])
+    0.6666666666666666
+    """
+    return float(correct(probs, target).mean())
+
+
+@score(label="NLL", better="lower", high=34.54)
+def nll(probs: ArrayLike, target: ArrayLike) -> float:
+    """Mean negative log-likelihood of the target, in nats (log score; Good, 1952).
+
+    Probabilities below 1e-15 count as 1e-15: an item that is certain and wrong costs
+    34.5 nats, not infinitely many.
+
+    >>> round(nll([0.1, 0.9, 0.8], [0, 1, 0]), 4)
+    0.6067
+    """
+    return float(item_nll(probs, target).mean())
+
+
+@score(label="Brier", better="lower", high=2.0)
+def brier(probs: ArrayLike, target: ArrayLike) -> float:
+    """Mean squared distance between probabilities and one-hot target (Brier, 1950).
+
+    The squares are summed over all classes, so the range is 0..2 whatever C is. For
+    two classes this is twice the mean of (P(y=1) - target)^2, which some libraries
+    call by the same name.
+
+    >>> round(brier([0.1, 0.9, 0.8], [0, 1, 0]), 4)
+    0.44
+    """
+    checked, truth = labelled(probs, target)
+    distance = checked.copy()
+    distance[np.arange(len(truth)), truth] -= 1.0
+    return float(np.einsum("nc,nc->n", distance, distance).mean())
+
+
+@score(label="Balanced accuracy", better="higher")
+def balanced_accuracy(probs: ArrayLike, target: ArrayLike) -> float:
+    """Mean over the classes present in `target` of the share of their items found.
+
+    >>> balanced_accuracy([0.1, 0.9, 0.8], [0, 1, 0])
+    0.75
+    """
+    counts = _confusion(probs, target)
+    size = counts.sum(axis=1)
+    present = size > 0
+    return float((counts.diagonal()[present] / size[present]).mean())
+
+
+@score(label="MCC", better="higher", low=-1.0)
+def mcc(probs: ArrayLike, target: ArrayLike) -> float:
+    """Correlation of predicted and true class, any number of classes (Gorodkin, 2004).
+
+    Undefined, nan, when all items are predicted as one class or belong to one class.
+
+    >>> mcc([0.1, 0.9, 0.8], [0, 1, 0])
+    0.5
+    """
+    counts = _confusion(probs, target).astype(np.float64)
+    true, predicted = counts.sum(axis=1), counts.sum(axis=0)
+    items = counts.sum()
+    spread = (items**2 - true @ true) * (items**2 - predicted @ predicted)
+    if spread == 0.0:
+        return float("nan")
+    agreement = items * counts.trace() - true @ predicted
+    return float(agreement / np.sqrt(spread))
+
+
+def correct(probs: ArrayLike, target: ArrayLike) -> Flags:
+    """(N,) whether the most probable class of each item is its target.
+
+    >>> correct([0.1, 0.9, 0.8], [0, 1, 0])
+    array([ True,  True, False])
+    """
+    return top_label(probs, target).correct
+
+
+def item_nll(probs: ArrayLike, target: ArrayLike) -> Array:
+    """(N,) negative log-likelihood of each item's target in nats, floored as in `nll`.
+
+    >>> item_nll([0.5, 0.0], [1, 1]).round(2)
+    array([ 0.69, 34.54])
+    """
+    checked, truth = labelled(probs, target)
+    floor = np.full(checked.shape[1], FLOOR)
+    if len(floor) == 2:
+        # Two classes are P(y=1) clipped to [floor, 1 - floor] and its complement, as
+        # in the per-item arrays of Band et al. (2021); it matters in the fifth digit.
+        floor[0] = 1.0 - (1.0 - FLOOR)
+    likelihood: Array = np.maximum(at_class(checked, truth), floor[truth])
+    return -np.log(likelihood)
+
+
+def _confusion(probs: ArrayLike, target: ArrayLike) -> Index:
+    """(C, C) how many items of each true class (row) got each predicted class."""
+    checked, truth = labelled(probs, target)
+    classes = checked.shape[1]
+    pair = truth * classes + checked.argmax(axis=1)
+    return np.bincount(pair, minlength=classes**2).reshape(classes, classes)

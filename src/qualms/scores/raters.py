@@ -1,0 +1,134 @@
+"""Maps against raters: where people disagree, where they agree with the prediction."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qualms.scores._about import score
+from qualms.scores._arrays import Array
+from qualms.scores._label_maps import (
+    IGNORED,
+    check_same_space,
+    check_stack,
+    checked_labels,
+)
+from qualms.scores._space import pixel_mask, real_map
+
+
+class Agreement(NamedTuple):
+    """Per pixel, how many raters the prediction agrees with, out of how many."""
+
+    correct: NDArray[np.uint8]
+    total: NDArray[np.uint8]
+
+
+class Defined(NamedTuple):
+    """A mean over the values that are defined, and how many are not."""
+
+    mean: float
+    left_out: int
+
+
+@score(label="NCC", better="higher", low=-1.0)
+def ncc(
+    uncertainty: ArrayLike, reference: ArrayLike, *, mask: ArrayLike | None = None
+) -> float:
+    """Normalised cross-correlation of two maps (Hu et al., 2019): Pearson's, by pixel.
+
+    Args:
+        uncertainty: Predicted map, any shape.
+        reference: What it should look like, for instance `rater_variance`.
+        mask: True where a pixel counts.
+
+    Returns:
+        The correlation, nan where either map does not vary; see `mean_defined`.
+
+    >>> ncc(np.array([0.1, 0.2, 0.3]), np.array([0.0, 0.5, 1.0])).__round__(9)
+    1.0
+    """
+    predicted, wanted = np.asarray(uncertainty), np.asarray(reference)
+    names = ("uncertainty", "reference")
+    check_same_space(names, predicted.shape, wanted.shape)
+    if mask is not None:
+        chosen = pixel_mask(mask, predicted.shape)
+        predicted, wanted = predicted[chosen], wanted[chosen]
+        if chosen.size and not predicted.size:
+            return float("nan")
+    a, b = real_map(names[0], predicted), real_map(names[1], wanted)
+    if np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
+        return float("nan")
+    a, b = _centred(a), _centred(b)
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+
+
+def rater_variance(raters: ArrayLike, *, ignore: int | None = None) -> Array:
+    """Disagreement of raters (R, *space) at every pixel, (*space).
+
+    Pairs of raters that disagree over R squared. For two classes this is the
+    population variance p (1 - p) of the label (Kahl et al., 2024); for more it is half
+    the Gini impurity, half the summed variance of the one-hot labels. A pixel that any
+    rater `ignore`s is nan: leave it out of `ncc` by its mask.
+
+    >>> rater_variance(np.array([[0, 1], [1, 1]]))
+    array([0.25, 0.  ])
+    """
+    rated = checked_labels("raters", raters, classes=IGNORED, ignore=ignore)
+    check_stack("raters", rated)
+    pairs = np.zeros(rated.shape[1:])
+    for i in range(1, len(rated)):
+        pairs += (rated[:i] != rated[i]).sum(axis=0)
+    if ignore is not None:
+        pairs[(rated == IGNORED).any(axis=0)] = np.nan
+    return pairs / len(rated) ** 2
+
+
+def rater_agreement(
+    prediction: ArrayLike, raters: ArrayLike, *, ignore: int | None = None
+) -> Agreement:
+    """How many of the raters (R, *space) agree with `prediction` (*space), per pixel.
+
+    A rater who marks a pixel `ignore` does not count there; a pixel that all raters
+    ignore has a total of 0 and carries no weight in `ace` and `fit_platt`.
+
+    >>> rater_agreement(np.array([0, 1]), np.array([[0, 0], [0, 255]]), ignore=255)
+    Agreement(correct=array([2, 0], dtype=uint8), total=array([2, 1], dtype=uint8))
+    """
+    rated = checked_labels("raters", raters, classes=IGNORED, ignore=ignore)
+    check_stack("raters", rated)
+    predicted = checked_labels("prediction", prediction, classes=IGNORED, ignore=ignore)
+    names = ("prediction", "raters")
+    check_same_space(names, predicted.shape, rated.shape[1:])
+    counted = rated != IGNORED
+    if (counted & (predicted == IGNORED)).any():
+        raise ValueError(
+            f"prediction must name a class wherever a rater does, got {ignore} there"
+        )
+    correct = (rated == predicted) & counted
+    return Agreement(
+        correct.sum(axis=0, dtype=np.uint8), counted.sum(axis=0, dtype=np.uint8)
+    )
+
+
+def mean_defined(values: ArrayLike) -> Defined:
+    """Mean of the values that are not nan (nan if all are), and how many were.
+
+    >>> mean_defined(np.array([0.5, np.nan, 1.0]))
+    Defined(mean=0.75, left_out=1)
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"values must be at least one number, got {array.shape}")
+    if np.isinf(array).any():
+        row = int(np.flatnonzero(np.isinf(array))[0])
+        raise ValueError(f"values must be finite or nan, row {row} is {array[row]}")
+    known = array[~np.isnan(array)]
+    mean = float(known.mean()) if known.size else float("nan")
+    return Defined(mean, int(array.size - known.size))
+
+
+def _centred(values: Array) -> Array:
+    """Deviations from the mean, scaled so that no square overflows."""
+    deviation = values.ravel() - values.mean()
+    scaled: Array = deviation / np.abs(deviation).max()
+    return scaled

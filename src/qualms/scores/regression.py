@@ -1,0 +1,213 @@
+"""How good a predictive distribution over one number is.
+
+Point scores take the mean, distribution scores the mean and variance of a Gaussian or
+draws. Draws of several networks become one Gaussian by `pool_gaussian`.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import erf, ndtr, ndtri
+
+from qualms.scores._about import score
+from qualms.scores._arrays import Array, matrix, vector
+from qualms.scores._levels import open_unit
+
+# The central intervals of 5 %, 10 %, ..., 95 %.
+ALPHAS = tuple(k / 20 for k in range(1, 20))
+
+
+class Moments(NamedTuple):
+    """Mean and variance of a pooled prediction, (N,) each."""
+
+    mean: Array
+    var: Array
+
+
+class Interval(NamedTuple):
+    """Ends of prediction intervals, (N,) each."""
+
+    lower: Array
+    upper: Array
+
+
+def pool_gaussian(mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
+    """Mean and variance (N,) of the equal mixture of M Gaussian draws (M, N).
+
+    The variance is the mean variance plus the population variance of the means, as in
+    deep ensembles (Lakshminarayanan et al., 2017). Draws without a variance of their
+    own (`var` left out) have the population variance alone, 0 for a single draw.
+
+    >>> pool_gaussian([[1.0, 2.0], [3.0, 2.0]])
+    Moments(mean=array([2., 2.]), var=array([1., 0.]))
+    """
+    means = matrix("mean", mean)
+    spread = means.var(axis=0)
+    if var is None:
+        return Moments(means.mean(axis=0), spread)
+    own = matrix("var", var, length=len(means))
+    if own.shape != means.shape:
+        raise ValueError(
+            f"var must have the shape of mean, {means.shape}, got {own.shape}"
+        )
+    if own.min() < 0:
+        raise ValueError(f"var must not be negative, its least value is {own.min():g}")
+    return Moments(means.mean(axis=0), own.mean(axis=0) + spread)
+
+
+def gaussian_interval(mean: ArrayLike, var: ArrayLike, *, alpha: float) -> Interval:
+    """Central intervals of level 1 - `alpha` of Gaussians, mean and variance (N,).
+
+    >>> gaussian_interval([0.0], [4.0], alpha=0.1)
+    Interval(lower=array([-3.28970725]), upper=array([3.28970725]))
+    """
+    open_unit("alpha", alpha)
+    centre = vector("mean", mean)
+    half = float(ndtri(1 - alpha / 2)) * np.sqrt(_variance(var, length=len(centre)))
+    return Interval(centre - half, centre + half)
+
+
+@score(label="MAE", better="lower", high=math.inf)
+def mae(mean: ArrayLike, target: ArrayLike) -> float:
+    """Mean absolute error of predictions (N,).
+
+    >>> mae([1.0, 5.0], [2.0, 3.0])
+    1.5
+    """
+    return float(np.abs(_error(mean, target)).mean())
+
+
+@score(label="RMSE", better="lower", high=math.inf)
+def rmse(mean: ArrayLike, target: ArrayLike) -> float:
+    """Root of the mean squared error of predictions (N,).
+
+    >>> rmse([1.0, 5.0], [2.0, 12.0])
+    5.0
+    """
+    return math.sqrt(float(np.square(_error(mean, target)).mean()))
+
+
+@score(label="NLL", better="lower", low=-math.inf, high=math.inf)
+def gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+    """Mean negative log density of the targets (N,), in nats, with the log(2 pi).
+
+    `var` must be positive: at zero variance there is no density.
+
+    >>> round(gaussian_nll([0.0], [1.0], [0.0]), 6)
+    0.918939
+    """
+    error = _error(mean, target)
+    spread = _variance(var, length=len(error), positive=True)
+    return float(np.mean(np.log(2 * math.pi * spread) + error**2 / spread) / 2)
+
+
+@score(label="pinball", better="lower", high=math.inf)
+def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
+    """Mean pinball loss of the predicted `level` quantile (Koenker & Bassett, 1978).
+
+    >>> pinball([1.0, 1.0], [2.0, 0.0], level=0.9)
+    0.5
+    """
+    open_unit("level", level)
+    short = -_error(prediction, target, name="prediction")
+    return float(np.maximum(level * short, (level - 1) * short).mean())
+
+
+@score(label="CRPS", better="lower", high=math.inf)
+def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+    """Mean continuous ranked probability score of Gaussians (Gneiting et al., 2005).
+
+    At zero variance it is the absolute error, its limit.
+
+    >>> round(crps_gaussian([0.0], [1.0], [0.0]), 6)
+    0.233695
+    """
+    error = np.abs(_error(mean, target))
+    sigma = np.sqrt(_variance(var, length=len(error)))
+    z = np.divide(error, sigma, out=np.zeros_like(error), where=sigma > 0)
+    density = np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi)
+    # error (2 Phi(z) - 1) rather than sigma z (2 Phi(z) - 1): right at sigma = 0 too.
+    inside = np.where(sigma > 0, 2 * ndtr(z) - 1, 1.0)
+    return float(np.mean(error * inside + sigma * (density - 1 / math.sqrt(math.pi))))
+
+
+@score(label="CRPS", better="lower", high=math.inf)
+def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
+    """Mean continuous ranked probability score of draws (M, N) as they stand.
+
+    The draws are taken as the whole distribution: E|X - y| - E|X - X'| / 2 with both
+    means over all M (pairs: M^2) draws (Gneiting & Raftery, 2007). Sorting turns the
+    sum over pairs into one weighted sum, so the cost is M log M.
+
+    >>> crps_ensemble([[0.0], [2.0]], [0.0])
+    0.5
+    """
+    wanted = vector("target", target)
+    raw = matrix("draws", draws)
+    count = len(raw)
+    if raw.shape[1] != len(wanted):
+        raise ValueError(
+            f"draws must have shape (M, {len(wanted)}) for {len(wanted)} targets, "
+            f"got {raw.shape}"
+        )
+    # Measured from the target, nothing cancels when all values are large; and a row
+    # per item sorts in contiguous memory.
+    error = np.subtract(raw.T, wanted[:, None], order="C")
+    error.sort(axis=1)
+    weight = (2 * np.arange(count) + 1 - count) / count**2
+    to_target = np.abs(error).mean(axis=1)
+    return float(np.maximum(to_target - error @ weight, 0.0).mean())
+
+
+@score(label="regression ECE", better="lower")
+def regression_ece(
+    mean: ArrayLike,
+    var: ArrayLike,
+    target: ArrayLike,
+    *,
+    alphas: Sequence[float] = ALPHAS,
+) -> float:
+    """Mean gap between nominal and observed coverage of central Gaussian intervals.
+
+    The mean over `alphas` of |observed - (1 - alpha)|, where an interval of level
+    1 - alpha ends at the alpha/2 and 1 - alpha/2 quantiles, both ends included. By
+    default over alpha = 0.05, 0.10, ..., 0.95 (after Kuleshov et al., 2018, who take
+    one-sided intervals and squares).
+
+    >>> regression_ece([0.0, 0.0], [1.0, 1.0], [0.0, 9.0], alphas=[0.5])
+    0.0
+    """
+    if len(alphas) == 0:
+        raise ValueError("alphas must name at least one alpha, got none")
+    for alpha in alphas:
+        open_unit("alpha", alpha)
+    error = np.abs(_error(mean, target))
+    scale = np.sqrt(2 * _variance(var, length=len(error)))
+    reach = np.where(error > 0, np.inf, 0.0)
+    np.divide(error, scale, out=reach, where=scale > 0)
+    # The level of the smallest central interval that holds the target.
+    needed = np.sort(erf(reach))
+    nominal = 1 - np.asarray(alphas, dtype=np.float64)
+    observed = np.searchsorted(needed, nominal, side="right") / len(needed)
+    return float(np.abs(observed - nominal).mean())
+
+
+def _error(prediction: ArrayLike, target: ArrayLike, *, name: str = "mean") -> Array:
+    wanted = vector("target", target)
+    return vector(name, prediction, length=len(wanted)) - wanted
+
+
+def _variance(var: ArrayLike, *, length: int, positive: bool = False) -> Array:
+    array = vector("var", var, length=length)
+    wrong = np.flatnonzero(array <= 0 if positive else array < 0)
+    if wrong.size:
+        row = int(wrong[0])
+        need = "be greater than 0" if positive else "not be negative"
+        raise ValueError(
+            f"var must {need}, row {row} is {array[row]:g}; pass the variance, not its "
+            "logarithm"
+        )
+    return array

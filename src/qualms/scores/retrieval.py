@@ -1,0 +1,159 @@
+"""Is the nearest item of the same class, and does the uncertainty foresee it?
+
+The scores of the URL benchmark (Kirchhof et al., 2023). Neighbours are exact, by
+cosine; an item is never its own neighbour. Items that are equally near share the
+verdict: a hit is then a fraction, the expectation over a random choice among them, so
+the order of the items never matters.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._about import score
+from qualms.scores._arrays import Array, Index, flags, vector
+from qualms.scores._neighbours import neighbours
+from qualms.scores.ranking import weighted_auroc
+
+# Larger tiles leave the cache, smaller ones slow the matrix product.
+BLOCK = 512
+
+
+def nearest_neighbour(embedding: ArrayLike, *, block: int = BLOCK) -> Index:
+    """Index (N,) of the nearest other item by cosine, in `embedding` (N, D).
+
+    The lowest index wins among equally near items. A zero vector has similarity 0 to
+    everything.
+
+    >>> nearest_neighbour([[1.0, 0.0], [0.0, 1.0], [2.0, 0.1], [0.0, 1.0]])
+    array([2, 3, 0, 1])
+    """
+    found = neighbours(embedding, block=block)
+    for close in found.close:
+        found.nearest[close.item] = close.candidate[close.tied.argmax(axis=1)]
+    return found.nearest
+
+
+def retrieval_hits(
+    embedding: ArrayLike, target: ArrayLike, *, block: int = BLOCK
+) -> Array:
+    """Probability (N,) that the nearest other item has the same target.
+
+    0 or 1 where one item is the nearest; the share of right ones among equally near
+    items. The only member of a class is always a miss. Costs one matrix product;
+    every score here takes the result as `hits`.
+
+    >>> retrieval_hits([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]], [0, 0, 1])
+    array([0.5, 0.5, 0. ])
+    """
+    shape = np.shape(embedding)
+    classes = _classes(target, length=shape[0] if shape else None)
+    found = neighbours(embedding, block=block)
+    hits: Array = (classes[found.nearest] == classes).astype(np.float64)
+    for close in found.close:
+        right = classes[close.candidate] == classes[close.item, None]
+        hits[close.item] = (right & close.tied).sum(axis=1) / close.tied.sum(axis=1)
+    return hits
+
+
+@score(label="R@1", better="higher")
+def recall_at_1(
+    embedding: ArrayLike, target: ArrayLike, *, hits: ArrayLike | None = None
+) -> float:
+    """Share of items whose nearest other item has the same target.
+
+    `embedding` is (N, D), `target` (N,); `hits` from `retrieval_hits`, if at hand,
+    saves the search.
+
+    >>> recall_at_1([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]], [0, 0, 1])
+    0.6666666666666666
+    """
+    return float(_hits(embedding, target, hits).mean())
+
+
+@score(label="R-AUROC", better="higher")
+def r_auroc(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike,
+    *,
+    hits: ArrayLike | None = None,
+) -> float:
+    """P(uncertainty of a wrong retrieval > that of a right one), ties counting half.
+
+    The headline score of URL (Kirchhof et al., 2023), by ranks alone. `embedding` is
+    (N, D), the others (N,). A fractional hit counts as right by that share and as
+    wrong by the rest. nan where all retrievals are right or all are wrong.
+
+    >>> r_auroc([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]], [0, 0, 1], [0.1, 0.2, 0.9])
+    1.0
+    """
+    right = _hits(embedding, target, hits)
+    doubt = vector("uncertainty", uncertainty, length=len(right))
+    return weighted_auroc(doubt, 1 - right, right)
+
+
+@score(label="mixed R-AUROC", better="higher")
+def mixed_r_auroc(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike,
+    upstream: ArrayLike,
+    *,
+    hits: ArrayLike | None = None,
+) -> float:
+    """R-AUROC with upstream and downstream items in one pool.
+
+    Neighbours are sought in the union; an upstream item (`upstream` (N,), bool) and a
+    downstream one never share a class, whatever their targets.
+
+    >>> mixed_r_auroc(
+    ...     [[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]], [0, 0, 0], [3, 2, 9], [1, 1, 0]
+    ... )
+    1.0
+    """
+    return r_auroc(embedding, mixed_target(target, upstream), uncertainty, hits=hits)
+
+
+def mixed_target(target: ArrayLike, upstream: ArrayLike) -> Index:
+    """Targets (N,) in which no upstream item shares the class of a downstream one.
+
+    >>> mixed_target([5, 5, 7], [True, False, False])
+    array([1, 0, 2])
+    """
+    classes = _classes(target)
+    return 2 * classes + flags("upstream", upstream, length=len(classes))
+
+
+@score(label="crop rate", better="higher")
+def crop_rate(uncertainty: ArrayLike, cropped: ArrayLike) -> float:
+    """Share of items (N,) less certain once cropped: uncertainty < `cropped`, strictly.
+
+    >>> crop_rate([0.1, 0.2, 0.3, 0.4], [0.2, 0.2, 0.1, 0.9])
+    0.5
+    """
+    whole = vector("uncertainty", uncertainty)
+    return float(np.mean(whole < vector("cropped", cropped, length=len(whole))))
+
+
+def _hits(embedding: ArrayLike, target: ArrayLike, hits: ArrayLike | None) -> Array:
+    if hits is None:
+        return retrieval_hits(embedding, target)
+    given = vector("hits", hits, length=len(_classes(target)))
+    if given.min() < 0 or given.max() > 1:
+        raise ValueError(
+            f"hits must lie in [0, 1], got {given.min():g} to {given.max():g}"
+        )
+    return given
+
+
+def _classes(target: ArrayLike, *, length: int | None = None) -> Index:
+    """Targets of any kind (N,), numbered from 0."""
+    array = np.asarray(target)
+    if array.dtype.kind not in "US":
+        array = vector("target", array, length=length)
+    elif array.ndim != 1 or length not in (None, len(array)):
+        raise ValueError(
+            f"target must have shape ({length or 'N'},), got {array.shape}"
+        )
+    number = np.unique(array, return_inverse=True)[1]
+    return number.astype(np.int64)

@@ -1,0 +1,14 @@
+"""Fixtures shared by all tests: golden cases and where they lie."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """Load a golden file by the name of its paper."""
+    return lambda paper: json.loads((GOLDEN / f"{paper}.json").read_text())

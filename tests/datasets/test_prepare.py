@@ -1,0 +1,537 @@
+"""Preparing a dataset: whole, resumable, and never silent about what is missing."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qualms.datasets._prepare import cache_folder, open_dataset, prepare
+from qualms.datasets._recipe import (
+    Card,
+    DatasetError,
+    Divide,
+    Examples,
+    Recipe,
+    Subset,
+    Unit,
+)
+from qualms.spec import Task
+
+CARD = Card(
+    title="Fake", licence="none", citation="none", url="none", obtain="Make it up."
+)
+
+
+def load(source: Path, unit: Unit) -> Examples:
+    """Two items from a text file with a number; every call is written down."""
+    with (source / "log").open("a") as log:
+        log.write(f"{unit.key} {os.getpid()}\n")
+    number = int((source / unit.key).read_text())
+    time.sleep(unit.args[0] if unit.args else 0)
+    return Examples(
+        image=np.full((2, 3, 4, 1), number, np.uint8),
+        target=np.array([number, number + 0.5], np.float32),
+        item=(f"{unit.key}/first", f"{unit.key}/second"),
+        extra={"group": np.array([unit.key, "x" * number])},
+    )
+
+
+def die(unit: Unit) -> Examples:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def odd_one_out(examples: Examples, unit: Unit) -> Examples:
+    fine = Examples(
+        image=np.zeros((1, 2, 2, 1), np.uint8), target=np.zeros(1), item=(unit.key,)
+    )
+    return examples if unit.key == "odd" else fine
+
+
+def loads(source: Path) -> Counter[str]:
+    log = source / "log"
+    lines = log.read_text().splitlines() if log.exists() else []
+    return Counter(line.split()[0] for line in lines)
+
+
+def recipe_of(source: Path, *, n: int = 6, pause: float = 0.0, **changes) -> Recipe:
+    source.mkdir(exist_ok=True)
+    for i in range(n):
+        (source / f"u{i:02d}").write_text(str(i))
+    units = [
+        Unit(key=f"u{i:02d}", split="test" if i % 3 == 0 else "part", args=(pause,))
+        for i in range(n)
+    ]
+    fields = {
+        "name": "fake",
+        "options": {"a": 1},
+        "card": CARD,
+        "task": Task(name="regression"),
+        "units": tuple(units),
+        "load": partial(load, source),
+        "divide": {"part": Divide(into=("train", "val"), first=0.7, seed=3)},
+        "shifts": {"test": "elsewhere"},
+    }
+    return Recipe(**(fields | changes))
+
+
+def with_odd(**arrays) -> Recipe:
+    fine = {"image": np.zeros((1, 2, 2, 1), np.uint8), "target": np.zeros(1)}
+    odd = Examples(**({"item": ("odd",)} | fine | arrays))
+    units = (Unit(key="even", split="test"), Unit(key="odd", split="test"))
+    return Recipe(
+        name="fake",
+        options={},
+        card=CARD,
+        task=Task(name="regression"),
+        units=units,
+        load=partial(odd_one_out, odd),
+    )
+
+
+@pytest.fixture
+def source(tmp_path):
+    return tmp_path / "source"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("arrays-*/*")}
+
+
+def test_rows_follow_the_units_and_arrays_are_memory_mapped(source, tmp_path):
+    done = prepare(recipe_of(source), tmp_path / "cache", workers=1)
+    test = done.dataset.splits["test"]
+    assert isinstance(test.image, np.memmap)
+    assert test.item.tolist() == [
+        "u00/first",
+        "u00/second",
+        "u03/first",
+        "u03/second",
+    ]
+    assert test.target.tolist() == [0, 0.5, 3, 3.5]
+    assert test.image[:, 0, 0, 0].tolist() == [0, 0, 3, 3]
+    assert test.extra["group"].tolist() == ["u00", "", "u03", "xxx"]
+    assert done.counts == {"test": 4, "train": 5, "val": 3}
+    assert done.dataset.shifts == {"test": "elsewhere"}
+    assert done.dataset.card == CARD
+    assert done.dataset.task == Task(name="regression")
+    assert not done.skipped
+
+
+def test_a_part_is_divided_by_a_seeded_shuffle_of_its_sorted_names(source, tmp_path):
+    dataset = prepare(recipe_of(source, n=30), tmp_path / "cache", workers=1).dataset
+    keys = [f"u{i:02d}/{x}" for i in range(30) if i % 3 for x in ("first", "second")]
+    names = sorted(keys)
+    shuffled = [names[i] for i in np.random.default_rng(3).permutation(len(names))]
+    assert dataset.splits["train"].item.tolist() == shuffled[:28]
+    assert dataset.splits["val"].item.tolist() == shuffled[28:]
+    for split in ("train", "val"):
+        stored = dataset.splits[split]
+        numbers = [int(item[1:3]) for item in stored.item]
+        assert stored.image[:, 2, 3, 0].tolist() == numbers
+        assert np.floor(stored.target).tolist() == numbers
+
+
+def test_the_number_of_processes_changes_no_bit(source, tmp_path):
+    one = prepare(recipe_of(source, n=9), tmp_path / "one", workers=1)
+    three = prepare(recipe_of(source, n=9), tmp_path / "three", workers=3)
+    assert contents(tmp_path / "one") == contents(tmp_path / "three")
+    assert one.dataset.fingerprint == three.dataset.fingerprint
+
+
+def test_what_is_done_is_not_done_again(source, tmp_path):
+    first = prepare(recipe_of(source), tmp_path / "cache", workers=1)
+    again = prepare(recipe_of(source), tmp_path / "cache", workers=1)
+    assert set(loads(source).values()) == {1}
+    assert again.dataset.fingerprint == first.dataset.fingerprint
+    assert again.counts == first.counts
+
+
+def test_progress_counts_units_and_includes_those_found(source, tmp_path):
+    recipe = recipe_of(source)
+    (source / "u04").unlink()
+    expected = replace(recipe, counts={"test": 4, "train": 5, "val": 3})
+    with pytest.raises(DatasetError):
+        prepare(expected, tmp_path / "cache", workers=1)
+    (source / "u04").write_text("4")
+    seen = []
+    prepare(
+        expected,
+        tmp_path / "cache",
+        workers=1,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert seen == [(6, 6)]
+
+
+def test_an_unreadable_unit_is_named_and_the_counts_say_what_is_missing(
+    source, tmp_path
+):
+    recipe = recipe_of(source, counts={"test": 4, "train": 5, "val": 3})
+    (source / "u00").unlink()
+    (source / "u04").write_text("not a number")
+    with pytest.raises(DatasetError) as caught:
+        prepare(recipe, tmp_path / "cache", workers=2)
+    said = str(caught.value)
+    assert "test 2 instead of 4; train 4 instead of 5; val 2 instead of 3" in said
+    assert "2 units could not be loaded: u00 (no such file or directory:" in said
+    assert "u04 (invalid literal" in said
+    assert "--no-check-counts" in said
+    with pytest.raises(DatasetError, match="holds no prepared dataset"):
+        open_dataset(tmp_path / "cache")
+
+
+def test_mended_files_are_added_and_nothing_else_is_loaded_again(source, tmp_path):
+    recipe = recipe_of(source, counts={"test": 4, "train": 5, "val": 3})
+    (source / "u00").unlink()
+    with pytest.raises(DatasetError, match="test 2 instead of 4"):
+        prepare(recipe, tmp_path / "cache", workers=1)
+    accepted = prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
+    assert [key for key, _ in accepted.skipped] == ["u00"]
+    assert accepted.counts["test"] == 2
+    with pytest.raises(DatasetError, match="test 2 instead of 4"):
+        prepare(recipe, tmp_path / "cache", workers=1)
+    (source / "u00").write_text("0")
+    mended = prepare(recipe, tmp_path / "cache", workers=1)
+    assert not mended.skipped
+    assert loads(source) == {f"u{i:02d}": 1 for i in range(6)} | {"u00": 4}
+    whole = prepare(recipe, tmp_path / "other", workers=1)
+    assert mended.dataset.fingerprint == whole.dataset.fingerprint
+    assert not list((tmp_path / "cache").glob("shards*"))
+
+
+def test_files_that_appear_later_are_noticed(source, tmp_path):
+    prepare(recipe_of(source, n=6), tmp_path / "cache", workers=1)
+    more = prepare(recipe_of(source, n=7), tmp_path / "cache", workers=1)
+    assert more.counts["test"] == 6
+
+
+KILLED = """
+    import sys
+    from pathlib import Path
+    from datasets.test_prepare import recipe_of
+    from qualms.datasets._prepare import prepare
+
+    if __name__ == "__main__":
+        source, folder, workers = sys.argv[1:]
+        recipe = recipe_of(Path(source), n=24, pause=0.03)
+        prepare(recipe, folder, workers=int(workers))
+"""
+
+
+def start(source: Path, folder: Path, workers: int) -> subprocess.Popen[bytes]:
+    script = source / "script.py"
+    source.mkdir(exist_ok=True)
+    script.write_text(textwrap.dedent(KILLED))
+    tests = str(Path(__file__).parents[1])
+    return subprocess.Popen(
+        [sys.executable, str(script), str(source), str(folder), str(workers)],
+        env=os.environ | {"PYTHONPATH": tests},
+        stderr=subprocess.PIPE,
+    )
+
+
+def alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@pytest.mark.parametrize(("workers", "kills"), [(1, 3), (2, 1)])
+def test_a_killed_run_goes_on_where_it_stopped(source, tmp_path, workers, kills):
+    folder = tmp_path / "cache"
+    chance = random.Random(workers)
+    for _ in range(kills):
+        process = start(source, folder, workers)
+        before = sum(loads(source).values())
+        while sum(loads(source).values()) == before and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0.0, 0.2))
+        process.kill()
+        process.communicate()
+        assert not (folder / "meta.json").exists(), "killed too late to show anything"
+    pids = {int(line.split()[1]) for line in (source / "log").read_text().splitlines()}
+    deadline = time.monotonic() + 20
+    while any(map(alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, pids)), "a worker outlived its killed parent"
+    recipe = recipe_of(source, n=24, pause=0.03)
+    resumed = prepare(recipe, folder, workers=1)
+    # A kill costs at most the units that were being loaded at that moment.
+    assert sum(loads(source).values()) <= 24 + kills * workers
+    whole = prepare(recipe, tmp_path / "whole", workers=1)
+    assert contents(folder) == contents(tmp_path / "whole")
+    assert resumed.dataset.fingerprint == whole.dataset.fingerprint
+    assert {path.name.split("-")[0] for path in folder.iterdir()} == {
+        "arrays",
+        "lock",
+        "meta.json",
+    }
+
+
+def killed(*_):
+    raise KeyboardInterrupt
+
+
+def test_a_kill_while_publishing_leaves_the_shards(source, tmp_path, monkeypatch):
+    monkeypatch.setattr("qualms.datasets._publish.write_meta", killed)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(recipe_of(source), tmp_path / "cache", workers=1)
+    monkeypatch.undo()
+    with pytest.raises(DatasetError, match="holds no prepared dataset"):
+        open_dataset(tmp_path / "cache")
+    prepare(recipe_of(source), tmp_path / "cache", workers=1)
+    assert set(loads(source).values()) == {1}
+    assert len(list((tmp_path / "cache").glob("arrays-*"))) == 1
+
+
+def test_a_kill_after_publishing_loses_nothing(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(recipe_of(source), tmp_path / "cache", workers=1)
+    monkeypatch.undo()
+    before = open_dataset(tmp_path / "cache").fingerprint
+    again = prepare(recipe_of(source), tmp_path / "cache", workers=1)
+    assert again.dataset.fingerprint == before
+    assert set(loads(source).values()) == {1}
+    assert not list((tmp_path / "cache").glob("shards*"))
+
+
+def test_two_processes_on_one_folder_share_the_work(source, tmp_path):
+    both = [start(source, tmp_path / "cache", 1) for _ in range(2)]
+    for process in both:
+        _, said = process.communicate()
+        assert process.returncode == 0, said.decode()
+    assert set(loads(source).values()) == {1}
+
+
+def test_a_killed_worker_is_told_in_a_sentence(source, tmp_path):
+    with pytest.raises(DatasetError, match="run again with fewer workers"):
+        prepare(recipe_of(source, load=die), tmp_path / "cache", workers=2)
+
+
+def test_a_full_disk_is_told_in_a_sentence_and_keeps_what_is_loaded(source, tmp_path):
+    resource = pytest.importorskip("resource")
+    recipe = recipe_of(source)
+    largest = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, largest[1]))
+    try:
+        with pytest.raises(DatasetError, match="cannot write the cache in"):
+            prepare(recipe, tmp_path / "cache", workers=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, largest)
+    assert prepare(recipe, tmp_path / "cache", workers=1).counts["test"] == 4
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(source, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DatasetError, match="choose another folder"):
+        prepare(recipe_of(source), tmp_path / "file" / "cache", workers=1)
+
+
+def test_a_damaged_shard_is_removed_and_made_again(source, tmp_path):
+    recipe = recipe_of(source, counts={"test": 5})
+    with pytest.raises(DatasetError, match="test 4 instead of 5"):
+        prepare(recipe, tmp_path / "cache", workers=1)
+    shard = sorted((tmp_path / "cache").glob("shards/*/*.npz"))[2]
+    stored = bytearray(shard.read_bytes())
+    where = stored.index(b"NUMPY")
+    for damage in (
+        bytes(stored[:200]),
+        bytes(stored[: where + 123] + b"\x99" + stored[where + 124 :]),
+    ):
+        shard.write_bytes(damage)
+        with pytest.raises(DatasetError, match="was damaged and is removed"):
+            prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
+        assert not shard.exists()
+        with pytest.raises(DatasetError, match="test 4 instead of 5"):
+            prepare(recipe, tmp_path / "cache", workers=1)
+    mended = prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
+    whole = prepare(recipe, tmp_path / "whole", workers=1, check_counts=False)
+    assert mended.dataset.fingerprint == whole.dataset.fingerprint
+
+
+def test_other_options_belong_in_another_folder(source, tmp_path):
+    recipe = recipe_of(source)
+    folder = cache_folder(tmp_path, recipe)
+    assert folder.name.startswith("fake-")
+    assert folder == cache_folder(tmp_path, recipe_of(source))
+    for changed in ({"options": {"a": 2}}, {"version": 2}, {"name": "other"}):
+        assert cache_folder(tmp_path, replace(recipe, **changed)) != folder
+    prepare(recipe, folder, workers=1)
+    with pytest.raises(DatasetError, match=r"another dataset \(fake: options"):
+        prepare(replace(recipe, options={"a": 2}), folder, workers=1)
+
+
+def test_shards_of_other_options_are_not_taken_for_ours(source, tmp_path):
+    mine = recipe_of(source)
+    other = replace(mine, options={"a": 2}, counts={"test": 99})
+    with pytest.raises(DatasetError, match="test 4 instead of 99"):
+        prepare(other, tmp_path / "cache", workers=1)
+    prepare(mine, tmp_path / "cache", workers=1)
+    assert set(loads(source).values()) == {2}
+
+
+def test_a_changed_byte_is_found_on_request_and_both_fingerprints_named(
+    source, tmp_path
+):
+    folder = tmp_path / "cache"
+    made = prepare(recipe_of(source), folder, workers=1).dataset.fingerprint
+    assert open_dataset(folder, verify=True).fingerprint == made
+    (image,) = folder.glob("arrays-*/test.image.npy")
+    stored = bytearray(image.read_bytes())
+    stored[-1] ^= 1
+    image.write_bytes(stored)
+    open_dataset(folder)
+    with pytest.raises(DatasetError) as caught:
+        open_dataset(folder, verify=True)
+    said = str(caught.value)
+    assert f"instead of {made} (arrays-" in said
+    assert said.count("test.image.npy") == 1
+    found = said.split("fingerprint ")[1].split()[0]
+    assert len(found) == len(made)
+    assert found != made
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
+def test_a_cut_or_missing_file_is_found_at_once(source, tmp_path, damage):
+    folder = tmp_path / "cache"
+    made = prepare(recipe_of(source), folder, workers=1).dataset.fingerprint
+    (target,) = folder.glob("arrays-*/val.target.npy")
+    stored = target.read_bytes()
+    if damage == "gone":
+        target.unlink()
+    else:
+        target.write_bytes(stored[:-1] if damage == "cut" else stored + b"\0")
+    with pytest.raises(DatasetError, match=f"instead of {made} .*val.target.npy"):
+        open_dataset(folder)
+
+
+def test_an_edited_record_is_found(source, tmp_path):
+    folder = tmp_path / "cache"
+    prepare(recipe_of(source), folder, workers=1)
+    record = folder / "meta.json"
+    meta = json.loads(record.read_text())
+    record.write_text(json.dumps(meta | {"options": {"a": 7}}))
+    with pytest.raises(DatasetError, match=r"instead of .* \(meta.json\)"):
+        open_dataset(folder)
+    record.write_text(json.dumps(meta | {"format": 99}))
+    with pytest.raises(DatasetError, match="cache format 99"):
+        open_dataset(folder)
+    record.write_text("{")
+    with pytest.raises(DatasetError, match="is not the record of a dataset"):
+        open_dataset(folder)
+
+
+def test_the_fingerprint_follows_the_options_and_the_data(source, tmp_path):
+    recipe = recipe_of(source)
+    prints = {prepare(recipe, tmp_path / "a", workers=1).dataset.fingerprint}
+    other = replace(recipe, options={"a": 2})
+    prints.add(prepare(other, tmp_path / "b", workers=1).dataset.fingerprint)
+    (source / "u05").write_text("9")
+    prints.add(prepare(recipe, tmp_path / "c", workers=1).dataset.fingerprint)
+    assert len(prints) == 3
+
+
+def test_a_subset_is_a_filtered_split(source, tmp_path):
+    subset = Subset(of="test", within=((0.0, 0.25), (3.25, 9.0)))
+    recipe = recipe_of(source, subsets={"test/ends": subset})
+    prepare(recipe, tmp_path / "cache", workers=1)
+    dataset = open_dataset(tmp_path / "cache")
+    assert dataset.subsets == {"test/ends": subset}
+    assert dataset.rows("test/ends").tolist() == [0, 3]
+    assert dataset.rows("test").tolist() == [0, 1, 2, 3]
+    part = dataset.split("test/ends")
+    assert part.item.tolist() == ["u00/first", "u03/second"]
+    assert part.image[:, 0, 0, 0].tolist() == [0, 3]
+    assert part.extra["group"].tolist() == ["u00", "xxx"]
+    assert dataset.split("val") is dataset.splits["val"]
+    with pytest.raises(LookupError, match="Did you mean 'test/ends'"):
+        dataset.rows("test/end")
+
+
+def test_a_split_may_have_a_slash_in_its_name(source, tmp_path):
+    units = (Unit(key="u00", split="test/abroad"),)
+    recipe = replace(recipe_of(source), units=units, divide={})
+    dataset = prepare(recipe, tmp_path / "cache", workers=1).dataset
+    assert len(dataset.splits["test/abroad"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"item": ("even",)}, "must be unique, got even 2 times"),
+        ({"image": np.zeros((1, 2, 3, 1), np.uint8)}, r"image \(2, 3, 1\) uint8"),
+        ({"image": np.zeros((1, 2, 2, 1), np.float32)}, r"\(2, 2, 1\) float32"),
+        ({"extra": {"more": np.zeros(1)}}, "'extra/more'"),
+    ],
+)
+def test_units_that_do_not_fit_together_are_refused_by_name(tmp_path, arrays, said):
+    with pytest.raises(DatasetError, match=said):
+        prepare(with_odd(**arrays), tmp_path / "cache", workers=1)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"target": np.zeros(2)}, "target must have one row per item, got 2 rows"),
+        ({"extra": {"x": np.array([{}])}}, "extra/x must hold numbers or text"),
+    ],
+)
+def test_a_malformed_unit_is_left_out_with_a_sentence(tmp_path, arrays, said):
+    done = prepare(with_odd(**arrays), tmp_path / "cache", workers=1)
+    assert [key for key, _ in done.skipped] == ["odd"]
+    assert said in done.skipped[0].reason
+    assert done.counts == {"test": 1}
+
+
+def test_a_unit_may_hold_no_items(tmp_path):
+    empty = {"image": np.zeros((0, 9, 9, 1)), "target": np.zeros(0), "item": ()}
+    done = prepare(with_odd(**empty), tmp_path / "cache", workers=1)
+    assert done.counts == {"test": 1}
+    assert not done.skipped
+
+
+def test_a_split_without_items_is_refused_even_when_counts_are_not_checked(
+    source, tmp_path
+):
+    recipe = recipe_of(source)
+    for name in ("u00", "u03"):
+        (source / name).unlink()
+    with pytest.raises(DatasetError, match=r"no items for test\. 2 units .* u00"):
+        prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
+
+
+def test_a_recipe_without_units_says_how_to_get_the_data(source, tmp_path):
+    with pytest.raises(DatasetError, match=r"no data was found\. Make it up\."):
+        prepare(replace(recipe_of(source), units=()), tmp_path / "cache")
+
+
+def test_mistakes_in_a_recipe_are_told(source, tmp_path):
+    recipe = recipe_of(source)
+    with pytest.raises(ValueError, match="unit keys must be unique, got 'u00' twice"):
+        prepare(replace(recipe, units=recipe.units[:1] * 2), tmp_path / "cache")
+    with pytest.raises(TypeError, match="must be plain JSON values"):
+        prepare(replace(recipe, options={"a": {1}}), tmp_path / "cache", workers=1)
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"):
+        prepare(recipe, tmp_path / "cache", workers=0)
+    twice = {"part": Divide(into=("train", "test"), first=0.5)}
+    with pytest.raises(ValueError, match="split 'test' of 'fake' is made twice"):
+        prepare(replace(recipe, divide=twice), tmp_path / "cache", workers=1)
+    with pytest.raises(ValueError, match="into must name two splits"):
+        Divide(into=("train",), first=0.5)
+    with pytest.raises(ValueError, match="first must lie between 0 and 1"):
+        Divide(into=("train", "val"), first=1.5)

@@ -1,0 +1,67 @@
+"""What every dataset that is read from a publisher's folder has in common."""
+
+import inspect
+import pickle
+import subprocess
+import sys
+from dataclasses import fields
+from importlib import import_module
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from qualms.datasets.aerial_building_pixels import aerial_building_pixels
+
+NAMES = [
+    "aerial_building_pixels",
+    "asset_wealth",
+    "brain_tumour_pixels",
+    "cell200",
+    "histology_nuclei_pixels",
+    "rc49",
+    "skin_lesion_pixels",
+    "ventricular_volume",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_card_is_complete_and_the_root_comes_first(name):
+    module = import_module(f"qualms.datasets.{name}")
+    card = module.CARD
+    assert all(getattr(card, f.name) for f in fields(card) if f.name != "simulated")
+    assert not card.simulated
+    first, *options = inspect.signature(getattr(module, name)).parameters.values()
+    assert first.name == "root"
+    assert all(option.kind is option.KEYWORD_ONLY for option in options)
+    assert all(option.default is not option.empty for option in options)
+    assert "2302.03679" in module.__doc__
+
+
+def test_importing_them_loads_no_decoder_and_no_training_stack():
+    modules = ", ".join(f"qualms.datasets.{name}" for name in NAMES)
+    code = (
+        f"import sys, {modules}; heavy = {{'torch', 'torchvision', 'cv2', 'h5py', "
+        "'PIL', 'nibabel', 'scipy', 'pandas', 'qualms.scores'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]"
+
+
+def test_another_place_gives_the_same_units_and_options(tmp_path):
+    recipes = []
+    for place in ("here", "there"):
+        for part in ("images", "gt"):
+            folder = tmp_path / place / "train" / part
+            folder.mkdir(parents=True)
+            for city in ("austin", "chicago", "tyrol-w"):
+                picture = np.full((64, 64), 9, np.uint8)
+                Image.fromarray(picture).save(folder / f"{city}1.tif")
+        recipes.append(aerial_building_pixels(tmp_path / place))
+    here, there = recipes
+    assert (here.units, here.options) == (there.units, there.options)
+    load = pickle.loads(pickle.dumps(there.load))
+    assert len(load(there.units[0]).item) == 225

@@ -1,0 +1,320 @@
+"""`qualms.score`: from predictions to results."""
+
+import numpy as np
+import pytest
+
+import qualms
+from qualms import predictions, scores
+from qualms.evaluate import Settings, compare, score_files
+
+QUICK = Settings(resamples=40)
+BARE = Settings(resamples=0)
+
+
+def binary(n=300, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    target = (rng.random(n) < 0.4).astype(int)
+    prob = 1 / (1 + np.exp(-(-1 + 2 * target + rng.standard_normal(n))))
+    return {"target": target, "prob": prob, **more}
+
+
+def test_each_row_is_the_public_score_of_its_name():
+    arrays = binary()
+    results = qualms.score(arrays, settings=BARE)
+    entropy = scores.entropy(np.stack([1 - arrays["prob"], arrays["prob"]], 1))
+    risk = 1.0 - scores.correct(arrays["prob"], arrays["target"])
+    for name in ("accuracy", "nll", "brier", "ece", "mcc", "smooth_ece"):
+        expected = getattr(scores, name)(arrays["prob"], arrays["target"])
+        assert results.row(name).value == pytest.approx(expected, rel=1e-9)
+    for name in ("auroc", "auprc", "average_precision"):
+        expected = getattr(scores, name)(arrays["prob"], arrays["target"])
+        assert results.row(name).value == pytest.approx(expected, rel=1e-9)
+    for name in ("aurc", "eaurc", "augrc"):
+        expected = getattr(scores, name)(risk, entropy)
+        assert results.row(name).value == pytest.approx(expected, rel=1e-9)
+
+
+def test_every_value_lies_beside_a_finite_interval():
+    results = qualms.score(binary(), settings=QUICK)
+    for row in results.rows:
+        assert np.isfinite([row.low, row.high]).all(), row.key
+        assert row.low <= row.high
+
+
+def test_without_resamples_there_are_no_intervals():
+    results = qualms.score(binary(), settings=BARE)
+    assert all(np.isnan(row.low) and row.samples is None for row in results.rows)
+
+
+def test_one_class_leaves_auroc_undefined_and_says_why():
+    arrays = binary() | {"target": np.ones(300, int)}
+    row = qualms.score(arrays, settings=QUICK).row("auroc")
+    assert np.isnan(row.value)
+    assert "one class" in row.why
+
+
+def test_shifted_items_make_subsets_and_detection_rows():
+    shifted = np.arange(300) >= 220
+    results = qualms.score(binary(shifted=shifted), settings=BARE)
+    n = {row.subset: row.n for row in results.rows if row.score == "accuracy"}
+    assert n == {"all": 300, "in-domain": 220, "shifted": 80, "balanced": 440}
+    entropy = results.row("ood_auroc", variant="entropy").value
+    arrays = binary()
+    expected = scores.ood_auroc(
+        scores.entropy(np.stack([1 - arrays["prob"], arrays["prob"]], 1)), shifted
+    )
+    assert entropy == pytest.approx(expected)
+
+
+def test_groups_are_scored_on_request():
+    group = np.where(np.arange(300) % 3 == 0, "left", "right")
+    whole = qualms.score(binary(group=group), settings=BARE)
+    split = qualms.score(
+        binary(group=group), settings=Settings(resamples=0, by_group=True)
+    )
+    assert {row.subset for row in whole.rows} == {"all"}
+    assert {row.subset for row in split.rows} == {"all", "group=left", "group=right"}
+
+
+def test_validation_recalibrates():
+    arrays, val = binary(2000), binary(2000, seed=1)
+    for each in (arrays, val):  # overconfident on purpose
+        logit = np.log(each["prob"] / (1 - each["prob"]))
+        each["prob"] = 1 / (1 + np.exp(-4 * logit))
+    results = qualms.score(arrays, val=val, settings=BARE)
+    plain = results.row("nll", variant="").value
+    assert results.row("nll", variant="temperature").value < plain
+    assert results.row("nll", variant="isotonic").value < plain
+    assert results.row("ece", variant="temperature").value < results.row("ece").value
+
+
+def test_validation_of_another_task_is_refused():
+    regression = {"target": np.arange(5.0), "mean": np.arange(5.0)}
+    with pytest.raises(ValueError, match=r"val must hold classification predictions"):
+        qualms.score(binary(), val=regression, settings=BARE)
+
+
+def test_clusters_widen_the_interval_of_correlated_items():
+    arrays = binary(400)
+    twice = {k: np.repeat(v, 2) for k, v in arrays.items()}
+    settings = Settings(resamples=300)
+    naive = qualms.score(twice, settings=settings).row("accuracy")
+    honest = qualms.score(
+        twice | {"cluster": np.repeat(np.arange(400), 2)}, settings=settings
+    ).row("accuracy")
+    assert honest.high - honest.low > 1.15 * (naive.high - naive.low)
+
+
+def regression(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    target = rng.uniform(0, 100, n)
+    return {
+        "target": target,
+        "mean": target + rng.normal(0, 3, (4, n)),
+        "var": np.full((4, n), 9.0),
+        "select/distance": rng.random(n),
+    }
+
+
+def test_regression_rows_follow_the_definitions():
+    arrays, val = regression(), regression(seed=1)
+    results = qualms.score(arrays, val=val, settings=QUICK)
+    moments = scores.pool_gaussian(arrays["mean"], arrays["var"])
+    known = scores.pool_gaussian(val["mean"], val["var"])
+    interval = scores.gaussian_interval(*moments, alpha=0.1)
+    known_interval = scores.gaussian_interval(*known, alpha=0.1)
+    offset = scores.conformal_offset(*known_interval, val["target"], alpha=0.1)
+    target = arrays["target"]
+    assert results.row("mae").value == pytest.approx(scores.mae(moments.mean, target))
+    assert results.row("crps_gaussian").value == pytest.approx(
+        scores.crps_gaussian(moments.mean, moments.var, target)
+    )
+    raw = results.row("coverage", variant="gaussian").value
+    assert raw == pytest.approx(scores.coverage(*interval, target))
+    calibrated = results.row("coverage", variant="conformal").value
+    lower, upper = interval.lower - offset, interval.upper + offset
+    assert calibrated == pytest.approx(scores.coverage(lower, upper, target))
+    threshold = scores.selection_threshold(val["select/distance"])
+    kept = arrays["select/distance"] <= threshold
+    selected = results.row("coverage", variant="conformal, distance selects").value
+    assert selected == pytest.approx(
+        scores.coverage(lower[kept], upper[kept], target[kept])
+    )
+    rate = results.row("prediction_rate").value
+    assert rate == pytest.approx(kept.mean())
+
+
+def test_point_predictions_get_intervals_only_from_validation():
+    arrays = {k: v for k, v in regression().items() if k == "target"}
+    arrays["mean"] = arrays["target"] + 1.0
+    alone = qualms.score(arrays, settings=BARE)
+    assert "coverage" not in {row.score for row in alone.rows}
+    both = qualms.score(arrays, val=arrays, settings=BARE)
+    assert both.row("coverage", variant="conformal").value == 1.0
+    assert both.row("interval_length", variant="conformal").value == pytest.approx(2.0)
+
+
+def test_embedding_rows_follow_the_definitions():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 8, 150)
+    vectors = rng.standard_normal((8, 16))[target] + 0.9 * rng.standard_normal((150, 16))
+    u = rng.random(150)
+    arrays = {
+        "embedding": vectors,
+        "target": target,
+        "uncertainty/head": u,
+        "uncertainty_cropped/head": u + rng.normal(0, 0.1, 150),
+        "votes": rng.multinomial(5, [0.5, 0.3, 0.2], 150),
+        "upstream": np.arange(150) < 50,
+    }
+    results = qualms.score(arrays, settings=QUICK)
+    down = ~arrays["upstream"]
+    vectors = vectors.astype(np.float32)
+    expected = scores.recall_at_1(vectors[down], target[down])
+    assert results.row("recall_at_1").value == pytest.approx(expected)
+    expected = scores.r_auroc(vectors[down], target[down], u[down])
+    assert results.row("r_auroc").value == pytest.approx(expected)
+    expected = scores.mixed_r_auroc(vectors, target, u, arrays["upstream"])
+    assert results.row("mixed_r_auroc").value == pytest.approx(expected)
+    expected = scores.human_alignment(u[down], arrays["votes"][down]).value
+    assert results.row("human_alignment").value == pytest.approx(expected)
+
+
+def segmentation(folder, seed=0, items=6):
+    rng = np.random.default_rng(seed)
+    with predictions.SegmentationWriter(folder, header={"method": "tta"}) as writer:
+        for i in range(items):
+            logits = rng.normal(0, 1, (4, 2, 20, 20)) + 1.5 * (np.arange(20) > 9)
+            probs = np.stack([logits[:, 0], -logits[:, 0]], 1)
+            probs = np.exp(probs) / np.exp(probs).sum(axis=1, keepdims=True)
+            found = scores.sufficient_statistics(probs.astype(np.float32))
+            raters = (rng.random((3, 20, 20)) < 0.4 + 0.2 * (np.arange(20) > 9)).astype(
+                np.uint8
+            )
+            maps = predictions.Maps(**found._asdict(), raters=raters)
+            writer.add(f"item-{i}", maps, shifted=i >= items // 2)
+    return folder
+
+
+def test_segmentation_folders_are_scored_item_by_item(tmp_path):
+    folder = segmentation(tmp_path / "test")
+    val = segmentation(tmp_path / "val", seed=1)
+    results = qualms.score(folder, val=val, settings=QUICK)
+    read = predictions.read(folder)
+    dice = [
+        np.mean([scores.dice(m.mean_probs.argmax(0), r) for r in m.raters])
+        for m in read.maps
+    ]
+    assert results.row("dice").value == pytest.approx(np.mean(dice))
+    ged = [scores.ged(m.draw_labels, m.raters) for m in read.maps]
+    assert results.row("ged").value == pytest.approx(np.mean(ged))
+    patch = [
+        scores.aggregate_patch(
+            scores.uncertainty_maps(m.mean_probs, m.expected_entropy).predictive
+        )
+        for m in read.maps
+    ]
+    aurc = scores.aurc(1 - np.array(dice), np.array(patch))
+    assert results.row("aurc", variant="predictive, patch").value == pytest.approx(aurc)
+    assert {"ace", "ncc", "ood_auroc"} <= {row.score for row in results.rows}
+
+
+def test_segmentation_without_validation_says_what_is_missing(tmp_path):
+    results = qualms.score(segmentation(tmp_path / "test"), settings=BARE)
+    assert "ace" not in {row.score for row in results.rows}
+    assert any("--val" in note for note in results.notes)
+
+
+def test_workers_change_no_number(tmp_path):
+    folder = segmentation(tmp_path / "test")
+    one = qualms.score(folder, settings=Settings(resamples=0, workers=1))
+    two = qualms.score(folder, settings=Settings(resamples=0, workers=3))
+    assert [row.value for row in one.rows] == [row.value for row in two.rows]
+
+
+def test_the_same_file_twice_is_one_tie_group():
+    results = [
+        qualms.score(binary(), settings=QUICK, name=name) for name in ("a", "b")
+    ]
+    comparison = compare(results)
+    assert comparison.contrasts
+    for contrast in comparison.contrasts:
+        assert contrast.tied == ("a", "b")
+        assert contrast.difference["b"].value == 0.0
+
+
+def test_a_clearly_better_file_stands_alone():
+    good, bad = binary(600), binary(600)
+    bad["prob"] = np.random.default_rng(3).permutation(bad["prob"])
+    settings = Settings(resamples=200)
+    comparison = compare(
+        [
+            qualms.score(good, settings=settings, name="good"),
+            qualms.score(bad, settings=settings, name="bad"),
+        ]
+    )
+    auroc = next(c for c in comparison.contrasts if c.score == "auroc")
+    assert auroc.best == "good"
+    assert auroc.tied == ("good",)
+    assert auroc.difference["bad"].high < 0
+
+
+def test_files_with_other_items_are_not_paired():
+    comparison = compare(
+        [
+            qualms.score(binary(), settings=QUICK, name="a"),
+            qualms.score(binary(seed=5), settings=QUICK, name="b"),
+        ]
+    )
+    assert comparison.contrasts == ()
+    assert "same items" in comparison.notes[0]
+
+
+def test_tasks_do_not_compare():
+    with pytest.raises(ValueError, match="only within one task"):
+        compare(
+            [
+                qualms.score(binary(), settings=BARE),
+                qualms.score(regression(), settings=BARE),
+            ]
+        )
+
+
+def test_results_do_not_depend_on_item_order():
+    arrays = binary(250, shifted=np.arange(250) % 3 == 0)
+    order = np.random.default_rng(9).permutation(250)
+    moved = {name: values[order] for name, values in arrays.items()}
+    for a, b in zip(
+        qualms.score(arrays, settings=BARE).rows,
+        qualms.score(moved, settings=BARE).rows,
+        strict=True,
+    ):
+        if a.subset != "balanced":  # its remainder is drawn by position
+            assert a.value == pytest.approx(b.value, rel=1e-9, abs=1e-12), a.key
+
+
+def test_files_are_named_by_as_much_of_the_path_as_needed(tmp_path):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        predictions.write(tmp_path / folder / "test.npz", binary())
+    files = [tmp_path / "one" / "test.npz", tmp_path / "two" / "test.npz"]
+    scored = score_files(files, settings=BARE)
+    assert [result.name for result in scored.results] == ["one/test", "two/test"]
+
+
+def test_too_many_validation_files_are_refused(tmp_path):
+    file = predictions.write(tmp_path / "a.npz", binary())
+    with pytest.raises(ValueError, match="once, or once per file"):
+        score_files([file], val=[file, file], settings=BARE)
+
+
+def test_an_unknown_score_is_answered_with_the_known_ones():
+    results = qualms.score(binary(), settings=BARE)
+    with pytest.raises(LookupError, match="it has accuracy"):
+        results.row("acuracy")
+
+
+def test_results_show_themselves_in_a_notebook():
+    page = qualms.score(binary(), settings=QUICK)._repr_html_()
+    assert page.startswith("<table>")
+    assert "AUROC" in page

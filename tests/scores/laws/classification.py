@@ -1,0 +1,154 @@
+"""Laws of the classification scores: probabilities in each accepted form, and ranks."""
+
+import numpy as np
+
+from qualms.scores.calibration import adaptive_ece, classwise_ece, ece, smooth_ece
+from qualms.scores.decomposition import decompose, entropy
+from qualms.scores.proper import accuracy, balanced_accuracy, brier, mcc, nll
+from qualms.scores.ranking import (
+    auprc,
+    auroc,
+    average_precision,
+    fpr_at_tpr,
+    weighted_auroc,
+)
+from scores.laws import Case
+
+
+def binary(rng, n):
+    return {"probs": rng.beta(0.7, 0.9, n), "target": rng.integers(0, 2, n)}
+
+
+def classes(rng, n):
+    return {"probs": rng.dirichlet([0.5] * 4, n), "target": rng.integers(0, 4, n)}
+
+
+def draws(rng, n):
+    return {"probs": rng.dirichlet([0.5] * 3, (5, n)), "target": rng.integers(0, 3, n)}
+
+
+def tied(rng, n):
+    return {"probs": rng.integers(0, 9, n) / 8, "target": rng.integers(0, 2, n)}
+
+
+def first_class_only(rng, n):
+    return classes(rng, n) | {"target": np.zeros(n, dtype=int)}
+
+
+def ranks(rng, n):
+    positive = rng.random(n) < 0.4
+    positive[:2] = [False, True]
+    return {"score": rng.normal(size=n) + positive, "positive": positive}
+
+
+def positives_only(rng, n):
+    return {"score": rng.normal(size=n), "positive": np.ones(n, dtype=bool)}
+
+
+def negatives_only(rng, n):
+    return {"score": rng.normal(size=n), "positive": np.zeros(n, dtype=bool)}
+
+
+def weights(rng, n):
+    return {
+        "score": rng.normal(size=n),
+        "positive_weight": rng.random(n),
+        "negative_weight": rng.random(n),
+    }
+
+
+def no_positive_weight(rng, n):
+    return weights(rng, n) | {"positive_weight": np.zeros(n)}
+
+
+MEAN = frozenset(
+    {"permutation", "bounds", "empty", "dtype", "layout", "repeat", "nan", "one_class"}
+)
+RANK = MEAN | {"ties", "monotone"}
+MAP = frozenset({"permutation", "empty", "layout", "repeat", "nan"})
+
+FORMS = {"P(y=1)": (binary, 0), "(N, C)": (classes, 0), "draws": (draws, 1)}
+# Only what a single class leaves undefined is nan.
+ONE_CLASS = {
+    accuracy: None,
+    nll: None,
+    brier: None,
+    balanced_accuracy: None,
+    mcc: np.nan,
+    ece: None,
+    adaptive_ece: None,
+    classwise_ece: None,
+    smooth_ece: None,
+}
+
+
+def of_probabilities(score, form, make, axis):
+    return Case(
+        score=score,
+        make=make,
+        laws=MEAN,
+        axis={"probs": axis},
+        one_class=first_class_only,
+        one_class_value=ONE_CLASS[score],
+        name=f"{score.__name__} of {form}",
+    )
+
+
+def of_ties(score):
+    return Case(
+        score=score,
+        make=tied,
+        laws=frozenset({"permutation", "bounds", "repeat", "layout"}),
+        name=f"{score.__name__} of tied confidences",
+    )
+
+
+def of_ranks(score, one_class, value):
+    return Case(
+        score=score,
+        make=ranks,
+        laws=RANK,
+        rank="score",
+        one_class=one_class,
+        one_class_value=value,
+        name=f"{score.__name__}, {one_class.__name__}",
+    )
+
+
+CASES = [
+    *(
+        of_probabilities(score, form, make, axis)
+        for score in ONE_CLASS
+        for form, (make, axis) in FORMS.items()
+    ),
+    *(of_ties(score) for score in (ece, adaptive_ece, classwise_ece, smooth_ece)),
+    *(
+        of_ranks(score, negatives_only, np.nan)
+        for score in (auroc, auprc, average_precision, fpr_at_tpr)
+    ),
+    of_ranks(auroc, positives_only, np.nan),
+    of_ranks(fpr_at_tpr, positives_only, np.nan),
+    of_ranks(auprc, positives_only, 1.0),
+    of_ranks(average_precision, positives_only, 1.0),
+    Case(
+        score=weighted_auroc,
+        make=weights,
+        laws=RANK,
+        rank="score",
+        one_class=no_positive_weight,
+        one_class_value=np.nan,
+    ),
+    Case(
+        score=decompose,
+        make=lambda rng, n: {"probs": draws(rng, n)["probs"]},
+        laws=MAP,
+        axis={"probs": 1},
+        value=lambda parts: float(parts.epistemic.mean()),
+    ),
+    Case(
+        score=entropy,
+        make=lambda rng, n: {"probs": classes(rng, n)["probs"]},
+        laws=MAP | {"dtype"},
+        value=lambda values: float(values.mean()),
+    ),
+]

@@ -1,0 +1,175 @@
+"""Laws of the segmentation scores; an item of these laws is a pixel."""
+
+import numpy as np
+
+from qualms.scores.active import al_improvement
+from qualms.scores.aggregation import aggregate_image, aggregate_threshold
+from qualms.scores.as_published import values
+from qualms.scores.overlap import dice, ged
+from qualms.scores.platt import ace
+from qualms.scores.raters import ncc
+from scores.laws import Case
+
+OVERLAP = frozenset({"permutation", "bounds", "empty", "layout", "repeat", "one_class"})
+PIXELS = frozenset({"permutation", "empty", "dtype", "layout", "nan"})
+
+
+def two_maps(classes):
+    def make(rng, n):
+        prediction, reference = rng.integers(0, classes, (2, n)).astype(np.uint8)
+        return {"prediction": prediction, "reference": reference}
+
+    return make
+
+
+def draws_and_raters(classes):
+    def make(rng, n):
+        draws = rng.integers(0, classes, (4, n)).astype(np.uint8)
+        raters = rng.integers(0, classes, (3, n)).astype(np.uint8)
+        return {"draws": draws, "raters": raters}
+
+    return make
+
+
+def empty_maps(rng, n):
+    return {key: 0 * maps for key, maps in two_maps(2)(rng, n).items()}
+
+
+def empty_draws(rng, n):
+    return {key: 0 * maps for key, maps in draws_and_raters(2)(rng, n).items()}
+
+
+def uncertainty_and_reference(rng, n):
+    return {"uncertainty": rng.random(n), "reference": rng.random(n)}
+
+
+def constant_reference(rng, n):
+    return {"uncertainty": rng.random(n), "reference": np.full(n, 0.1)}
+
+
+def confidence_and_correct(rng, n):
+    confidence = rng.random(n)
+    return {"confidence": confidence, "correct": rng.random(n) < confidence}
+
+
+def all_correct(rng, n):
+    return {"confidence": np.full(n, 0.75), "correct": np.ones(n, dtype=bool)}
+
+
+def uncertainty_map(rng, n):
+    return {"uncertainty_map": rng.random(n)}
+
+
+def risk_and_uncertainty(rng, n):
+    return {"risk": rng.random(n), "uncertainty": rng.permutation(n).astype(float)}
+
+
+def three_dice(rng, n):
+    names = ("dice_before", "dice_after", "dice_random")
+    return dict(zip(names, rng.random(3), strict=True))
+
+
+MAPS_AXIS = {"draws": 1, "raters": 1}
+
+CASES = [
+    Case(dice, two_maps(2), OVERLAP, one_class=empty_maps, one_class_value=1.0),
+    Case(
+        dice,
+        two_maps(5),
+        OVERLAP - {"one_class"},
+        options={"classes": 5},
+        name="dice of five classes",
+    ),
+    Case(
+        dice,
+        two_maps(5),
+        OVERLAP - {"one_class"},
+        options={"classes": 5, "average": "macro"},
+        name="macro dice",
+    ),
+    Case(
+        ged,
+        draws_and_raters(2),
+        OVERLAP,
+        axis=MAPS_AXIS,
+        one_class=empty_draws,
+        one_class_value=0.0,
+    ),
+    Case(
+        ged,
+        draws_and_raters(4),
+        OVERLAP - {"one_class"},
+        options={"classes": 4, "ignore": 3},
+        axis=MAPS_AXIS,
+        name="ged of four classes, one ignored",
+    ),
+    Case(
+        ncc,
+        uncertainty_and_reference,
+        PIXELS | {"bounds", "repeat", "one_class"},
+        one_class=constant_reference,
+        one_class_value=float("nan"),
+    ),
+    Case(
+        ace,
+        confidence_and_correct,
+        PIXELS | {"bounds", "repeat", "one_class"},
+        one_class=all_correct,
+        one_class_value=0.25,
+    ),
+    Case(al_improvement, three_dice, frozenset({"bounds"})),
+    Case(aggregate_image, uncertainty_map, PIXELS),
+    Case(
+        aggregate_threshold,
+        uncertainty_map,
+        PIXELS | {"repeat"},
+        options={"threshold": 0.5},
+    ),
+    Case(
+        values.dice,
+        two_maps(2),
+        OVERLAP,
+        one_class=empty_maps,
+        one_class_value=0.0,
+        name="dice as published",
+    ),
+    Case(
+        values.ged,
+        draws_and_raters(2),
+        OVERLAP,
+        axis=MAPS_AXIS,
+        one_class=empty_draws,
+        one_class_value=0.0,
+        name="ged as published",
+    ),
+    Case(
+        values.ncc,
+        uncertainty_and_reference,
+        PIXELS | {"bounds", "one_class"},
+        one_class=constant_reference,
+        one_class_value=float("nan"),
+        name="ncc as published",
+    ),
+    Case(
+        values.ace,
+        confidence_and_correct,
+        PIXELS | {"bounds", "repeat", "one_class"},
+        one_class=all_correct,
+        one_class_value=0.75,
+        name="ace as published",
+    ),
+    Case(
+        values.aurc,
+        risk_and_uncertainty,
+        PIXELS | {"bounds", "monotone"},
+        rank="uncertainty",
+        name="aurc of values as published",
+    ),
+    Case(
+        values.eaurc,
+        risk_and_uncertainty,
+        PIXELS | {"bounds", "monotone"},
+        rank="uncertainty",
+        name="eaurc of values as published",
+    ),
+]

@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+
+from qualms.scores.active import al_improvement
+from qualms.scores.aggregation import (
+    aggregate_image,
+    aggregate_patch,
+    aggregate_threshold,
+    background_share,
+    patch_position,
+    threshold_from_validation,
+)
+from qualms.scores.decomposition import decompose
+from scores.segmentation_items import GOLDEN, ball
+
+BALL = GOLDEN["A_3d_binary"]
+MEASURES = ("PE", "EE", "MI")
+
+
+def measures(seed):
+    parts = decompose(ball(seed).probs, class_axis=1)
+    return dict(zip(MEASURES, parts, strict=True))
+
+
+def labels(seed):
+    item = ball(seed)
+    return np.concatenate([item.draws, item.prediction[None]])
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_sums_and_patches_of_the_ball_are_golden(measure):
+    values = measures(100)[measure]
+    golden = BALL["patch10"][measure]
+    assert aggregate_patch(values) == pytest.approx(golden["max_score"], rel=1e-5)
+    corner = tuple(low for low, _ in golden["bounding_box"])
+    assert patch_position(values) == corner
+    total = BALL["image_sum"][measure]
+    assert aggregate_image(values) == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_the_threshold_of_the_balls_is_golden(measure):
+    golden = BALL["threshold"]
+    maps = (measures(seed)[measure] for seed in (101, 102))
+    threshold = threshold_from_validation(maps, (labels(seed) for seed in (101, 102)))
+    assert threshold == pytest.approx(golden[measure]["threshold"], rel=1e-5)
+    got = aggregate_threshold(measures(100)[measure], threshold=threshold)
+    assert got == pytest.approx(golden[measure]["test_score_mean_above"], rel=1e-5)
+
+
+def test_the_background_share_of_the_balls_is_golden():
+    got = background_share([labels(101), labels(102)])
+    golden = BALL["threshold"]["quantile_mean_over_2_images_x_(5_samples+mean)"]
+    assert got == pytest.approx(golden, abs=1e-10)
+
+
+@pytest.mark.parametrize("shape", [(17,), (9, 13), (5, 8, 6), (4, 3, 5, 4)])
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_the_patch_is_the_largest_window_in_any_dimension(shape, size, kind):
+    values = np.random.default_rng(0).random(shape).astype(kind)
+    windows = np.lib.stride_tricks.sliding_window_view(
+        values.astype(np.float64), (size,) * len(shape)
+    )
+    sums = windows.sum(axis=tuple(range(-len(shape), 0)))
+    assert aggregate_patch(values, size=size) == pytest.approx(sums.max(), rel=1e-12)
+    corner = np.unravel_index(sums.argmax(), sums.shape)
+    assert patch_position(values, size=size) == corner
+
+
+def test_a_patch_may_fill_the_map():
+    values = np.random.default_rng(1).random((10, 10))
+    assert aggregate_patch(values) == pytest.approx(values.sum())
+
+
+def test_of_equal_patches_the_first_is_named():
+    assert patch_position(np.full((12, 14), 0.1), size=10) == (0, 0)
+
+
+@pytest.mark.parametrize("size", [0, 11])
+def test_a_patch_larger_than_the_map_is_refused(size):
+    with pytest.raises(ValueError, match=r"size must lie in 1\.\.10"):
+        aggregate_patch(np.ones((10, 30)), size=size)
+
+
+def test_a_mask_limits_the_sum():
+    values = np.arange(6.0).reshape(2, 3)
+    assert aggregate_image(values, mask=values > 3) == 9.0
+    assert aggregate_image(values, mask=values > 9) == 0.0
+    with pytest.raises(ValueError, match="mask must be booleans"):
+        aggregate_image(values, mask=values)
+
+
+def test_values_equal_to_the_threshold_count():
+    values = np.array([0.25, 0.5, 0.75], dtype=np.float16)
+    assert aggregate_threshold(values, threshold=0.5) == 0.625
+    assert aggregate_threshold(values, threshold=0.8) == 0.0
+    with pytest.raises(ValueError, match="threshold must be finite"):
+        aggregate_threshold(values, threshold=np.nan)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_the_threshold_is_numpys_quantile_of_all_maps(kind):
+    rng = np.random.default_rng(2)
+    maps = [rng.random((4, 5)).astype(kind) for _ in range(3)]
+    stacks = [rng.integers(0, 3, (2, 4, 5)) for _ in range(3)]
+    share = np.mean([(stack == 0).mean() for stack in stacks])
+    expected = np.quantile(np.concatenate(maps).astype(float), share)
+    got = threshold_from_validation(iter(maps), iter(stacks))
+    assert got == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("label", "expected"), [(0, 0.9), (1, 0.1)])
+def test_the_threshold_of_pure_background_or_foreground_is_an_end(label, expected):
+    maps, stacks = [np.array([0.1, 0.9, 0.4])], [np.full((1, 3), label)]
+    assert threshold_from_validation(maps, stacks) == expected
+
+
+def test_items_weigh_alike_however_many_label_maps_they_have():
+    stacks = [np.zeros((9, 4), dtype=int), np.ones((1, 4), dtype=int)]
+    assert background_share(stacks) == 0.5
+
+
+def test_a_threshold_needs_items():
+    with pytest.raises(ValueError, match="label_maps must hold at least one item"):
+        threshold_from_validation([np.zeros(3)], [])
+    with pytest.raises(ValueError, match="maps must hold at least one item"):
+        threshold_from_validation([], [np.zeros((1, 3), dtype=int)])
+
+
+def test_active_learning_is_credited_with_what_random_queries_do_not_give():
+    before, after, random = 0.5, 0.6, 0.53
+    expected = (after / before - 1) - (random / before - 1)
+    assert al_improvement(before, after, random) == pytest.approx(expected)
+    assert np.isnan(al_improvement(0.0, 0.5, 0.5))
+    with pytest.raises(ValueError, match="dice_after must be finite and lie in"):
+        al_improvement(0.5, 60.0, 0.5)

@@ -1,0 +1,157 @@
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score
+
+from qualms.scores.overlap import dice, ged
+from scores.segmentation_items import GOLDEN, ball, tiles
+
+BALL = GOLDEN["A_3d_binary"]
+
+
+def random_maps(seed, *, maps, shape, classes):
+    return np.random.default_rng(seed).integers(0, classes, (maps, *shape))
+
+
+def slow_dice(a, b, classes):
+    """scikit-learn's F1 is Dice; its micro average is taken over one-hot classes."""
+    if classes == 2:
+        return f1_score(a.ravel(), b.ravel(), zero_division=1.0)
+    return f1_score(a.ravel(), b.ravel(), average="micro")
+
+
+def slow_ged(draws, raters, classes):
+    def distance(first, second):
+        pairs = itertools.product(first, second)
+        return np.mean([1 - slow_dice(a, b, classes) for a, b in pairs])
+
+    return (
+        2 * distance(raters, draws) - distance(draws, draws) - distance(raters, raters)
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("shape", [(40,), (6, 7), (3, 4, 5)])
+def test_dice_is_the_f1_score_of_scikit_learn(classes, shape):
+    a, b = random_maps(0, maps=2, shape=shape, classes=classes)
+    assert dice(a, b, classes=classes) == pytest.approx(slow_dice(a, b, classes))
+
+
+def test_macro_dice_is_the_macro_f1_score_over_classes_that_occur():
+    a, b = random_maps(1, maps=2, shape=(50,), classes=4)
+    got = dice(a, b, classes=9, average="macro")
+    assert got == pytest.approx(f1_score(a, b, average="macro"))
+
+
+def test_dice_of_the_ball_is_golden():
+    item = ball(100)
+    got = [dice(item.prediction, rater) for rater in item.raters]
+    assert got == pytest.approx(BALL["dice_per_rater_float64"], abs=1e-10)
+    assert np.mean(got) == pytest.approx(BALL["dice_mean_over_raters"], abs=1e-6)
+
+
+def test_ignored_pixels_are_dropped_from_dice():
+    item = tiles(7)
+    kept = item.raters[0] != 255
+    for average in ("micro", "macro"):
+        options = {"classes": 6, "average": average}
+        whole = dice(item.prediction, item.raters[0], ignore=255, **options)
+        assert whole == dice(item.prediction[kept], item.raters[0][kept], **options)
+    assert dice([0, 1, 1], [0, 1, -1], ignore=-1) == 1.0
+    assert dice([0, 1, 255], [0, 1, 255], ignore=255) == 1.0
+
+
+@pytest.mark.parametrize("empty", [0.0, 0.5, 1.0])
+def test_two_empty_masks_have_the_dice_the_caller_states(empty):
+    nothing = np.zeros((4, 4), dtype=np.uint8)
+    assert dice(nothing, nothing, empty=empty) == empty
+    ignored = np.full((4, 4), 255)
+    for average in ("micro", "macro"):
+        options = {"classes": 3, "ignore": 255, "average": average}
+        assert dice(nothing, ignored, empty=empty, **options) == empty
+
+
+def test_an_empty_and_a_full_mask_share_nothing():
+    assert dice(np.zeros(4, int), np.ones(4, int)) == 0.0
+
+
+def test_ged_of_the_ball_is_golden():
+    item = ball(100)
+    golden = BALL["ged_paper_mean_over_pairs_own"]["ged"]
+    assert ged(item.draws, item.raters) == pytest.approx(golden, abs=1e-10)
+
+
+def test_ged_of_the_tiles_is_that_of_the_specification():
+    item = tiles(7)
+    got = ged(item.draws, item.raters, classes=6, ignore=255)
+    assert got == pytest.approx(0.05469, abs=5e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("shape", [(30,), (5, 6), (3, 4, 5)])
+def test_ged_is_the_mean_over_all_ordered_pairs(classes, shape):
+    draws = random_maps(2, maps=4, shape=shape, classes=classes)
+    raters = random_maps(3, maps=3, shape=shape, classes=classes)
+    draws[0], raters[:2] = 0, 0
+    expected = slow_ged(draws, raters, classes)
+    got = ged(draws.astype(np.uint8), raters.astype(np.int16), classes=classes)
+    assert got == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_pixel_that_one_rater_ignores_counts_nowhere_in_ged():
+    draws = random_maps(4, maps=3, shape=(60,), classes=4)
+    raters = random_maps(5, maps=3, shape=(60,), classes=4)
+    raters[0, :5], raters[2, 3:9] = -1, -1
+    expected = slow_ged(draws[:, 9:], raters[:, 9:], 4)
+    got = ged(draws, raters, classes=4, ignore=-1)
+    assert got == pytest.approx(expected, abs=1e-12)
+
+
+def test_ged_of_a_set_with_itself_is_zero():
+    draws = random_maps(6, maps=5, shape=(8, 8), classes=2)
+    assert ged(draws, draws[::-1]) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("empty", [0.0, 1.0])
+def test_ged_is_zero_where_nobody_segments_anything(empty):
+    nothing = np.zeros((3, 4, 4), dtype=np.uint8)
+    assert ged(nothing, nothing[:2], empty=empty) == 0.0
+    ignored = np.full((2, 4, 4), 255)
+    assert ged(nothing, ignored, ignore=255, empty=empty) == 0.0
+
+
+def test_ged_does_not_depend_on_how_pixels_are_cut_into_blocks(monkeypatch):
+    draws = random_maps(7, maps=3, shape=(50,), classes=3)
+    raters = random_maps(8, maps=2, shape=(50,), classes=3)
+    whole = ged(draws, raters, classes=3)
+    monkeypatch.setattr("qualms.scores._label_maps.BLOCK", 7)
+    assert ged(draws, raters, classes=3) == whole
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: dice(m[0], m[0, :2]), "must cover the same pixels"),
+        (lambda m: dice(m[0] + 1, m[0]), r"lie in 0\.\.1 for 2 classes, position"),
+        (lambda m: dice(m[0], m[0] - 2), "pass ignore="),
+        (lambda m: dice(m[0], m[0], classes=1), "classes must lie in 2"),
+        (lambda m: dice(m[0], m[0], classes=256), "classes must lie in 2"),
+        (lambda m: dice(m[0], m[0], average="weighted"), "'micro' or 'macro'"),
+        (lambda m: dice(m[0], m[0], empty=2.0), "empty must lie in"),
+        (lambda m: dice(m[0], m[0, :, :0]), "at least one pixel"),
+        (lambda m: ged(m[:0], m), "draws must have at least one pixel"),
+        (lambda m: ged(m, m[0, 0]), "add an axis in front"),
+        (lambda m: ged(m, m, empty=-0.1), "empty must lie in"),
+        (lambda m: ged(m * 255, m, ignore=255), "draws must lie in"),
+    ],
+)
+def test_what_is_no_label_map_is_refused(call, message):
+    maps = np.ones((3, 4, 4), dtype=np.int64)
+    with pytest.raises(ValueError, match=message):
+        call(maps)
+
+
+def test_probabilities_are_refused_as_label_maps():
+    with pytest.raises(TypeError, match="take the argmax"):
+        dice(np.full((4, 4), 0.5), np.ones((4, 4), dtype=int))

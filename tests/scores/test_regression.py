@@ -1,0 +1,185 @@
+"""Regression scores against scipy, properscoring, scikit-learn and torchmetrics."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn import metrics
+from torchmetrics.functional.regression import continuous_ranked_probability_score
+
+from qualms.scores.intervals import coverage
+from qualms.scores.regression import (
+    crps_ensemble,
+    crps_gaussian,
+    gaussian_interval,
+    gaussian_nll,
+    mae,
+    pinball,
+    pool_gaussian,
+    regression_ece,
+    rmse,
+)
+
+with warnings.catch_warnings():  # its docstrings hold invalid escapes
+    warnings.simplefilter("ignore")
+    import properscoring
+
+
+@pytest.fixture
+def gaussian():
+    rng = np.random.default_rng(0)
+    mean, var = rng.normal(size=300), rng.gamma(2.0, size=300)
+    return mean, var, mean + rng.normal(size=300) * 1.3
+
+
+def test_errors_are_those_of_scikit_learn(gaussian):
+    mean, _, target = gaussian
+    assert mae(mean, target) == pytest.approx(
+        metrics.mean_absolute_error(target, mean), rel=1e-12
+    )
+    assert rmse(mean, target) == pytest.approx(
+        metrics.root_mean_squared_error(target, mean), rel=1e-12
+    )
+
+
+def test_gaussian_nll_is_the_log_density_of_scipy(gaussian):
+    mean, var, target = gaussian
+    expected = -stats.norm.logpdf(target, mean, np.sqrt(var)).mean()
+    assert gaussian_nll(mean, var, target) == pytest.approx(expected, rel=1e-12)
+
+
+def test_gaussian_interval_is_that_of_scipy(gaussian):
+    mean, var, _ = gaussian
+    lower, upper = stats.norm.interval(0.8, mean, np.sqrt(var))
+    interval = gaussian_interval(mean, var, alpha=0.2)
+    np.testing.assert_allclose(interval.lower, lower, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(interval.upper, upper, rtol=1e-12, atol=1e-12)
+
+
+def test_an_interval_without_variance_is_a_point():
+    lower, upper = gaussian_interval([2.0], [0.0], alpha=0.1)
+    assert lower == upper == 2.0
+
+
+@pytest.mark.parametrize("level", [0.05, 0.5, 0.9])
+def test_pinball_is_that_of_scikit_learn(gaussian, level):
+    mean, _, target = gaussian
+    expected = metrics.mean_pinball_loss(target, mean, alpha=level)
+    assert pinball(mean, target, level=level) == pytest.approx(expected, rel=1e-12)
+
+
+def test_crps_gaussian_is_that_of_properscoring(gaussian):
+    mean, var, target = gaussian
+    expected = properscoring.crps_gaussian(target, mean, np.sqrt(var)).mean()
+    assert crps_gaussian(mean, var, target) == pytest.approx(expected, rel=1e-12)
+
+
+def test_crps_gaussian_without_variance_is_the_absolute_error():
+    assert crps_gaussian([1.0, 1.0], [0.0, 0.0], [3.0, 1.0]) == 1.0
+    assert crps_gaussian([1.0], [1e-30], [3.0]) == pytest.approx(2.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("count", [2, 3, 50])
+def test_crps_ensemble_is_that_of_properscoring_and_torchmetrics(count):
+    rng = np.random.default_rng(count)
+    draws, target = rng.normal(size=(count, 200)), rng.normal(size=200)
+    value = crps_ensemble(draws, target)
+    expected = properscoring.crps_ensemble(target, draws.T).mean()
+    assert value == pytest.approx(expected, rel=1e-12)
+    torched = continuous_ranked_probability_score(
+        torch.tensor(draws.T), torch.tensor(target)
+    )
+    assert value == pytest.approx(float(torched), rel=1e-12)
+
+
+def test_crps_of_one_draw_is_the_absolute_error():
+    assert crps_ensemble([[1.0, 5.0]], [2.0, 3.0]) == 1.5
+
+
+def test_crps_of_large_values_does_not_cancel():
+    rng = np.random.default_rng(1)
+    draws, target = rng.normal(size=(20, 50)), rng.normal(size=50)
+    moved = crps_ensemble(draws + 1e9, target + 1e9)
+    assert moved == pytest.approx(crps_ensemble(draws, target), rel=1e-6)
+
+
+def test_crps_of_many_gaussian_draws_nears_the_closed_form():
+    rng = np.random.default_rng(2)
+    draws = rng.normal(1.0, 2.0, size=(20_000, 5))
+    target = np.array([-3.0, 0.0, 1.0, 2.0, 6.0])
+    closed = crps_gaussian(np.full(5, 1.0), np.full(5, 4.0), target)
+    assert crps_ensemble(draws, target) == pytest.approx(closed, rel=0.02)
+
+
+def test_pooled_moments_are_those_of_the_mixture():
+    rng = np.random.default_rng(3)
+    mean, var = rng.normal(size=(5, 7)), rng.gamma(2.0, size=(5, 7))
+    pooled = pool_gaussian(mean, var)
+    second = np.mean(var + mean**2, axis=0)
+    np.testing.assert_allclose(pooled.mean, mean.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(pooled.var, second - mean.mean(axis=0) ** 2, rtol=1e-9)
+
+
+def test_draws_without_variance_pool_to_their_population_variance():
+    mean = np.random.default_rng(4).normal(size=(5, 7))
+    np.testing.assert_allclose(
+        pool_gaussian(mean).var, np.var(mean, axis=0, ddof=0), rtol=1e-12
+    )
+    assert pool_gaussian(mean[:1]).var.tolist() == [0.0] * 7
+
+
+def test_regression_ece_is_the_mean_gap_of_coverages(gaussian):
+    mean, var, target = gaussian
+    gaps = [
+        abs(coverage(*gaussian_interval(mean, var, alpha=alpha), target) - (1 - alpha))
+        for alpha in np.arange(1, 20) / 20
+    ]
+    assert regression_ece(mean, var, target) == pytest.approx(np.mean(gaps), abs=1e-12)
+
+
+def test_regression_ece_vanishes_with_the_right_distribution():
+    rng = np.random.default_rng(5)
+    mean, var = rng.normal(size=100_000), rng.gamma(2.0, size=100_000)
+    target = mean + np.sqrt(var) * rng.normal(size=100_000)
+    assert regression_ece(mean, var, target) < 0.005
+    assert regression_ece(mean, 4 * var, target) > 0.15
+
+
+def test_an_item_without_variance_is_covered_by_its_own_mean_alone():
+    value = regression_ece([1.0, 1.0], [0.0, 0.0], [1.0, 2.0], alphas=[0.5, 0.2])
+    assert value == pytest.approx((0.0 + 0.3) / 2)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, math.nan])
+def test_alpha_outside_the_open_unit_interval_is_refused(alpha):
+    with pytest.raises(ValueError, match="alpha must lie strictly between 0 and 1"):
+        gaussian_interval([0.0], [1.0], alpha=alpha)
+    with pytest.raises(ValueError, match="alpha must lie strictly"):
+        regression_ece([0.0], [1.0], [0.0], alphas=[0.5, alpha])
+    with pytest.raises(ValueError, match="level must lie strictly"):
+        pinball([0.0], [1.0], level=alpha)
+
+
+def test_bad_variances_are_refused_by_row():
+    with pytest.raises(ValueError, match=r"greater than 0, row 1 is 0.*logarithm"):
+        gaussian_nll([0.0, 0.0], [1.0, 0.0], [0.0, 0.0])
+    with pytest.raises(ValueError, match=r"not be negative, row 0 is -1"):
+        crps_gaussian([0.0], [-1.0], [0.0])
+    with pytest.raises(ValueError, match=r"not be negative, its least value is -1"):
+        pool_gaussian([[0.0]], [[-1.0]])
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match=r"mean must have 2 items, got 1"):
+        mae([0.0], [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"prediction must have 2 items"):
+        pinball([0.0], [1.0, 2.0], level=0.5)
+    with pytest.raises(ValueError, match=r"draws must have shape \(M, 2\)"):
+        crps_ensemble([[1.0, 2.0, 3.0]], [1.0, 2.0])
+    with pytest.raises(ValueError, match=r"var must have the shape of mean, \(1, 2\)"):
+        pool_gaussian([[1.0, 2.0]], [[1.0]])
+    with pytest.raises(ValueError, match="at least one alpha"):
+        regression_ece([0.0], [1.0], [0.0], alphas=[])

@@ -1,0 +1,182 @@
+"""Selective risk against all tie orders, scikit-learn and golden values."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from qualms.scores.selective import (
+    augrc,
+    aurc,
+    balanced_joint,
+    coverage_at_risk,
+    eaurc,
+    risk_at_coverage,
+    risk_coverage_curve,
+)
+
+tiny_items = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.25, 0.7, 1.0]), st.integers(0, 2)),
+    min_size=1,
+    max_size=6,
+).map(lambda rows: (np.array([r for r, _ in rows]), np.array([u for _, u in rows])))
+
+
+def prefix_means(values):
+    return np.cumsum(values) / np.arange(1, len(values) + 1)
+
+
+def curves_of_all_tie_orders(risk, uncertainty):
+    """(orders, N) selective risks, one row per order that sorts the uncertainty."""
+    orders = map(list, permutations(range(len(risk))))
+    rows = [
+        prefix_means(risk[order])
+        for order in orders
+        if all(np.diff(uncertainty[order]) >= 0)
+    ]
+    return np.array(rows)
+
+
+@settings(deadline=None)
+@given(tiny_items)
+def test_curve_and_areas_are_expectations_over_tie_orders(items):
+    risk, uncertainty = items
+    curves = curves_of_all_tie_orders(risk, uncertainty)
+    share = np.arange(1, len(risk) + 1) / len(risk)
+    curve = risk_coverage_curve(risk, uncertainty)
+    np.testing.assert_allclose(curve.risk, curves.mean(axis=0), rtol=1e-12)
+    np.testing.assert_array_equal(curve.coverage, share)
+    assert aurc(risk, uncertainty) == pytest.approx(curves.mean(), rel=1e-12)
+    generalised = (curves * share).mean()
+    assert augrc(risk, uncertainty) == pytest.approx(generalised, rel=1e-12)
+
+
+@settings(deadline=None)
+@given(tiny_items, st.sampled_from([0.01, 0.25, 0.5, 0.8, 1.0]))
+def test_risk_at_coverage_is_an_expectation_over_tie_orders(items, coverage):
+    risk, uncertainty = items
+    kept = max(1, round(coverage * len(risk)))
+    expected = curves_of_all_tie_orders(risk, uncertainty)[:, kept - 1].mean()
+    value = risk_at_coverage(risk, uncertainty, coverage=coverage)
+    assert value == pytest.approx(expected, rel=1e-12)
+
+
+@settings(deadline=None)
+@given(tiny_items)
+def test_eaurc_is_the_distance_to_the_best_of_all_rankings(items):
+    risk, uncertainty = items
+    best = min(prefix_means(order).mean() for order in permutations(risk))
+    excess = eaurc(risk, uncertainty)
+    assert excess == pytest.approx(aurc(risk, uncertainty) - best, abs=1e-12)
+    assert excess >= -1e-12
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40),
+    st.sampled_from(["the risk itself", "ties broken", "coarser only where equal"]),
+)
+def test_a_perfect_ranking_has_an_eaurc_of_exactly_zero(risks, kind):
+    risk = np.round(np.array(risks), 1)
+    uncertainty = {
+        "the risk itself": risk,
+        "ties broken": np.argsort(np.argsort(risk, kind="stable")),
+        "coarser only where equal": np.unique(risk, return_inverse=True)[1],
+    }[kind]
+    assert eaurc(risk, uncertainty) == 0.0
+
+
+@settings(deadline=None)
+@given(tiny_items, st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]))
+def test_coverage_at_risk_is_the_best_threshold(items, level):
+    risk, uncertainty = items
+    shares = [0.0] + [
+        np.mean(uncertainty <= threshold)
+        for threshold in np.unique(uncertainty)
+        if risk[uncertainty <= threshold].mean() <= level + 1e-12
+    ]
+    assert coverage_at_risk(risk, uncertainty, risk_level=level) == max(shares)
+
+
+def test_coverage_at_risk_forgives_the_rounding_of_a_mean():
+    risk = np.full(10, 0.1)
+    assert np.cumsum(risk)[2] / 3 > 0.1
+    assert coverage_at_risk(risk[:3], np.arange(3), risk_level=0.1) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_augrc_of_errors_is_the_auroc_of_the_errors(seed):
+    # Traub et al. (2024): every error is paired with the correct items it outranks.
+    rng = np.random.default_rng(seed)
+    wrong = rng.random(300) < 0.3
+    uncertainty = np.round(rng.normal(size=300) + wrong, 1)
+    errors, hits = wrong.sum(), (~wrong).sum()
+    misses = (1 - roc_auc_score(wrong, uncertainty)) * errors * hits
+    expected = (misses + errors * (errors + 1) / 2) / 300**2
+    assert augrc(wrong, uncertainty) == pytest.approx(expected, rel=1e-12)
+
+
+def test_selective_risks_agree_with_the_golden_curve(golden):
+    case = golden("values")["C_image_level"]
+    risk = np.array(case["inputs"]["risk"])
+    uncertainty = -np.array(case["inputs"]["conf"])
+    expected = case["curve_no_ties"]["selective_risks"][::-1]
+    curve = risk_coverage_curve(risk, uncertainty)
+    np.testing.assert_allclose(curve.risk, expected, rtol=1e-9)
+    best = case["aurc_opt_used_by_reference_mean_of_selective_risks"]
+    assert aurc(risk, risk) == pytest.approx(best, rel=1e-9)
+    assert eaurc(risk, uncertainty) == pytest.approx(np.mean(expected) - best, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside"), [(7, 3), (3, 7), (6, 3), (4, 4), (1, 5)]
+)
+def test_balanced_joint_repeats_the_smaller_side(inside, outside):
+    shifted = np.random.default_rng(0).permutation(
+        np.arange(inside + outside) < outside
+    )
+    index = balanced_joint(shifted)
+    larger = max(inside, outside)
+    assert len(index) == 2 * larger
+    assert not shifted[index[:larger]].any()
+    assert shifted[index[larger:]].all()
+    times = np.bincount(index, minlength=len(shifted))
+    for side in (shifted, ~shifted):
+        assert times[side].min() == larger // side.sum()
+        assert times[side].max() - times[side].min() <= 1
+
+
+def test_balanced_joint_is_seeded():
+    shifted = np.arange(100) < 37
+    first = balanced_joint(shifted, seed=1)
+    np.testing.assert_array_equal(first, balanced_joint(shifted, seed=1))
+    assert (first != balanced_joint(shifted, seed=2)).any()
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: aurc([0.1, -0.2], [1, 2]), r"risk must be 0 or more, row 1 is -0\.2"),
+        (lambda: aurc([0.1, 0.2], [1, 2, 3]), r"uncertainty must have 2 items, got 3"),
+        (
+            lambda: risk_at_coverage([0.1], [1], coverage=0.0),
+            r"coverage must be above 0 and at most 1, got 0\.0",
+        ),
+        (
+            lambda: risk_at_coverage([0.1], [1], coverage=np.nan),
+            r"coverage must be above 0 and at most 1, got nan",
+        ),
+        (
+            lambda: coverage_at_risk([0.1], [1], risk_level=-0.1),
+            r"risk_level must be a number of 0 or more, got -0\.1",
+        ),
+        (lambda: balanced_joint([True, True]), r"got only shifted rows"),
+        (lambda: balanced_joint([False]), r"got only in-domain rows"),
+    ],
+)
+def test_bad_input_is_refused_with_a_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
