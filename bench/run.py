@@ -356,9 +356,13 @@ PARTS = (
 
 
 def table(lines: list[Line]) -> str:
-    rows = ["| work | ours | beside | figure | must reach | met |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| work | ours | beside | figure | must reach | met |",
+        "|---|---|---|---|---|---|",
+    ]
     rows += [
-        f"| {x.work} | {x.ours} | {x.peer} | {x.figure} | {x.must} | {'yes' if x.met else '**no**'} |"
+        f"| {x.work} | {x.ours} | {x.peer} | {x.figure} | {x.must} "
+        f"| {'yes' if x.met else '**no**'} |"
         for x in lines
     ]
     return "\n".join(rows)
@@ -391,8 +395,10 @@ def main() -> None:
     text = table(lines)
     print("\n" + text)
     if not chosen:
-        page = f"# Speed and memory\n\n`make bench`: ratios within one run, best of five.\n{hardware()}.\n\n{text}\n"
-        (HERE / "RESULTS.md").write_text(page)
+        head = (
+            "# Speed and memory\n\n`make bench`: ratios within one run, best of five."
+        )
+        (HERE / "RESULTS.md").write_text(f"{head}\n{hardware()}.\n\n{text}\n")
 
 
 if __name__ == "__main__":

@@ -143,18 +143,20 @@ def test_the_background_gives_the_count_away_only_with_energy_illumination():
     assert background(100, "fixed") == pytest.approx(background(100, "energy"), rel=0.1)
 
 
-def test_the_number_of_bright_spots_is_the_target():
-    for count in (1, 3, 6):
-        picture = photograph(count, index=0, seed=8).astype(float)
-        ground = np.median(picture)
-        inner = picture[1:-1, 1:-1]
-        around = [
-            picture[1 + i : 63 + i, 1 + j : 63 + j]
-            for i in (-1, 0, 1)
-            for j in (-1, 0, 1)
-        ]
-        peaks = (inner == np.max(around, axis=0)) & (inner > ground + 40)
-        assert peaks.sum() == count
+def test_every_cell_adds_the_same_light_to_a_fixed_background():
+    def light(count):
+        return np.mean(
+            [
+                photograph(count, index=i, seed=6, illumination="fixed")
+                for i in range(80)
+            ]
+        )
+
+    first, second, third = light(1), light(11), light(21)
+    assert second - first == pytest.approx(third - second, rel=0.15)
+    # Area of a soft disc: pi (r^2 + pi^2 s^2 / 3), with r = 1.25 and s about 0.25.
+    expected = 255 * 10 * 0.575 * np.pi * (1.25**2 + np.pi**2 / 3 * 0.25**2) / 64**2
+    assert (third - first) / 2 == pytest.approx(expected, rel=0.15)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,9 @@ def test_point_predictions_get_intervals_only_from_validation():
 def test_embedding_rows_follow_the_definitions():
     rng = np.random.default_rng(0)
     target = rng.integers(0, 8, 150)
-    vectors = rng.standard_normal((8, 16))[target] + 0.9 * rng.standard_normal((150, 16))
+    vectors = rng.standard_normal((8, 16))[target] + 0.9 * rng.standard_normal(
+        (150, 16)
+    )
     u = rng.random(150)
     arrays = {
         "embedding": vectors,
@@ -233,9 +235,7 @@ def test_workers_change_no_number(tmp_path):
 
 
 def test_the_same_file_twice_is_one_tie_group():
-    results = [
-        qualms.score(binary(), settings=QUICK, name=name) for name in ("a", "b")
-    ]
+    results = [qualms.score(binary(), settings=QUICK, name=name) for name in ("a", "b")]
     comparison = compare(results)
     assert comparison.contrasts
     for contrast in comparison.contrasts:

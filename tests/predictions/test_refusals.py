@@ -125,6 +125,11 @@ REFUSED = [
         "example target[..., 0]",
     ),
     (
+        changed(cls, target=np.eye(4)[[0] * N]),
+        "array 'target' must have shape (N,), got (12, 4); if it is one-hot, take its "
+        "argmax over the last axis",
+    ),
+    (
         changed(cls, target=np.int64(1)),
         "array 'target' must have shape (N,), got (); reshape it",
     ),
@@ -223,7 +228,7 @@ REFUSED = [
     ),
     (
         changed(cls, target=np.array(["cat"] * N)),
-        "array 'target' must be numbers, got text such as np.str_('cat'); encode the "
+        "array 'target' must be numbers, got text such as 'cat'; encode the "
         "classes as whole numbers 0..C-1",
     ),
     (

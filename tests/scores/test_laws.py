@@ -4,10 +4,10 @@ import inspect
 
 import numpy as np
 import pytest
-from scores.laws import LAWS, Case, all_cases
 
 from qualms import scores
 from qualms.scores import about
+from scores.laws import LAWS, Case, all_cases
 
 CASES = all_cases()
 N = 60
@@ -89,8 +89,13 @@ def test_no_items_is_refused_with_a_sentence(case):
 @cases_of("dtype")
 def test_float32_input_gives_the_value_of_the_same_numbers_in_float64(case):
     arrays = case.make(np.random.default_rng(2), N)
-    single = {k: v.astype(np.float32) if v.dtype.kind == "f" else v for k, v in arrays.items()}
-    double = {k: v.astype(np.float64) if v.dtype == np.float32 else v for k, v in single.items()}
+    single = {
+        k: v.astype(np.float32) if v.dtype.kind == "f" else v for k, v in arrays.items()
+    }
+    double = {
+        k: v.astype(np.float64) if v.dtype == np.float32 else v
+        for k, v in single.items()
+    }
     assert same(call(case, single), call(case, double), max(case.rtol, 1e-6))
 
 
@@ -99,7 +104,9 @@ def test_memory_layout_changes_no_bit(case):
     arrays = case.make(np.random.default_rng(3), N)
     odd = {}
     for name, array in arrays.items():
-        wide = np.zeros((*array.shape[:-1], array.shape[-1] * 2), array.dtype, order="F")
+        wide = np.zeros(
+            (*array.shape[:-1], array.shape[-1] * 2), array.dtype, order="F"
+        )
         wide[..., ::2] = array
         odd[name] = wide[..., ::2]
         odd[name].setflags(write=False)

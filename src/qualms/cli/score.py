@@ -58,9 +58,13 @@ def score(
     referral curves. Several files stand side by side, and those that cannot be told
     apart from the best are marked. The task is read off the arrays.
     """
+    from qualms.atomic import beside
     from qualms.evaluate import Settings, score_files
     from qualms.report import print_results, to_json, write_curves, write_page
 
+    for out in (html, curves):
+        if out is not None:
+            beside(out)  # fails now rather than after the work
     settings = Settings(
         resamples=resamples, level=level, seed=seed, by_group=by_group, alpha=alpha
     )

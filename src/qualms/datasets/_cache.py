@@ -7,7 +7,6 @@ fingerprint is the hash of these and of the recipe.
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from qualms.atomic import replacing
 from qualms.datasets._recipe import Card, Dataset, DatasetError, Recipe, Split, Subset
 from qualms.spec import Task, digest
 
@@ -88,12 +88,9 @@ def write_meta(folder: Path, meta: Meta) -> Meta:
         entry["bytes"] = path.stat().st_size
         entry["sha256"] = _hash(path)
     meta["fingerprint"] = _fingerprint(meta)
-    partial = folder / "meta.json.partial"
-    with partial.open("w", encoding="utf-8") as file:
-        json.dump(meta, file, indent=1, ensure_ascii=False)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(folder / "meta.json")
+    with replacing(folder / "meta.json") as temporary:
+        text = json.dumps(meta, indent=1, ensure_ascii=False)
+        temporary.write_text(text, encoding="utf-8")
     return meta
 
 

@@ -1,7 +1,8 @@
 """What a task's judge hands over: values with the plans that resample them."""
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ class Entry:
     variant: str = ""
     why: str = ""
     """Why the value is undefined, where it is."""
+    value: float | None = None
+    """The score itself, where the plan is coarser; else the plan at weights 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,5 +53,13 @@ class Settings:
     seed: int = 0
     by_group: bool = False
     alpha: float = 0.1
-    workers: int = 1
+    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    """Threads for resampling and for segmentation items; they change no number."""
     progress: Callable[[int, int], None] | None = None
+
+    def __post_init__(self) -> None:
+        for name, share in (("level", self.level), ("alpha", self.alpha)):
+            if not 0.0 < share < 1.0:
+                raise ValueError(f"{name} must lie between 0 and 1, got {share}")
+        if self.resamples < 0:
+            raise ValueError(f"resamples must be 0 or more, got {self.resamples}")

@@ -11,7 +11,7 @@ from qualms import scores
 from qualms.evaluate._entry import Entry, Judgement, Settings
 from qualms.evaluate._results import Curve
 from qualms.evaluate._subsets import strata, subsets
-from qualms.predictions import Predictions
+from qualms.predictions import Predictions, pool
 from qualms.scores import plans
 
 Array = NDArray[np.float64]
@@ -85,23 +85,18 @@ def _accepted(
     predictions: Predictions, val: Predictions
 ) -> dict[str, NDArray[np.bool_]]:
     """Which items each selection score accepts, thresholds set on validation."""
-    known = {name: _combined(val, name) for name in val.named("select")}
+    known = _selects(val)
     return {
-        name: scores.accept(
-            _combined(predictions, name), scores.selection_threshold(known[name])
-        )
-        for name in predictions.named("select")
+        name: scores.accept(values, scores.selection_threshold(known[name]))
+        for name, values in _selects(predictions).items()
         if name in known
     }
 
 
-def _combined(predictions: Predictions, name: str) -> Array:
-    values = predictions.arrays[f"select/{name}"]
-    if len(values) == 1:
-        return np.asarray(values[0])
-    if predictions.header.select.get(name, "mean") == "logmeanexp":
-        return np.asarray(np.logaddexp.reduce(values) - np.log(len(values)))
-    return np.asarray(values.mean(axis=0))
+def _selects(predictions: Predictions) -> dict[str, Array]:
+    """One value per item of each selection score; draws joined by their stated rule."""
+    joined = predictions if predictions.draws == 1 else pool([predictions])
+    return {name: values[0] for name, values in joined.named("select").items()}
 
 
 def _points(

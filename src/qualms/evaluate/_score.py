@@ -98,6 +98,7 @@ def _rows(
         resampling,
         draws=settings.resamples,
         progress=settings.progress,
+        workers=settings.workers,
     )
     return tuple(
         _row(entry, samples[str(i)], settings.level) for i, entry in enumerate(entries)
@@ -107,12 +108,16 @@ def _rows(
 def _on_all(entry: Entry, n: int) -> Plan:
     """The entry's plan as one over all `n` items."""
     index, plan = entry.index, entry.plan
-    return Plan(n, lambda weights: plan(weights[index]))
+    if len(index) == n and (index == np.arange(n)).all():
+        return plan
+    return Plan(n, lambda weights: plan.value(weights[index]))
 
 
 def _row(entry: Entry, samples: Array | None, level: float) -> Row:
     record = about(entry.score)
-    value = entry.plan(np.ones(len(entry.index), np.int32))
+    value = entry.value
+    if value is None:
+        value = entry.plan(np.ones(len(entry.index), np.int32))
     low = high = float("nan")
     if samples is not None:
         interval = percentile_interval(samples, level=level)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from qualms.predictions._atomic import replacing
+from qualms.atomic import replacing
 from qualms.predictions._build import build
 from qualms.predictions._csv import read_csv, write_csv
 from qualms.predictions._error import PredictionsError, naming

@@ -36,10 +36,8 @@ def plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
     kind = array.dtype.kind
     if kind == "V" and array.dtype.names is None:
         return _widened(name, array)
-    if kind == "T":
-        return array.astype(np.str_)
-    if kind == "O":
-        return _unboxed(name, array)
+    if kind in "OT":
+        return _unboxed(name, array.astype(object))
     return array
 
 

@@ -23,9 +23,9 @@ class Header:
 
     `alpha` is the miscoverage of `lower` and `upper` (0.1 for 90 % intervals), `ignore`
     the label of pixels that do not count, `fingerprint` that of the data, `pooled` the
-    number of runs pooled (None for one run). `select` gives the pooling rule of each
-    `select/<name>`: 'mean', or 'logmeanexp' for log-likelihoods stored as such, whose
-    pool is the logarithm of the mean likelihood.
+    number of runs pooled (None for one run). `select/<name>` is larger for items that
+    should be left out, and `select` gives its pooling rule: 'mean', or 'logmeanexp' for
+    negative log-likelihoods, whose pool is minus the logarithm of the mean likelihood.
 
     >>> Header(dataset="eyepacs", split="test", seed=3).seed
     3
@@ -79,7 +79,8 @@ def parse(mapping: Mapping[str, Any]) -> Stated:
         if name in found and found[name] is None:
             del found[name]
     notes = tuple(
-        f"header key {key!r} is not known and was ignored.{suggest(str(key), names)}"
+        f"header key {key!r:.60} is not known and was ignored."
+        + suggest(str(key), names, cutoff=0.8)
         for key in mapping
         if key not in names and key != "shapes"
     )

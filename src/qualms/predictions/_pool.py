@@ -16,6 +16,7 @@ from qualms.predictions._record import LazyMaps, Maps, Predictions
 from qualms.predictions._same import check_same, check_same_item
 
 _Array = NDArray[Any]
+_OF_THE_DATA = ("benchmark", "dataset", "split", "fingerprint", "alpha", "ignore")
 
 
 def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
@@ -150,9 +151,10 @@ def _combined(parts: Sequence[_Array], draws: Sequence[int], rule: str) -> _Arra
     values = np.concatenate(parts)
     if rule == "mean":
         return np.average(values, axis=0, weights=weights)[np.newaxis]
-    top = values.max(axis=0)
-    likelihood = np.average(np.exp(values - top), axis=0, weights=weights)
-    return np.asarray(top + np.log(likelihood))[np.newaxis]
+    # Minus the logarithm of the mean likelihood, the largest one taken out.
+    least = values.min(axis=0)
+    likelihood = np.average(np.exp(least - values), axis=0, weights=weights)
+    return np.asarray(least - np.log(likelihood))[np.newaxis]
 
 
 def _maps(members: Sequence[Predictions], names: Sequence[str], row: int) -> Maps:
@@ -183,10 +185,11 @@ def _header(members: Sequence[Predictions]) -> Header:
     shared: dict[str, Any] = {}
     for field in fields(Header):
         values = [getattr(header, field.name) for header in headers]
-        # What only some files state is taken from them; what differs is left out.
-        stated = [value for value in values if value not in (None, {})]
-        if stated and all(value == stated[0] for value in stated):
-            shared[field.name] = stated[0]
+        # Of the data one file may speak for all; of the runs only what agrees is kept.
+        if field.name in _OF_THE_DATA:
+            values = [value for value in values if value is not None]
+        if values and all(value == values[0] for value in values):
+            shared[field.name] = values[0]
     seconds = [h.seconds for h in headers if h.seconds is not None]
     shared["seconds"] = sum(seconds) if len(seconds) == len(headers) else None
     shared["pooled"] = sum(header.pooled or 1 for header in headers)

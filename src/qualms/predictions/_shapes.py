@@ -57,6 +57,8 @@ def _axes(name: str, field: Field, shape: tuple[int, ...]) -> str:
             return axes
     wanted = " or ".join(f"({', '.join(axes)})" for axes in field.axes)
     hint = field.hint if field.probability and field.hint else "reshape it"
+    if field.kind == "class" and len(shape) == 2:
+        hint = "if it is one-hot, take its argmax over the last axis"
     if len(shape) == len(field.axes[-1]) + 1 and shape[-1] == 1:
         hint = f"drop the last axis, for example {name}[..., 0]"
     wanted = wanted.replace("(N)", "(N,)")

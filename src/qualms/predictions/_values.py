@@ -59,7 +59,7 @@ def numbers(name: str, array: NDArray[Any], hint: str = "") -> NDArray[Any]:
         return array
     got = f"{array.dtype}"
     if array.dtype.kind in "US" and array.size:
-        got = f"text such as {array.flat[0]!r:.60}"
+        got = f"text such as {array.flat[0].item()!r:.60}"
     raise PredictionsError(
         f"array '{name}' must be numbers, got {got}; {hint or 'convert it'}"
     )

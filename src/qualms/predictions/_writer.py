@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._atomic import beside, replace_folder, sync
+from qualms.atomic import beside, replace_folder, sync
 from qualms.predictions._error import PredictionsError, naming
 from qualms.predictions._header import Header, as_header, as_json, parse
 from qualms.predictions._maps import ARRAYS, Counts, check_maps, counted

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qualms import __version__
+from qualms.atomic import replacing
 from qualms.evaluate import Comparison, Curve, Results, Row, Scored
 from qualms.report._thin import thin
 
@@ -106,7 +107,7 @@ def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
 
 def write_curves(results: Sequence[Results], path: Path) -> None:
     """Every curve at full length: one row per point; undefined values stay empty."""
-    with path.open("w", newline="") as file:
+    with replacing(path) as temporary, temporary.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["file", "curve", "items", "by", "x", "y"])
         for result in results:

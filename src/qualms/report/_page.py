@@ -2,13 +2,12 @@
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from qualms import __version__
+from qualms.atomic import replacing
 from qualms.evaluate import Bars, Contrast, Curve, Results, Row, Scored
 from qualms.report._terminal import ARROW, number
 from qualms.report._thin import thin
@@ -22,14 +21,8 @@ MISSING = (
 def write_page(scored: Scored, path: Path, *, command: str = "") -> None:
     """Write the page atomically; it opens from disk with no network."""
     text = render_page(scored, command=command)
-    handle, temporary = tempfile.mkstemp(dir=path.parent or ".", suffix=".html")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def render_page(scored: Scored, *, command: str = "") -> str:

@@ -13,6 +13,7 @@ from rich.table import Table
 from qualms.evaluate import Comparison, Contrast, Curve, Results, Row, Scored
 
 ARROW = {"higher": "↑", "lower": "↓", "neither": " "}
+SHOWN = ("referral_accuracy", "referral_auroc", "risk_coverage", "coverage_by_target")
 BLOCKS = "▁▂▃▄▅▆▇█"
 Key = tuple[str, str, str]
 
@@ -50,28 +51,45 @@ def _headline(result: Results) -> str:
 
 
 def _table(scored: Scored) -> Table:
+    """Scores by subset, files side by side."""
     contrasts = _by_key(scored.comparison)
     tables = [{row.key: row for row in result.rows} for result in scored.results]
     keys = list(dict.fromkeys(key for table in tables for key in table))
-    several = len({key[1] for key in keys}) > 1
+    subsets = list(dict.fromkeys(key[1] for key in keys))
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("score", no_wrap=True)
-    if several:
-        table.add_column("items")
-    table.add_column("by")
+    table.add_column("by", overflow="fold")
     for result in scored.results:
-        table.add_column(escape(result.name), justify="right", no_wrap=True)
-    for key in keys:
-        rows = [found.get(key) for found in tables]
-        first = next(row for row in rows if row is not None)
-        lead = [f"{ARROW[first.better]} {escape(first.label)}"]
-        lead += [escape(first.subset)] if several else []
-        cells = [
-            _cell(row, contrasts.get(key), result.name)
-            for row, result in zip(rows, scored.results, strict=True)
-        ]
-        table.add_row(*lead, escape(first.variant), *cells)
+        table.add_column(escape(result.name), justify="right", overflow="fold")
+    for subset in subsets:
+        if len(subsets) > 1:
+            table.add_row()
+            table.add_row(f"[bold]{escape(subset)}[/bold]")
+        for key in (key for key in keys if key[1] == subset):
+            rows = [found.get(key) for found in tables]
+            first = next(row for row in rows if row is not None)
+            cells = [
+                _cell(row, contrasts.get(key), result.name)
+                for row, result in zip(rows, scored.results, strict=True)
+            ]
+            label = f"{ARROW[first.better]} {escape(first.label)}"
+            table.add_row(label, escape(first.variant), *cells)
     return table
+
+
+def _undefined(scored: Scored) -> list[str]:
+    """Why values are undefined, each reason once with the rows it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for result in scored.results:
+        for row in result.rows:
+            if math.isnan(row.value):
+                what = ", ".join(part for part in (row.label, row.variant) if part)
+                reason = row.why or "not defined on these items"
+                reasons.setdefault(reason, []).append(f"{what} ({row.subset})")
+    return [
+        f"undefined: {', '.join(dict.fromkeys(rows))}: {reason}"
+        for reason, rows in reasons.items()
+    ]
 
 
 def _by_key(comparison: Comparison | None) -> Mapping[Key, Contrast]:
@@ -84,9 +102,7 @@ def _cell(row: Row | None, contrast: Contrast | None, name: str) -> str:
     if row is None:
         return "-"
     if math.isnan(row.value):
-        return (
-            f"[dim]undefined: {escape(row.why or 'not defined on these items')}[/dim]"
-        )
+        return "[dim]undefined[/dim]"
     interval = ""
     if math.isfinite(row.low):
         interval = f" [dim]\\[{number(row.low)}, {number(row.high)}][/dim]"
@@ -99,8 +115,9 @@ def number(value: float) -> str:
     """Four significant digits, without an exponent in the usual range."""
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    if value == 0 or 1e-3 <= abs(value) < 1:
-        return f"{value:.4f}"
+    # Below this only rounding is left, as in the E-AURC of a perfect ranking.
+    if abs(value) < 1e-12 or 1e-3 <= abs(value) < 1:
+        return f"{abs(value) if abs(value) < 1e-12 else value:.4f}"
     return f"{value:.4g}"
 
 
@@ -137,16 +154,16 @@ def _difference_table(comparison: Comparison) -> Table:
 
 
 def _print_curves(console: Console, result: Results) -> None:
-    shown = [curve for curve in result.curves if curve.name != "reliability"]
+    shown = [curve for curve in result.curves if curve.name in SHOWN]
     if not shown:
         return
     console.print(f"\ncurves of [bold]{escape(result.name)}[/bold]")
+    grid = Table.grid(padding=(0, 1))
     for curve in shown:
-        what = f"{curve.label}, {curve.subset}" + (
-            f", by {curve.variant}" if curve.variant else ""
-        )
-        ends = _ends(curve)
-        console.print(f"  {sparkline(curve.y)} {escape(what)} {ends}", highlight=False)
+        by = f", by {curve.variant}" if curve.variant else ""
+        what = escape(f"{curve.label}, {curve.subset}{by}")
+        grid.add_row("", sparkline(curve.y), what, _ends(curve))
+    console.print(grid)
 
 
 def _ends(curve: Curve) -> str:
@@ -177,7 +194,8 @@ def sparkline(values: NDArray[np.float64], *, width: int = 32) -> str:
 
 
 def _print_notes(console: Console, scored: Scored) -> None:
-    notes = [note for result in scored.results for note in result.notes]
+    notes = _undefined(scored)
+    notes += [note for result in scored.results for note in result.notes]
     notes += list(scored.comparison.notes) if scored.comparison else []
     for note in dict.fromkeys(notes):
         console.print(f"note: {escape(note)}", style="dim", highlight=False)

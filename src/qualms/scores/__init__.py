@@ -9,6 +9,7 @@ probabilities (N, C), or draws (M, N, C), which they average.
 from qualms.scores import plans
 from qualms.scores._about import About, Better, about
 from qualms.scores._arrays import probabilities as mean_probabilities
+from qualms.scores._planned import plan_of
 from qualms.scores._resample import Resampling
 from qualms.scores.active import al_improvement
 from qualms.scores.aggregation import (
@@ -26,7 +27,6 @@ from qualms.scores.bootstrap import (
     bootstrap,
     bootstrap_interval,
     percentile_interval,
-    plan_of,
 )
 from qualms.scores.calibration import (
     Reliability,

@@ -103,8 +103,7 @@ def probabilities(probs: ArrayLike) -> Array:
 
 def finite(name: str, array: NDArray[Any]) -> None:
     """Refuse nan and infinity, naming the first place they stand."""
-    # One sum finds almost every file clean; the slow search runs only to name a row.
-    if np.isfinite(array.sum()) or np.isfinite(array).all():
+    if np.isfinite(array).all():
         return
     where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
     place = f"row {where[0]}" if len(where) == 1 else f"position {where}"
@@ -112,16 +111,17 @@ def finite(name: str, array: NDArray[Any]) -> None:
 
 
 def _mean_over_draws(array: Array) -> Array:
-    total = array.sum(axis=-1, keepdims=True)
+    # einsum sums short rows several times faster than sum(axis=-1).
+    total = np.einsum("...c->...", array)
     off = np.abs(total - 1.0)
     if off.max() > SUM_TOLERANCE:
         where = np.unravel_index(int(off.argmax()), off.shape)
-        row = int(where[-2])
         raise ValueError(
-            f"probs must sum to 1 over the last axis, row {row} sums to "
+            f"probs must sum to 1 over the last axis, row {int(where[-1])} sums to "
             f"{float(total[where]):.6g}; pass softmax outputs, not logits"
         )
-    array = array / total
+    if off.any():
+        array = array / total[..., None]
     return array.mean(axis=0) if array.ndim == 3 else array
 
 

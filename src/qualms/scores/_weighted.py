@@ -82,6 +82,85 @@ def harmonic_numbers(bits: int) -> Array:
 
 
 @jit
+def precision_area(
+    weights: Weights, item: Index, last: Flags, positive: Array, trapezoid: bool
+) -> float:
+    """Area under precision against recall, items in descending order of their score.
+
+    Trapezoids between the thresholds, from precision 1 at recall 0, or steps.
+    """
+    area, hits, count, before, precision = 0.0, 0.0, 0.0, 0.0, 1.0
+    for i in range(len(item)):
+        copies = weights[item[i]]
+        hits += copies * positive[i]
+        count += copies
+        if last[i] and count > 0.0:
+            after = hits / count
+            height = 0.5 * (precision + after) if trapezoid else after
+            area += (hits - before) * height
+            before, precision = hits, after
+    return area / hits if hits > 0.0 else np.nan
+
+
+@jit
+def undetected_risk(weights: Weights, item: Index, last: Flags, risk: Array) -> float:
+    """Mean over k of the total risk of the k lowest ranked over all N.
+
+    A tie group of s copies and total risk R after total r adds s r + R (s + 1) / 2.
+    """
+    area, kept, risk_kept = 0.0, 0.0, 0.0
+    size, total = 0.0, 0.0
+    for i in range(len(item)):
+        copies = weights[item[i]]
+        size += copies
+        total += copies * risk[i]
+        if last[i]:
+            area += size * risk_kept + 0.5 * total * (size + 1.0)
+            kept, risk_kept = kept + size, risk_kept + total
+            size, total = 0.0, 0.0
+    return area / kept / kept
+
+
+@jit
+def sums_at(
+    weights: Weights, item: Index, last: Flags, summand: Array, edges: Array
+) -> Array:
+    """Sum of `summand` over the first `edges` copies, ascending; linear in a group."""
+    sums = np.zeros(len(edges))
+    edge, kept, total = 0, 0.0, 0.0
+    size, inside = 0.0, 0.0
+    for i in range(len(item)):
+        copies = weights[item[i]]
+        size += copies
+        inside += copies * summand[i]
+        if last[i]:
+            while edge < len(edges) and edges[edge] <= kept + size:
+                share = (edges[edge] - kept) / size if size > 0.0 else 0.0
+                sums[edge] = total + share * inside
+                edge += 1
+            kept, total = kept + size, total + inside
+            size, inside = 0.0, 0.0
+    # An edge that rounding put above the last copy holds everything.
+    sums[edge:] = total
+    return sums
+
+
+def dot(weights: Weights, values: Array) -> float:
+    """Sum of `values` over all copies."""
+    # BLAS sums in vector registers, which a plain loop in order may not.
+    return float(weights.astype(np.float64) @ values)
+
+
+@jit
+def counted(weights: Weights, cell: Index, cells: int) -> Array:
+    """(cells,) copies in each cell; all in file order."""
+    sums = np.zeros(cells)
+    for i in range(len(cell)):
+        sums[cell[i]] += weights[i]
+    return sums
+
+
+@jit
 def cumulative(weights: Weights, item: Index, last: Flags, summand: Array) -> Array:
     """(2, G + 1) sums of `summand` and of copies up to each tie group that has any."""
     sums = np.zeros((2, len(item) + 1))

@@ -7,7 +7,7 @@ epistemic = their difference, the mutual information between prediction and draw
 Works blockwise over items or pixels: besides the result, memory is that of one block.
 """
 
-from collections.abc import Iterator
+from itertools import product
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -17,7 +17,7 @@ from qualms.scores._arrays import SUM_TOLERANCE, finite
 
 Floats = NDArray[np.floating[Any]]
 
-# Probabilities held at a time: this many fit, twice, in a core's own cache.
+# Probabilities of one draw held at a time: few enough to stay in a core's own cache.
 BLOCK = 1 << 17
 
 
@@ -108,20 +108,17 @@ def _of_classes(draws: Floats, axis: int) -> tuple[Floats, Floats]:
     if axis == 0:
         raise ValueError("class_axis must not be the first axis, which holds the draws")
     spread = _spread(draws, axis)
-    _, before, _, after = spread.shape
-    total = np.empty((before, after), dtype=draws.dtype)
-    aleatoric = np.empty_like(total)
-    for piece, room, row, span in _blocks(spread):
-        block = _probabilities(piece)
-        if block is None:
+    _, before, classes, after = spread.shape
+    total, aleatoric = np.empty((2, before, after), dtype=draws.dtype)
+    step = min(after, max(1, BLOCK // classes))
+    # Used again by every block: fresh memory would cost more than the logarithm.
+    buffers = np.empty((3, classes, step), dtype=draws.dtype)
+    for row, start in product(range(before), range(0, after, step)):
+        block = spread[:, row, :, start : start + step]
+        parts = _of_block(block, *buffers[..., : block.shape[2]])
+        if parts is None:
             _refuse(draws, axis)
-        aleatoric[row, span] = _class_entropy(block, room).mean(axis=0)
-        # One draw is its own mean, to the last bit.
-        total[row, span] = (
-            aleatoric[row, span]
-            if len(block) == 1
-            else _class_entropy(block.mean(axis=0, keepdims=True), room[:1])[0]
-        )
+        total[row, start : start + step], aleatoric[row, start : start + step] = parts
     shape = draws.shape[1:axis] + draws.shape[axis + 1 :]
     return total.reshape(shape), aleatoric.reshape(shape)
 
@@ -134,46 +131,49 @@ def _spread(draws: Floats, axis: int) -> Floats:
     return view if after > 1 else view.swapaxes(1, 3)
 
 
-def _blocks(spread: Floats) -> Iterator[tuple[Floats, Floats, int, slice]]:
-    """Consecutive pieces (M, C, b), room of their shape, and where each belongs.
+def _of_block(
+    block: Floats, copy: Floats, mean: Floats, room: Floats
+) -> tuple[Floats, Floats] | None:
+    """Total and aleatoric entropy (b,) of (M, C, b); None if it holds no probabilities.
 
-    The room is the same every time: fresh memory would cost more than the logarithm.
+    The last three, of shape (C, b), are written to.
     """
-    draws, before, classes, after = spread.shape
-    step = min(after, max(1, BLOCK // (draws * classes)))
-    copy, room = np.empty((2, draws, classes, step), dtype=spread.dtype)
-    scattered = spread.strides[-1] != spread.itemsize
-    for row in range(before):
-        for start in range(0, after, step):
-            span = slice(start, min(start + step, after))
-            size = span.stop - start
-            piece = spread[:, row, :, span]
-            if scattered:
-                np.copyto(copy[..., :size], piece)
-                piece = copy[..., :size]
-            yield piece, room[..., :size], row, span
+    mean[:] = 0.0
+    aleatoric = np.zeros_like(mean[0])
+    for piece in block:
+        if piece.strides[-1] != piece.itemsize:
+            np.copyto(copy, piece)
+            piece = copy
+        draw = _normalised(piece)
+        if draw is None:
+            return None
+        mean += draw
+        aleatoric += _class_entropy(draw, room)
+    mean /= len(block)
+    aleatoric /= len(block)
+    return (aleatoric if len(block) == 1 else _class_entropy(mean, room)), aleatoric
 
 
-def _probabilities(piece: Floats) -> Floats | None:
-    """`piece` (M, C, b) with sums a little off put right; None if it is far off."""
-    total = piece.sum(axis=1)
+def _normalised(piece: Floats) -> Floats | None:
+    """Probabilities (C, b) whose sums a little off are put right; None if far off."""
+    total = piece.sum(axis=0)
     off = float(np.abs(total - 1.0).max())
     # Written so that a nan, which compares false, is refused.
     if not (off <= SUM_TOLERANCE and piece.min() >= 0.0):
         return None
     exact = off <= 64 * np.finfo(piece.dtype).eps
-    return piece if exact else piece / total[:, None]
+    return piece if exact else piece / total
 
 
-def _class_entropy(block: Floats, room: Floats) -> Floats:
-    """(M, b) entropies of (M, C, b); `room`, of the same shape, is written to."""
+def _class_entropy(probs: Floats, room: Floats) -> Floats:
+    """(b,) entropies of (C, b); `room`, of the same shape, is written to."""
     # Adding the smallest number leaves every probability that matters as it is and
     # makes log(0) finite, so that its product with 0 is 0. maximum() costs five times
     # as much, and NumPy's float32 log has vector instructions where numba's has none.
-    np.add(block, np.finfo(block.dtype).tiny, out=room)
+    np.add(probs, np.finfo(probs.dtype).tiny, out=room)
     np.log(room, out=room)
-    negative: Floats = np.einsum("mcb,mcb->mb", block, room)
-    return np.subtract(0.0, negative, dtype=block.dtype)
+    negative: Floats = np.einsum("cb,cb->b", probs, room)
+    return np.subtract(0.0, negative, dtype=probs.dtype)
 
 
 def _of_binary(draws: Floats) -> tuple[Floats, Floats]:

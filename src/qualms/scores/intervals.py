@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._about import score
-from qualms.scores._arrays import Array, vector
+from qualms.scores._arrays import Array, Flags, vector
 from qualms.scores._levels import open_unit
 
 
@@ -22,9 +22,15 @@ def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
     >>> coverage([0.0, 0.0], [1.0, 1.0], [1.0, 1.5])
     0.5
     """
+    return float(covered(lower, upper, target).mean())
+
+
+def covered(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Flags:
+    """(N,) whether each target lies inside its interval; `coverage` is its mean."""
     wanted = vector("target", target)
     low, high = _ends(lower, upper, length=len(wanted))
-    return float(np.mean((low <= wanted) & (wanted <= high)))
+    inside: Flags = (low <= wanted) & (wanted <= high)
+    return inside
 
 
 @score(label="interval length", better="lower", low=-math.inf, high=math.inf)
@@ -34,8 +40,13 @@ def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
     >>> interval_length([0.0, 0.0], [1.0, 2.0])
     1.5
     """
+    return float(item_length(lower, upper).mean())
+
+
+def item_length(lower: ArrayLike, upper: ArrayLike) -> Array:
+    """(N,) length of each interval; `interval_length` is its mean."""
     low, high = _ends(lower, upper)
-    return float(np.mean(high - low))
+    return high - low
 
 
 @score(label="interval score", better="lower", high=math.inf)
@@ -50,11 +61,19 @@ def interval_score(
     >>> interval_score([0.0, 0.0], [1.0, 1.0], [1.0, 1.5], alpha=0.1)
     6.0
     """
+    return float(item_interval_score(lower, upper, target, alpha=alpha).mean())
+
+
+def item_interval_score(
+    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
+) -> Array:
+    """The score (N,) of each interval; `interval_score` is its mean."""
     open_unit("alpha", alpha)
     wanted = vector("target", target)
     low, high = _ends(lower, upper, length=len(wanted))
     missed = np.maximum(low - wanted, 0.0) + np.maximum(wanted - high, 0.0)
-    return float(np.mean(high - low + 2 / alpha * missed))
+    found: Array = high - low + 2 / alpha * missed
+    return found
 
 
 @score(label="inverted intervals", better="lower")

@@ -27,7 +27,7 @@ class Moments(NamedTuple):
     var: Array
 
 
-class Interval(NamedTuple):
+class Bounds(NamedTuple):
     """Ends of prediction intervals, (N,) each."""
 
     lower: Array
@@ -58,16 +58,16 @@ def pool_gaussian(mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
     return Moments(means.mean(axis=0), own.mean(axis=0) + spread)
 
 
-def gaussian_interval(mean: ArrayLike, var: ArrayLike, *, alpha: float) -> Interval:
+def gaussian_interval(mean: ArrayLike, var: ArrayLike, *, alpha: float) -> Bounds:
     """Central intervals of level 1 - `alpha` of Gaussians, mean and variance (N,).
 
     >>> gaussian_interval([0.0], [4.0], alpha=0.1)
-    Interval(lower=array([-3.28970725]), upper=array([3.28970725]))
+    Bounds(lower=array([-3.28970725]), upper=array([3.28970725]))
     """
     open_unit("alpha", alpha)
     centre = vector("mean", mean)
     half = float(ndtri(1 - alpha / 2)) * np.sqrt(_variance(var, length=len(centre)))
-    return Interval(centre - half, centre + half)
+    return Bounds(centre - half, centre + half)
 
 
 @score(label="MAE", better="lower", high=math.inf)
@@ -99,9 +99,7 @@ def gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     >>> round(gaussian_nll([0.0], [1.0], [0.0]), 6)
     0.918939
     """
-    error = _error(mean, target)
-    spread = _variance(var, length=len(error), positive=True)
-    return float(np.mean(np.log(2 * math.pi * spread) + error**2 / spread) / 2)
+    return float(item_gaussian_nll(mean, var, target).mean())
 
 
 @score(label="pinball", better="lower", high=math.inf)
@@ -125,13 +123,7 @@ def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     >>> round(crps_gaussian([0.0], [1.0], [0.0]), 6)
     0.233695
     """
-    error = np.abs(_error(mean, target))
-    sigma = np.sqrt(_variance(var, length=len(error)))
-    z = np.divide(error, sigma, out=np.zeros_like(error), where=sigma > 0)
-    density = np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi)
-    # error (2 Phi(z) - 1) rather than sigma z (2 Phi(z) - 1): right at sigma = 0 too.
-    inside = np.where(sigma > 0, 2 * ndtr(z) - 1, 1.0)
-    return float(np.mean(error * inside + sigma * (density - 1 / math.sqrt(math.pi))))
+    return float(item_crps_gaussian(mean, var, target).mean())
 
 
 @score(label="CRPS", better="lower", high=math.inf)
@@ -145,6 +137,31 @@ def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
     >>> crps_ensemble([[0.0], [2.0]], [0.0])
     0.5
     """
+    return float(item_crps_ensemble(draws, target).mean())
+
+
+def item_gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
+    """Negative log density (N,) of each target; `gaussian_nll` is its mean."""
+    error = _error(mean, target)
+    spread = _variance(var, length=len(error), positive=True)
+    density: Array = (np.log(2 * math.pi * spread) + error**2 / spread) / 2
+    return density
+
+
+def item_crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
+    """The score (N,) of each item; `crps_gaussian` is its mean."""
+    error = np.abs(_error(mean, target))
+    sigma = np.sqrt(_variance(var, length=len(error)))
+    z = np.divide(error, sigma, out=np.zeros_like(error), where=sigma > 0)
+    density = np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi)
+    # error (2 Phi(z) - 1) rather than sigma z (2 Phi(z) - 1): right at sigma = 0 too.
+    inside = np.where(sigma > 0, 2 * ndtr(z) - 1, 1.0)
+    found: Array = error * inside + sigma * (density - 1 / math.sqrt(math.pi))
+    return found
+
+
+def item_crps_ensemble(draws: ArrayLike, target: ArrayLike) -> Array:
+    """The score (N,) of each item; `crps_ensemble` is its mean."""
     wanted = vector("target", target)
     raw = matrix("draws", draws)
     count = len(raw)
@@ -159,7 +176,8 @@ def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
     error.sort(axis=1)
     weight = (2 * np.arange(count) + 1 - count) / count**2
     to_target = np.abs(error).mean(axis=1)
-    return float(np.maximum(to_target - error @ weight, 0.0).mean())
+    found: Array = np.maximum(to_target - error @ weight, 0.0)
+    return found
 
 
 @score(label="regression ECE", better="lower")
@@ -184,15 +202,24 @@ def regression_ece(
         raise ValueError("alphas must name at least one alpha, got none")
     for alpha in alphas:
         open_unit("alpha", alpha)
+    needed = np.sort(item_level(mean, var, target))
+    nominal = 1 - np.asarray(alphas, dtype=np.float64)
+    observed = np.searchsorted(needed, nominal, side="right") / len(needed)
+    return float(np.abs(observed - nominal).mean())
+
+
+def item_level(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
+    """(N,) level of the smallest central Gaussian interval that holds the target.
+
+    >>> item_level([0.0], [1.0], [0.0])
+    array([0.])
+    """
     error = np.abs(_error(mean, target))
     scale = np.sqrt(2 * _variance(var, length=len(error)))
     reach = np.where(error > 0, np.inf, 0.0)
     np.divide(error, scale, out=reach, where=scale > 0)
-    # The level of the smallest central interval that holds the target.
-    needed = np.sort(erf(reach))
-    nominal = 1 - np.asarray(alphas, dtype=np.float64)
-    observed = np.searchsorted(needed, nominal, side="right") / len(needed)
-    return float(np.abs(observed - nominal).mean())
+    level: Array = erf(reach)
+    return level
 
 
 def _error(prediction: ArrayLike, target: ArrayLike, *, name: str = "mean") -> Array:

@@ -28,7 +28,10 @@ def recipe(golden, function):
 
 
 def slow_curve(name, p, y, u, oracle):
-    """The curve as the definitions describe it, one point after the other."""
+    """The curve as the definitions describe it, one point after the other.
+
+    `k > 0` is not in their text: the released code leaves the full set out of the rule.
+    """
     order = sorted(range(len(u)), key=lambda i: (u[i], i))
     p, y = p[order], y[order]
     if name in ("accuracy", "nll"):

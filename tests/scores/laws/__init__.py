@@ -44,7 +44,7 @@ class Case:
     laws: frozenset[str]
     options: Mapping[str, Any] = field(default_factory=dict)
     axis: Mapping[str, int] = field(default_factory=dict)
-    """Item axis of arrays where it is not 0 (draws (M, N, C): 1); None: not per item."""
+    """Item axis where it is not 0 (draws (M, N, C): 1); None: not per item."""
     rank: str | None = None
     """The array that only its order matters of (laws 'ties' and 'monotone')."""
     value: Callable[[Any], float] = float

@@ -1,8 +1,8 @@
 """RETINA's scores as its released code computes them (Band et al., 2021).
 
 Mirrors `eval_utils.py` of the diabetic retinopathy baselines in uncertainty-baselines
-(163351d4) under scikit-learn 1.5, where an undefined AUROC raised an error. What
-differs from `qualms.scores`: ties go by item index (there: by an unstable sort, here
+(read at 04f275f4) under scikit-learn 1.5, where an undefined AUROC raised an error.
+Different from `qualms.scores`: ties go by item index (there by an unstable sort, here
 made stable), curves carry an invented point at full referral, AUROC and AUPRC are read
 at 101 places only, and undefined values count as 1, 0.5 or 0 instead of staying out.
 """

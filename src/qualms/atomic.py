@@ -7,8 +7,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from qualms.predictions._error import PredictionsError
-
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -26,7 +24,9 @@ def replacing(path: Path) -> Iterator[Path]:
 def beside(path: Path) -> Path:
     """A fresh hidden name in the folder of `path`, which must exist."""
     if not path.parent.is_dir():
-        raise PredictionsError(f"there is no folder '{path.parent}'; create it first")
+        raise FileNotFoundError(
+            f"there is no folder '{path.parent}' for '{path.name}'; create it first"
+        )
     return path.parent / f".qualms-{uuid4().hex}.tmp"
 
 

@@ -1,0 +1,152 @@
+"""The command line: what it prints, writes and refuses."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from qualms import predictions
+from qualms.cli import app, main
+
+runner = CliRunner()
+
+
+def run(*arguments):
+    return runner.invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def file(tmp_path):
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 2, 120)
+    prob = np.clip(0.3 + 0.4 * target + rng.normal(0, 0.2, 120), 0.01, 0.99)
+    return predictions.write(tmp_path / "mine.npz", {"target": target, "prob": prob})
+
+
+def test_score_prints_a_table_with_intervals_and_directions(file):
+    result = run("score", file, "--resamples", 50)
+    assert result.exit_code == 0, result.output
+    assert "classification, 120 items" in result.output
+    assert "↑ AUROC" in result.output
+    assert "95% interval, 50 resamples" in result.output
+    assert "▁" in result.output
+
+
+def test_json_is_one_object_and_nothing_else(file):
+    result = run("score", file, "--resamples", 20, "--json")
+    stated = json.loads(result.stdout)
+    assert stated["format"] == 1
+    assert stated["comparison"] is None
+    (scored,) = stated["files"]
+    assert scored["task"] == "classification"
+    names = {row["score"] for row in scored["scores"]}
+    assert {"accuracy", "auroc", "aurc", "ece", "nll"} <= names
+    keys = {"score", "label", "subset", "variant", "better", "value", "low", "high"}
+    assert keys <= set(scored["scores"][0])
+    assert all(len(curve["x"]) <= 400 for curve in scored["curves"])
+
+
+def test_undefined_scores_are_null_in_json_with_a_reason(tmp_path):
+    arrays = {"target": np.ones(30, int), "prob": np.linspace(0.1, 0.9, 30)}
+    file = predictions.write(tmp_path / "one.npz", arrays)
+    stated = json.loads(run("score", file, "--resamples", 10, "--json").stdout)
+    rows = {row["score"]: row for row in stated["files"][0]["scores"]}
+    assert rows["auroc"]["value"] is None
+    assert "one class" in rows["auroc"]["why"]
+
+
+def test_several_files_stand_side_by_side_with_differences(file, tmp_path):
+    read = predictions.read(file)
+    prob = np.clip(read.arrays["probs"][0, :, 1] + 0.2, 0, 1)
+    other = predictions.write(
+        tmp_path / "theirs.csv", {"target": read.arrays["target"], "prob": prob}
+    )
+    result = run("score", file, other, "--resamples", 60, "--compare")
+    assert result.exit_code == 0, result.output
+    assert "mine" in result.output
+    assert "theirs" in result.output
+    assert "difference to the best" in result.output
+    assert "●" in result.output
+
+
+def test_curves_are_written_whole_as_csv(file, tmp_path):
+    out = tmp_path / "curves.csv"
+    run("score", file, "--resamples", 10, "--curves", out)
+    with out.open() as lines:
+        rows = list(csv.DictReader(lines))
+    accuracy = [row for row in rows if row["curve"] == "referral_accuracy"]
+    assert len(accuracy) == 120
+    assert float(accuracy[0]["x"]) == 0.0
+
+
+def test_the_page_is_written_and_named(file, tmp_path):
+    out = tmp_path / "page.html"
+    result = run("score", file, "--resamples", 10, "--html", out)
+    assert out.exists()
+    assert "page.html" in result.output
+
+
+def test_check_says_what_a_file_holds(file):
+    result = run("check", file)
+    assert result.exit_code == 0
+    assert "valid classification predictions, 120 items, 1 draw" in result.output
+
+
+def fails(arguments, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["qualms", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_a_missing_file_ends_in_a_sentence_and_code_2(tmp_path, capsys, monkeypatch):
+    said = fails(["score", tmp_path / "none.npz"], capsys, monkeypatch)
+    assert said.startswith("qualms: ")
+    assert "none.npz" in said
+    assert "Traceback" not in said
+
+
+def test_logits_are_refused_unless_said(tmp_path, capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "l.npz", target=rng.integers(0, 3, 9), probs=rng.normal(size=(9, 3))
+    )
+    said = fails(["score", tmp_path / "l.npz"], capsys, monkeypatch)
+    assert "--logits" in said
+    assert run("check", tmp_path / "l.npz", "--logits").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--level", "1.5", "level"),
+        ("--alpha", "0", "alpha"),
+        ("--task", "clas", "task"),
+    ],
+)
+def test_bad_options_end_in_a_sentence(file, option, value, said, capsys, monkeypatch):
+    assert said in fails(["score", file, option, value], capsys, monkeypatch)
+
+
+def test_an_unwritable_page_ends_in_a_sentence(file, tmp_path, capsys, monkeypatch):
+    out = tmp_path / "no" / "such" / "page.html"
+    arguments = ["score", file, "--resamples", 5, "--html", out]
+    assert "page.html" in fails(arguments, capsys, monkeypatch)
+
+
+def test_help_and_version_load_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['qualms', '--help']\n"
+        "from qualms.cli import app\n"
+        "try:\n    app()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'numba', 'scipy', 'torch'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "score" in done.stdout

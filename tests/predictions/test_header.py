@@ -1,0 +1,136 @@
+"""The header: typed, versioned, forgiving of what it does not know."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from predictions import made
+from qualms.predictions import FORMAT, Header, PredictionsError, build, read, write
+
+REFUSED = [
+    ("task", "clasification", "one of classification, regression, embedding"),
+    ("dataset", 3, "text or null"),
+    ("split", ["test"], "text or null"),
+    ("seed", "three", "a whole number or null"),
+    ("seed", True, "a whole number or null"),
+    ("seed", 1.0, "a whole number or null"),
+    ("options", [1], "a mapping of names to JSON values"),
+    ("seconds", float("nan"), "a finite number from 0 on, or null"),
+    ("seconds", -1, "a finite number from 0 on, or null"),
+    ("alpha", 0, "between 0 and 1"),
+    ("alpha", "0.1", "between 0 and 1"),
+    ("ignore", 256, "a whole number in 0..255, or null"),
+    ("select", {"a": "median"}, "a mapping of names to one of mean, logmeanexp"),
+    ("select", {"a": ["mean"]}, "a mapping of names to one of mean, logmeanexp"),
+    ("pooled", 0, "a whole number from 1 on, or null"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "wanted"), REFUSED)
+def test_a_field_of_the_wrong_type_is_refused(name, value, wanted):
+    sentence = re.escape(f"header '{name}' must be {wanted}")
+    with pytest.raises(PredictionsError, match=sentence) as refused:
+        Header(**{name: value})
+    assert repr(value)[:80] in str(refused.value)
+    with pytest.raises(PredictionsError, match=sentence):
+        build(made.classification(), header={name: value})
+
+
+def test_options_must_survive_json():
+    with pytest.raises(PredictionsError, match="must hold JSON values only"):
+        Header(options={"a": object()})
+    with pytest.raises(PredictionsError, match="must hold JSON values only"):
+        Header(options={"a": float("inf")})
+    assert Header(options={"a": (1, np.float32(0.5))}).options == {"a": [1, 0.5]}
+
+
+def test_numbers_of_numpy_are_taken():
+    header = Header(seed=np.int64(3), alpha=np.float64(0.1), seconds=np.float32(2))
+    assert (header.seed, header.alpha, header.seconds) == (3, 0.1, 2.0)
+
+
+def test_unknown_keys_are_noted_and_ignored():
+    found = build(made.classification(), header={"seeds": 3, "mood": "good"})
+    assert found.notes == (
+        "header key 'seeds' is not known and was ignored. Did you mean 'seed'?",
+        "header key 'mood' is not known and was ignored.",
+    )
+
+
+def test_null_is_the_same_as_nothing():
+    nothing = dict.fromkeys(("format", "options", "select", "seed", "shapes"))
+    assert build(made.classification(), header=nothing).header == Header(
+        task="classification"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [
+        (FORMAT + 1, f"was written in format {FORMAT + 1} by a newer qualms"),
+        (0, "header 'format' must be a whole number from 1 on, got 0"),
+        ("1", "header 'format' must be a whole number from 1 on, got '1'"),
+        (True, "header 'format' must be a whole number from 1 on, got True"),
+    ],
+)
+def test_a_format_that_cannot_be_read_is_said(version, sentence):
+    for arrays in (made.classification(), made.segmentation()):
+        with pytest.raises(PredictionsError, match=re.escape(sentence)):
+            build(arrays, header={"format": version})
+
+
+def test_a_header_must_be_a_header():
+    with pytest.raises(PredictionsError, match="header must be a Header or a mapping"):
+        build(made.classification(), header="eyepacs")
+
+
+@pytest.mark.parametrize(
+    ("header", "sentence"),
+    [
+        ("{", "the array 'header' must be a JSON object, got '{'"),
+        ("[1]", "the array 'header' must be a JSON object, got '[1]'; write"),
+        ("[" * 100_000, "the array 'header' must be a JSON object"),
+        ([1.0, 2.0], "array 'header' must be one string of JSON, got shape (2,)"),
+    ],
+)
+def test_a_header_that_is_no_json_is_refused(tmp_path, header, sentence):
+    np.savez(tmp_path / "p.npz", target=[0, 1], prob=[0.1, 0.9], header=header)
+    with pytest.raises(PredictionsError, match=re.escape(sentence)):
+        read(tmp_path / "p.npz")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "sentence"),
+    [
+        (
+            {"prob": [3]},
+            "the header states shape (3,) for array 'prob', which has (2,)",
+        ),
+        (
+            {"mean": [2]},
+            "the header states an array 'mean', found only 'target', 'prob'",
+        ),
+        ({"prob": "2"}, "header 'shapes' must map array names to lists of sizes"),
+        ([2], "header 'shapes' must map array names to lists of sizes"),
+    ],
+)
+def test_a_header_that_lies_about_shapes_is_refused(tmp_path, shapes, sentence):
+    header = json.dumps({"shapes": shapes})
+    np.savez(tmp_path / "p.npz", target=[0, 1], prob=[0.1, 0.9], header=header)
+    with pytest.raises(PredictionsError, match=re.escape(sentence)):
+        read(tmp_path / "p.npz")
+
+
+def test_a_table_changed_by_hand_no_longer_fits_its_sidecar(tmp_path):
+    path = write(tmp_path / "p.csv", {"target": [0, 1], "prob": [0.1, 0.9]})
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:-1]))
+    with pytest.raises(PredictionsError, match="the header states shape"):
+        read(path)
+
+
+def test_a_header_changes_nothing_after_it_is_made():
+    with pytest.raises(AttributeError):
+        Header().seed = 1

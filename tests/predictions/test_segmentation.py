@@ -1,0 +1,474 @@
+"""Segmentation: a folder, streamed item by item in both directions."""
+
+import json
+import pickle
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from predictions import made
+from qualms.predictions import (
+    Header,
+    Maps,
+    PredictionsError,
+    SegmentationWriter,
+    _folder,
+    build,
+    read,
+    write,
+)
+
+HEADER = {"ignore": 255, "dataset": "lidc", "split": "test"}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write(tmp_path / "preds", made.segmentation(), header=HEADER)
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def refused(path, sentence):
+    with pytest.raises(PredictionsError, match=re.escape(sentence)) as error:
+        list(read(path).maps)
+    assert str(error.value).startswith(str(path))
+    assert "\n" not in str(error.value)
+
+
+def edit(folder, change):
+    path = folder / "index.json"
+    index = json.loads(path.read_text())
+    change(index)
+    path.write_text(json.dumps(index))
+
+
+def test_a_folder_gives_back_what_was_written(folder):
+    given, found = build(made.segmentation(), header=HEADER), read(folder)
+    assert (found.task, found.n, found.draws, found.classes) == (
+        "segmentation",
+        3,
+        2,
+        3,
+    )
+    assert found.header.ignore == 255
+    assert found.header.dataset == "lidc"
+    for name, array in given.arrays.items():
+        np.testing.assert_array_equal(found.arrays[name], array)
+    for mine, theirs in zip(given.maps, found.maps, strict=True):
+        np.testing.assert_allclose(theirs.mean_probs, mine.mean_probs, atol=1e-3)
+        np.testing.assert_allclose(
+            theirs.expected_entropy, mine.expected_entropy, atol=1e-3
+        )
+        np.testing.assert_array_equal(theirs.draw_labels, mine.draw_labels)
+        np.testing.assert_array_equal(theirs.raters, mine.raters)
+        np.testing.assert_allclose(theirs.mean_probs.sum(0), 1, atol=1e-6)
+        assert theirs.mean_probs.dtype == theirs.expected_entropy.dtype == np.float32
+        assert theirs.draw_labels.dtype == theirs.raters.dtype == np.uint8
+
+
+def test_statistics_are_stored_in_half_and_labels_in_bytes(folder):
+    from safetensors.numpy import load_file
+
+    held = load_file(folder / "000000.safetensors")
+    assert {name: array.dtype.name for name, array in held.items()} == {
+        "mean_probs": "float16",
+        "expected_entropy": "float16",
+        "draw_labels": "uint8",
+        "raters": "uint8",
+    }
+
+
+def test_items_are_read_when_asked_for_and_never_kept(folder, monkeypatch):
+    asked = []
+    reader = _folder._READERS[".safetensors"]
+
+    def counting(path):
+        asked.append(path.name)
+        return reader(path)
+
+    monkeypatch.setitem(_folder._READERS, ".safetensors", counting)
+    found = read(folder)
+    assert asked == ["000000.safetensors"]
+    for i, _ in enumerate(found.maps):
+        assert asked[1:] == [f"{k:06d}.safetensors" for k in range(i + 1)]
+    assert found.maps[2] is not found.maps[2]
+    assert found.maps[-1].raters.shape == (2, 4, 5)
+    assert len(asked) == 1 + 3 + 3
+    assert [len(found.maps), len(found.maps[1:]), len(found.maps[::2])] == [3, 2, 2]
+    with pytest.raises(IndexError):
+        found.maps[3]
+
+
+def test_predictions_travel_between_processes(folder):
+    found = pickle.loads(pickle.dumps(read(folder)))
+    assert found.maps[1].raters.shape == (2, 4, 5)
+
+
+def test_volumes_and_single_raters_are_segmented_too(tmp_path):
+    item = made.maps(space=(2, 3, 4), raters=1, draws=1)
+    found = read(write(tmp_path / "p", {"maps": [item]}, header=HEADER))
+    assert found.maps[0].mean_probs.shape == (3, 2, 3, 4)
+    assert found.arrays["item"].tolist() == ["000000"]
+
+
+def test_items_of_different_size_share_a_folder(tmp_path):
+    items = [made.maps(space=(4, 5)), made.maps(space=(6, 3), raters=5)]
+    found = read(write(tmp_path / "p", {"maps": items}, header=HEADER))
+    assert [m.raters.shape for m in found.maps] == [(2, 4, 5), (5, 6, 3)]
+
+
+def test_item_files_may_be_npz(tmp_path):
+    item = made.maps()
+    names = ("mean_probs", "expected_entropy", "draw_labels", "raters")
+    np.savez(tmp_path / "a.npz", **{name: getattr(item, name) for name in names})
+    index = {"header": HEADER, "items": [{"item": 7, "file": "a.npz"}]}
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    found = read(tmp_path)
+    assert found.arrays["item"].tolist() == ["7"]
+    np.testing.assert_array_equal(found.maps[0].raters, item.raters)
+
+
+def fail_after(writer, error):
+    writer.add("a", made.maps())
+    raise error
+
+
+def add_all(writer, *items):
+    for name, stated in items:
+        writer.add(name, made.maps(), **stated)
+
+
+class TestWriter:
+    def test_the_folder_appears_at_the_end(self, tmp_path):
+        with SegmentationWriter(tmp_path / "p", header=Header(ignore=255)) as writer:
+            writer.add("a", made.maps(0), group=np.int64(1), shifted=np.bool_(True))
+            assert not (tmp_path / "p").exists()
+            writer.add("b", made.maps(1), group=2, shifted=False)
+        assert names_in(tmp_path) == ["p"]
+        assert names_in(tmp_path / "p") == [
+            "000000.safetensors",
+            "000001.safetensors",
+            "index.json",
+        ]
+        assert read(tmp_path / "p").arrays["group"].tolist() == [1, 2]
+
+    @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+    def test_a_failure_leaves_nothing_behind(self, tmp_path, error):
+        writer = SegmentationWriter(tmp_path / "p", header=HEADER)
+        with pytest.raises(error), writer:
+            fail_after(writer, error)
+        assert names_in(tmp_path) == []
+
+    def test_a_failure_keeps_the_old_folder(self, folder):
+        with (
+            pytest.raises(PredictionsError, match="was added before"),
+            SegmentationWriter(folder, header=HEADER) as writer,
+        ):
+            add_all(writer, ("new", {}), ("new", {}))
+        assert names_in(folder.parent) == ["preds"]
+        assert read(folder).n == 3
+
+    def test_predictions_that_were_there_are_replaced(self, folder):
+        write(folder, made.segmentation(items=1), header=HEADER)
+        assert names_in(folder.parent) == ["preds"]
+        assert names_in(folder) == ["000000.safetensors", "index.json"]
+
+    def test_a_folder_can_be_written_onto_itself(self, folder):
+        write(folder, read(folder))
+        assert read(folder).n == 3
+
+    def test_a_failed_replacement_brings_the_old_folder_back(self, folder, monkeypatch):
+        rename = type(folder).rename
+        moves = []
+
+        def failing(path, target):
+            moves.append(path)
+            if len(moves) == 2:
+                raise OSError(5, "Input/output error")
+            return rename(path, target)
+
+        monkeypatch.setattr(type(folder), "rename", failing)
+        with pytest.raises(PredictionsError, match="Input/output error"):
+            write(folder, made.segmentation(items=1), header=HEADER)
+        assert len(moves) == 3
+        assert names_in(folder.parent) == ["preds"]
+        assert read(folder).n == 3
+
+    def test_folders_of_other_things_are_not_replaced(self, tmp_path):
+        (tmp_path / "thesis.tex").write_text("years of work")
+        with pytest.raises(PredictionsError, match=r"such as 'thesis\.tex'"):
+            write(tmp_path, made.segmentation(), header=HEADER)
+        with pytest.raises(PredictionsError, match="is a file, not a folder"):
+            write(tmp_path / "thesis.tex", made.segmentation(), header=HEADER)
+        assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+    @pytest.mark.parametrize("ending", [".npz", ".safetensors", ".csv"])
+    def test_segmentation_is_no_single_file(self, tmp_path, ending):
+        with pytest.raises(PredictionsError, match="segmentation predictions are a fo"):
+            write(tmp_path / f"p{ending}", made.segmentation(), header=HEADER)
+
+    def test_no_items_make_no_folder(self, tmp_path):
+        with (
+            pytest.raises(PredictionsError, match="no item was added"),
+            SegmentationWriter(tmp_path / "p"),
+        ):
+            pass
+        assert names_in(tmp_path) == []
+
+    def test_it_writes_only_inside_its_block(self, tmp_path):
+        writer = SegmentationWriter(tmp_path / "p", header=HEADER)
+        with pytest.raises(PredictionsError, match="the writer is not open"):
+            writer.add("a", made.maps())
+        with writer:
+            writer.add("a", made.maps())
+        with pytest.raises(PredictionsError, match="the writer is not open"):
+            writer.add("b", made.maps())
+
+    def test_it_needs_a_folder_to_write_in(self, tmp_path):
+        with (
+            pytest.raises(PredictionsError, match="there is no folder"),
+            SegmentationWriter(tmp_path / "no" / "p"),
+        ):
+            pass
+
+    def test_another_task_is_refused(self, tmp_path):
+        with pytest.raises(PredictionsError, match="must be 'segmentation' here"):
+            SegmentationWriter(tmp_path / "p", header={"task": "regression"})
+
+    @pytest.mark.parametrize(
+        ("stated", "sentence"),
+        [
+            ({}, "group must be given for all items or none"),
+            ({"group": "a"}, "be all text or all numbers, got 'a' after 1"),
+            ({"group": 1.5}, "group must be text or a whole number, got 1.5"),
+            ({"group": True}, "group must be text or a whole number, got True"),
+            ({"group": 1, "shifted": 1}, "shifted must be true or false, got 1"),
+        ],
+    )
+    def test_what_is_said_of_one_item_is_said_of_all(self, tmp_path, stated, sentence):
+        with (
+            pytest.raises(PredictionsError, match=sentence),
+            SegmentationWriter(tmp_path / "p", header=HEADER) as writer,
+        ):
+            add_all(writer, ("a", {"group": 1}), ("b", stated))
+
+
+def change(name, index, value, dtype=None):
+    def alter(maps):
+        array = np.array(getattr(maps, name), dtype)
+        array[index] = value
+        return replace(maps, **{name: array})
+
+    return alter
+
+
+def shaped(name, function):
+    return lambda maps: replace(maps, **{name: function(getattr(maps, name))})
+
+
+MAPS = [
+    (
+        change("mean_probs", (1, 2, 3), np.nan),
+        "array 'mean_probs' must be finite, class 1, position (2, 3) is nan",
+    ),
+    (
+        change("mean_probs", (slice(None), 2, 3), 0.9),
+        "array 'mean_probs' must sum to 1 over its classes, position (2, 3) sums to "
+        "2.7; store probabilities averaged over draws, not logits",
+    ),
+    (
+        change("mean_probs", (1, 2, 3), -3),
+        "array 'mean_probs' must lie in [0, 1], class 1, position (2, 3) is -3",
+    ),
+    (
+        change("expected_entropy", (1, 1), np.log2(3)),
+        "array 'expected_entropy' must lie in [0, 1.099] (log C, in nats), position "
+        "(1, 1) is 1.58496; use natural logarithms",
+    ),
+    (change("expected_entropy", (1, 1), -0.1), "position (1, 1) is -0.1"),
+    (change("expected_entropy", (1, 1), np.inf), "position (1, 1) is inf"),
+    (
+        change("draw_labels", (1, 2, 2), 3),
+        "array 'draw_labels' must lie in 0..2 or be the header's 'ignore' (255), "
+        "draw 1, position (2, 2) is 3; correct it, or state 'ignore' in the header",
+    ),
+    (change("raters", (1, 2, 2), 254), "rater 1, position (2, 2) is 254"),
+    (
+        change("raters", (1, 2, 2), -1, int),
+        "array 'raters' must lie in 0..255, rater 1, position (2, 2) is -1",
+    ),
+    (
+        shaped("raters", lambda a: a.astype(float)),
+        "array 'raters' must be whole numbers in 0..255 (uint8), got float64",
+    ),
+    (
+        shaped("mean_probs", lambda a: np.moveaxis(a, 0, -1)),
+        "array 'mean_probs' must have shape (C, 4, 5) to fit 'expected_entropy', got "
+        "(4, 5, 3); put the class axis first, then space",
+    ),
+    (shaped("raters", lambda a: a[0]), "array 'raters' must have shape (R, 4, 5)"),
+    (
+        shaped("raters", lambda a: a[:0]),
+        "array 'raters' has no rater (shape (0, 4, 5))",
+    ),
+    (
+        shaped("mean_probs", lambda a: a[:1]),
+        "array 'mean_probs' must have at least two classes on its first axis",
+    ),
+    (
+        lambda _: Maps(
+            mean_probs=[0.5, 0.5], expected_entropy=0.1, draw_labels=[0], raters=[0]
+        ),
+        "array 'expected_entropy' must have the shape of the image, got ()",
+    ),
+    (
+        shaped("expected_entropy", lambda a: a.astype(str)),
+        "array 'expected_entropy' must be numbers, got text",
+    ),
+]
+
+
+@pytest.mark.parametrize(("alter", "sentence"), MAPS, ids=[s[:60] for _, s in MAPS])
+def test_a_mistake_in_an_item_names_it(tmp_path, alter, sentence):
+    wrong = alter(made.maps())
+    with pytest.raises(PredictionsError, match=r"maps\[0\]: array '"):
+        build({"maps": [wrong]}, header=HEADER)
+    with (
+        pytest.raises(PredictionsError, match=re.escape(sentence)) as error,
+        SegmentationWriter(tmp_path / "p", header=HEADER) as writer,
+    ):
+        writer.add("case 7", wrong)
+    assert "item 'case 7': " in str(error.value)
+    assert names_in(tmp_path) == []
+
+
+def test_without_ignore_every_label_must_be_a_class():
+    with pytest.raises(PredictionsError, match=r"'ignore' \(None\), rater 0, position"):
+        build(made.segmentation())
+
+
+def test_all_items_have_the_same_classes_and_draws():
+    found = build({"maps": [made.maps(), made.maps(draws=3)]}, header=HEADER)
+    with pytest.raises(
+        PredictionsError, match=r"maps\[1\]: array 'draw_labels' has 3 d"
+    ):
+        found.maps[1]
+    found = build({"maps": [made.maps(), made.maps(classes=4)]}, header=HEADER)
+    with pytest.raises(PredictionsError, match="has 4 classes, the first item has 3"):
+        found.maps[1]
+
+
+INDEX = [
+    (
+        lambda i: i.clear(),
+        "'items' in index.json must be a list with at least one item",
+    ),
+    (
+        lambda i: i.update(items=[]),
+        "'items' in index.json must be a list with at least",
+    ),
+    (lambda i: i.update(items={"a": 1}), "'items' in index.json must be a list"),
+    (lambda i: i.update(header=[1]), "'header' in index.json must be a JSON object"),
+    (
+        lambda i: i.update(items=[3]),
+        "row 0 of 'items' in index.json must have 'item' and",
+    ),
+    (lambda i: i["items"][1].pop("file"), "row 1 of 'items' in index.json must have"),
+    (
+        lambda i: i["items"][1].update(file="../preds/000000.safetensors"),
+        "row 1 of 'items' in index.json names a file outside the folder",
+    ),
+    (
+        lambda i: i["items"][1].update(file="/etc/x.npz"),
+        "row 1 of 'items' in index.json names a file outside the folder",
+    ),
+    (
+        lambda i: i["items"][1].update(file="C:\\x.npz"),
+        "row 1 of 'items' in index.json names a file outside the folder",
+    ),
+    (
+        lambda i: i["items"][1].update(file="index.json"),
+        "row 1 of 'items' in index.json must name a .safetensors or .npz file",
+    ),
+    (lambda i: i["items"][1].update(file=3), "must name a .safetensors or .npz file"),
+    (
+        lambda i: i["items"][1].update(file="gone.npz"),
+        "row 1 of 'items' in index.json names 'gone.npz', which is not there",
+    ),
+    (
+        lambda i: i["items"][1].update(file="000000.safetensors"),
+        "rows 0 and 1 of 'items' in index.json name the same file '000000.safetensors'",
+    ),
+    (
+        lambda i: i["items"][1].update(item="case 0"),
+        "array 'item' must hold a different name in every row, rows 0 and 1 are both",
+    ),
+    (
+        lambda i: i["items"][1].update(item=None),
+        "array 'item' must be numbers or text, not Python objects, row 1 is None",
+    ),
+    (
+        lambda i: i["items"][1].pop("group"),
+        "'group' in index.json must be given for all items or none, row 1 has none",
+    ),
+    (
+        lambda i: i["items"][1].update(group=3),
+        "array 'group' must be numbers or text, not Python objects",
+    ),
+    (
+        lambda i: i["items"][1].update(shifted="no"),
+        "array 'shifted' must be numbers or text",
+    ),
+    (lambda i: i["items"][1].update(shapes=3), "header 'shapes' must map array names"),
+    (
+        lambda i: i["items"][1].update(shapes={"raters": [1]}),
+        "the header states shape (1,) for array 'raters', which has (2, 4, 5)",
+    ),
+    (
+        lambda i: i["header"].update(task="regression"),
+        "holds maps of segmented items, but the task is said to be 'regression'",
+    ),
+    (lambda i: i["header"].update(ignore=None), "or be the header's 'ignore' (None)"),
+]
+
+
+@pytest.mark.parametrize(("alter", "sentence"), INDEX, ids=[s[:60] for _, s in INDEX])
+def test_a_mistake_in_the_index_names_the_row(folder, alter, sentence):
+    edit(folder, alter)
+    refused(folder, sentence)
+
+
+def test_a_link_out_of_the_folder_is_refused(folder, tmp_path):
+    outside = tmp_path / "secret.npz"
+    outside.write_bytes(b"secret")
+    (folder / "000000.safetensors").unlink()
+    (folder / "link.npz").symlink_to(outside)
+    edit(folder, lambda i: i["items"][0].update(file="link.npz"))
+    refused(folder, "names a file outside the folder")
+
+
+def test_a_folder_without_index_is_refused(tmp_path):
+    refused(tmp_path, "is a folder without index.json")
+    (tmp_path / "index.json").write_text("{")
+    refused(tmp_path, "index.json must be a JSON object, got b'{'")
+
+
+def test_an_item_file_cut_short_names_itself(folder):
+    path = folder / "000001.safetensors"
+    path.write_bytes(path.read_bytes()[:-5])
+    found = read(folder)
+    with pytest.raises(PredictionsError, match="is not a readable") as error:
+        found.maps[1]
+    assert str(error.value).startswith(f"{path}: ")
+
+
+def test_an_item_file_with_arrays_missing_says_which(folder):
+    np.savez(folder / "a.npz", mean_prob=[1.0], raters=[0])
+    edit(folder, lambda i: i["items"][0].update(file="a.npz", shapes=None))
+    with pytest.raises(PredictionsError, match="a segmented item needs") as error:
+        read(folder)
+    assert "found only 'raters', 'mean_prob'; add 'mean_probs'" in str(error.value)
