@@ -64,7 +64,7 @@ def histogram(
     values: Array, parts: Mapping[str, Flags], *, name: str, subset: str = "all"
 ) -> Bars:
     """Counts of `values` in 40 equal bins, for each part of the items."""
-    edges = np.histogram_bin_edges(values, bins=BINS)
+    edges = _edges(values)
     counts = {
         part: np.histogram(values[chosen], bins=edges)[0].astype(float)
         for part, chosen in parts.items()
@@ -76,6 +76,15 @@ def histogram(
         edges=edges,
         parts=counts,
     )
+
+
+def _edges(values: Array) -> Array:
+    low, high = float(values.min()), float(values.max())
+    # Values that differ by rounding alone leave no room for 40 bins between them.
+    if high - low <= max(1e-9 * max(abs(low), abs(high)), 1e-300):
+        pad = max(0.5, 1e-6 * abs(low))
+        low, high = low - pad, high + pad
+    return np.linspace(low, high, BINS + 1)
 
 
 def _wilson(share: Array, count: Array, z: float = 1.96) -> tuple[Array, Array]:

@@ -34,6 +34,11 @@ def judge_embedding(
     """Entries of one embedding file; upstream items, if any, serve as the contrast."""
     upstream = predictions.get("upstream")
     down = np.arange(predictions.n) if upstream is None else np.flatnonzero(~upstream)
+    if down.size < 2:
+        raise ValueError(
+            f"{predictions.source}: there must be at least two items that are not "
+            f"upstream, for one to be the other's neighbour, got {down.size}; add items"
+        )
     hits = np.zeros(predictions.n)
     hits[down] = _hits(predictions, down)
     entries: list[Entry] = []

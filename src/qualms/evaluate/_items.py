@@ -67,6 +67,12 @@ def measure_items(
     )
 
 
+def roles(header: Header, draws: int) -> str | None:
+    """The method whose table says what each map stands for."""
+    single = draws == 1 and header.method != "ssn"
+    return "softmax" if single else header.method
+
+
 def validate(val: Predictions, settings: Settings) -> Validation:
     """Thresholds and Platt fits from validation items, in one pass over them."""
     parts = list(_streamed(partial(_known, val.header), val, settings))
@@ -134,9 +140,7 @@ def _measure(header: Header, fitted: Validation | None, maps: Maps) -> _Item:
 
 def _measures(header: Header, maps: Maps) -> dict[str, Map]:
     """Uncertainty maps by what they stand for; one draw has the predictive one only."""
-    method = header.method
-    if len(maps.draw_labels) == 1 and method != "ssn":
-        method = "softmax"
+    method = roles(header, len(maps.draw_labels))
     found = scores.uncertainty_maps(
         maps.mean_probs, maps.expected_entropy, method=method
     )

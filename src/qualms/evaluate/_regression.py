@@ -18,6 +18,16 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
+# Below this the density of a target would no longer be a finite number.
+SMALLEST_VARIANCE = 1e-100
+# Beyond this the ends of a Gaussian interval are infinite.
+SMALLEST_ALPHA = 1e-12
+NO_DENSITY = (
+    "the variance is 0 on some items: there is no density there, so NLL, CRPS and "
+    "regression ECE are left out"
+)
+
+
 class _Judged(NamedTuple):
     """What a regression file says about its items, draws pooled."""
 
@@ -34,7 +44,7 @@ def judge_regression(
     predictions: Predictions, val: Predictions | None, settings: Settings
 ) -> Judgement:
     """Entries of one regression file; `val` adds conformal and selective rows."""
-    alpha = predictions.header.alpha or settings.alpha
+    alpha = _alpha(predictions, settings)
     items = _pooled(predictions, alpha)
     offset = None if val is None else _offset(predictions, val, alpha)
     accepted = {} if val is None else _accepted(predictions, val)
@@ -49,9 +59,19 @@ def judge_regression(
     return Judgement(
         entries=tuple(entries),
         curves=_curves(items, offset),
-        notes=_notes(alpha, offset, val),
+        notes=(*_density_note(items), *_notes(alpha, offset, val)),
         strata=strata(predictions, None),
     )
+
+
+def _alpha(predictions: Predictions, settings: Settings) -> float:
+    alpha = predictions.header.alpha or settings.alpha
+    if not SMALLEST_ALPHA <= alpha <= 1.0 - SMALLEST_ALPHA:
+        raise ValueError(
+            f"alpha must be at least {SMALLEST_ALPHA:g} away from 0 and 1, got "
+            f"{alpha} for {predictions.source}; state it in the header or by --alpha"
+        )
+    return alpha
 
 
 def _pooled(predictions: Predictions, alpha: float) -> _Judged:
@@ -65,7 +85,7 @@ def _pooled(predictions: Predictions, alpha: float) -> _Judged:
         # A bare point prediction: the interval is a point until it is calibrated.
         return _Judged(moments.mean, None, moments.mean, moments.mean, target, "point")
     interval = scores.gaussian_interval(moments.mean, moments.var, alpha=alpha)
-    density = moments.var if np.all(moments.var > 0) else None
+    density = moments.var if moments.var.min() > SMALLEST_VARIANCE else None
     return _Judged(
         moments.mean, density, interval.lower, interval.upper, target, "gaussian"
     )
@@ -198,6 +218,11 @@ def _coverage_by_target(items: _Judged, offset: float, rule: str) -> Curve:
         x=np.array([items.target[piece].mean() for piece in pieces]),
         y=np.array([inside[piece].mean() for piece in pieces]),
     )
+
+
+def _density_note(items: _Judged) -> tuple[str, ...]:
+    absent = items.rule == "gaussian" and items.var is None
+    return (NO_DENSITY,) if absent else ()
 
 
 def _notes(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qualms.evaluate._classification import judge_classification
 from qualms.evaluate._embedding import judge_embedding
@@ -18,6 +19,9 @@ from qualms.scores import Plan, Resampling, about, bootstrap, percentile_interva
 
 Source = str | Path | Mapping[str, Any] | Predictions
 Judge = Callable[[Predictions, Predictions | None, Settings], Judgement]
+
+# Squares and sums of larger numbers would no longer be finite.
+LARGEST = 1e100
 
 _JUDGES: dict[str, Judge] = {
     "classification": judge_classification,
@@ -75,10 +79,26 @@ def score(
 
 def _take(source: Source, *, task: str | None, logits: bool) -> Predictions:
     if isinstance(source, Predictions):
-        return source
-    if isinstance(source, (str, Path)):
-        return read(source, task=task, logits=logits)
-    return build(source, task=task, logits=logits)
+        taken = source
+    elif isinstance(source, (str, Path)):
+        taken = read(source, task=task, logits=logits)
+    else:
+        taken = build(source, task=task, logits=logits)
+    _refuse_huge(taken)
+    return taken
+
+
+def _refuse_huge(predictions: Predictions) -> None:
+    for name, array in predictions.arrays.items():
+        if array.dtype != np.float64:
+            continue
+        if max(array.max(), -array.min()) > LARGEST:
+            where = tuple(np.argwhere(np.abs(array) > LARGEST)[0].tolist())
+            raise ValueError(
+                f"{predictions.source}: array '{name}' must stay within "
+                f"{LARGEST:g} to be scored, position {where} is {array[where]:g}; "
+                "correct the value or leave the item out"
+            )
 
 
 def _rows(
@@ -110,7 +130,13 @@ def _on_all(entry: Entry, n: int) -> Plan:
     index, plan = entry.index, entry.plan
     if len(index) == n and (index == np.arange(n)).all():
         return plan
-    return Plan(n, lambda weights: plan.value(weights[index]))
+
+    def value(weights: NDArray[np.int32]) -> float:
+        chosen = weights[index]
+        # Drawing whole clusters may miss a small subset altogether.
+        return plan.value(chosen) if chosen.any() else float("nan")
+
+    return Plan(n, value)
 
 
 def _row(entry: Entry, samples: Array | None, level: float) -> Row:
@@ -119,7 +145,8 @@ def _row(entry: Entry, samples: Array | None, level: float) -> Row:
     if value is None:
         value = entry.plan(np.ones(len(entry.index), np.int32))
     low = high = float("nan")
-    if samples is not None:
+    # An infinite conformal offset makes every replicate infinite too.
+    if samples is not None and not np.isinf(value):
         interval = percentile_interval(samples, level=level)
         low, high = interval.low, interval.high
     return Row(

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.evaluate._entry import Entry, Judgement, Settings
-from qualms.evaluate._items import Measured, Validation, measure_items, validate
+from qualms.evaluate._items import (
+    Measured,
+    Validation,
+    measure_items,
+    roles,
+    validate,
+)
 from qualms.evaluate._results import Curve
 from qualms.evaluate._subsets import strata, subsets
 from qualms.predictions import Predictions
@@ -32,6 +38,8 @@ def judge_segmentation(
     predictions: Predictions, val: Predictions | None, settings: Settings
 ) -> Judgement:
     """Entries of one segmentation folder; `val` fits thresholds and Platt scaling."""
+    if val is not None:
+        _refuse_unlike(predictions, val)
     fitted = None if val is None else validate(val, settings)
     measured = measure_items(predictions, fitted, settings)
     chosen = subsets(predictions, by_group=settings.by_group, seed=settings.seed)
@@ -47,6 +55,27 @@ def judge_segmentation(
         notes=_notes(predictions, measured, fitted),
         strata=strata(predictions, None),
     )
+
+
+def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
+    """Thresholds and Platt fits carry over between maps of one kind only."""
+    files = (predictions, val)
+    kinds = [
+        (
+            file.classes,
+            [roles(file.header, file.draws) == m for m in ("softmax", "ssn")],
+        )
+        for file in files
+    ]
+    if kinds[0] != kinds[1]:
+        mine, theirs = (
+            f"method {file.header.method}, {file.draws} draws, {file.classes} classes"
+            for file in files
+        )
+        raise ValueError(
+            f"val must hold the same kind of maps as {predictions.source} ({mine}), "
+            f"got {theirs} in {val.source}; predict both splits with the same run"
+        )
 
 
 def _quality(measured: Measured, subset: str, index: Index) -> Iterator[Entry]:

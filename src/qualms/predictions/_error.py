@@ -24,7 +24,9 @@ def naming(source: str) -> Iterator[None]:
             "or run on a larger machine"
         ) from None
     except OSError as error:
+        if error.strerror is None:  # raised by us, already a sentence
+            raise PredictionsError(f"{source}: {error}") from error
         raise PredictionsError(
-            f"{source}: the system says '{error.strerror or error}'; check the path, "
-            "its permissions and the free space"
+            f"{source}: the system says '{error.strerror}'; check the path, its "
+            "permissions and the free space"
         ) from error

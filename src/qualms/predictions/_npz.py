@@ -45,8 +45,11 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]], header: Header) ->
 
 def _refuse_bomb(path: Path) -> None:
     # A few bytes can claim to unpack to more than the machine holds; look first.
-    with zipfile.ZipFile(path) as archive:
+    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         size = sum(member.file_size for member in archive.infolist())
+        file.seek(0)
+        if file.read(2) != b"PK":  # np.load would take the rest for a pickle
+            raise zipfile.BadZipFile("bytes before the beginning of the zip file")
     if size > memory():
         raise PredictionsError(
             f"unpacks to {size / 2**30:.0f} GiB, more than this machine's memory; "

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import EINVAL
 from pathlib import Path
 
 from qualms.predictions._error import PredictionsError
@@ -22,10 +23,12 @@ def parsing(path: Path) -> Iterator[None]:
     """Turn whatever a parser raises on the bytes of `path` into one sentence."""
     try:
         yield
-    except (PredictionsError, MemoryError, OSError):
+    except (PredictionsError, MemoryError):
         raise
     # Parsers of foreign bytes raise nearly every class there is, on purpose or not.
     except Exception as error:
+        if _by_the_system(error):
+            raise
         kind = path.suffix.lower()
         said = next(iter(str(error).splitlines()), type(error).__name__)[:200]
         raise PredictionsError(
@@ -39,14 +42,22 @@ def encoding(path: Path) -> Iterator[None]:
     """Turn whatever a carrier's writer raises into one sentence."""
     try:
         yield
-    except (PredictionsError, MemoryError, OSError):
+    except (PredictionsError, MemoryError):
         raise
     except Exception as error:
+        if _by_the_system(error):
+            raise
         said = next(iter(str(error).splitlines()), type(error).__name__)[:200]
         raise PredictionsError(
             f"cannot be written as {path.suffix.lower()} ({said}); try another ending, "
             "and check the free space"
         ) from error
+
+
+def _by_the_system(error: Exception) -> bool:
+    # Damaged bytes are an OSError too: without a number from pyarrow, and an invalid
+    # argument where an offset in them points before the beginning of the file.
+    return isinstance(error, OSError) and error.errno not in (None, EINVAL)
 
 
 def _looks(path: Path) -> str:
