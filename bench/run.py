@@ -24,6 +24,10 @@ from typing import NamedTuple
 import numpy as np
 import sklearn.metrics
 import torch
+
+from qualms.networks import _torchvision
+
+_torchvision.load()  # torchmetrics imports it
 import torchmetrics
 from torchmetrics.functional.classification import (
     binary_auroc,

@@ -24,6 +24,7 @@ def main(folder: Path) -> None:
         files, name, subset, value = write(folder)
         command = ["score", *files, "--html", str(folder / f"{write.__name__}.html")]
         print(f"\n$ qualms {' '.join(command)}", flush=True)
+        sys.argv = ["qualms", *command]  # the page says how it was made
         app(command, standalone_mode=False)
         row = score(folder / Path(files[0]).name, settings=QUICK).row(
             name, subset=subset

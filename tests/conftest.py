@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from qualms.networks import _torchvision
+
+# torchmetrics and timm import torchvision, which needs help beside a CPU torch.
+_torchvision.load()
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

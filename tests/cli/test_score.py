@@ -150,3 +150,13 @@ def test_help_and_version_load_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "score" in done.stdout
+
+
+def test_names_cannot_steer_the_terminal(tmp_path):
+    name = "uncertainty/\x1b[31mred"
+    arrays = {"target": np.arange(8) % 2, "prob": np.linspace(0.1, 0.9, 8)}
+    file = predictions.write(tmp_path / "a.npz", arrays | {name: np.arange(8.0)})
+    for verb in (("check",), ("score", "--resamples", 5)):
+        result = run(verb[0], file, *verb[1:])
+        assert result.exit_code == 0
+        assert "\x1b[31m" not in result.output

@@ -318,3 +318,17 @@ def test_results_show_themselves_in_a_notebook():
     page = qualms.score(binary(), settings=QUICK)._repr_html_()
     assert page.startswith("<table>")
     assert "AUROC" in page
+
+
+def test_stated_intervals_are_judged_beside_a_mean():
+    target = np.arange(40.0)
+    arrays = {
+        "target": target,
+        "mean": target + 1,
+        "lower": target,
+        "upper": target + 2,
+    }
+    both = predictions.build(arrays, header={"alpha": 0.2})
+    results = qualms.score(both, settings=BARE)
+    assert results.row("mae").value == 1.0
+    assert results.row("interval_length", variant="as predicted").value == 2.0

@@ -391,3 +391,11 @@ def test_a_copy_of_an_item_is_not_its_neighbour():
     assert mixed(np.ones(60, int)) == pytest.approx(
         retrieval.mixed_r_auroc(embedding, target, doubt, upstream)
     )
+
+
+def test_every_patient_may_have_an_eye_of_each_class():
+    resampling = Resampling(4, strata=[0, 1, 0, 1], cluster=[0, 0, 1, 1], seed=0)
+    for replicate in range(20):
+        weights = resampling.weights(replicate)
+        assert weights.sum() == 4
+        assert (weights[::2] == weights[1::2]).all()

@@ -1,11 +1,15 @@
 """The command line: one file per verb, heavy imports inside the verbs."""
 
+import io
 import os
 import sys
 
 import typer
 
 from qualms.cli.check import check
+from qualms.cli.list import list_parts
+from qualms.cli.prepare import prepare
+from qualms.cli.run import run
 from qualms.cli.score import score
 
 app = typer.Typer(
@@ -18,6 +22,9 @@ app = typer.Typer(
 )
 app.command()(score)
 app.command()(check)
+app.command()(run)
+app.command()(prepare)
+app.command("list")(list_parts)
 
 
 @app.callback(invoke_without_command=True)
@@ -33,9 +40,13 @@ def _root(
 
 def main() -> None:
     """Run the command line; a user's mistake ends in one sentence and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal without arrows shows a question mark instead.
+            stream.reconfigure(errors="replace")
     try:
         app()
-    except (ValueError, LookupError, OSError) as error:
+    except (ValueError, LookupError, OSError, MemoryError) as error:
         if os.environ.get("QUALMS_DEBUG"):
             raise
         typer.echo(f"qualms: {_sentence(error)}", err=True)
@@ -43,5 +54,9 @@ def main() -> None:
 
 
 def _sentence(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return f"needs more memory than there is ({error}); give fewer items at a time"
     # KeyError quotes its argument; the other errors already speak.
-    return str(error.args[0]) if isinstance(error, KeyError) else str(error)
+    said = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+    # Names come from files: none of them may break the line or steer the terminal.
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in said.strip())

@@ -23,12 +23,14 @@ def check(
     A file that is not valid ends in one sentence on what to do, and exit code 2.
     """
     from qualms.predictions import read
+    from qualms.report import printable
 
     for file in files:
         predictions = read(file, task=task, logits=logits)
         for maps in predictions.maps or ():
             del maps  # reading an item checks it
-        typer.echo(_describe(file, predictions))
+        lines = _describe(file, predictions).splitlines()
+        typer.echo("\n".join(printable(line) for line in lines))
 
 
 def _describe(file: Path, predictions: "Predictions") -> str:

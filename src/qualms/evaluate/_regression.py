@@ -77,10 +77,11 @@ def _alpha(predictions: Predictions, settings: Settings) -> float:
 def _pooled(predictions: Predictions, alpha: float) -> _Judged:
     target = predictions.arrays["target"]
     mean, var = predictions.get("mean"), predictions.get("var")
-    if mean is None:
+    moments = None if mean is None else scores.pool_gaussian(mean, var)
+    if "lower" in predictions.arrays or moments is None:
+        centre = None if moments is None else moments.mean
         lower, upper = predictions.arrays["lower"], predictions.arrays["upper"]
-        return _Judged(None, None, lower, upper, target, "as predicted")
-    moments = scores.pool_gaussian(mean, var)
+        return _Judged(centre, None, lower, upper, target, "as predicted")
     if var is None and predictions.draws == 1:
         # A bare point prediction: the interval is a point until it is calibrated.
         return _Judged(moments.mean, None, moments.mean, moments.mean, target, "point")

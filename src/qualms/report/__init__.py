@@ -2,11 +2,17 @@
 
 from qualms.report._json import to_json, write_curves
 from qualms.report._page import write_page
-from qualms.report._terminal import number, print_results, sparkline
+from qualms.report._terminal import (
+    number,
+    print_results,
+    printable,
+    sparkline,
+)
 
 __all__ = [
     "number",
     "print_results",
+    "printable",
     "sparkline",
     "to_json",
     "write_curves",

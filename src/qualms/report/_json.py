@@ -92,10 +92,10 @@ def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
                 "tied": list(contrast.tied),
                 "difference": {
                     name: {
-                        "value": gap.value,
-                        "low": gap.low,
-                        "high": gap.high,
-                        "p": gap.p,
+                        "value": _number(gap.value),
+                        "low": _number(gap.low),
+                        "high": _number(gap.high),
+                        "p": _number(gap.p),
                     }
                     for name, gap in contrast.difference.items()
                 },

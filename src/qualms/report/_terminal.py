@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.table import Table
 
 from qualms.evaluate import Comparison, Contrast, Curve, Results, Row, Scored
@@ -109,6 +109,16 @@ def _cell(row: Row | None, contrast: Contrast | None, name: str) -> str:
     mark = " ●" if contrast and name in contrast.tied else ("  " if contrast else "")
     style = "bold" if contrast and name == contrast.best else "none"
     return f"[{style}]{number(row.value)}[/{style}]{interval}{mark}"
+
+
+def escape(text: str) -> str:
+    """A name from a file, safe to print: no markup, no control characters."""
+    return escape_markup(printable(text))
+
+
+def printable(text: str) -> str:
+    """`text` with control characters, which could steer a terminal, replaced."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def number(value: float) -> str:

@@ -53,7 +53,8 @@ class Resampling:
             unit = _codes("cluster", self.cluster, self.n)
             highest = np.zeros(int(unit.max()) + 1, dtype=np.int64)
             np.maximum.at(highest, unit, stratum)
-            stratum = highest
+            # A class that is never the highest of a cluster is a stratum of none.
+            stratum = _codes("strata", highest, len(highest))
         start = np.concatenate([[0], np.cumsum(np.bincount(stratum))])
         object.__setattr__(self, "_unit", unit)
         object.__setattr__(self, "_members", np.argsort(stratum, kind="stable"))

@@ -1,0 +1,368 @@
+"""Training speed on a GPU: recorded and eager, one run and several, and predicting.
+
+    python bench/gpu_train.py
+    python bench/gpu_train.py --check
+
+The first trains the ResNet-34 of the regression benchmark (21 million parameters,
+64x64, batch 32) on noise, through `qualms.training` from end to end, in less than four
+minutes. It prints a table, and writes it to $OUT/gpu_train.md where OUT is set. The
+second compares, in half a minute, weights that must be equal: recorded and eager,
+together and alone, stopped and not. Neither needs an installation of qualms.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve()
+sys.path.insert(0, str(HERE.parents[1] / "src"))
+
+# ruff: noqa: E402
+import numpy as np
+import torch
+
+from qualms.datasets._recipe import Card, Dataset, Split
+from qualms.spec import Part, RunSpec, Task
+from qualms.training import run_together
+from qualms.training.data import Splits
+from qualms.training.loop import begin, carry_out
+from qualms.training.machine import make_lane, make_machine, numerics
+from qualms.training.options import training
+from qualms.training.record import describe
+from qualms.training.runs import Job, Place, make_run
+from qualms.training.watch import Silent
+
+ITEMS = 10_000
+EPOCHS = 4
+LIMIT = 232.0
+"""Seconds by which the last piece of work should end."""
+STARTED = time.monotonic()
+
+
+class Line(NamedTuple):
+    """One row of the table."""
+
+    what: str
+    precision: str
+    steady: float
+    whole: float
+    note: str = ""
+
+
+class Ticks:
+    """A watch that notes when each epoch of each run ended."""
+
+    def __init__(self):
+        self.ticks, self.said, self.losses = {}, [], {}
+
+    def epoch(self, spec, *values):
+        """Note the end of an epoch."""
+        self.ticks.setdefault(spec.seed, []).append(time.monotonic())
+        self.losses.setdefault(spec.seed, []).append(values[2])
+
+    def message(self, _, text):
+        """Note a message."""
+        self.said.append(text)
+
+
+def noise(items, seed):
+    rng = np.random.default_rng(seed)
+    image = rng.integers(0, 256, (items, 64, 64, 1), dtype=np.uint8)
+    target = image.mean((1, 2, 3)).astype(np.float32)
+    return Split(image=image, target=target, item=np.arange(items).astype(str))
+
+
+def dataset(items=ITEMS):
+    nothing = Card(title="noise", licence="", citation="", url="", obtain="")
+    return Dataset(
+        name="noise",
+        options={},
+        card=nothing,
+        task=Task(name="regression"),
+        splits={"train": noise(items, 0), "val": noise(64, 1), "test": noise(items, 2)},
+        shifts={},
+        fingerprint="0" * 16,
+    )
+
+
+def spec(seed, *, method="map", options=None, **chosen):
+    return RunSpec(
+        benchmark="bench",
+        dataset=Part(name="noise"),
+        network=Part(name="resnet34_ddu"),
+        method=Part(name=method, options=options or {}),
+        seed=seed,
+        training=chosen,
+        splits=("val",),
+    )
+
+
+def rate(ticks):
+    """Images per second of all runs, in the time when none was recording any more.
+
+    Recording is over in the third epoch, when the smaller last batch was seen thrice.
+    """
+    first = max(0, min(2, min(map(len, ticks.values())) - 2))
+    start = max(times[first] for times in ticks.values())
+    end = min(times[-1] for times in ticks.values())
+    total = 0.0
+    for times in ticks.values():
+        # Epochs are cut where the common time cuts them.
+        for since, until in pairwise(times):
+            shared = max(0.0, min(until, end) - max(since, start))
+            total += ITEMS * shared / (until - since)
+    return total / (end - start) if end > start else float("nan")
+
+
+def trained(data, count, **chosen):
+    """Train `count` runs at once; the watch, and images per second of all of it."""
+    watch, since = Ticks(), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        specs = [spec(seed, **chosen) for seed in range(count)]
+        folders = [Path(folder) / str(seed) for seed in range(count)]
+        run_together(specs, data, folders, device="cuda", watch=watch)
+        seconds = time.monotonic() - since
+    return watch, count * len(data.splits["train"]) * chosen["epochs"] / seconds
+
+
+def measured(data, what, count=1, **chosen):
+    """Train and say how fast that was."""
+    watch, whole = trained(data, count, **{"epochs": EPOCHS, **chosen})
+    memory = torch.cuda.max_memory_reserved() / 2**30
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    losses = " ".join(f"{loss:.4g}" for loss in watch.losses[0])
+    said = "".join(f"; {text}" for text in dict.fromkeys(watch.said))
+    note = f"{memory:.1f} GiB; losses of seed 0: {losses}{said}"
+    return Line(what, chosen["precision"], rate(watch.ticks), whole, note)
+
+
+def processes(count, precision="tf32"):
+    """Independent processes at once, each recording its own steps."""
+    command = [sys.executable, str(HERE), "--worker", precision]
+    with tempfile.TemporaryDirectory() as folder:
+        gate = Path(folder) / "go"
+        started = [
+            subprocess.Popen([*command, gate], stdout=subprocess.PIPE, text=True)
+            for _ in range(count)
+        ]
+        for process in started:
+            assert process.stdout.readline().strip() == "ready"
+        gate.touch()
+        since = time.monotonic()
+        said = [process.communicate()[0] for process in started]
+    seconds = time.monotonic() - since
+    ticks = {seed: json.loads(text.splitlines()[-1]) for seed, text in enumerate(said)}
+    what = f"{count} independent processes, recorded"
+    return Line(what, precision, rate(ticks), count * ITEMS * EPOCHS / seconds)
+
+
+def worker(precision, gate):
+    """Train one run once the gate opens; prints when its epochs ended."""
+    data = dataset()
+    torch.zeros(1, device="cuda")
+    print("ready", flush=True)
+    while not Path(gate).exists():
+        time.sleep(0.01)
+    watch, _ = trained(data, 1, epochs=EPOCHS, precision=precision)
+    print(json.dumps(watch.ticks[0]), flush=True)
+
+
+@contextmanager
+def opened(data, asked):
+    """The run of a spec in its lane, to be driven by hand."""
+    options = training(asked.training)
+    machine = make_machine("cuda", options)
+    splits = Splits(data, machine.device)
+    place = Place(machine=machine, splits=splits, watch=Silent())
+    with tempfile.TemporaryDirectory() as folder, numerics(machine, options):
+        job = Job(asked, Path(folder) / "run")
+        describe(job, machine)
+        with make_lane(machine)():
+            run = make_run(job, place, options.batch)
+            yield run
+        run.saver.close()
+
+
+def replays(data):
+    """The steps of an epoch and nothing else: what the loop around them costs."""
+    with opened(data, spec(0, epochs=EPOCHS, precision="tf32")) as run:
+        seconds = [timed(steps, run, epoch) for epoch in range(EPOCHS)]
+    note = "no log, no checkpoint"
+    whole = EPOCHS * ITEMS / sum(seconds)
+    return Line("one run, replays alone", "tf32", ITEMS / seconds[-1], whole, note)
+
+
+def steps(run, epoch):
+    moment = begin(run, epoch)
+    for count in run.counts:
+        run.step(0, moment, count)
+    torch.cuda.synchronize()
+
+
+def predicting(data, select=()):
+    """Predict 10,000 items: mean, variance, and scores of the features."""
+    chosen = {"epochs": 1, "precision": "tf32", "predict_batch": 512}
+    asked = spec(0, method="gaussian", options={"select": select}, **chosen)
+    with opened(data, asked) as run:
+        for _ in carry_out(run):
+            pass
+        items = run.place.splits["test"]
+        seconds = [timed(run.predictor, items) for _ in range(4)]
+    told = " + ".join(("mean, variance", *select))
+    note = f"fitting took {run.stand.fit_seconds:.1f} s"
+    steady = ITEMS / min(seconds[1:])
+    return Line(f"predicting {told}", "tf32", steady, ITEMS / seconds[0], note)
+
+
+def timed(function, *arguments):
+    since = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - since
+
+
+def work(data):
+    """(seconds it may take, what is measured), the most important first."""
+    one, many = "one run, recorded", "{} runs together, recorded".format
+    last = {"precision": "bf16", "channels_last": True}
+    measure = partial(measured, data)
+    eager = {"capture": False, "epochs": 2}
+    wide = {"precision": "tf32", "channels_last": True}
+    compiled = {**last, "compile": True}
+    return [
+        (12, partial(measure, f"{one}, channels last", **last)),
+        (20, partial(measure, many(5) + ", channels last", 5, **last)),
+        (15, partial(measure, f"{one}, channels last", **wide)),
+        (25, partial(measure, many(5) + ", channels last", 5, **wide)),
+        (50, partial(measure, f"{one}, channels last, compiled", **compiled)),
+        (15, partial(measure, one, precision="tf32")),
+        (20, partial(measure, "one run, eager", precision="tf32", **eager)),
+        (10, partial(replays, data)),
+        (30, partial(predicting, data, ("gmm4", "knn10"))),
+        (50, partial(processes, 5)),
+        (20, partial(measure, one, precision="float32")),
+        (25, partial(measure, many(5), 5, precision="tf32")),
+        (15, partial(measure, many(2), 2, precision="tf32")),
+        (35, partial(measure, many(8), 8, precision="tf32")),
+        (35, partial(measure, many(5), 5, precision="float32")),
+        (60, partial(processes, 8)),
+    ]
+
+
+def check():
+    """Print how far apart weights are that should be equal."""
+    data = dataset(336)
+    random = {"augment": ("hflip", "noise")}
+    for chosen in (
+        random,
+        {"optimiser": "sgd", "lr": 1e-4},
+        {"optimiser": "rmsprop", "lr": 1e-4},
+        {"optimiser": "lamb", "schedule": "polynomial"},
+        {"accumulate": 2, "clip": 1.0},
+        {"precision": "bf16", "channels_last": True},
+    ):
+        eager = small_weights(data, [0], capture=False, **chosen)[0]
+        recorded = small_weights(data, [0], capture=True, **chosen)[0]
+        compare(f"recorded and eager, {chosen}", recorded, eager)
+    alone = small_weights(data, [1], **random)[0]
+    compare("together and alone", small_weights(data, range(3), **random)[1], alone)
+    compare("stopped and not", small_weights(data, [1], stop=3, **random)[0], alone)
+
+
+def small_weights(data, seeds, stop=None, **chosen):
+    """Final weights of a small network trained with each of `seeds` at once."""
+    options = {"epochs": 6, "deterministic": True, **chosen}
+    specs = [
+        replace(spec(seed, **options), network=Part(name="resnet_small"))
+        for seed in seeds
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        folders = [Path(folder) / str(seed) for seed in seeds]
+        watch, stopping = Ticks(), Ticks()
+        if stop is not None:
+            stopping.epoch = partial(interrupt, stop)
+            with suppress(InterruptedError):
+                run_together(specs, data, folders, device="cuda", watch=stopping)
+        run_together(specs, data, folders, device="cuda", watch=watch)
+        for text in watch.said:
+            print(text)
+        states = [torch.load(f / "checkpoint.pt", weights_only=True) for f in folders]
+    return [state["network"] for state in states]
+
+
+def interrupt(stop, _, epoch, *__):
+    if epoch == stop:
+        raise InterruptedError
+
+
+def compare(what, one, other):
+    far = max(float((one[n].float() - other[n].float()).abs().max()) for n in one)
+    print(f"largest difference {far:.3g}: {what}", flush=True)
+
+
+def table(lines):
+    rows = [
+        f"| {line.what} | {line.precision} | {line.steady:,.0f} | {line.whole:,.0f} |"
+        f" {line.note} |"
+        for line in lines
+    ]
+    head = (
+        f"ResNet-34 (21 M parameters), 64x64, batch 32, {ITEMS:,} items per epoch, on"
+        f" {torch.cuda.get_device_name()}, torch {torch.__version__}. Images per second"
+        " of all runs together; steady: without building and recording, with"
+        f" checkpoints; whole: {EPOCHS} epochs (eager: 2) from building the network to"
+        " the predictions. float32 is strict, tf32 rounds products to ten bits."
+    )
+    columns = "| work | precision | steady | whole | note |\n|---|---|---:|---:|---|"
+    return "\n".join([head, "", columns, *rows, ""])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worker", nargs=2)
+    parser.add_argument("--check", action="store_true")
+    asked = parser.parse_args()
+    if asked.worker:
+        worker(*asked.worker)
+        return
+    if not torch.cuda.is_available():
+        sys.exit("this needs a CUDA device")
+    if asked.check:
+        check()
+        return
+    text = table(all_lines())
+    print(f"\n{text}\n{time.monotonic() - STARTED:.0f} s in all")
+    if os.environ.get("OUT"):
+        (Path(os.environ["OUT"]) / "gpu_train.md").write_text(text)
+
+
+def all_lines():
+    """What fits into the time, measured one after another."""
+    data, lines = dataset(), []
+    trained(dataset(320), 1, epochs=1, precision="tf32")  # starts the libraries
+    for seconds, measure in work(data):
+        if time.monotonic() - STARTED + seconds > LIMIT:
+            continue
+        try:
+            lines.append(measure())
+        except Exception:  # the others are still worth measuring
+            traceback.print_exc()
+            print(f"failed: {measure}", flush=True)
+        else:
+            print(f"{time.monotonic() - STARTED:5.0f} s  {lines[-1]}", flush=True)
+    return lines
+
+
+if __name__ == "__main__":
+    main()

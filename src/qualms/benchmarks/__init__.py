@@ -1,0 +1,16 @@
+"""Protocols as declared objects: they name everything and compute nothing.
+
+The folder is the registry: `qualms.shelf.find("benchmarks", "regression")()` is the
+benchmark. Parts are named by text, so that judging never imports what makes
+predictions.
+"""
+
+from qualms.benchmarks._benchmark import (
+    Benchmark,
+    Expectation,
+    Preset,
+    TableRow,
+    Variant,
+)
+
+__all__ = ["Benchmark", "Expectation", "Preset", "TableRow", "Variant"]

@@ -1,0 +1,212 @@
+"""What a benchmark is: a declared object that names everything and computes nothing."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from qualms.shelf import suggest
+from qualms.spec import Part, RunSpec, TaskName
+
+PresetName = Literal["demo", "small", "paper"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One dataset of a benchmark, as tables name it."""
+
+    name: str
+    """Short name on the command line: `qualms run regression/cells_tails`."""
+    label: str
+    """The paper's name for it; published numbers are found by it."""
+    dataset: Part
+    test: str = "test"
+    """The stored split whose scores a table shows."""
+    within: tuple[tuple[float, float], ...] = ()
+    """Ranges of the target, ends included, that a test item must lie in; () for all.
+    Variants that differ in nothing else share their runs."""
+    shift: str = ""
+    """What is shifted in words; '' for none."""
+    simulated: bool = False
+    alphas: tuple[float, ...] = (0.1,)
+    """Miscoverage rates that are judged."""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the loop that this dataset needs besides those of the preset."""
+    rows: tuple[str, ...] = ()
+    """Rows that are judged on it; () for all rows of the preset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRow:
+    """One row of a table: a trained method, how many runs are pooled, and the rules."""
+
+    name: str
+    label: str
+    """The paper's name for it; published numbers are found by it."""
+    method: Part
+    network: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the network besides those of the preset."""
+    pool: int = 1
+    """Runs pooled per repeat."""
+    rule: str = ""
+    """How predictions become what is scored, e.g. point, gaussian, quantile."""
+    select: str = ""
+    """Selection score that decides which items are predicted at all."""
+    per_alpha: bool = False
+    """Whether alpha enters training, so that every alpha has its own runs."""
+    weighted: bool = False
+    """Whether calibration weighs validation items by how like the test items they
+    are."""
+    beyond: bool = False
+    """True for rows the paper does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """How large a run of the benchmark is."""
+
+    name: PresetName
+    variants: tuple[Variant, ...]
+    rows: tuple[str, ...]
+    """Names of the rows it has, in the order of tables."""
+    network: Part
+    training: Mapping[str, Any]
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Options by method that depend on the size of the run, e.g. epochs of warm-up."""
+    seeds: tuple[int, ...]
+    pools: tuple[tuple[int, ...], ...]
+    """Which seeds form each repeat's pool; a row takes as many of the first as it
+    pools."""
+    trained_alphas: tuple[float, ...] = (0.1,)
+    """Alphas for which rows are run whose training alpha enters."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """An effect the benchmark promises, checked and printed after every run."""
+
+    text: str
+    variant: str
+    rows: tuple[str, ...]
+    """It holds if it holds for all of these rows."""
+    score: str
+    low: float
+    high: float
+    minus: str = ""
+    """Another variant whose value of the same row and score is subtracted."""
+    minus_row: str = ""
+    """Another row whose value on the same variant is subtracted."""
+    alpha: float = 0.1
+
+
+class Place(NamedTuple):
+    """Where a number stands: on which dataset, for which alpha, in which row."""
+
+    variant: Variant
+    alpha: float
+    row: TableRow
+
+
+Named = TypeVar("Named", Variant, TableRow)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark:
+    """A protocol with a version; numbers of different versions never mix."""
+
+    name: str
+    version: int
+    title: str
+    paper: str
+    task: TaskName
+    rows: tuple[TableRow, ...]
+    presets: Mapping[str, Preset]
+    scores: tuple[str, ...]
+    """Scores of a table cell, in order; named as in the published numbers."""
+    published: str
+    """Name of the numbers in `qualms.published`."""
+    expectations: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
+    """By preset."""
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Named sets of options, for `--config`."""
+
+    def row(self, name: str) -> TableRow:
+        """The row `name`."""
+        return _named(self.rows, name, f"rows of {self.name}")
+
+    def places(self, preset: Preset, variant: Variant) -> Iterator[Place]:
+        """Every alpha and row that the preset judges on `variant`."""
+        rows = [n for n in preset.rows if not variant.rows or n in variant.rows]
+        for alpha in variant.alphas:
+            for name in rows:
+                yield Place(variant, alpha, self.row(name))
+
+    def spec(self, preset: Preset, place: Place, seed: int) -> RunSpec:
+        """The training that a number at `place` comes from."""
+        variant, alpha, row = place
+        options = {**preset.methods.get(row.method.name, {}), **row.method.options}
+        if row.per_alpha:
+            options["alpha"] = alpha
+        network = preset.network
+        return RunSpec(
+            benchmark=self.name,
+            dataset=variant.dataset,
+            network=Part(name=network.name, options={**network.options, **row.network}),
+            method=Part(name=row.method.name, options=options),
+            seed=seed,
+            training={**preset.training, **variant.training},
+            splits=("val", variant.test),
+            version=self.version,
+        )
+
+    def runs(self, preset: Preset) -> tuple[RunSpec, ...]:
+        """Every training the preset needs, each once.
+
+        Runs that no pool asks for are left out: the paper trains 20 networks of each
+        kind, of which its index lists use 16 for ensembles and 5 alone.
+        """
+        specs = (
+            self.spec(preset, place, seed)
+            for variant in preset.variants
+            for place in self.places(preset, variant)
+            if trained(preset, place)
+            for seed in preset.seeds
+            if any(seed in pool for pool in pools_of(preset, place.row))
+        )
+        return tuple({spec.hash: spec for spec in specs}.values())
+
+
+def trained(preset: Preset, place: Place) -> bool:
+    """Whether the preset has runs for this row at this alpha."""
+    return not place.row.per_alpha or place.alpha in preset.trained_alphas
+
+
+def pools_of(preset: Preset, row: TableRow) -> tuple[tuple[int, ...], ...]:
+    """The seeds of each repeat of `row`; pools of the same seeds count once.
+
+    Raises:
+        ValueError: If a pool of the preset has fewer seeds than the row pools.
+    """
+    for pool in preset.pools:
+        if len(pool) < row.pool:
+            raise ValueError(
+                f"row {row.name!r} pools {row.pool} runs, but preset {preset.name!r} "
+                f"has a pool of {len(pool)}; list more seeds"
+            )
+    chosen = (tuple(sorted(pool[: row.pool])) for pool in preset.pools)
+    return tuple(dict.fromkeys(chosen))
+
+
+def variant_of(preset: Preset, name: str) -> Variant:
+    """The variant `name` of a preset."""
+    return _named(preset.variants, name, f"variants of preset {preset.name}")
+
+
+def _named(parts: Iterable[Named], name: str, what: str) -> Named:
+    found = {part.name: part for part in parts}
+    if name not in found:
+        raise LookupError(
+            f"no {name!r} in the {what}.{suggest(name, found)} Known: "
+            f"{', '.join(found)}."
+        )
+    return found[name]

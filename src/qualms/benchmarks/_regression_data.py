@@ -1,0 +1,109 @@
+"""The datasets of the regression benchmark: simulated families and real ones."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from qualms.benchmarks._benchmark import Variant
+from qualms.datasets._ranges import GRADED_COUNTS, GRADED_YAWS
+from qualms.datasets._recipe import Subset
+from qualms.spec import Part
+
+ALPHAS = (0.1, 0.2, 0.05)
+COMMON = ("conformal", "ensemble", "gaussian", "gaussian_ensemble", "quantile")
+"""The five rows that figures 4 and A15 show."""
+
+_SUFFIX = {"plain": "", "tails": "_tails", "gap": "_gap"}
+_GRADED: Mapping[str, Mapping[str, Subset]] = {
+    "cells_tails": GRADED_COUNTS,
+    "cell200_tails": GRADED_COUNTS,
+    "chairs_gap": GRADED_YAWS,
+    "rc49_gap": GRADED_YAWS,
+}
+_REAL = (
+    ("ventricular_volume", "VentricularVolume", "end-diastole, trained on end-systole"),
+    ("brain_tumour_pixels", "BrainTumourPixels", "other patients"),
+    ("skin_lesion_pixels", "SkinLesionPixels", "Australia, trained on Austria"),
+    ("histology_nuclei_pixels", "HistologyNucleiPixels", "another hospital"),
+    ("aerial_building_pixels", "AerialBuildingPixels", "West Tyrol, not US cities"),
+)
+
+
+def cells(
+    *variants: str, dataset: str = "cells", sizes: Mapping[str, int] | None = None
+) -> Iterator[Variant]:
+    """Cell counts: "plain", "tails" and "gap" of the simulator or of Cell-200."""
+    shift = {"plain": "", "tails": "counts below 51 and above 150", "gap": "50 to 150"}
+    for variant in variants:
+        yield Variant(
+            name=dataset + _SUFFIX[variant],
+            label="Cells" + _SUFFIX[variant].title().replace("_", "-"),
+            dataset=_family(dataset, variant, sizes),
+            shift=shift[variant],
+            simulated=dataset == "cells",
+            # The paper repeats neither Cells-Gap nor ChairAngle-Tails for other alphas.
+            alphas=(0.1,) if variant == "gap" else ALPHAS,
+        )
+
+
+def chairs(*variants: str, dataset: str = "chairs") -> Iterator[Variant]:
+    """Chair angles: "plain", "tails" and "gap" of the simulator or of RC-49."""
+    shift = {"plain": "", "tails": "angles below 15, above 75", "gap": "30 to 60"}
+    for variant in variants:
+        yield Variant(
+            name=dataset + _SUFFIX[variant],
+            label="ChairAngle" + _SUFFIX[variant].title().replace("_", "-"),
+            dataset=_family(dataset, variant, None),
+            shift=shift[variant],
+            simulated=dataset == "chairs",
+            alphas=(0.1,) if variant == "tails" else ALPHAS,
+        )
+
+
+def with_graded(*variants: Variant) -> Iterator[Variant]:
+    """Each variant, with the three graded shifts of figure 4 where it has them."""
+    for variant in variants:
+        yield variant
+        for split, subset in _GRADED.get(variant.name, {}).items():
+            step = split.removeprefix("test/")
+            yield replace(
+                variant,
+                name=f"{variant.name}_{step}",
+                label=f"{variant.label} {step}",
+                within=subset.within,
+                shift=f"{variant.shift}, step {step[1:]} of 4",
+                alphas=(0.1,),
+                rows=COMMON,
+            )
+
+
+def real() -> Iterator[Variant]:
+    """The six datasets of photographs and scans, and the two further test cities."""
+    yield Variant(
+        name="asset_wealth",
+        label="AssetWealth",
+        dataset=Part(name="asset_wealth"),
+        shift="other African countries",
+        # WILDS has standardised its eight channels already.
+        training={"normalise": "none"},
+    )
+    for name, label, shift in _REAL:
+        yield Variant(
+            name=name,
+            label=label,
+            dataset=Part(name=name),
+            shift=shift,
+            alphas=ALPHAS,
+        )
+    for city in ("kitsap", "vienna"):
+        yield Variant(
+            name=f"aerial_building_pixels_{city}",
+            label=f"AerialBuildingPixels-{city.title()}",
+            dataset=Part(name="aerial_building_pixels", options={"test_city": city}),
+            shift=f"{city.title()}, not the US cities trained on",
+            rows=COMMON,
+        )
+
+
+def _family(dataset: str, variant: str, sizes: Mapping[str, int] | None) -> Part:
+    options = {} if sizes is None else {"sizes": dict(sizes)}
+    return Part(name=dataset, options={"variant": variant, **options})

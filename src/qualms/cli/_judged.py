@@ -1,0 +1,34 @@
+"""The end of `qualms run`: judge what the runs predicted, show it, write it down."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from qualms.launch import Choice
+
+
+def show_judged(choice: Choice, out: Path) -> None:
+    """Print the tables of `choice` and its effects; write tables and figures."""
+    from qualms.evaluate.benchmark import judge
+    from qualms.report.benchmark import print_benchmark, write_all
+
+    # A table must not be cut off where nobody can widen the window.
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    folder = out / choice.benchmark.name
+    with console.status("judging"):
+        results = judge(choice.benchmark, choice.preset, out)
+    print_benchmark(results, console=console)
+    if choice.dropped:
+        typer.echo(f"rows that pool more runs than seeds: {', '.join(choice.dropped)}")
+    with console.status("drawing"):
+        command = shlex.join(["qualms", *sys.argv[1:]])
+        written = write_all(results, folder, command=command)
+    for note in written.notes:
+        typer.echo(f"note: {note}")
+    typer.echo(
+        f"wrote {written.results}, {len(written.tables)} files in {folder / 'tables'}"
+        f" and {len(written.figures)} in {folder / 'figures'}"
+    )

@@ -1,0 +1,106 @@
+"""What `qualms list` shows of each shelf: columns and rows of text."""
+
+import inspect
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rich.markup import escape
+
+from qualms.launch import card_of, check_installed, options_of
+from qualms.shelf import find, names
+
+
+class Listing(NamedTuple):
+    """A table as text."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+def methods() -> Listing:
+    """Every method with its options."""
+    check_installed()
+    return _parts("methods")
+
+
+def networks() -> Listing:
+    """Every network of ours with its options; timm has the rest."""
+    check_installed()
+    listing = _parts("networks")
+    other = ("timm:NAME", "Any network of timm by its name.", "as timm has them")
+    return Listing(listing.columns, [*listing.rows, other])
+
+
+def datasets() -> Listing:
+    """Every dataset with its options and licence."""
+    rows = []
+    for name, first, options in _parts("datasets").rows:
+        card = card_of(name)
+        kind = "simulated" if card.simulated else "real"
+        rows.append((name, first, options, kind, escape(card.licence)))
+    return Listing(("name", "what", "options", "kind", "licence"), rows)
+
+
+def benchmarks() -> Listing:
+    """Every benchmark with the variants of its presets."""
+    rows = []
+    for name in names("benchmarks"):
+        benchmark = find("benchmarks", name)()
+        for preset in benchmark.presets.values():
+            variants = ", ".join(variant.name for variant in preset.variants)
+            size = f"{len(benchmark.runs(preset))} runs"
+            rows.append((name, escape(benchmark.title), preset.name, size, variants))
+    return Listing(("name", "what", "preset", "size", "variants"), rows)
+
+
+def scores() -> Listing:
+    """Every score with its label, direction and range."""
+    from qualms import scores as shelf
+
+    rows = []
+    for name in shelf.__all__:
+        function = vars(shelf)[name]
+        try:
+            about = shelf.about(function)
+        except LookupError:  # a record or a curve, not a score
+            continue
+        limits = f"{_limit(about.low)} to {_limit(about.high)}"
+        rows.append((name, _first(function), about.label, about.better, limits))
+    return Listing(("name", "what", "label", "better", "range"), rows)
+
+
+TABLES: Mapping[str, Callable[[], Listing]] = {
+    "methods": methods,
+    "datasets": datasets,
+    "benchmarks": benchmarks,
+    "networks": networks,
+    "scores": scores,
+}
+
+
+def _parts(shelf: str) -> Listing:
+    rows = []
+    for name in names(shelf):
+        function = find(shelf, name)
+        options = [
+            option
+            if value.default is inspect.Parameter.empty
+            else f"{option}={_default(value.default)}"
+            for option, value in options_of(function, shelf=shelf).items()
+        ]
+        rows.append((name, _first(function), escape(", ".join(options))))
+    return Listing(("name", "what", "options"), rows)
+
+
+def _first(function: Callable[..., Any]) -> str:
+    return escape((inspect.getdoc(function) or "").partition("\n")[0])
+
+
+def _default(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _limit(value: float) -> str:
+    return f"{value:g}" if math.isfinite(value) else ("inf" if value > 0 else "-inf")

@@ -1,0 +1,32 @@
+"""`qualms list`: what is on a shelf, and which options it has."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+SHELVES = ("methods", "datasets", "benchmarks", "networks", "scores")
+
+
+def list_parts(
+    shelf: Annotated[str, typer.Argument(metavar="SHELF", help=", ".join(SHELVES))],
+) -> None:
+    """List methods, datasets, benchmarks, networks or scores."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from qualms.cli._shelves import TABLES
+    from qualms.shelf import suggest
+
+    if shelf not in TABLES:
+        raise LookupError(
+            f"no shelf {shelf!r}.{suggest(shelf, TABLES)} Known: {', '.join(TABLES)}."
+        )
+    columns, rows = TABLES[shelf]()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=column == "name", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    # Whoever reads it from a pipe wants one line per part.
+    Console(width=None if sys.stdout.isatty() else 2000).print(table)

@@ -1,0 +1,88 @@
+"""`qualms prepare`: from a publisher's files, or a seed, to a fast cache."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from qualms.datasets import Prepared, Progress
+
+SHOWN = 10
+"""Unreadable files that are named."""
+
+
+def prepare(
+    name: Annotated[str, typer.Argument(help="See `qualms list datasets`.")],
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="The publisher's folder; none for simulators."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The cache ($QUALMS_CACHE or ~/.cache/qualms).")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("-o", help="For example variant=tails.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one per core by default.")
+    ] = None,
+    check_counts: Annotated[
+        bool,
+        typer.Option(
+            "--check-counts/--no-check-counts",
+            help="Refuse other numbers of items than the paper's.",
+        ),
+    ] = True,
+) -> None:
+    """Prepare a dataset for training.
+
+    Files that cannot be read are named and left out. Stop it at any time: the same
+    command goes on with what is left.
+    """
+    from qualms import datasets
+    from qualms.launch import default_cache, parse, recipe_of
+    from qualms.spec import Part
+
+    recipe = recipe_of(Part(name=name, options=parse(option or [])), source)
+    folder = datasets.cache_folder(data or default_cache(), recipe)
+    try:
+        with _progress(name) as advance:
+            made = datasets.prepare(
+                recipe,
+                folder,
+                workers=workers,
+                progress=advance,
+                check_counts=check_counts,
+            )
+    except KeyboardInterrupt:
+        typer.echo("interrupted; what is loaded is kept, run again to go on", err=True)
+        raise typer.Exit(130) from None
+    _report(made, folder)
+
+
+@contextmanager
+def _progress(name: str) -> Iterator["Progress | None"]:
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(transient=True, console=Console(stderr=True)) as bar:
+        work = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(work, completed=done, total=total)
+
+
+def _report(made: "Prepared", folder: Path) -> None:
+    counts = ", ".join(f"{split} {n:,}" for split, n in made.counts.items())
+    typer.echo(f"{made.dataset.name}: {counts}; in {folder}")
+    if made.skipped:
+        typer.echo(f"{len(made.skipped)} files could not be read and are left out:")
+    for key, reason in made.skipped[:SHOWN]:
+        typer.echo(f"  {key}: {reason}")
+    if len(made.skipped) > SHOWN:
+        typer.echo(f"  and {len(made.skipped) - SHOWN} more, see {folder}/meta.json")

@@ -1,0 +1,72 @@
+"""`qualms run`: make the runs of a benchmark, judge them, and show the tables."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    benchmark: Annotated[
+        str,
+        typer.Argument(
+            metavar="BENCHMARK[/VARIANT,...]",
+            help="What to run; all benchmarks by default.",
+            show_default=False,
+        ),
+    ] = "",
+    preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
+    config: Annotated[str, typer.Option(help="A named set of options.")] = "",
+    methods: Annotated[str, typer.Option(help="Only these, e.g. map,gaussian.")] = "",
+    seeds: Annotated[str, typer.Option(help="Only these, e.g. 0-4 or 0,2.")] = "",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Prepared datasets ($QUALMS_CACHE or ~/.cache/qualms)."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where runs and tables go.")] = Path("runs"),
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one per GPU or core.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    together: Annotated[
+        int | None, typer.Option(min=1, help="Seeds that one process trains at once.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("-o", help="epochs=3, method.rate=0.2, network.width=8 ..."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list what lacks a result.")
+    ] = False,
+    judge: Annotated[
+        bool, typer.Option("--judge/--no-judge", help="Make tables and figures.")
+    ] = True,
+) -> None:
+    """Train every method of a benchmark, judge it, and show the tables.
+
+    What is done is not done again: after an interrupt, run the same command. Exit code
+    1 means that runs failed; they are listed with their logs.
+    """
+    from qualms.cli._grid import Place, carry_out, seeds_of, show_plan
+    from qualms.launch import Wish, default_cache, everything, parse
+
+    wish = Wish(
+        preset=preset,
+        config=config,
+        methods=tuple(filter(None, methods.split(","))),
+        seeds=seeds_of(seeds),
+        options=parse(option or []),
+    )
+    place = Place(
+        out=out,
+        data=data or default_cache(),
+        workers=workers,
+        device=device,
+        together=together,
+    )
+    choices = everything(benchmark, wish)
+    if dry_run:
+        show_plan(choices, place)
+    else:
+        code = carry_out(choices, place, named="/" in benchmark, judge=judge)
+        raise typer.Exit(code)

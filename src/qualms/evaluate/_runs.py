@@ -1,0 +1,81 @@
+"""Runs on disk: found by the hash of their spec, read once, pooled as asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from qualms.evaluate._benchmark_results import Missing
+from qualms.predictions import Header, Predictions, PredictionsError, pool, read
+from qualms.spec import RunSpec
+
+# What training writes, then what people may put in its place.
+_ENDINGS = (".safetensors", ".npz", ".parquet", ".csv")
+
+
+class AbsentError(Exception):
+    """A number cannot be had; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of one benchmark under `folder`; keeps what it has read."""
+
+    folder: Path
+    missing: dict[str, Missing] = field(default_factory=dict)
+    headers: dict[str, Header] = field(default_factory=dict)
+    _read: dict[tuple[str, str], Predictions] = field(default_factory=dict)
+    _pooled: dict[tuple[tuple[str, ...], str], Predictions] = field(
+        default_factory=dict
+    )
+
+    def present(self, spec: RunSpec) -> bool:
+        """Whether the run's predictions can be read; if not it is listed."""
+        if spec.hash in self.missing:
+            return False
+        try:
+            for split in spec.splits:
+                self._one(spec, split)
+        except (AbsentError, PredictionsError) as error:
+            self.missing[spec.hash] = Missing(
+                hash=spec.hash,
+                dataset=spec.dataset.name,
+                method=spec.method.name,
+                seed=spec.seed,
+                reason=str(error),
+            )
+            return False
+        return True
+
+    def pooled(self, specs: Sequence[RunSpec], split: str) -> Predictions:
+        """The predictions of all `specs` on `split` as one."""
+        key = tuple(spec.hash for spec in specs), split
+        if key not in self._pooled:
+            members = [self._one(spec, split) for spec in specs]
+            # Intervals cannot be pooled, but one run needs no pooling.
+            alone = len(members) == 1 and members[0].draws == 1
+            self._pooled[key] = members[0] if alone else pool(members)
+        return self._pooled[key]
+
+    def forget(self) -> None:
+        """Let go of the predictions read so far; what is missing stays known."""
+        self._read.clear()
+        self._pooled.clear()
+
+    def _one(self, spec: RunSpec, split: str) -> Predictions:
+        key = spec.hash, split
+        if key not in self._read:
+            predictions = read(_file(self.folder / spec.hash, split))
+            self._read[key] = predictions
+            self.headers[spec.hash] = predictions.header
+        return self._read[key]
+
+
+def _file(folder: Path, split: str) -> Path:
+    if not folder.is_dir():
+        raise AbsentError("was not run")
+    stem = folder / "predictions" / split.replace("/", "~")
+    for ending in _ENDINGS:
+        path = stem.with_name(stem.name + ending)
+        if path.is_file():
+            return path
+    raise AbsentError(f"has no predictions of split {split!r} yet")

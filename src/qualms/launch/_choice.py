@@ -1,0 +1,221 @@
+"""What of a benchmark is run: a preset, cut down and changed as a user asks.
+
+The result is a benchmark and a preset again, so that the same pair says which runs are
+made and how they are judged.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from qualms.benchmarks import Benchmark, Preset, TableRow
+from qualms.launch._data import key
+from qualms.launch._options import check, options_of
+from qualms.shelf import find, names, suggest
+from qualms.spec import Part, RunSpec
+
+SHELVES = ("method", "network", "dataset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a user asks for, by name; empty means everything."""
+
+    preset: str = "demo"
+    config: str = ""
+    variants: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    """Methods, or rows of tables."""
+    seeds: tuple[int, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """`epochs` is an option of the loop, `method.rate`, `network.width` and
+    `dataset.sizes` are options of these parts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A benchmark with the preset that is run; both as the user changed them."""
+
+    benchmark: Benchmark
+    preset: Preset
+    dropped: tuple[str, ...] = ()
+    """Rows left out because they pool more runs than there are seeds."""
+
+    @property
+    def runs(self) -> tuple[RunSpec, ...]:
+        """Every training it needs, each once."""
+        return self.benchmark.runs(self.preset)
+
+
+def choose(name: str, wish: Wish) -> Choice:
+    """The part of benchmark `name` that is wished for; a wrong name is answered."""
+    benchmark: Benchmark = find("benchmarks", name)()
+    preset = benchmark.presets[_known(wish.preset, benchmark.presets, "presets", name)]
+    options = dict(wish.options)
+    if wish.config:
+        _known(wish.config, benchmark.configs, "configs", name)
+        options = {**benchmark.configs[wish.config], **options}
+    preset = _with_variants(benchmark, preset, wish.variants)
+    preset = _with_methods(benchmark, preset, wish.methods)
+    asked = preset.rows
+    preset = _with_seeds(benchmark, preset, wish.seeds)
+    dropped = tuple(row for row in asked if row not in preset.rows)
+    benchmark, preset = _with_options(benchmark, preset, options)
+    return Choice(
+        benchmark=_with_expectations(benchmark, preset), preset=preset, dropped=dropped
+    )
+
+
+def everything(target: str, wish: Wish) -> list[Choice]:
+    """The choices that `target` names: BENCHMARK, BENCHMARK/VARIANT, or '' for all."""
+    name, _, variants = target.partition("/")
+    chosen = tuple(variant for variant in variants.split(",") if variant)
+    wish = replace(wish, variants=chosen)
+    return [choose(each, wish) for each in ([name] if name else names("benchmarks"))]
+
+
+def without(choice: Choice, missing: Collection[str]) -> Choice:
+    """`choice` without the variants whose dataset's `key` is in `missing`."""
+    left = [v for v in choice.preset.variants if key(v.dataset) not in missing]
+    preset = replace(choice.preset, variants=tuple(left))
+    benchmark = _with_expectations(choice.benchmark, preset)
+    return replace(choice, benchmark=benchmark, preset=preset)
+
+
+def _known(name: str, known: Collection[str], what: str, where: str) -> str:
+    if name not in known:
+        listed = ", ".join(known) or "none"
+        raise LookupError(
+            f"no {name!r} in the {what} of {where}.{suggest(name, known)}"
+            f" Known: {listed}."
+        )
+    return name
+
+
+def _with_variants(
+    benchmark: Benchmark, preset: Preset, asked: Sequence[str]
+) -> Preset:
+    if not asked:
+        return preset
+    known = {variant.name: variant for variant in preset.variants}
+    where = f"{benchmark.name}, preset {preset.name}"
+    chosen = [known[_known(name, known, "variants", where)] for name in asked]
+    return replace(preset, variants=tuple(chosen))
+
+
+def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) -> Preset:
+    if not asked:
+        return preset
+    rows = [benchmark.row(name) for name in preset.rows]
+    chosen: dict[str, None] = {}
+    for name in asked:
+        # A row that the preset leaves out can still be asked for.
+        found = _rows_of(name, rows) or _rows_of(name, benchmark.rows)
+        if not found:
+            known = dict.fromkeys(row.method.name for row in benchmark.rows)
+            known |= dict.fromkeys(row.name for row in benchmark.rows)
+            _known(name, known, "methods", benchmark.name)
+        chosen |= dict.fromkeys(found)
+    return replace(preset, rows=tuple(chosen))
+
+
+def _rows_of(name: str, rows: Sequence[TableRow]) -> list[str]:
+    return [row.name for row in rows if name in (row.method.name, row.name)]
+
+
+def _with_seeds(benchmark: Benchmark, preset: Preset, seeds: Sequence[int]) -> Preset:
+    """The preset with other seeds, pools that they fill, and rows that pool no more."""
+    if not seeds:
+        return preset
+    order = tuple(dict.fromkeys(seeds))
+    pools = tuple(pool for pool in preset.pools if set(pool) <= set(order))
+    rotations = tuple(order[i:] + order[:i] for i in range(len(order)))
+    rows = tuple(n for n in preset.rows if benchmark.row(n).pool <= len(order))
+    if not rows:
+        raise ValueError(
+            f"seeds must be as many as {' and '.join(preset.rows)} pool, got"
+            f" {len(order)}; list more with --seeds"
+        )
+    return replace(preset, seeds=order, pools=pools or rotations, rows=rows)
+
+
+def _with_options(
+    benchmark: Benchmark, preset: Preset, options: Mapping[str, Any]
+) -> tuple[Benchmark, Preset]:
+    loop, method, network, dataset = _sorted(options)
+    rows = {name: benchmark.row(name) for name in preset.rows}
+    methods = _spread("methods", (row.method.name for row in rows.values()), method)
+    datasets = _spread("datasets", (v.dataset.name for v in preset.variants), dataset)
+    networks = _spread("networks", (preset.network.name,), network)
+    if loop:
+        from qualms.training import Training
+
+        check("training", loop, options_of(Training))
+    changed = tuple(
+        replace(row, method=_part(row.method, methods)) for row in benchmark.rows
+    )
+    variants = tuple(
+        replace(
+            variant,
+            dataset=_part(variant.dataset, datasets),
+            training={n: loop.get(n, value) for n, value in variant.training.items()},
+        )
+        for variant in preset.variants
+    )
+    return replace(benchmark, rows=changed), replace(
+        preset,
+        variants=variants,
+        network=_part(preset.network, networks),
+        training={**preset.training, **loop},
+    )
+
+
+def _sorted(options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Options of the loop, methods, network and datasets, without their prefixes."""
+    kinds: dict[str, dict[str, Any]] = {kind: {} for kind in ("", *SHELVES)}
+    for name, value in options.items():
+        kind, dot, rest = name.rpartition(".")
+        if dot and kind not in SHELVES:
+            raise LookupError(
+                f"no part {kind!r} has options.{suggest(kind, SHELVES)} Known:"
+                f" {', '.join(SHELVES)}, or no prefix for options of training."
+            )
+        kinds[kind][rest] = value
+    return list(kinds.values())
+
+
+def _spread(
+    shelf: str, parts: Iterable[str], given: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Which of the `given` options each part takes; every option must have a taker."""
+    if not given:
+        return {}
+    # Networks may come from outside the shelf, and then know their options themselves.
+    on_shelf = [part for part in dict.fromkeys(parts) if part in names(shelf)]
+    if not on_shelf and shelf == "networks":
+        return {part: dict(given) for part in parts}
+    options = {part: options_of(find(shelf, part), shelf=shelf) for part in on_shelf}
+    everyone = {name: o for known in options.values() for name, o in known.items()}
+    check(" and ".join(on_shelf), given, everyone, prefix=f"{shelf.rstrip('s')}.")
+    return {
+        part: {name: value for name, value in given.items() if name in known}
+        for part, known in options.items()
+    }
+
+
+def _part(part: Part, changes: Mapping[str, Mapping[str, Any]]) -> Part:
+    return replace(part, options={**part.options, **changes.get(part.name, {})})
+
+
+def _with_expectations(benchmark: Benchmark, preset: Preset) -> Benchmark:
+    """The benchmark, expecting only what the preset can show."""
+    variants = {variant.name for variant in preset.variants}
+    kept = [
+        replace(expected, rows=rows)
+        for expected in benchmark.expectations.get(preset.name, ())
+        if {expected.variant, expected.minus or expected.variant} <= variants
+        if (rows := tuple(name for name in expected.rows if name in preset.rows))
+    ]
+    return replace(
+        benchmark, expectations={**benchmark.expectations, preset.name: tuple(kept)}
+    )

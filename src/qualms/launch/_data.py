@@ -1,0 +1,183 @@
+"""The data of runs: simulated datasets are made, real ones must be prepared before."""
+
+import inspect
+import json
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from qualms.datasets import (
+    Card,
+    Dataset,
+    DatasetError,
+    Recipe,
+    cache_folder,
+    open_dataset,
+    prepare,
+)
+from qualms.launch._options import Option, check, options_of, written
+from qualms.shelf import find
+from qualms.spec import Part
+
+Watched = Callable[[Part, int, int], None]
+"""Called with a dataset, and the number of its units that are done and that exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needed:
+    """A dataset that runs need, and what has to be done to have it."""
+
+    part: Part
+    folder: Path | None
+    """Where it is kept, or will be; None for a real dataset that is not prepared."""
+    items: Mapping[str, int] | None
+    """Items per split, where it is ready."""
+    command: str
+    """The command that prepares it."""
+
+
+def default_cache() -> Path:
+    """Where prepared datasets are kept: $QUALMS_CACHE, or ~/.cache/qualms."""
+    stated = os.environ.get("QUALMS_CACHE")
+    return Path(stated) if stated else Path.home() / ".cache" / "qualms"
+
+
+def key(part: Part) -> str:
+    """A text that is the same for equal parts."""
+    return json.dumps(asdict(part), sort_keys=True)
+
+
+def recipe_of(part: Part, root: Path | None = None) -> Recipe:
+    """The recipe of a dataset: from its publisher's folder `root`, or simulated."""
+    check(part.name, part.options, _options(part))
+    function = find("datasets", part.name)
+    recipe: Recipe
+    if is_simulated(part.name):
+        if root is not None:
+            raise ValueError(f"{part.name} is simulated: leave out --from")
+        recipe = function(**part.options)
+    else:
+        if root is None:
+            raise ValueError(
+                f"{part.name} is made from its publisher's files: name their folder"
+                f" with --from. {card_of(part.name).obtain}"
+            )
+        recipe = function(root, **part.options)
+    return recipe
+
+
+def is_simulated(name: str) -> bool:
+    """Whether the dataset is made from a seed rather than from files."""
+    return "root" not in inspect.signature(find("datasets", name)).parameters
+
+
+def card_of(name: str) -> Card:
+    """What a reader must know before using a dataset."""
+    find("datasets", name)
+    card: Card = import_module(f"qualms.datasets.{name}").CARD
+    return card
+
+
+def needed(parts: Sequence[Part], data: Path) -> list[Needed]:
+    """What is known about each dataset in `parts` below the cache `data`, each once."""
+    unique = {key(part): part for part in parts}.values()
+    return [_needed(part, data) for part in unique]
+
+
+def prepared(
+    parts: Sequence[Part],
+    data: Path,
+    *,
+    workers: int | None = None,
+    progress: Watched | None = None,
+) -> dict[str, Path]:
+    """The folder of each dataset in `parts`, by its `key`; simulators run if needed."""
+    found = needed(parts, data)
+    missing = [need for need in found if need.folder is None]
+    if missing:
+        raise DatasetError(
+            "; ".join(f"{_name(n.part)} is not in {data}" for n in missing)
+            + f"; run {' and '.join(f'`{need.command}`' for need in missing)} first"
+        )
+    for need in found:
+        if is_simulated(need.part.name):
+            _simulate(need, workers, progress)
+    return {key(need.part): need.folder for need in found if need.folder is not None}
+
+
+def _needed(part: Part, data: Path) -> Needed:
+    check(part.name, part.options, _options(part))
+    words = ["qualms", "prepare", part.name]
+    options = [word for text in written(part.options) for word in ("-o", text)]
+    if is_simulated(part.name):
+        folder: Path | None = cache_folder(data, recipe_of(part))
+    else:
+        words += ["--from", "FOLDER"]
+        folder = _look_up(part, data)
+    ready = folder is not None and (folder / "meta.json").is_file()
+    return Needed(
+        part=part,
+        folder=folder,
+        items=_items(open_dataset(folder)) if ready and folder is not None else None,
+        command=shlex.join([*words, "--data", str(data), *options]),
+    )
+
+
+def _options(part: Part) -> dict[str, Option]:
+    return options_of(find("datasets", part.name), shelf="datasets")
+
+
+def _items(dataset: Dataset) -> dict[str, int]:
+    return {name: len(split) for name, split in dataset.splits.items()}
+
+
+def _look_up(part: Part, data: Path) -> Path | None:
+    """The one prepared dataset that fits: its source folder is not needed any more."""
+    asked = {name: option.default for name, option in _options(part).items()}
+    asked |= part.options
+    folders = [file.parent for file in sorted(data.glob(f"{part.name}-*/meta.json"))]
+    fitting = [
+        folder for folder in folders if _is(open_dataset(folder), part.name, asked)
+    ]
+    if len(fitting) > 1:
+        told = "; ".join(f"{f} ({open_dataset(f).options})" for f in fitting)
+        raise DatasetError(
+            f"{len(fitting)} prepared datasets fit {_name(part)}: {told}; say which"
+            " with -o dataset.NAME=VALUE, or move the others away"
+        )
+    return fitting[0] if fitting else None
+
+
+def _is(dataset: Dataset, name: str, asked: Mapping[str, Any]) -> bool:
+    return dataset.name == name and all(
+        _agrees(value, dataset.options.get(option))
+        for option, value in asked.items()
+        # None leaves the choice to the dataset, which records what it chose.
+        if value is not None
+    )
+
+
+def _agrees(asked: Any, recorded: Any) -> bool:
+    asked = json.loads(json.dumps(asked))
+    if isinstance(asked, dict) and isinstance(recorded, dict):
+        return all(recorded.get(name) == value for name, value in asked.items())
+    return bool(asked == recorded)
+
+
+def _simulate(need: Needed, workers: int | None, progress: Watched | None) -> None:
+    assert need.folder is not None
+
+    def advance(done: int, total: int) -> None:
+        if progress is not None:
+            progress(need.part, done, total)
+
+    prepare(recipe_of(need.part), need.folder, workers=workers, progress=advance)
+
+
+def _name(part: Part) -> str:
+    options = ", ".join(written(part.options))
+    return f"{part.name} ({options})" if options else part.name

@@ -1,0 +1,59 @@
+"""Which devices workers train on, and with how many threads."""
+
+import os
+import sys
+from importlib.util import find_spec
+
+TOGETHER = 5
+"""Runs that train at once in one process of a GPU, unless said otherwise."""
+
+
+def check_installed() -> None:
+    """Raise in one sentence where the training half of qualms is not installed."""
+    if find_spec("torch") is None:
+        raise LookupError(
+            "training needs PyTorch, which is not installed; install it with pip"
+            " install 'qualms[train]'"
+        )
+
+
+def default_workers(device: str) -> int:
+    """Processes that train at the same time: one per GPU, or one per core."""
+    devices = devices_for(device)
+    return len(devices) if devices != ["cpu"] else cores()
+
+
+def devices_for(device: str) -> list[str]:
+    """The devices that `device` stands for: every GPU for "auto" and "cuda".
+
+    "auto" is the CPU where there is no GPU; any other name is taken as it is.
+    """
+    if device not in ("auto", "cuda"):
+        return [device]
+    import torch
+
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if count == 0 and device == "cuda":
+        raise ValueError(
+            "device must be there, got 'cuda' and no GPU is visible; check the driver"
+            " and CUDA_VISIBLE_DEVICES, or train with --device cpu"
+        )
+    return [f"cuda:{index}" for index in range(count)] or ["cpu"]
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    limited = sys.platform == "linux"
+    return len(os.sched_getaffinity(0)) if limited else os.cpu_count() or 1
+
+
+def threads_for(device: str, workers: int) -> int:
+    """Threads of a worker; `OMP_NUM_THREADS` overrides it.
+
+    On the CPU it is one, as sums over more of them would round otherwise: the number of
+    workers must not change a bit of a result.
+    """
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    return 1 if device == "cpu" else max(1, cores() // workers)

@@ -1,0 +1,150 @@
+"""Options of a part: read off its signature, given as `name=value`, checked by name.
+
+There is no other configuration: what a function takes by keyword is what can be set.
+"""
+
+import ast
+import inspect
+import json
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from qualms.shelf import suggest
+
+HANDED = {"datasets": "root", "networks": "channels"}
+"""What the program hands to the parts of a shelf, and nobody sets."""
+
+
+class Option(NamedTuple):
+    """An option of a part as its signature states it."""
+
+    default: Any
+    hint: Any
+
+
+def options_of(function: Callable[..., Any], *, shelf: str = "") -> dict[str, Option]:
+    """The options of a part by name, in the order of its signature."""
+    hints = _hints(function)
+    return {
+        name: Option(parameter.default, hints.get(name, Any))
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name != HANDED.get(shelf)
+    }
+
+
+def parse(texts: list[str]) -> dict[str, Any]:
+    """`name=value` texts as a mapping; values are JSON, Python literals, or text.
+
+    >>> parse(["epochs=3", "method.select=['gmm4']", "variant=tails"])
+    {'epochs': 3, 'method.select': ['gmm4'], 'variant': 'tails'}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ValueError(f"an option must read name=value, got {text!r}")
+        if name in found:
+            raise ValueError(f"option {name!r} must be given once, got it twice")
+        found[name] = _value(value.strip())
+    return found
+
+
+def written(options: Mapping[str, Any]) -> list[str]:
+    """Texts that `parse` reads as `options`."""
+    texts = []
+    for name, value in options.items():
+        plain = isinstance(value, str) and _value(value) == value
+        texts.append(f"{name}={value if plain else json.dumps(value)}")
+    return texts
+
+
+def check(
+    part: str,
+    given: Mapping[str, Any],
+    known: Mapping[str, Option],
+    *,
+    prefix: str = "",
+) -> None:
+    """Raise unless every option in `given` is in `known` and its value fits there."""
+    for name, value in given.items():
+        if name not in known:
+            listed = ", ".join(f"{prefix}{key}" for key in known) or "none"
+            raise LookupError(
+                f"no option {prefix + name!r} for {part}."
+                f"{_suggest(name, known, prefix)} Known: {listed}."
+            )
+        if not _fits(value, known[name].hint):
+            raise ValueError(
+                f"option {prefix + name!r} of {part} must be {told(known[name].hint)},"
+                f" got {value!r}.{_nearest(value, known[name].hint)}"
+            )
+
+
+def told(hint: Any) -> str:
+    """A type annotation in words a user of the command line knows."""
+    if get_origin(hint) is Literal:
+        return " or ".join(str(value) for value in get_args(hint))
+    if get_origin(hint) in (Union, types.UnionType):
+        return " or ".join(told(choice) for choice in get_args(hint))
+    names = {int: "a whole number", float: "a number", bool: "true or false"}
+    names |= {str: "text", type(None): "null"}
+    return names.get(hint, str(hint).replace("collections.abc.", ""))
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return get_type_hints(function)
+    except NameError:  # annotations that exist for type checkers only
+        return {}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=str)
+    except ValueError:
+        pass
+    try:
+        value = ast.literal_eval(text)
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+
+
+def _suggest(name: str, known: Mapping[str, Option], prefix: str) -> str:
+    return suggest(prefix + name, [prefix + key for key in known])
+
+
+def _nearest(value: Any, hint: Any) -> str:
+    choices = [hint, *get_args(hint)]
+    literals = [c for h in choices if get_origin(h) is Literal for c in get_args(h)]
+    return suggest(str(value), map(str, literals))
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether `value`, as JSON has it, may stand where `hint` is; unsure means yes."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, choice) for choice in get_args(hint))
+    if origin is Literal:
+        return any(value == c and type(value) is type(c) for c in get_args(hint))
+    if hint is bool or isinstance(value, bool):
+        return hint in (bool, Any) and (hint is Any or isinstance(value, bool))
+    if hint is float:
+        return isinstance(value, (int, float))
+    if hint in (int, str):
+        return isinstance(value, hint)
+    if hint is type(None) or value is None:
+        return hint in (type(None), Any) and (hint is Any or value is None)
+    return _fits_container(value, origin or hint)
+
+
+def _fits_container(value: Any, origin: Any) -> bool:
+    if not isinstance(origin, type):
+        return True
+    if issubclass(origin, Mapping):
+        return isinstance(value, Mapping)
+    if issubclass(origin, (list, tuple)) or origin.__name__ == "Sequence":
+        return isinstance(value, list)
+    return True

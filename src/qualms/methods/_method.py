@@ -1,0 +1,75 @@
+"""What a method is: a few functions whose defaults are the plain network.
+
+A method states only its difference. `build` owns the head, `loss` the training
+objective, `predict` what goes into the predictions file, keyed as its schema. The same
+record serves every task a method claims.
+
+Who calls a hook sees to the rest: `loss` runs in training mode, `epoch`, `after` and
+`predict` in evaluation mode and without gradients; what a hook changes of that it sets
+back. Random numbers come from torch's own generator of the device, which the caller
+seeds before `build`, training, `after` and each split.
+"""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor, nn
+
+from qualms.methods._batch import Batch, Batches, Moment
+from qualms.methods._plain import plain_head, plain_loss, plain_predict
+from qualms.spec import Task
+
+__all__ = ["Batch", "Batches", "Method", "Moment"]
+
+
+def _all_alike(network: nn.Module) -> list[dict[str, Any]]:
+    return [{"params": [p for p in network.parameters() if p.requires_grad]}]
+
+
+def _one_phase(_epoch: int) -> Hashable:
+    return 0
+
+
+def _nothing(_network: nn.Module, _moment: Moment, _batches: Batches) -> None:
+    return None
+
+
+def _done(_network: nn.Module, _batches: Batches) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """How to change a network, train it, fit it afterwards, and draw from it."""
+
+    build: Callable[[nn.Module, Task], nn.Module] = plain_head
+    """(backbone, task) to the network that is trained: heads, replaced layers."""
+    loss: Callable[[nn.Module, Batch, Moment], Tensor] = plain_loss
+    """The objective of one batch, a scalar."""
+    predict: Callable[[nn.Module, Tensor, Task], Mapping[str, Tensor]] = plain_predict
+    """(network, x, task) to arrays keyed as the predictions schema, draws first: probs
+    (M, B, C), mean and var (M, B), lower and upper (B,), select/<name> (M, B),
+    embedding (B, D), uncertainty/<name> (B,); for segmentation mean_probs
+    (B, C, *space), expected_entropy (B, *space), draw_labels (M, B, *space). Asked
+    before `after`, for validation, it gives what it can without."""
+    groups: Callable[[nn.Module], list[dict[str, Any]]] = _all_alike
+    """Parameter groups for the optimiser; `lr_scale` multiplies the learning rate, any
+    other option, such as `weight_decay`, replaces the run's."""
+    phase: Callable[[int], Hashable] = _one_phase
+    """epoch to a name for the form `loss` takes in it. Whenever it changes, a captured
+    step is recorded anew, with gradients set to None first: a parameter that a phase
+    does not reach must not be moved by the momentum of the one before."""
+    epoch: Callable[[nn.Module, Moment, Batches], None] = _nothing
+    """Called at the start of every epoch: reset a covariance, collect a moment, scale
+    an output before the first step."""
+    after: Callable[[nn.Module, Batches], None] = _done
+    """Called once after training: fit a mixture, a Laplace posterior. What it finds
+    lives in buffers of the network, so that a checkpoint holds it."""
+    tasks: frozenset[str] = frozenset({"classification", "regression", "segmentation"})
+    views: int = 1
+    """Augmented versions of each item in a batch (two for contrastive losses)."""
+    select: Mapping[str, str] = field(default_factory=dict)
+    """Pooling rule of each select/<name> that `predict` gives."""
+    header: Mapping[str, Any] = field(default_factory=dict)
+    """Entries for the header of the predictions, e.g. {"alpha": 0.1}."""

@@ -1,0 +1,50 @@
+"""From a name and options to a backbone: our shelf first, then timm."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from qualms.shelf import find, names, suggest
+from qualms.spec import Part
+
+if TYPE_CHECKING:  # listing networks must not load torch
+    from torch import nn
+
+_PREFIX = "timm:"
+
+
+def build(part: Part, *, channels: int) -> "nn.Module":
+    """The backbone `part` names, for images with `channels` channels.
+
+    A name is looked up on our own shelf, then among timm's networks; `timm:<name>`
+    means timm's whatever we have. The network states its `features` and maps
+    (B, channels, *space) to (B, features).
+    """
+    known = names("networks")
+    if part.name in known:
+        made: nn.Module = _called(find("networks", part.name), part, channels)
+        return made
+    from qualms.networks import _timm
+
+    name = part.name.removeprefix(_PREFIX)
+    if not _timm.known(name):
+        hint = suggest(name, (*known, *_timm.names()))
+        raise LookupError(
+            f"no {part.name!r} in networks, nor in timm.{hint} Known:"
+            f" {', '.join(known)}, and any timm name."
+        )
+    return _timm.Timm(name, channels=channels, options=part.options)
+
+
+def _called(make: Callable[..., Any], part: Part, channels: int) -> Any:
+    options: Mapping[str, Any] = part.options
+    allowed = [
+        name for name in inspect.signature(make).parameters if name != "channels"
+    ]
+    for name in options:
+        if name not in allowed:
+            raise ValueError(
+                f"network {part.name!r} has no option {name!r}."
+                f"{suggest(name, allowed)} Known: {', '.join(allowed)}."
+            )
+    return make(channels=channels, **options)

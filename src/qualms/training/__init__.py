@@ -1,0 +1,12 @@
+"""Training: one readable loop from a `RunSpec` to predictions files.
+
+`run` trains one run, `run_together` several that differ in their seed; both go on from
+what a killed process left behind.
+"""
+
+from qualms.training._error import TrainingError
+from qualms.training.entry import run, run_together
+from qualms.training.options import Training
+from qualms.training.watch import Watch
+
+__all__ = ["Training", "TrainingError", "Watch", "run", "run_together"]

@@ -1,0 +1,25 @@
+"""The one way a run is refused or stopped: a sentence and a remedy."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from qualms.predictions import PredictionsError
+
+
+class TrainingError(RuntimeError):
+    """A run that cannot start or go on; the message says why and what to do."""
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Turn a full disk or a read-only folder into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise TrainingError(
+            f"cannot write to {folder}: {error.strerror or error}; free space there or"
+            " choose another folder, and run again: the last good checkpoint is kept"
+        ) from error
+    except PredictionsError as error:
+        raise TrainingError(f"cannot write predictions: {error}") from error

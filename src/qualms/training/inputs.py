@@ -1,0 +1,97 @@
+"""From stored bytes to what a network sees: scaled, augmented, normalised, batched."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from qualms.methods._method import Batch
+from qualms.training._error import TrainingError
+from qualms.training.augment import augment
+from qualms.training.data import Items, Raw
+from qualms.training.options import Training
+
+_MEAN = (0.485, 0.456, 0.406)
+_STD = (0.229, 0.224, 0.225)
+_COLOURS = 3
+_BYTE = 255.0
+
+
+class Inputs(NamedTuple):
+    """How batches are made."""
+
+    channels: int
+    """That the network sees."""
+    layout: torch.memory_format
+    train: Callable[[Raw, int], Batch]
+    """(items, views) to a batch with `views` augmented versions of each item."""
+    plain: Callable[[Raw], Batch]
+    """Items to a batch without augmentation."""
+
+
+class _Affine(NamedTuple):
+    """x times `scale` plus `shift`, per channel."""
+
+    scale: Tensor
+    shift: Tensor
+
+
+def make_inputs(items: Items, options: Training) -> Inputs:
+    """How the images of `items` become batches."""
+    shape, dtype = items.split.image.shape, items.split.image.dtype
+    space, stored = len(shape) - 2, shape[-1]
+    bytes_ = dtype == "uint8"
+    normal = _normal(stored, space, options, items.device)
+    unit = 1 / _BYTE if bytes_ else 1.0
+    at_once = _Affine(normal.scale * unit, normal.shift)
+    layout = _layout(space, options)
+
+    def plain(raw: Raw) -> Batch:
+        return Batch(x=_apply(at_once, _image(raw), layout), target=raw.target)
+
+    def train(raw: Raw, views: int) -> Batch:
+        if views == 1 and not options.augment:
+            return plain(raw)
+        image = _image(raw).repeat(views, *(1,) * (space + 1)) * unit
+        target = raw.target.repeat(views, *(1,) * (raw.target.ndim - 1))
+        changed = augment(options.augment, image, target)
+        x = _apply(normal, changed.image, layout)
+        return Batch(x=x, target=changed.target[: len(raw.target)])
+
+    return Inputs(normal.scale.shape[0], layout, train, plain)
+
+
+def _image(raw: Raw) -> Tensor:
+    """(B, channels, *space) in float32."""
+    image = raw.image.movedim(-1, 1)
+    return image.to(torch.float32, memory_format=torch.contiguous_format)
+
+
+def _apply(affine: _Affine, image: Tensor, layout: torch.memory_format) -> Tensor:
+    # One pass over the batch, which also repeats a single channel.
+    x = torch.addcmul(affine.shift, image, affine.scale)
+    return x.contiguous(memory_format=layout)
+
+
+def _normal(
+    stored: int, space: int, options: Training, device: torch.device
+) -> _Affine:
+    if options.normalise == "none":
+        scale, shift = torch.ones(stored), torch.zeros(stored)
+    elif stored in (1, _COLOURS):
+        scale = 1 / torch.tensor(_STD)
+        shift = -torch.tensor(_MEAN) / torch.tensor(_STD)
+    else:
+        raise TrainingError(
+            f"normalise='imagenet' is for images of 1 or 3 channels, these have"
+            f" {stored}; train with normalise='none'"
+        )
+    shape = (-1, *(1,) * space)
+    return _Affine(scale.view(shape).to(device), shift.view(shape).to(device))
+
+
+def _layout(space: int, options: Training) -> torch.memory_format:
+    if not options.channels_last:
+        return torch.contiguous_format
+    return torch.channels_last_3d if space == 3 else torch.channels_last

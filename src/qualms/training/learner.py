@@ -1,0 +1,83 @@
+"""What learns: a network, the method that made it, and the optimiser that moves it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from qualms.methods._method import Method
+from qualms.networks import build
+from qualms.shelf import find
+from qualms.spec import RunSpec, Task
+from qualms.training import checkpoint
+from qualms.training._error import TrainingError
+from qualms.training.inputs import Inputs
+from qualms.training.optimiser import (
+    Tuned,
+    make_optimiser,
+    optimiser_state,
+    restore_optimiser,
+)
+from qualms.training.options import Training
+from qualms.training.seeds import seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learner:
+    """A network in training."""
+
+    method: Method
+    network: nn.Module
+    tuned: Tuned
+    scaler: torch.amp.GradScaler
+
+    def state(self) -> dict[str, Any]:
+        """Everything that moves in training."""
+        return {
+            "network": self.network.state_dict(),
+            "optimiser": optimiser_state(self.tuned),
+            "scaler": self.scaler.state_dict(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state; one of a finished training has the network alone."""
+        self.network.load_state_dict(state["network"])
+        if "optimiser" in state:
+            restore_optimiser(self.tuned, state["optimiser"])
+            self.scaler.load_state_dict(state["scaler"])
+
+
+def make_learner(
+    spec: RunSpec, task: Task, options: Training, inputs: Inputs, device: torch.device
+) -> Learner:
+    """The network of `spec` with fresh weights on `device`, and its optimiser."""
+    seed(spec.seed, "build")
+    method = find("methods", spec.method.name)(**spec.method.options)
+    if task.name not in method.tasks:
+        raise TrainingError(
+            f"method {spec.method.name!r} is for {', '.join(sorted(method.tasks))}, and"
+            f" {spec.dataset.name!r} is {task.name}; choose another method"
+        )
+    backbone = build(spec.network, channels=inputs.channels)
+    if options.compile:
+        backbone.compile()  # in place: whoever calls it runs the compiled one
+    network = method.build(backbone, task).to(device, memory_format=inputs.layout)
+    return Learner(
+        method=method,
+        network=network,
+        tuned=make_optimiser(options, method.groups(network), device),
+        scaler=torch.amp.GradScaler(device.type, enabled=options.precision == "fp16"),
+    )
+
+
+def start_from(network: nn.Module, folder: Path, run: str) -> None:
+    """Begin with the weights of the finished run `run`, which lies beside `folder`."""
+    state = checkpoint.read(folder.parent / run, run, lambda _: None)
+    if state is None or not state["stand"]["fitted"]:
+        raise TrainingError(
+            f"this run continues from run {run}, which is not finished in"
+            f" {folder.parent / run}; finish that one first"
+        )
+    network.load_state_dict(state["network"])

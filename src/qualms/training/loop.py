@@ -1,0 +1,141 @@
+"""The loop, top to bottom: epochs of steps, what the method fits, predictions.
+
+It is a generator that hands over after every step, so that several runs can take turns
+on one device. It waits for the device once per epoch, to read the losses.
+"""
+
+import time
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from qualms.methods._method import Moment
+from qualms.training._error import TrainingError, writing
+from qualms.training.predict import split_path, write_split
+from qualms.training.record import header, mark_done
+from qualms.training.runs import Run
+from qualms.training.schedule import rates
+from qualms.training.seeds import seed, shuffled
+from qualms.training.validate import goodness, validation_loss
+
+
+def carry_out(run: Run) -> Iterator[None]:
+    """Train `run` from where it stands, fit, and write what it predicts."""
+    feed, board = run.stepper.feed, run.stepper.board
+    for epoch in range(run.stand.epoch, run.options.epochs):
+        started = time.perf_counter()
+        moment = begin(run, epoch)
+        phase = run.learner.method.phase(epoch)
+        for count in run.counts:
+            feed.advance()
+            run.step(phase, moment, count)
+            yield
+        losses = board.losses.cpu()  # the one wait for the device in an epoch
+        seconds = time.perf_counter() - started
+        loss = _mean(run, epoch, losses)
+        val = _look(run, moment)
+        _end(run, loss, val, seconds)
+    _fit(run)
+    for split in run.spec.splits:
+        _predict(run, split)
+    mark_done(run)
+
+
+def begin(run: Run, epoch: int) -> Moment:
+    """Seed the epoch, tell the method, lay out the order and the learning rates."""
+    feed, board, network = run.stepper.feed, run.stepper.board, run.learner.network
+    steps, epochs = len(run.counts), run.options.epochs
+    seed(run.spec.seed, "epoch", epoch)
+    moment = Moment(
+        epoch=epoch, epochs=epochs, items=len(run.rows), progress=board.progress
+    )
+    network.eval()
+    with torch.no_grad():
+        run.learner.method.epoch(network, moment, run.batches)
+    network.train()
+    done = epoch * steps + torch.arange(1, steps + 1, dtype=torch.float64)
+    lr = rates(run.options, epoch=epoch, steps=steps, plateau=run.stand.plateau)
+    board.begin(lr, done / (steps * epochs))
+    feed.begin(shuffled(run.rows, run.spec.seed, epoch))
+    return moment
+
+
+def _mean(run: Run, epoch: int, losses: Tensor) -> float:
+    """The mean loss of an item; one that is not a number ends the run."""
+    wrong = (~losses.isfinite()).nonzero().flatten().tolist()
+    if not wrong:
+        weight = torch.tensor(run.counts, dtype=torch.float64)
+        return float((losses.double() * weight).sum() / weight.sum())
+    step = wrong[0]
+    start = sum(run.counts[:step])
+    order = shuffled(run.rows, run.spec.seed, epoch)
+    rows = order[start : start + run.counts[step]].numpy()
+    items = ", ".join(map(str, run.items.split.item[rows]))
+    last = f"epoch {run.stand.epoch - 1}" if run.stand.epoch else "none so far"
+    raise TrainingError(
+        f"the loss became {float(losses[step])} in epoch {epoch}, step {step}; train"
+        f" with a smaller learning rate. Last good checkpoint, which is kept: {last}."
+        f" Items of the step: {items}"
+    )
+
+
+def _look(run: Run, moment: Moment) -> float | None:
+    """The loss on `val` where it is time to look; remembers the best weights."""
+    options, stand = run.options, run.stand
+    every = 1 if options.needs_val else options.validate
+    if not every or (moment.epoch + 1) % every:
+        return None
+    items = run.place.splits["val"]
+    loss = validation_loss(run.predictor, items, moment)
+    stand.plateau = stand.plateau.after(loss)
+    if options.select_by != "last":
+        value = goodness(options.select_by, loss, run.predictor, items)
+        if value > stand.best_value:
+            stand.best_value = value
+            state = run.learner.network.state_dict()
+            stand.best = {name: part.clone() for name, part in state.items()}
+    return loss
+
+
+def _end(run: Run, loss: float, val: float | None, seconds: float) -> None:
+    """Write down an epoch, and only then the checkpoint that makes it count."""
+    epoch, epochs, count = run.stand.epoch, run.options.epochs, len(run.rows)
+    run.stand.epoch += 1
+    run.stand.seconds += seconds
+    entry = {"epoch": epoch, "loss": loss, "val": val}
+    pace = {"images_per_second": count / seconds, "seconds": seconds}
+    run.log.write({**entry, **pace, "lr": float(run.learner.tuned.rates[0].value)})
+    run.saver.save(run.state())
+    left = (epochs - run.stand.epoch) * seconds
+    run.place.watch.epoch(
+        run.spec, run.stand.epoch, epochs, loss, count / seconds, left
+    )
+
+
+def _fit(run: Run) -> None:
+    """Take the chosen weights, let the method fit what it needs, keep the result."""
+    if run.stand.fitted:
+        return
+    started, network = time.perf_counter(), run.learner.network
+    if run.stand.best is not None:
+        network.load_state_dict(run.stand.best)
+        run.stand.best = None
+    seed(run.spec.seed, "after")
+    network.eval()
+    with torch.no_grad():
+        run.learner.method.after(network, run.batches)
+    run.stand.fitted = True
+    run.stand.fit_seconds = time.perf_counter() - started
+    run.saver.wait()
+    run.saver.save(run.state())
+    run.saver.wait()
+
+
+def _predict(run: Run, split: str) -> None:
+    path = split_path(run.folder, split, run.place.splits.dataset.task)
+    if path.exists():
+        return
+    seed(run.spec.seed, "predict", split)
+    with writing(run.folder):
+        write_split(path, run.predictor, run.place.splits[split], header(run, split))

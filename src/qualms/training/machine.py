@@ -1,0 +1,122 @@
+"""Where a run trains: device, precision, and its own lane on a shared GPU.
+
+Lightning Fabric chooses the device and the precision. It takes seconds to import, so a
+plain float32 run on a CPU, which asks nothing of it, goes without.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+from qualms.training._error import TrainingError
+from qualms.training.options import Precision, Training
+
+_FABRIC_NAMES: dict[Precision, Any] = {
+    "float32": "32-true",
+    "tf32": "32-true",
+    "bf16": "bf16-mixed",
+    "fp16": "16-mixed",
+}
+Context = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A device and how numbers are held on it."""
+
+    device: torch.device
+    autocast: Context
+    """Around a forward pass: mixed precision, or nothing."""
+
+    @property
+    def cuda(self) -> bool:
+        """Whether steps can be recorded and run side by side."""
+        return self.device.type == "cuda"
+
+
+def make_machine(device: str, options: Training) -> Machine:
+    """The machine that `device` names: "auto", "cpu", "cuda", "cuda:1" ..."""
+    # Each of several streams gets a queue of its own; read when CUDA starts.
+    os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+    chosen = _device(device)
+    if chosen.type == "cpu" and options.precision in ("float32", "tf32"):
+        return Machine(device=chosen, autocast=nullcontext)
+    from lightning_fabric import Fabric
+
+    fabric = Fabric(
+        accelerator=chosen.type,
+        devices=[chosen.index or 0] if chosen.type == "cuda" else 1,
+        precision=_FABRIC_NAMES[options.precision],
+    )
+    if chosen.type == "cuda":
+        torch.cuda.set_device(fabric.device)
+    return Machine(device=fabric.device, autocast=fabric.autocast)
+
+
+@contextmanager
+def numerics(machine: Machine, options: Training) -> Iterator[None]:
+    """Rounding and choice of algorithms on a GPU while `options` are trained with."""
+    if not machine.cuda:
+        yield
+        return
+    tf32 = options.precision == "tf32"
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if tf32 else "highest")
+    try:
+        with torch.backends.cudnn.flags(
+            enabled=True,
+            benchmark=not options.deterministic,
+            deterministic=options.deterministic,
+            allow_tf32=tf32,
+        ):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def make_lane(machine: Machine) -> Context:
+    """What the work of one run is done in: its own stream and random numbers."""
+    if not machine.cuda:
+        return nullcontext
+    stream = torch.cuda.Stream(machine.device)  # type: ignore[no-untyped-call]
+    numbers = torch.cuda.default_generators[machine.device.index or 0].clone_state()
+    return partial(_in_lane, stream, numbers)
+
+
+@contextmanager
+def _in_lane(stream: torch.cuda.Stream, numbers: torch.Generator) -> Iterator[None]:
+    # Runs take turns, so each must find the generator of the device as it left it; a
+    # recorded step keeps the one it was recorded with.
+    shared = torch.cuda.default_generators[stream.device_index]
+    before = shared.graphsafe_get_state()
+    shared.graphsafe_set_state(numbers)
+    try:
+        with torch.cuda.stream(stream):
+            yield
+    finally:
+        shared.graphsafe_set_state(before)
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise TrainingError(
+            f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {name!r}"
+        ) from error
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (device.index or 0) >= count:
+            raise TrainingError(
+                f"there is no device {name!r}, this machine shows {count} GPUs; check"
+                " the driver and CUDA_VISIBLE_DEVICES, or train on 'cpu'"
+            )
+        return torch.device("cuda", device.index or 0)
+    return device

@@ -1,0 +1,152 @@
+"""The options of the loop: what `RunSpec.training` may say."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from qualms.shelf import suggest
+
+Optimiser = Literal["adam", "sgd", "rmsprop", "lamb"]
+Schedule = Literal["constant", "step", "linear", "polynomial", "plateau", "cosine"]
+Precision = Literal["float32", "tf32", "bf16", "fp16"]
+Normalise = Literal["imagenet", "none"]
+Augmentation = Literal["hflip", "flips", "noise", "jitter", "crop"]
+Selection = Literal["last", "val_loss", "val_auroc"]
+Sink = Literal["tensorboard", "wandb"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """How a network is trained; defaults are those of Gustafsson et al. (2023)."""
+
+    epochs: int = 75
+    batch: int = 32
+    """Items in a forward pass; the last batch of an epoch may be smaller."""
+    accumulate: int = 1
+    """Batches whose gradients are averaged before the weights move."""
+    optimiser: Optimiser = "adam"
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    momentum: float = 0.9
+    """Of "sgd" (Nesterov) and "rmsprop"."""
+    clip: float = 0.0
+    """Largest norm of the whole gradient; 0 clips nothing ("lamb" has its own 1.0)."""
+    schedule: Schedule = "constant"
+    warmup_epochs: int = 0
+    warmup_lr: float = 0.0
+    """Learning rate that the warm-up of "cosine" starts from."""
+    final_factor: float = 0.01
+    """Share of `lr` that "linear" ends with."""
+    precision: Precision = "float32"
+    """"float32" is strict; "tf32" lets the tensor cores of a GPU round products to ten
+    bits; "bf16" and "fp16" are mixed. Predictions are never in 16 bits."""
+    compile: bool = False
+    channels_last: bool = False
+    capture: bool | Literal["auto"] = "auto"
+    """Whether a step is recorded as a CUDA graph; "auto" and True do where it can be,
+    and True says so where it cannot."""
+    deterministic: bool = False
+    """Only algorithms that give the same bits each time on a GPU; a CPU always does."""
+    normalise: Normalise = "imagenet"
+    """8 bits become 0..1; "imagenet" then takes off the mean of its colours and divides
+    by their standard deviation, and repeats a single channel three times."""
+    augment: tuple[Augmentation, ...] = ()
+    select_by: Selection = "last"
+    """Which epoch's weights are kept: the last, or the best on the split `val`."""
+    validate: int = 0
+    """Epochs between looks at the split `val`; 0 looks only where it is needed."""
+    predict_batch: int = 256
+    """Items predicted at once."""
+    sinks: tuple[Sink, ...] = ()
+    """Where epochs are logged besides log.jsonl."""
+
+    def __post_init__(self) -> None:
+        for name, (holds, wanted) in _CHECKS.items():
+            value = getattr(self, name)
+            if not holds(value):
+                raise ValueError(
+                    f"training option {name!r} must be {wanted}, got {value!r}"
+                )
+
+    @property
+    def needs_val(self) -> bool:
+        """Whether the schedule or the selection needs the split `val` every epoch."""
+        return self.schedule == "plateau" or self.select_by != "last"
+
+
+def training(given: Mapping[str, Any]) -> Training:
+    """The options in `given`, the rest by default; JSON lists become tuples.
+
+    >>> training({"epochs": 20}).batch
+    32
+    """
+    known = [field.name for field in fields(Training)]
+    for name in given:
+        if name not in known:
+            raise LookupError(
+                f"no training option {name!r}.{suggest(name, known)}"
+                f" Known: {', '.join(known)}."
+            )
+    tuples = {n: tuple(v) for n, v in given.items() if isinstance(v, list | tuple)}
+    return Training(**{**given, **tuples})
+
+
+_Check = tuple[Callable[[Any], bool], str]
+
+
+def _whole(least: int) -> _Check:
+    def holds(value: Any) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+    return holds, f"a whole number from {least} on"
+
+
+def _real(least: float, most: float = float("inf")) -> _Check:
+    def holds(value: Any) -> bool:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and least <= value <= most
+
+    told = f"{least:g} to {most:g}" if most < float("inf") else f"at least {least:g}"
+    return holds, f"a number, {told}"
+
+
+def _one_of(kind: Any) -> _Check:
+    return lambda value: value in get_args(kind), f"one of {', '.join(get_args(kind))}"
+
+
+def _some_of(kind: Any) -> _Check:
+    def holds(value: Any) -> bool:
+        return isinstance(value, tuple) and set(value) <= set(get_args(kind))
+
+    return holds, f"a list of {', '.join(get_args(kind))}"
+
+
+_YES_NO: _Check = (lambda value: isinstance(value, bool), "true or false")
+_CHECKS: dict[str, _Check] = {
+    "epochs": _whole(1),
+    "batch": _whole(1),
+    "accumulate": _whole(1),
+    "optimiser": _one_of(Optimiser),
+    "lr": _real(0),
+    "weight_decay": _real(0),
+    "momentum": _real(0, 1),
+    "clip": _real(0),
+    "schedule": _one_of(Schedule),
+    "warmup_epochs": _whole(0),
+    "warmup_lr": _real(0),
+    "final_factor": _real(0, 1),
+    "precision": _one_of(Precision),
+    "compile": _YES_NO,
+    "channels_last": _YES_NO,
+    "capture": (
+        lambda value: isinstance(value, bool) or value == "auto",
+        "true, false or 'auto'",
+    ),
+    "deterministic": _YES_NO,
+    "normalise": _one_of(Normalise),
+    "augment": _some_of(Augmentation),
+    "select_by": _one_of(Selection),
+    "validate": _whole(0),
+    "predict_batch": _whole(1),
+    "sinks": _some_of(Sink),
+}

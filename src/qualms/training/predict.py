@@ -1,0 +1,153 @@
+"""Predictions of a trained network on one split, and the file that holds them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from qualms.datasets._recipe import Split
+from qualms.methods._method import Method
+from qualms.predictions import Header, Maps, SegmentationWriter
+from qualms.predictions import write as write_predictions
+from qualms.predictions._schema import field
+from qualms.spec import Task
+from qualms.training._error import TrainingError
+from qualms.training.data import Items
+from qualms.training.inputs import Inputs
+
+Arrays = dict[str, NDArray[Any]]
+_CARRIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
+"""Arrays of a split that its predictions keep."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictor:
+    """A trained network, and how it is asked."""
+
+    network: nn.Module
+    method: Method
+    task: Task
+    inputs: Inputs
+    batch: int
+    say: Callable[[str], None]
+
+    def __call__(self, items: Items) -> Arrays:
+        """Predictions of all `items` as the predictions schema names them."""
+        parts: dict[str, list[Tensor]] = {}
+        for found in self.chunks(items):
+            for name, part in found.items():
+                parts.setdefault(name, []).append(part)
+        joined = {
+            name: torch.cat(held, dim=_axis(self.task, name, held[0]))
+            for name, held in parts.items()
+        }
+        return {name: _host(name, whole) for name, whole in joined.items()}
+
+    @torch.no_grad()
+    def chunks(self, items: Items) -> Iterator[Mapping[str, Tensor]]:
+        """Predictions of `batch` items at a time; fewer where memory is short."""
+        self.network.eval()
+        size, done = self.batch, 0
+        while done < len(items):
+            rows = torch.arange(done, len(items))
+            try:
+                for raw in items.batches(rows, size):
+                    found = self.method.predict(
+                        self.network, self.inputs.plain(raw).x, self.task
+                    )
+                    yield found
+                    done += len(raw.target)
+            except torch.OutOfMemoryError:
+                if size == 1:
+                    raise
+                size //= 2
+                torch.cuda.empty_cache()
+                self.say(f"the device is out of memory; predicting {size} at a time")
+
+
+def split_path(folder: Path, split: str, task: Task) -> Path:
+    """Where the predictions of `split` lie: a file, or a folder for segmentation."""
+    ending = "" if task.name == "segmentation" else ".safetensors"
+    return folder / "predictions" / f"{split.replace('/', '~')}{ending}"
+
+
+def write_split(path: Path, predictor: Predictor, items: Items, header: Header) -> None:
+    """Predict `items` and write what was found to `path`."""
+    path.parent.mkdir(exist_ok=True)
+    if predictor.task.name == "segmentation":
+        _write_maps(path, predictor, items, header)
+        return
+    arrays = predictor(items) | _of_the_split(items.split, predictor.task)
+    write_predictions(path, arrays, header=header)
+
+
+def _of_the_split(split: Split, task: Task) -> Arrays:
+    carried = {
+        name: np.asarray(split.extra[name])
+        for name in _CARRIED
+        if name in split.extra and field(task.name, name) is not None
+    }
+    return {
+        "target": np.asarray(split.target),
+        "item": np.asarray(split.item),
+        **carried,
+    }
+
+
+def _axis(task: Task, name: str, part: Tensor) -> int:
+    """Which axis of an array counts items."""
+    about = field(task.name, name)
+    if about is None:
+        raise TrainingError(
+            f"predict gave an array {name!r}, which {task.name} predictions do not have"
+        )
+    for axes in about.axes:
+        if len(axes) == part.ndim:
+            return axes.index("N")
+    raise TrainingError(
+        f"predict gave {name!r} with shape {tuple(part.shape)}; the axes must be"
+        f" {' or '.join(about.axes)}"
+    )
+
+
+def _host(name: str, whole: Tensor) -> NDArray[Any]:
+    kept = (
+        whole.dtype if whole.dtype in (torch.float32, torch.float64) else torch.float32
+    )
+    array = whole.to(kept if whole.is_floating_point() else whole.dtype).cpu().numpy()
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        count = int((~np.isfinite(array)).sum())
+        raise TrainingError(
+            f"predictions must be finite, {count} numbers of {name!r} are not; train"
+            " with a smaller learning rate or in higher precision"
+        )
+    return array
+
+
+def _write_maps(
+    folder: Path, predictor: Predictor, items: Items, header: Header
+) -> None:
+    split, row = items.split, 0
+    raters = np.asarray(split.extra.get("raters", split.target[:, None]))
+    with SegmentationWriter(folder, header=header) as writer:
+        for found in predictor.chunks(items):
+            held = {name: _host(name, part) for name, part in found.items()}
+            for i in range(len(held["mean_probs"])):
+                maps = Maps(
+                    mean_probs=held["mean_probs"][i],
+                    expected_entropy=held["expected_entropy"][i],
+                    draw_labels=held["draw_labels"][:, i],
+                    raters=raters[row],
+                )
+                writer.add(str(split.item[row]), maps, **_about(split, row))
+                row += 1
+
+
+def _about(split: Split, row: int) -> dict[str, Any]:
+    names = ("group", "cluster", "shifted")
+    return {n: split.extra[n][row].item() for n in names if n in split.extra}

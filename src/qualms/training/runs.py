@@ -1,0 +1,197 @@
+"""A run and everything it holds, built anew or brought back from its checkpoint."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from qualms.datasets._recipe import Split
+from qualms.methods._method import Batch
+from qualms.spec import RunSpec, digest
+from qualms.training import checkpoint
+from qualms.training._error import TrainingError
+from qualms.training.capture import Recorder
+from qualms.training.checkpoint import Saver, State
+from qualms.training.data import Items, Splits, feed
+from qualms.training.inputs import make_inputs
+from qualms.training.learner import Learner, make_learner, start_from
+from qualms.training.log import Log
+from qualms.training.machine import Machine
+from qualms.training.options import Training, training
+from qualms.training.predict import Predictor
+from qualms.training.schedule import Plateau
+from qualms.training.step import Board, Stepper
+from qualms.training.watch import Watch
+
+
+class Job(NamedTuple):
+    """A run by name: what to train, and where it is kept."""
+
+    spec: RunSpec
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What runs on one device share."""
+
+    machine: Machine
+    splits: Splits
+    watch: Watch
+
+
+@dataclass(slots=True, kw_only=True)
+class Stand:
+    """Where a run stands; a checkpoint holds it beside what the learner has."""
+
+    epoch: int = 0
+    """Epochs done."""
+    plateau: Plateau = field(default_factory=Plateau)
+    best: dict[str, Tensor] | None = None
+    best_value: float = -math.inf
+    seconds: float = 0.0
+    """Spent on epochs."""
+    fit_seconds: float = 0.0
+    fitted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run while it is carried out."""
+
+    spec: RunSpec
+    folder: Path
+    options: Training
+    place: Place
+    rows: Tensor
+    """The items of the split `train` that it trains on."""
+    counts: list[int]
+    """Items in each step of an epoch."""
+    learner: Learner
+    stepper: Stepper
+    step: Recorder
+    saver: Saver
+    log: Log
+    stand: Stand
+
+    @property
+    def items(self) -> Items:
+        """The split `train`."""
+        return self.place.splits["train"]
+
+    @property
+    def predictor(self) -> Predictor:
+        """The network as it is now, to be asked."""
+        return Predictor(
+            network=self.learner.network,
+            method=self.learner.method,
+            task=self.place.splits.dataset.task,
+            inputs=self.stepper.inputs,
+            batch=self.options.predict_batch,
+            say=partial(self.place.watch.message, self.spec),
+        )
+
+    def batches(self) -> Iterator[Batch]:
+        """One pass over the items it trains on, in order, without augmentation."""
+        for raw in self.items.batches(self.rows, self.options.predict_batch):
+            yield self.stepper.inputs.plain(raw)
+
+    def state(self) -> State:
+        """What a checkpoint keeps; optimisers are done with once a run is fitted."""
+        learned = self.learner.state()
+        if self.stand.fitted:
+            learned = {"network": learned["network"]}
+        held = {name: getattr(self.stand, name) for name in _PLAIN}
+        stand = {**held, "best": self.stand.best, "plateau": asdict(self.stand.plateau)}
+        return {"hash": self.spec.hash, **learned, "stand": stand}
+
+
+_PLAIN = ("epoch", "best_value", "seconds", "fit_seconds", "fitted")
+
+
+def make_run(job: Job, place: Place, micro: int) -> Run:
+    """The run of `job`, with at most `micro` items in a forward pass.
+
+    It stands where its checkpoint says, else at the beginning.
+    """
+    spec, folder = job
+    options, device = training(spec.training), place.machine.device
+    items = place.splits["train"]
+    rows = _rows(job, items.split)
+    inputs = make_inputs(items, options)
+    learner = make_learner(spec, place.splits.dataset.task, options, inputs, device)
+    stand = _resumed(job, learner, place.watch)
+    stride = options.batch * options.accumulate
+    counts = [len(part) for part in torch.split(rows, stride)]
+    stepper = Stepper(
+        learner=learner,
+        board=Board(len(counts), device, learner.tuned.rates[0].value.dtype),
+        feed=feed(items, rows=len(rows), stride=stride),
+        inputs=inputs,
+        machine=place.machine,
+        options=options,
+        micro=micro,
+    )
+    return Run(
+        spec=spec,
+        folder=folder,
+        options=options,
+        place=place,
+        rows=rows,
+        counts=counts,
+        learner=learner,
+        stepper=stepper,
+        step=_recorder(stepper, partial(place.watch.message, spec)),
+        saver=Saver(folder, device),
+        log=Log(folder, options.sinks, epoch=stand.epoch),
+        stand=stand,
+    )
+
+
+def _rows(job: Job, split: Split) -> Tensor:
+    """All rows, or those of the items that the spec's list names."""
+    spec, folder = job
+    if spec.items is None:
+        return torch.arange(len(split))
+    path = folder.parent / "items" / f"{spec.items}.json"
+    if not path.exists() or digest(path.read_text(encoding="utf-8")) != spec.items:
+        raise TrainingError(
+            f"this run trains on the item list {spec.items}, and {path} is not there or"
+            " not that list; write the list again"
+        )
+    wanted = json.loads(path.read_text(encoding="utf-8"))
+    rows = np.flatnonzero(np.isin(split.item, wanted))
+    if len(rows) != len(wanted):
+        raise TrainingError(
+            f"the list {path} names {len(wanted)} items, of which the split 'train' has"
+            f" {len(rows)}; the list belongs to another dataset"
+        )
+    return torch.from_numpy(rows)
+
+
+def _resumed(job: Job, learner: Learner, watch: Watch) -> Stand:
+    spec, folder = job
+    state = checkpoint.read(folder, spec.hash, partial(watch.message, spec))
+    if state is None:
+        if spec.start is not None:
+            start_from(learner.network, folder, spec.start)
+        return Stand()
+    learner.restore(state)
+    held = state["stand"]
+    return Stand(**{**held, "plateau": Plateau(**held["plateau"])})
+
+
+def _recorder(stepper: Stepper, say: Callable[[str], None]) -> Recorder:
+    asked, mixed = stepper.options.capture, stepper.options.precision == "fp16"
+    able = stepper.machine.cuda and not mixed
+    if asked is True and not able:
+        why = "with precision 'fp16'" if mixed else "without a CUDA device"
+        say(f"steps cannot be recorded {why} and stay eager")
+    return Recorder(stepper, record=able and asked is not False, say=say)

@@ -1,0 +1,91 @@
+"""One move of the weights, on the device from end to end.
+
+Nothing in here waits for the device or hands it a number: where the epoch stands, its
+order, learning rates and losses all lie in tensors. So a step can be recorded once and
+replayed, and what it does not depend on whether it was.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from qualms.methods._method import Moment
+from qualms.training.data import Feed
+from qualms.training.inputs import Inputs
+from qualms.training.learner import Learner
+from qualms.training.machine import Machine
+from qualms.training.optimiser import set_rates
+from qualms.training.options import Training
+
+
+class Board:
+    """What a step reads and writes down, for the steps of one epoch."""
+
+    def __init__(self, steps: int, device: torch.device, rate: torch.dtype) -> None:
+        self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
+        self.progress = torch.zeros((), device=device)
+        self.losses = torch.zeros(steps, device=device)
+        self._rates = torch.zeros(steps, dtype=rate, device=device)
+        self._shares = torch.zeros(steps, device=device)
+
+    def begin(self, rates: Tensor, shares: Tensor) -> None:
+        """Start an epoch: learning rate and progress of each of its steps."""
+        self._rates.copy_(rates)
+        self._shares.copy_(shares)
+        self.cursor.zero_()
+
+    def read(self) -> Tensor:
+        """The learning rate of this step; `progress` is set to what it will be."""
+        self.progress.copy_(self._shares.index_select(0, self.cursor)[0])
+        return self._rates.index_select(0, self.cursor)[0]
+
+    def write(self, loss: Tensor) -> None:
+        """Keep the loss of this step and go to the next."""
+        self.losses.index_copy_(0, self.cursor, loss.float().view(1))
+        self.cursor.add_(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stepper:
+    """Everything one step needs."""
+
+    learner: Learner
+    board: Board
+    feed: Feed
+    inputs: Inputs
+    machine: Machine
+    options: Training
+    micro: int
+    """Items in one forward pass."""
+
+    def __call__(self, moment: Moment, count: int) -> None:
+        """Move the weights once, with the next `count` items."""
+        tuned, scaler = self.learner.tuned, self.learner.scaler
+        set_rates(tuned.rates, self.board.read())
+        tuned.optimiser.zero_grad(set_to_none=True)
+        losses = []
+        for first in range(0, count, self.micro):
+            size = min(self.micro, count - first)
+            loss = self._loss(moment, first, size)
+            share = loss if size == count else loss * (size / count)
+            scaler.scale(share).backward()  # type: ignore[no-untyped-call]
+            losses.append(share.detach())
+        self._clip()
+        scaler.step(tuned.optimiser)
+        scaler.update()
+        self.board.write(sum(losses[1:], losses[0]))
+
+    def _loss(self, moment: Moment, first: int, size: int) -> Tensor:
+        method, network = self.learner.method, self.learner.network
+        raw = self.feed.take(self.board.cursor, first, size)
+        batch = self.inputs.train(raw, method.views)
+        with self.machine.autocast():
+            return method.loss(network, batch, moment)
+
+    def _clip(self) -> None:
+        if not self.options.clip:
+            return
+        self.learner.scaler.unscale_(self.learner.tuned.optimiser)
+        weights = self.learner.network.parameters()
+        nn.utils.clip_grad_norm_(weights, self.options.clip)

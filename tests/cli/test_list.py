@@ -1,0 +1,71 @@
+"""`qualms list`: every part with its options."""
+
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from qualms.cli import app, main
+from qualms.shelf import names
+
+
+def listed(shelf):
+    """The lines of a listing by their first word."""
+    result = CliRunner().invoke(app, ["list", shelf])
+    assert result.exit_code == 0, result.output
+    head, *lines = result.output.splitlines()
+    assert head.split()[0] == "name"
+    return {line.split()[0]: line for line in lines}
+
+
+@pytest.mark.parametrize("shelf", ["methods", "datasets", "benchmarks", "networks"])
+def test_every_part_of_a_shelf_is_listed_on_one_line(shelf):
+    assert set(names(shelf)) <= set(listed(shelf))
+
+
+def test_options_stand_with_their_defaults():
+    assert "rate=" in listed("methods")["mc_dropout"]
+    networks = listed("networks")
+    assert "width=16, blocks=[1, 1, 1]" in networks["resnet_small"]
+    assert "channels=" not in networks["resnet_small"]
+    assert "timm:NAME" in networks
+
+
+def test_datasets_state_their_licence_and_whether_they_are_simulated():
+    lines = listed("datasets")
+    assert "variant=plain, sizes=null, seed=0" in lines["cells"]
+    assert " simulated " in lines["cells"]
+    assert " real " in lines["ventricular_volume"]
+    assert "no redistribution" in lines["ventricular_volume"]
+    assert "root" not in lines["cell200"].split()
+
+
+def test_benchmarks_state_their_presets_and_variants():
+    result = CliRunner().invoke(app, ["list", "benchmarks"])
+    for preset in ("demo", "small", "paper"):
+        (line,) = (s for s in result.output.splitlines() if f" {preset} " in s)
+        assert "cells_tails" in line
+        assert " runs " in line
+
+
+def test_scores_state_their_label_direction_and_range():
+    lines = listed("scores")
+    assert lines["auroc"].split()[-5:] == ["AUROC", "higher", "0", "to", "1"]
+    assert lines["aurc"].split()[-4:] == ["lower", "0", "to", "inf"]
+    assert "referral_curve" not in lines
+
+
+def test_an_unknown_shelf_is_answered_with_the_nearest(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["qualms", "list", "dataset"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert "no shelf 'dataset'. Did you mean 'datasets'" in capsys.readouterr().err
+
+
+def test_without_torch_methods_are_refused_in_a_sentence(capsys, monkeypatch):
+    monkeypatch.setattr("qualms.launch._devices.find_spec", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["qualms", "list", "methods"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "pip install 'qualms[train]'" in capsys.readouterr().err

@@ -1,0 +1,240 @@
+"""`qualms run`: what it makes, what it says, and how it ends."""
+
+import io
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from launch import fakes
+from qualms.cli import _grid, _progress, app, main
+from qualms.cli._progress import duration, view
+from qualms.launch import Outcome, run_all
+from qualms.spec import RunSpec
+
+SIZES = {"train": 40, "val": 20, "test": 20}
+TINY = ("-o", f"dataset.sizes={json.dumps(SIZES)}", "-o", "epochs=1")
+SMALL = (*TINY, "-o", "network.width=2")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def run(tmp_path, data):
+    """Run the command on tiny data; work is a stand-in unless it is to be real."""
+
+    def invoke(*arguments):
+        given = ["run", *arguments, "--out", tmp_path / "runs", "--data", data]
+        return CliRunner().invoke(app, [str(argument) for argument in given])
+
+    return invoke
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    def use(work):
+        monkeypatch.setattr(_grid, "run_all", partial(run_all, work=work))
+        monkeypatch.setattr(_grid, "default_workers", lambda _: 2)
+
+    use(fakes.work_unless_odd)
+    return use
+
+
+def hashes(text):
+    words = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
+    return {word for word in words if len(word) == 16}
+
+
+def test_a_dry_run_lists_what_lacks_a_result_and_the_data_it_needs(run, tmp_path):
+    said = run("regression/cells", "--methods", "map", "--seeds", "0-2", "--dry-run")
+    assert said.exit_code == 0, said.output
+    assert "regression, preset demo: 3 of 3 runs lack a result" in said.output
+    assert len(hashes(said.output)) == 3
+    assert "cells plain  map  seed 2" in said.output
+    assert "data: cells plain: will be simulated, or now by `qualms prepare" in (
+        said.output
+    )
+    assert not (tmp_path / "runs").exists()
+
+
+def test_without_a_benchmark_all_are_run(run):
+    said = run("--seeds", "0", "--dry-run")
+    assert "regression, preset demo: " in said.output
+
+
+def test_runs_are_made_and_those_that_failed_are_listed_last(run, fake, tmp_path):
+    asked = ("regression/cells", "--methods", "map", "--seeds", "0,1", *SMALL)
+    said = run(*asked, "--no-judge", "--device", "cpu")
+    assert said.exit_code == 1
+    assert "2 runs: 1 done, 1 failed; " in said.output
+    assert said.stderr.splitlines()[-3].startswith("failed: cells plain, map, seed 1")
+    assert said.stderr.splitlines()[-2] == "  seed must be even, got 1"
+    log = Path(said.stderr.splitlines()[-1].removeprefix("  log: "))
+    assert "Traceback" in log.read_text()
+    plan = run(*asked, "--dry-run")
+    assert "1 of 2 runs lack a result" in plan.output
+    assert hashes(plan.output) == {log.parent.name}
+    assert "data: cells plain: ready (train 40, val 20, test 20)" in plan.output
+
+
+def test_another_run_goes_on_where_the_first_ended(run, fake):
+    asked = ("regression/cells", "--methods", "map", *SMALL, "--no-judge")
+    run(*asked, "--seeds", "0,2", "--device", "cpu")
+    said = run(*asked, "--seeds", "0,2,4", "--device", "cpu")
+    assert said.exit_code == 0, said.output
+    assert "3 runs: 1 done, 2 skipped; " in said.output
+
+
+def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(_grid, "run_all", interrupted)
+    said = run("regression/cells", "--seeds", "0", *SMALL, "--device", "cpu")
+    assert said.exit_code == 130
+    assert "interrupted; finished work is kept, run again to go on" in said.stderr
+
+
+def test_real_data_that_is_not_prepared_is_left_out_with_its_remedy(
+    run, fake, monkeypatch
+):
+    monkeypatch.setattr(_grid, "prepared", lambda *_, **__: {})
+    seen = []
+    monkeypatch.setattr(_grid, "run_all", lambda specs, **_: nothing(specs, seen))
+    asked = ("--preset", "paper", "--seeds", "0", "--methods", "conformal")
+    said = run(*asked, "--no-judge", "--device", "cpu")
+    assert said.exit_code == 0, said.output
+    assert "left out: rc49 gap: not prepared; run `qualms prepare rc49 " in said.output
+    assert {spec.dataset.name for spec in seen} == {"cells", "chairs"}
+
+
+def nothing(specs, seen):
+    seen += specs
+    yield from ()
+
+
+def fails(arguments, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["qualms", "run", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["regresion"], "Did you mean 'regression'"),
+        (["regression/cels"], "Did you mean 'cells'"),
+        (["--preset", "dem"], "Did you mean 'demo'"),
+        (["--methods", "maps"], "Did you mean 'map'"),
+        (["--seeds", "x"], "seeds must read like 0-4 or 0,2,7, got 'x'"),
+        (["--seeds", "4-2"], "seeds must name at least one"),
+        (["-o", "network.wdth=3"], "Did you mean 'network.width'"),
+        (["-o", "epochs"], "must read name=value"),
+    ],
+)
+def test_mistakes_end_in_a_sentence_and_code_2(arguments, said, capsys, monkeypatch):
+    assert said in fails(arguments, capsys, monkeypatch)
+
+
+def test_a_folder_that_cannot_be_written_costs_no_time(
+    tmp_path, capsys, monkeypatch, data
+):
+    (tmp_path / "file").touch()
+    arguments = ["--out", tmp_path / "file" / "runs", "--data", data, "--device", "cpu"]
+    assert "cannot write runs to" in fails(arguments, capsys, monkeypatch)
+
+
+def test_data_that_was_asked_for_by_name_must_be_there(capsys, monkeypatch, tmp_path):
+    arguments = ["regression/asset_wealth", "--preset", "paper", "--device", "cpu"]
+    arguments += ["--out", tmp_path / "runs", "--data", tmp_path / "cache"]
+    said = fails(arguments, capsys, monkeypatch)
+    assert "asset_wealth is not in" in said
+    assert "run `qualms prepare asset_wealth --from FOLDER --data" in said
+
+
+def outcome(status, error="", seed=0):
+    spec = fakes.spec(seed)
+    return Outcome(
+        spec=spec,
+        folder=Path("f"),
+        status=status,
+        seconds=75.0,
+        error=error,
+        log=Path("f/log.txt"),
+    )
+
+
+def shown(*, terminal, monkeypatch, every=0.0):
+    """What a view of some runs prints."""
+    monkeypatch.setattr(_progress, "EVERY", every)
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=terminal, width=120)
+    spec: RunSpec = fakes.spec()
+    with view(3, console) as seen:
+        seen.data(spec.dataset, 1, 2)
+        seen.data(spec.dataset, 2, 2)
+        seen.epoch(spec, 3, 75, 0.123456, 2345.6, 90.0)
+        seen.message(spec, "the batch was [halved]")
+        if terminal:
+            seen.bars.refresh()
+        seen.ended(outcome("done"))
+        seen.ended(outcome("failed", "the loss must be [finite]", 1))
+        seen.ended(outcome("skipped", seed=2))
+    return file.getvalue()
+
+
+def test_elsewhere_than_in_a_terminal_progress_is_plain_lines(monkeypatch):
+    assert shown(terminal=False, monkeypatch=monkeypatch).splitlines() == [
+        "made cells",
+        "cells, map, seed 0: epoch 3/75, loss 0.1235, 2,346 images/s, 2 min left",
+        "cells, map, seed 0: the batch was [halved]",
+        "[1/3] cells, map, seed 0: done in 1 min",
+        "[2/3] cells, map, seed 1: failed: the loss must be [finite]",
+    ]
+    seldom = shown(terminal=False, monkeypatch=monkeypatch, every=1000.0)
+    assert "epoch" not in seldom
+
+
+def test_in_a_terminal_progress_is_a_live_view(monkeypatch):
+    said = shown(terminal=True, monkeypatch=monkeypatch)
+    assert "runs" in said
+    assert "3/75" in said
+    assert "loss 0.1235, 2,346 images/s, 2 min left" in said
+    assert "cells, map, seed 1: failed: the loss must be [finite]" in said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.4, "0 s"), (59, "59 s"), (61, "1 min"), (3600, "1 h 00 min")],
+)
+def test_durations_read_as_people_say_them(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_training_and_judging_work_end_to_end(run, tmp_path):
+    asked = ("regression/cells", "--methods", "map", "--seeds", "0", *SMALL)
+    said = run(*asked, "--device", "cpu")
+    assert said.exit_code == 0, said.output
+    assert "1 runs: 1 done; " in said.output
+    assert "Conformal Prediction" in said.output
+    assert "expected effects" in said.output
+    assert "rows that pool more runs than seeds: ensemble" in said.output
+    folder = tmp_path / "runs" / "regression"
+    assert (folder / "results.csv").is_file()
+    assert list((folder / "tables").glob("*.csv"))
+    (done,) = folder.glob("*/done.json")
+    files = {file.name for file in done.parent.iterdir()}
+    assert {"spec.json", "environment.json", "log.txt", "log.jsonl"} <= files
+    stated = json.loads((done.parent / "environment.json").read_text())
+    assert {"hardware", "commit", "torch", "command", "packages"} <= set(stated)
+    assert len(list((done.parent / "predictions").iterdir())) == 2

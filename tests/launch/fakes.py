@@ -1,0 +1,153 @@
+"""Stand-ins for training, importable by the processes of a launcher."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from qualms.spec import Part, RunSpec
+
+
+def spec(seed=0, *, method="map", behave="", **options):
+    """A run on a tiny simulated dataset; `behave` says what the stand-in does."""
+    sizes = {"train": 4, "val": 2, "test": 2}
+    return RunSpec(
+        benchmark="toy",
+        dataset=Part(name="cells", options={"sizes": sizes}),
+        network=Part(name="none"),
+        method=Part(name=method, options=options),
+        seed=seed,
+        training={"behave": behave},
+    )
+
+
+def finish(spec, folder):
+    told = {"hash": spec.hash, "seconds": 0.1}
+    (folder / "done.json").write_text(json.dumps(told))
+
+
+def work(specs, dataset, folders, *, device, watch):
+    """Do to the runs what they ask for, in order."""
+    for spec, folder in zip(specs, folders, strict=True):
+        note(folder, "begun", f"{os.getpid()} {len(specs)} {device}")
+        sys.stdout.write(f"seed {spec.seed}, {len(dataset.splits)} splits\n")
+        watch.epoch(spec, 1, 2, 0.5, 100.0, 3.0)
+        BEHAVIOUR[spec.training["behave"]](spec, folder, watch)
+
+
+def work_unless_odd(specs, dataset, folders, *, device, watch):
+    """Finish runs with an even seed, fail the others."""
+    for spec, folder in zip(specs, folders, strict=True):
+        watch.epoch(spec, 2, 2, 0.25, 1234.0, 0.0)
+        if spec.seed % 2:
+            raise ValueError(f"seed must be even, got {spec.seed}")
+        finish(spec, folder)
+
+
+def note(folder, name, text=""):
+    with (folder / name).open("a") as file:
+        file.write(f"{text}\n")
+
+
+def succeed(spec, folder, watch):
+    finish(spec, folder)
+
+
+def fail(spec, folder, watch):
+    raise ValueError("the loss must be finite, got nan at step 3")
+
+
+def break_unexpectedly(spec, folder, watch):
+    raise ZeroDivisionError("division by zero\nand a second line")
+
+
+def be_killed(spec, folder, watch):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def leave(spec, folder, watch):
+    os._exit(3)
+
+
+def fail_in_company(spec, folder, watch):
+    company = (folder / "begun").read_text().splitlines()[-1].split()[1]
+    if company != "1":
+        raise RuntimeError("too many at once")
+    finish(spec, folder)
+
+
+def wait(spec, folder, watch):
+    while not (folder / "go").exists():
+        time.sleep(0.02)
+    finish(spec, folder)
+
+
+def wait_with_child(spec, folder, watch):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    note(folder, "child", str(child.pid))
+    try:
+        wait(spec, folder, watch)
+    except KeyboardInterrupt:
+        note(folder, "told")
+        raise
+
+
+def refuse_to_stop(spec, folder, watch):
+    note(folder, "deaf")
+    while True:
+        try:
+            time.sleep(600)
+        except KeyboardInterrupt:
+            note(folder, "told")
+
+
+def forget(spec, folder, watch):
+    pass
+
+
+def speak(spec, folder, watch):
+    watch.message(spec, "the batch was halved")
+    sys.stdout.write("to stdout\n")
+    os.write(2, b"to stderr, past Python\n")
+    finish(spec, folder)
+
+
+def fill_disk(spec, folder, watch):
+    raise OSError(28, "No space left on device")
+
+
+BEHAVIOUR = {
+    "": succeed,
+    "fail": fail,
+    "break": break_unexpectedly,
+    "killed": be_killed,
+    "leave": leave,
+    "alone": fail_in_company,
+    "wait": wait,
+    "child": wait_with_child,
+    "deaf": refuse_to_stop,
+    "forget": forget,
+    "speak": speak,
+    "full": fill_disk,
+}
+
+
+def launch(out, data, *, workers, behaviours):
+    """What a second launcher in a process of its own runs."""
+    from qualms.launch import _crew, run_all
+
+    _crew.GRACE = 600.0
+    specs = [spec(seed, behave=behave) for seed, behave in enumerate(behaviours)]
+    for outcome in run_all(
+        specs,
+        out=Path(out),
+        data=Path(data),
+        workers=workers,
+        device="cpu",
+        work=work,
+    ):
+        sys.stdout.write(f"{outcome.spec.seed} {outcome.status}\n")
+        sys.stdout.flush()

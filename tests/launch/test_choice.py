@@ -1,0 +1,190 @@
+"""Choosing from a benchmark: what is asked for, and nothing else changed."""
+
+from dataclasses import replace
+
+import pytest
+
+from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, Variant
+from qualms.launch import Wish, everything, key, without
+from qualms.launch import _choice as choice_module
+from qualms.shelf import find
+from qualms.spec import Part
+
+MAP, GAUSSIAN, DROPOUT = (Part(name=n) for n in ("map", "gaussian", "mc_dropout"))
+
+
+def expected(variant, *rows, minus=""):
+    return Expectation(
+        text="", variant=variant, rows=rows, score="s", low=0, high=1, minus=minus
+    )
+
+
+def toy():
+    plain, tails, real = (
+        Variant(name="plain", label="P", dataset=Part(name="cells")),
+        Variant(
+            name="tails",
+            label="T",
+            dataset=Part(name="cells", options={"variant": "tails"}),
+            training={"normalise": "none"},
+        ),
+        Variant(name="real", label="R", dataset=Part(name="asset_wealth")),
+    )
+    demo = Preset(
+        name="demo",
+        variants=(plain, tails, real),
+        rows=("point", "pooled", "gauss"),
+        network=Part(name="resnet_small"),
+        training={"epochs": 5},
+        methods={"gaussian": {"warmup": 2}},
+        seeds=(0, 1, 2),
+        pools=((0, 1), (1, 2)),
+    )
+    return Benchmark(
+        name="toy",
+        version=1,
+        title="Toy",
+        paper="none",
+        task="regression",
+        rows=(
+            TableRow(name="point", label="", method=MAP),
+            TableRow(name="pooled", label="", method=MAP, pool=2),
+            TableRow(name="gauss", label="", method=GAUSSIAN),
+            TableRow(name="dropout", label="", method=DROPOUT),
+        ),
+        presets={"demo": demo},
+        scores=("s",),
+        published="regression",
+        expectations={
+            "demo": (
+                expected("plain", "point", "gauss"),
+                expected("plain", "pooled", minus="tails"),
+            )
+        },
+        configs={"quick": {"epochs": 1, "method.warmup": 0}},
+    )
+
+
+@pytest.fixture(autouse=True)
+def on_the_shelf(monkeypatch):
+    def find_toy(shelf, name):
+        return toy if (shelf, name) == ("benchmarks", "toy") else find(shelf, name)
+
+    monkeypatch.setattr(choice_module, "find", find_toy)
+
+
+def choose(target="toy", **wish):
+    (choice,) = everything(target, Wish(**wish))
+    return choice
+
+
+def names(parts):
+    return [part.name for part in parts]
+
+
+def test_without_a_wish_the_preset_is_as_declared():
+    choice = choose()
+    assert choice.benchmark == toy()
+    assert choice.preset == toy().presets["demo"]
+    assert choice.runs == toy().runs(choice.preset)
+
+
+def test_variants_are_chosen_by_name_with_the_effects_they_can_show():
+    choice = choose("toy/tails,plain")
+    assert names(choice.preset.variants) == ["tails", "plain"]
+    assert len(choice.benchmark.expectations["demo"]) == 2
+    choice = choose("toy/plain")
+    assert choice.benchmark.expectations["demo"] == (
+        expected("plain", "point", "gauss"),
+    )
+
+
+def test_methods_are_chosen_by_their_name_or_by_that_of_a_row():
+    assert choose(methods=("map",)).preset.rows == ("point", "pooled")
+    choice = choose(methods=("point",))
+    assert choice.preset.rows == ("point",)
+    assert choice.benchmark.expectations["demo"] == (expected("plain", "point"),)
+    assert choose(methods=("mc_dropout",)).preset.rows == ("dropout",)
+
+
+def test_pools_are_those_that_the_seeds_fill():
+    assert choose(seeds=(2, 1)).preset.pools == ((1, 2),)
+    choice = choose(seeds=(4, 5, 6))
+    assert choice.preset.pools == ((4, 5, 6), (5, 6, 4), (6, 4, 5))
+    assert {spec.seed for spec in choice.runs} == {4, 5, 6}
+
+
+def test_rows_that_pool_more_runs_than_there_are_seeds_are_left_out_and_named():
+    choice = choose(seeds=(0,))
+    assert choice.preset.rows == ("point", "gauss")
+    assert choice.dropped == ("pooled",)
+    with pytest.raises(ValueError, match="seeds must be as many as pooled pool, got 1"):
+        choose(seeds=(0,), methods=("pooled",))
+
+
+def test_options_go_to_the_parts_that_have_them():
+    options = {
+        "epochs": 3,
+        "normalise": "imagenet",
+        "method.warmup": 1,
+        "network.width": 8,
+        "dataset.seed": 7,
+    }
+    choice = choose("toy/plain,tails", options=options)
+    for spec in choice.runs:
+        assert spec.training == {"epochs": 3, "normalise": "imagenet"}
+        assert spec.network.options == {"width": 8}
+        assert spec.dataset.options["seed"] == 7
+        gaussian = spec.method.name == "gaussian"
+        assert spec.method.options == ({"warmup": 1} if gaussian else {})
+    assert choice.preset.training["epochs"] == 3
+
+
+def test_a_config_is_a_set_of_options_that_others_override():
+    specs = choose(config="quick", options={"epochs": 2}).runs
+    assert {spec.training["epochs"] for spec in specs} == {2}
+    gaussian = next(spec for spec in specs if spec.method.name == "gaussian")
+    assert gaussian.method.options == {"warmup": 0}
+
+
+def test_a_network_from_elsewhere_takes_its_options_unchecked(monkeypatch):
+    def elsewhere():
+        preset = replace(toy().presets["demo"], network=Part(name="timm:resnet18"))
+        return replace(toy(), presets={"demo": preset})
+
+    monkeypatch.setattr(choice_module, "find", lambda *_: elsewhere)
+    specs = choose(options={"network.drop_rate": 0.1}).runs
+    assert specs[0].network.options == {"drop_rate": 0.1}
+
+
+def test_datasets_that_are_missing_can_be_left_out():
+    choice = choose()
+    less = without(choice, [key(Part(name="asset_wealth"))])
+    assert names(less.preset.variants) == ["plain", "tails"]
+    assert all(spec.dataset.name == "cells" for spec in less.runs)
+
+
+@pytest.mark.parametrize(
+    ("target", "wish", "said"),
+    [
+        ("toi", {}, "no 'toi' in benchmarks."),
+        ("toy/tail", {}, "no 'tail' in the variants of toy, preset demo. Did you mean"),
+        ("toy", {"preset": "dem"}, "in the presets of toy. Did you mean 'demo'"),
+        ("toy", {"config": "quik"}, "in the configs of toy. Did you mean 'quick'"),
+        ("toy", {"methods": ("maps",)}, "in the methods of toy. Did you mean 'map'"),
+        ("toy", {"options": {"epoch": 3}}, "for training. Did you mean 'epochs'"),
+        ("toy", {"options": {"metod.x": 3}}, "no part 'metod' has options. Did you"),
+        ("toy", {"options": {"method.warmp": 3}}, "Did you mean 'method.warmup'"),
+        ("toy", {"options": {"network.wdth": 3}}, "Did you mean 'network.width'"),
+        ("toy", {"options": {"dataset.sied": 3}}, "Did you mean 'dataset.seed'"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest(target, wish, said):
+    with pytest.raises(LookupError) as refused:
+        choose(target, **wish)
+    assert said in str(refused.value)
+
+
+def test_a_value_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="'epochs' of training must be a whole number"):
+        choose(options={"epochs": "many"})

@@ -1,0 +1,110 @@
+"""Data for runs: simulated when needed, real ones found again without their source."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from qualms.datasets import DatasetError, cache_folder, open_dataset, prepare
+from qualms.launch import default_cache, key, needed, prepared, recipe_of
+from qualms.spec import Part
+
+SMALL = {"train": 4, "val": 2, "test": 4}
+
+
+def cell200(**options):
+    return Part(name="cell200", options=options)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """A cache with Cell-200, plain and tails, whose source is gone."""
+    root = tmp_path_factory.mktemp("raw")
+    (root / "Cell200").mkdir()
+    for i, count in enumerate(np.tile([1, 50, 60, 149, 151, 200], 6)):
+        picture = np.full((64, 64), i, np.uint8)
+        Image.fromarray(picture).save(root / "Cell200" / f"{i}_{count}.0.png")
+    cache = tmp_path_factory.mktemp("cache")
+    for variant in ("plain", "tails"):
+        recipe = recipe_of(cell200(variant=variant, sizes=SMALL), root)
+        prepare(recipe, cache_folder(cache, recipe), workers=1)
+    return cache
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"variant": "tails", "sizes": SMALL, "seed": 0, "source": "png"},
+        {"variant": "tails", "sizes": {"train": 4}},
+        {"variant": "tails"},
+    ],
+)
+def test_a_prepared_dataset_is_found_by_the_options_that_are_given(cache, options):
+    part = cell200(**options)
+    found = prepared([part, part], cache)
+    assert list(found) == [key(part)]
+    assert open_dataset(found[key(part)]).options["variant"] == "tails"
+    (need,) = needed([part], cache)
+    assert need.items == SMALL
+
+
+def test_left_out_options_mean_their_defaults(cache):
+    folder = prepared([cell200()], cache)[key(cell200())]
+    assert open_dataset(folder).options["variant"] == "plain"
+
+
+@pytest.mark.parametrize(
+    "options", [{"variant": "gap"}, {"seed": 1}, {"sizes": {"train": 3}}]
+)
+def test_another_dataset_is_not_taken_for_it(cache, options):
+    part = cell200(**options)
+    (need,) = needed([part], cache)
+    assert need.folder is None
+    with pytest.raises(DatasetError, match="cell200") as refused:
+        prepared([part], cache)
+    assert need.command in str(refused.value)
+    assert need.command.startswith("qualms prepare cell200 --from FOLDER --data")
+
+
+def test_several_that_fit_are_not_chosen_from(cache, tmp_path):
+    for number in (1, 2):
+        folder = prepared([cell200()], cache)[key(cell200())]
+        (tmp_path / f"cell200-{number}").symlink_to(folder)
+    with pytest.raises(DatasetError, match="2 prepared datasets fit cell200"):
+        prepared([cell200()], tmp_path)
+
+
+def test_a_simulator_is_made_once(tmp_path):
+    part = Part(name="cells", options={"sizes": {"train": 2, "val": 1, "test": 1}})
+    (need,) = needed([part], tmp_path)
+    assert need.items is None
+    assert "qualms prepare cells --data" in need.command
+    heard = []
+    found = prepared([part], tmp_path, workers=1, progress=lambda *a: heard.append(a))
+    assert found == {key(part): need.folder}
+    assert heard[-1] == (part, 3, 3)
+    heard.clear()
+    prepared([part], tmp_path, progress=lambda *a: heard.append(a))
+    assert heard == []
+    assert needed([part], tmp_path)[0].items == {"train": 2, "val": 1, "test": 1}
+
+
+@pytest.mark.parametrize(
+    ("part", "root", "said"),
+    [
+        (Part(name="cels"), None, "Did you mean 'cells'"),
+        (Part(name="cells", options={"seeds": 1}), None, "Did you mean 'seed'"),
+        (Part(name="cell200"), None, "name their folder with --from. Download"),
+        (Part(name="cells"), "somewhere", "is simulated: leave out --from"),
+    ],
+)
+def test_a_wrong_request_is_answered(part, root, said):
+    with pytest.raises((ValueError, LookupError), match=said):
+        recipe_of(part, root)
+
+
+def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("QUALMS_CACHE", str(tmp_path))
+    assert default_cache() == tmp_path
+    monkeypatch.delenv("QUALMS_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_cache() == tmp_path / ".cache" / "qualms"

@@ -1,0 +1,72 @@
+"""Real training through the launcher: killed or not, one worker or two, same bits."""
+
+import multiprocessing
+import os
+import signal
+
+import numpy as np
+
+from qualms.launch import prepared, run_all
+from qualms.predictions import read
+from qualms.spec import Part, RunSpec
+
+SIZES = {"train": 24, "val": 8, "test": 8}
+
+
+def spec(seed, **training):
+    return RunSpec(
+        benchmark="toy",
+        dataset=Part(name="cells", options={"sizes": SIZES}),
+        network=Part(name="resnet_small", options={"width": 2}),
+        method=Part(name="map"),
+        seed=seed,
+        training={"epochs": 4, "batch": 8, **training},
+    )
+
+
+class KillOnce:
+    """Kills the worker when a run has finished its second epoch."""
+
+    def __init__(self, spec):
+        self.spec, self.left, self.heard = spec, 1, []
+
+    def epoch(self, spec, epoch, *_):
+        self.heard.append((spec.seed, epoch))
+        if spec == self.spec and epoch == 2 and self.left:
+            self.left -= 1
+            for child in multiprocessing.active_children():
+                os.kill(child.pid, signal.SIGKILL)
+
+    def message(self, spec, text):
+        pass
+
+
+def arrays(outcome, split):
+    return read(outcome.folder / "predictions" / f"{split}.safetensors").arrays
+
+
+def test_a_killed_run_resumes_to_the_same_bits_whatever_the_workers(tmp_path):
+    specs = [spec(0), spec(1), spec(2, epochs=10**6, lr=-1.0)]
+    data = tmp_path / "cache"
+    prepared([specs[0].dataset], data, workers=1)
+
+    def launch(out, **options):
+        found = run_all(specs, out=tmp_path / out, data=data, device="cpu", **options)
+        return {outcome.spec.seed: outcome for outcome in found}
+
+    whole = launch("whole", workers=2)
+    killer = KillOnce(specs[0])
+    broken = launch("broken", workers=1, watch=killer)
+    assert [broken[seed].status for seed in range(3)] == ["failed", "done", "failed"]
+    assert "SIGKILL" in broken[0].error
+    assert "training option 'lr' must be a number" in broken[2].error
+    killer.heard.clear()
+    mended = launch("broken", workers=1, watch=killer)
+    assert [mended[seed].status for seed in range(3)] == ["done", "skipped", "failed"]
+    assert min(epoch for seed, epoch in killer.heard if seed == 0) >= 2
+    for seed in range(2):
+        for split in ("val", "test"):
+            ours, theirs = arrays(whole[seed], split), arrays(mended[seed], split)
+            assert ours.keys() == theirs.keys()
+            for name in ours:
+                np.testing.assert_array_equal(ours[name], theirs[name], strict=True)

@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import BayesianRidge
+from torch.nn import functional
+
+from methods.tiny import TASKS, batches, built, data, made, predicted, trained
+from qualms.methods._evidence import linear_posterior, prior_precision
+from qualms.methods.laplace import _add_curvature, _last_inputs, _rows
+from qualms.spec import Task
+
+REGRESSION = TASKS["regression"]
+
+
+def design(n=60, p=5, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, p)) * [5, 1, 1, 0.3, 0]
+    x[:, -1] = 1
+    return x, x @ rng.normal(size=p) * 3 + rng.normal(size=n) * 0.7
+
+
+def fitted(x, y):
+    sums = (x.T @ x, x.T @ y, np.asarray(y @ y))
+    return linear_posterior(*map(torch.as_tensor, sums), len(y))
+
+
+def log_evidence(x, y, prior, noise):
+    """Of targets alone: Gaussian with all weights integrated out."""
+    covariance = noise * np.eye(len(y)) + x @ x.T / prior
+    _, logdet = np.linalg.slogdet(covariance)
+    return -0.5 * (logdet + y @ np.linalg.solve(covariance, y))
+
+
+def test_regression_is_bayesian_linear_regression():
+    x, y = design()
+    found = fitted(x, y)
+    noise = found.noise.item()
+    covariance = (found.factor @ found.factor.T).numpy()
+    prior = np.linalg.eigvalsh(np.linalg.inv(covariance) - x.T @ x / noise).mean()
+    explicit = np.linalg.inv(x.T @ x / noise + prior * np.eye(x.shape[1]))
+    np.testing.assert_allclose(covariance, explicit, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(found.mean, explicit @ x.T @ y / noise, rtol=1e-6)
+
+
+def test_prior_and_noise_have_the_largest_evidence():
+    x, y = design()
+    found = fitted(x, y)
+    noise = found.noise.item()
+    precision = np.linalg.inv((found.factor @ found.factor.T).numpy())
+    prior = np.linalg.eigvalsh(precision - x.T @ x / noise).mean()
+    best = log_evidence(x, y, prior, noise)
+    for factor in (0.9, 1.1):
+        assert log_evidence(x, y, prior * factor, noise) < best
+        assert log_evidence(x, y, prior, noise * factor) < best
+
+
+def test_regression_agrees_with_scikit_learn():
+    x, y = design(seed=3)
+    reference = BayesianRidge(
+        fit_intercept=False,
+        alpha_1=0,
+        alpha_2=0,
+        lambda_1=0,
+        lambda_2=0,
+        tol=1e-12,
+        max_iter=5000,
+    ).fit(x, y)
+    mean, std = reference.predict(x, return_std=True)
+    found = fitted(x, y)
+    np.testing.assert_allclose(x @ found.mean.numpy(), mean, rtol=1e-5)
+    var = ((x @ found.factor.numpy()) ** 2).sum(1) + found.noise.item()
+    np.testing.assert_allclose(var, std**2, rtol=1e-4)
+
+
+def test_more_weights_than_items_still_has_an_answer():
+    x, y = design(n=4)
+    found = fitted(x, y)
+    assert all(torch.isfinite(part).all() for part in found)
+    assert found.noise > 0
+
+
+def test_predictions_use_the_last_layer_of_the_trained_network():
+    method = made("laplace")
+    network = trained(method, REGRESSION)
+    x, target = data(REGRESSION)
+    with torch.no_grad():
+        rows = _rows(_last_inputs(network, x))
+        trunk = network.head.trunk(network.backbone(x))
+    torch.testing.assert_close(rows[:, :-1], trunk.double())
+    found = fitted(rows.numpy(), target.double().numpy())
+    arrays = predicted(method, network, REGRESSION)
+    var = (rows @ found.factor).square().sum(1) + found.noise
+    torch.testing.assert_close(arrays["mean"][0], rows @ found.mean, rtol=1e-6, atol=0)
+    torch.testing.assert_close(arrays["var"][0], var, rtol=1e-4, atol=0)
+
+
+def test_variance_grows_away_from_the_training_items():
+    method = made("laplace")
+    network = trained(method, REGRESSION)
+    x, _ = data(REGRESSION)
+    with torch.no_grad():
+        near, far = (method.predict(network, z, REGRESSION)["var"] for z in (x, 30 * x))
+    assert far.mean() > 2 * near.mean()
+
+
+def test_curvature_is_the_hessian_of_the_cross_entropy():
+    torch.manual_seed(0)
+    rows = torch.randn(7, 4, dtype=torch.float64)
+    weights = torch.randn(3, 4, dtype=torch.float64)
+    target = torch.tensor([0, 1, 2, 0, 1, 2, 0])
+
+    def loss(weights):
+        return functional.cross_entropy(rows @ weights.T, target, reduction="sum")
+
+    reference = torch.autograd.functional.hessian(loss, weights)
+    curvature = torch.zeros(3, 4, 3, 4, dtype=torch.float64)
+    _add_curvature(curvature, rows, (rows @ weights.T).softmax(1))
+    torch.testing.assert_close(curvature, reference)
+
+
+def test_prior_precision_has_the_largest_evidence():
+    values, norm = torch.tensor([0.0, 0.5, 3.0, 40.0]).double(), 2.5
+
+    def evidence(precision):
+        return 0.5 * (len(values) * np.log(precision) - precision * norm) - 0.5 * float(
+            (values + precision).log().sum()
+        )
+
+    found = prior_precision(values, torch.tensor(norm).double()).item()
+    assert evidence(found) > max(evidence(found * 0.95), evidence(found * 1.05))
+
+
+@pytest.mark.parametrize("task", ["classification", "segmentation"])
+def test_draws_have_the_covariance_of_the_posterior(task):
+    task = TASKS[task]
+    method = made("laplace", {"draws": 4000})
+    network = trained(method, task)
+    last = network.head.last
+    mean = torch.cat([last.weight.flatten(1), last.bias[:, None]], 1).detach().double()
+    curvature = torch.zeros(*mean.shape * 2).double()
+    for batch in batches(task)():
+        with torch.no_grad():
+            inputs = network.backbone(batch.x)
+        kept = batch.target.flatten() != 255
+        rows = _rows(inputs)[kept]
+        _add_curvature(curvature, rows, (rows @ mean.T).softmax(1))
+    values, basis = torch.linalg.eigh(curvature.view(mean.numel(), -1))
+    prior = prior_precision(values, mean.square().sum())
+    drawn = network.found.weights.double() - mean
+    turned = drawn.flatten(1) @ basis
+    expected = 1 / (values + prior)
+    torch.testing.assert_close(turned.var(0), expected, rtol=0.12, atol=0)
+    assert turned.mean(0).abs().max() < 0.1 * expected.max().sqrt()
+
+
+def test_too_many_last_layer_weights_are_refused():
+    task = Task(name="classification", classes=2000)
+    with pytest.raises(ValueError, match="at most 12000 last-layer weights, got"):
+        built(made("laplace"), task)
+
+
+def test_no_draws_are_refused():
+    with pytest.raises(ValueError, match="draws must be at least 1, got 0"):
+        made("laplace", {"draws": 0})

@@ -1,0 +1,80 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from qualms.networks import build
+from qualms.spec import Part
+
+
+def test_our_own_networks_come_first():
+    network = build(Part(name="resnet_small", options={"width": 4}), channels=2)
+    assert network.features == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "channels"),
+    [("resnet18", 8), ("timm:mobilenetv3_small_050", 1), ("densenet121", 3)],
+)
+def test_any_timm_name_gives_pooled_features(name, channels):
+    network = build(Part(name=name), channels=channels).eval()
+    with torch.no_grad():
+        features = network(torch.zeros(2, channels, 64, 64))
+    assert features.shape == (2, network.features)
+
+
+def test_timm_options_are_passed_on():
+    part = Part(name="vit_tiny_patch16_224", options={"img_size": 32})
+    with torch.no_grad():
+        assert build(part, channels=3)(torch.zeros(1, 3, 32, 32)).shape == (1, 192)
+
+
+@pytest.mark.parametrize(
+    ("part", "error", "sentence"),
+    [
+        (Part(name="resnet34_dud"), LookupError, "Did you mean 'resnet34_ddu'?"),
+        (Part(name="timm:resnet19"), LookupError, "no 'timm:resnet19' in networks"),
+        (
+            Part(name="resnet_small", options={"widht": 3}),
+            ValueError,
+            "has no option 'widht'. Did you mean 'width'? Known: width, blocks, fold.",
+        ),
+        (
+            Part(name="resnet18", options={"colour": 3}),
+            ValueError,
+            "timm's 'resnet18' cannot be made with the options {'colour': 3}",
+        ),
+        (
+            Part(name="resnet18", options={"num_classes": 3}),
+            ValueError,
+            "num_classes of 'resnet18' follow from the task and the data",
+        ),
+    ],
+)
+def test_wrong_names_and_options_end_in_a_sentence(part, error, sentence):
+    with pytest.raises(error) as caught:
+        build(part, channels=3)
+    assert sentence in str(caught.value)
+
+
+def test_listing_networks_does_not_load_torch():
+    code = (
+        "import sys; from qualms.shelf import names; names('networks'); "
+        "print('torch' in sys.modules)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "False"
+
+
+def test_torchvision_imports_beside_any_torch():
+    code = (
+        "from qualms.networks import _torchvision as t; t.load(); t.load(); "
+        "from torchvision.transforms import v2; print(v2.Resize((4, 4)))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.startswith("Resize")

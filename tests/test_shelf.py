@@ -1,0 +1,48 @@
+"""The folder is the registry."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+import qualms.datasets
+from qualms.shelf import find, names, suggest
+
+FOLDER = Path(qualms.datasets.__file__).parent
+
+
+def test_the_names_are_those_of_the_files_in_order():
+    files = {path.stem for path in FOLDER.glob("*.py")}
+    public = {name for name in files if not name.startswith("_")}
+    assert names("datasets") == tuple(sorted(public))
+    assert "cells" in public
+
+
+def test_a_part_is_the_function_its_file_is_named_after():
+    module = importlib.import_module("qualms.datasets.cells")
+    assert find("datasets", "cells") is module.cells
+
+
+def test_an_unknown_name_is_answered_with_the_closest():
+    with pytest.raises(LookupError) as refused:
+        find("datasets", "cell")
+    said = str(refused.value)
+    assert said.startswith("no 'cell' in datasets. Did you mean 'cells'? Known: ")
+    assert all(name in said for name in names("datasets"))
+
+
+@pytest.mark.parametrize("name", ["zzzz", "", "Cells.", "_cache", "os.path", "../spec"])
+def test_only_parts_are_found(name):
+    with pytest.raises(LookupError, match=r"^no "):
+        find("datasets", name)
+
+
+def test_a_shelf_that_is_not_there_cannot_be_imported():
+    with pytest.raises(ModuleNotFoundError, match="nowhere"):
+        names("nowhere")
+
+
+def test_nothing_is_suggested_when_nothing_is_close():
+    assert suggest("dropout", ["swag", "laplace"]) == ""
+    assert suggest("swg", ["swag", "laplace"]) == " Did you mean 'swag'?"
+    assert suggest("sw", ["swag"], cutoff=0.9) == ""

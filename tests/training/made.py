@@ -1,0 +1,136 @@
+"""Tiny datasets, networks and methods for the tests of training."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from qualms.datasets._recipe import Card, Dataset, Split
+from qualms.methods._method import Method
+from qualms.spec import Part, RunSpec, Task
+from qualms.training import learner
+
+CARD = Card(title="made", licence="", citation="", url="", obtain="")
+SIDE = 6
+
+
+def split(count, seed=0, *, channels=1, kind="regression", **extra):
+    rng = np.random.default_rng(seed)
+    image = rng.integers(0, 256, (count, SIDE, SIDE, channels), dtype=np.uint8)
+    bright = image.mean((1, 2, 3)) / 25.5
+    target = bright.astype(np.float32)
+    if kind == "classification":
+        target = (bright > np.median(bright)).astype(np.int64)
+    if kind == "segmentation":
+        target = (image[..., 0] > 127).astype(np.uint8)
+    item = np.array([f"{seed}-{i:04d}" for i in range(count)])
+    return Split(image=image, target=target, item=item, extra=extra)
+
+
+def dataset(train=50, val=20, test=30, *, channels=1, kind="regression"):
+    classes = None if kind == "regression" else 2
+    extra = {
+        "shifted": np.arange(test) % 2 == 0,
+        "group": np.arange(test) % 3,
+        "cluster": np.array([f"c{i // 2}" for i in range(test)]),
+    }
+    made = {"channels": channels, "kind": kind}
+    return Dataset(
+        name="made",
+        options={"size": train},
+        card=CARD,
+        task=Task(name=kind, classes=classes),
+        splits={
+            "train": split(train, 1, **made),
+            "val": split(val, 2, **made),
+            "test": split(test, 3, **made, **extra),
+        },
+        shifts={"test": "noise"},
+        fingerprint="f" * 16,
+    )
+
+
+def spec(seed=0, *, method="plain", splits=("val", "test"), start=None, **training):
+    chosen = {"epochs": 3, "batch": 8, "lr": 1e-2, **training}
+    return RunSpec(
+        benchmark="bench",
+        dataset=Part(name="made"),
+        network=Part(name="tiny"),
+        method=Part(name=method),
+        seed=seed,
+        training=chosen,
+        splits=splits,
+        start=start,
+    )
+
+
+class Tiny(nn.Module):
+    def __init__(self, channels, outputs=1, maps=False):
+        super().__init__()
+        # A bias before the normalisation would be moved by rounding alone.
+        self.conv = nn.Conv2d(channels, 8, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(8)
+        self.drop = nn.Dropout(0.2)
+        self.head = nn.Conv2d(8, outputs, 1) if maps else nn.Linear(8, outputs)
+        self.maps = maps
+
+    def forward(self, x):
+        features = self.drop(torch.relu(self.norm(self.conv(x))))
+        return self.head(features if self.maps else features.mean((2, 3)))
+
+
+class Bare(Tiny):
+    """Each item by itself: without statistics of the batch and random numbers."""
+
+    def __init__(self, channels):
+        super().__init__(channels)
+        self.norm = nn.Identity()
+        self.drop = nn.Identity()
+
+
+def build(backbone, task):
+    return backbone
+
+
+def loss(network, batch, moment):
+    return (network(batch.x)[:, 0] - batch.target).square().mean()
+
+
+def predict(network, x, task):
+    outputs = network(x)[:, 0]
+    return {"mean": outputs[None], "select/far": outputs.abs()[None]}
+
+
+def draws(network, x, task):
+    network.drop.train()
+    found = torch.stack([network(x)[:, 0] for _ in range(3)])
+    network.drop.eval()
+    return {"mean": found}
+
+
+PLAIN = {"build": build, "loss": loss, "predict": predict, "select": {"far": "mean"}}
+
+
+def methods(**changed):
+    """A shelf: name to method, the plain one changed by keyword."""
+    return {name: Method(**{**PLAIN, **change}) for name, change in changed.items()}
+
+
+def put_on_shelf(monkeypatch, network=Tiny, **changed):
+    always = {"plain": {}, "dropout": {"predict": draws, "select": {}}}
+    shelf = methods(**{**always, **changed})
+    monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
+    monkeypatch.setattr(learner, "build", lambda _, channels: network(channels))
+
+
+class Heard:
+    """A watch that remembers."""
+
+    def __init__(self):
+        self.epochs = []
+        self.messages = []
+
+    def epoch(self, spec, *values):
+        self.epochs.append((spec.seed, *values))
+
+    def message(self, _, text):
+        self.messages.append(text)

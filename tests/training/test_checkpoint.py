@@ -1,0 +1,187 @@
+import errno
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from qualms.training import TrainingError, checkpoint, loop, run
+from training import made
+
+
+class StopError(Exception):
+    """Ends a run in the middle, as a power cut would."""
+
+
+def stop_after(monkeypatch, epochs):
+    end = loop._end
+
+    def stopping(run, *rest):
+        end(run, *rest)
+        if run.stand.epoch == epochs:
+            raise StopError
+
+    monkeypatch.setattr(loop, "_end", stopping)
+
+
+def stopped(monkeypatch, spec, folder, epochs):
+    with monkeypatch.context() as patched:
+        stop_after(patched, epochs)
+        with pytest.raises(StopError):
+            run(spec, made.dataset(), folder)
+
+
+def held(folder, name="checkpoint.pt"):
+    return torch.load(folder / name, weights_only=True)
+
+
+def same_weights(one, other):
+    one, other = held(one)["network"], held(other)["network"]
+    return all(torch.equal(one[name], other[name]) for name in one | other)
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "sgd", "rmsprop", "lamb"])
+def test_a_stopped_run_goes_on_to_the_same_bits(
+    shelf, tmp_path, monkeypatch, optimiser
+):
+    spec = made.spec(
+        epochs=4,
+        optimiser=optimiser,
+        schedule="plateau",
+        select_by="val_loss",
+        augment=("hflip", "noise"),
+        lr=1e-3,
+    )
+    run(spec, made.dataset(), tmp_path / "whole")
+    stopped(monkeypatch, spec, tmp_path / "parts", 1)
+    stopped(monkeypatch, spec, tmp_path / "parts", 3)
+    run(spec, made.dataset(), tmp_path / "parts")
+    assert same_weights(tmp_path / "whole", tmp_path / "parts")
+    lines = (tmp_path / "parts/log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [0, 1, 2, 3]
+
+
+def test_the_log_forgets_epochs_that_are_trained_again(shelf, tmp_path, monkeypatch):
+    spec = made.spec()
+    stopped(monkeypatch, spec, tmp_path, 2)
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"epoch": 2, "loss": 1.0}\n{"epo')
+    run(spec, made.dataset(), tmp_path)
+    lines = [json.loads(s) for s in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [0, 1, 2]
+    assert "lr" in lines[2]
+
+
+def test_two_checkpoints_are_kept_while_training_and_one_afterwards(
+    shelf, tmp_path, monkeypatch
+):
+    spec = made.spec()
+    stopped(monkeypatch, spec, tmp_path, 2)
+    assert held(tmp_path)["stand"]["epoch"] == 2
+    assert held(tmp_path, "checkpoint.previous.pt")["stand"]["epoch"] == 1
+    run(spec, made.dataset(), tmp_path)
+    assert not (tmp_path / "checkpoint.previous.pt").exists()
+    assert held(tmp_path).keys() == {"hash", "network", "stand"}
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip_a_bit(path):
+    state = torch.load(path, weights_only=True)
+    # In the middle of a weight: the archive stays whole, its checksum does not.
+    value = state["network"]["conv.weight"].numpy().tobytes()[:64]
+    data = bytearray(path.read_bytes())
+    data[data.index(value) + 3] ^= 1
+    path.write_bytes(data)
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [cut, flip_a_bit, empty])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
+    shelf, tmp_path, monkeypatch, damage
+):
+    spec, heard = made.spec(), made.Heard()
+    run(spec, made.dataset(), tmp_path / "whole")
+    stopped(monkeypatch, spec, tmp_path / "parts", 2)
+    damage(tmp_path / "parts/checkpoint.pt")
+    run(spec, made.dataset(), tmp_path / "parts", watch=heard)
+    assert len(heard.messages) == 1
+    assert "checkpoint.pt is damaged" in heard.messages[0]
+    assert "going back to the one before" in heard.messages[0]
+    assert [told[1] for told in heard.epochs] == [2, 3]
+    assert same_weights(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_without_a_good_checkpoint_training_starts_anew(shelf, tmp_path, monkeypatch):
+    spec, heard = made.spec(), made.Heard()
+    stopped(monkeypatch, spec, tmp_path, 2)
+    for name in ("checkpoint.pt", "checkpoint.previous.pt"):
+        cut(tmp_path / name)
+    run(spec, made.dataset(), tmp_path, watch=heard)
+    assert len(heard.messages) == 2
+    assert [told[1] for told in heard.epochs] == [1, 2, 3]
+
+
+def test_a_checkpoint_of_another_run_is_refused(shelf, tmp_path, monkeypatch):
+    stopped(monkeypatch, made.spec(), tmp_path / "a", 2)
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a/checkpoint.pt").rename(tmp_path / "b/checkpoint.pt")
+    with pytest.raises(TrainingError, match="belongs to run"):
+        run(made.spec(1), made.dataset(), tmp_path / "b")
+
+
+def test_a_file_that_would_run_code_is_not_loaded(tmp_path):
+    torch.save({"hash": "x", "bad": Path}, tmp_path / "checkpoint.pt")
+    said = []
+    assert checkpoint.read(tmp_path, "x", said.append) is None
+    assert "is damaged" in said[0]
+
+
+def test_a_full_disk_ends_in_a_sentence_and_keeps_the_checkpoint(
+    shelf, tmp_path, monkeypatch
+):
+    spec = made.spec()
+    stopped(monkeypatch, spec, tmp_path, 1)
+    write = Path.write_bytes
+
+    def full(path, content):
+        write(path, content[: len(content) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(TrainingError, match="No space left on device; free space"):
+            run(spec, made.dataset(), tmp_path)
+    assert held(tmp_path)["stand"]["epoch"] == 1
+    assert list(tmp_path.glob(".qualms-*")) == []
+    run(spec, made.dataset(), tmp_path)
+    run(spec, made.dataset(), tmp_path / "whole")
+    assert same_weights(tmp_path, tmp_path / "whole")
+
+
+def test_a_read_only_folder_ends_in_a_sentence(shelf, tmp_path, monkeypatch):
+    def refuse(path, *_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(TrainingError, match=r"cannot write to .*run: Permission"):
+        run(made.spec(), made.dataset(), tmp_path / "run")
+
+
+def test_a_full_disk_while_predicting_ends_in_a_sentence(shelf, tmp_path, monkeypatch):
+    from qualms.predictions import _safetensors
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_safetensors, "save_file", full)
+        with pytest.raises(TrainingError, match="No space left on device"):
+            run(made.spec(), made.dataset(), tmp_path)
+    run(made.spec(), made.dataset(), tmp_path)
+    assert (tmp_path / "done.json").exists()

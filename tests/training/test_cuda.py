@@ -1,0 +1,95 @@
+"""On a GPU: recorded steps are the eager ones, and lanes do not mix."""
+
+import pytest
+import torch
+
+from qualms import predictions
+from qualms.training import run, run_together
+from training import made
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here"),
+]
+
+
+def weights(folder):
+    return torch.load(folder / "checkpoint.pt", weights_only=True)["network"]
+
+
+def close(one, other, **tolerance):
+    for name in one | other:
+        torch.testing.assert_close(one[name], other[name], **tolerance)
+
+
+def train(folder, number=0, **options):
+    heard = made.Heard()
+    spec = made.spec(number, deterministic=True, **{"epochs": 6, **options})
+    run(spec, made.dataset(), folder, device="cuda", watch=heard)
+    assert heard.messages == []
+    return weights(folder)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"optimiser": "sgd", "lr": 1e-3},
+        {"optimiser": "rmsprop", "lr": 1e-3},
+        {"optimiser": "lamb", "weight_decay": 1e-4},
+        {"schedule": "polynomial"},
+        {"accumulate": 2, "clip": 1.0},
+        {"channels_last": True},
+    ],
+)
+def test_a_recorded_step_is_the_eager_one(shelf, tmp_path, options):
+    eager = train(tmp_path / "eager", capture=False, **options)
+    recorded = train(tmp_path / "recorded", capture=True, **options)
+    close(eager, recorded, rtol=1e-4, atol=1e-5)
+
+
+def test_a_recorded_step_draws_new_numbers_each_time(shelf, tmp_path):
+    options = {"method": "dropout", "augment": ("hflip", "noise")}
+    eager = train(tmp_path / "eager", capture=False, **options)
+    recorded = train(tmp_path / "recorded", capture=True, **options)
+    close(eager, recorded, rtol=1e-4, atol=1e-5)
+
+
+def test_every_phase_is_recorded_by_itself(shelf, tmp_path):
+    def loss(network, batch, moment):
+        return made.loss(network, batch, moment) * (1 if moment.epoch < 3 else 0.1)
+
+    shelf(phased={"loss": loss, "phase": lambda epoch: epoch < 3})
+    eager = train(tmp_path / "eager", method="phased", capture=False, epochs=8)
+    recorded = train(tmp_path / "recorded", method="phased", capture=True, epochs=8)
+    close(eager, recorded, rtol=1e-4, atol=1e-5)
+
+
+def test_runs_together_are_the_runs_alone(shelf, tmp_path):
+    specs = [
+        made.spec(number, method="dropout", epochs=6, deterministic=True)
+        for number in range(3)
+    ]
+    folders = [tmp_path / str(number) for number in range(3)]
+    run_together(specs, made.dataset(), folders, device="cuda")
+    for number, folder in enumerate(folders):
+        alone = train(tmp_path / f"alone{number}", number, method="dropout")
+        close(weights(folder), alone, rtol=1e-4, atol=1e-5)
+
+
+def test_data_that_do_not_fit_are_read_ahead(shelf, tmp_path, monkeypatch):
+    resident = train(tmp_path / "resident")
+    monkeypatch.setattr("qualms.training.data._free_bytes", lambda _: 0.0)
+    close(resident, train(tmp_path / "read"), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16", "fp16"])
+def test_lower_precision_stays_close(shelf, tmp_path, precision):
+    full, low = train(tmp_path / "full"), train(tmp_path / "low", precision=precision)
+    close(full, low, rtol=0.1, atol=0.1)
+    read = [
+        predictions.read(tmp_path / name / "predictions/test.safetensors")
+        for name in ("full", "low")
+    ]
+    one, other = (torch.from_numpy(p.arrays["mean"]) for p in read)
+    torch.testing.assert_close(one, other, rtol=0.1, atol=0.3)

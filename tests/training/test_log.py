@@ -1,0 +1,51 @@
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from qualms.training import TrainingError, run
+from training import made
+
+
+def test_epochs_go_to_weights_and_biases_offline(shelf, tmp_path, monkeypatch):
+    logged, asked = [], {}
+
+    def init(**options):
+        asked.update(options)
+        return SimpleNamespace(log=lambda values, step: logged.append((step, values)))
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))
+    run(made.spec(sinks=("wandb",)), made.dataset(), tmp_path)
+    assert asked["mode"] == "offline"
+    assert asked["dir"] == str(tmp_path)
+    assert [step for step, _ in logged] == [0, 1, 2]
+    assert logged[0][1].keys() == {"loss", "images_per_second", "seconds", "lr"}
+
+
+@pytest.mark.parametrize("name", ["wandb", "tensorboard"])
+def test_a_sink_that_is_not_installed_is_named(shelf, tmp_path, monkeypatch, name):
+    module = "torch.utils.tensorboard" if name == "tensorboard" else name
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(TrainingError, match=f"'{name}' needs the package {name}"):
+        run(made.spec(sinks=(name,)), made.dataset(), tmp_path)
+
+
+def test_epochs_go_to_tensorboard(shelf, tmp_path, monkeypatch):
+    written = []
+
+    class SummaryWriter:
+        def __init__(self, folder):
+            assert folder == tmp_path / "tensorboard"
+
+        def add_scalar(self, name, value, step):
+            assert isinstance(value, float)
+            written.append((name, step))
+
+        def flush(self):
+            pass
+
+    stand_in = SimpleNamespace(SummaryWriter=SummaryWriter)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", stand_in)
+    run(made.spec(sinks=("tensorboard",), validate=1), made.dataset(), tmp_path)
+    assert ("val", 2) in written
+    assert ("loss", 0) in written

@@ -1,0 +1,34 @@
+import pytest
+
+from qualms.training.options import Training, training
+
+
+def test_an_unknown_option_is_answered_with_the_closest():
+    with pytest.raises(LookupError, match=r"no training option 'epoch'.*'epochs'"):
+        training({"epoch": 3})
+
+
+def test_lists_become_tuples_as_a_spec_read_from_json_has_lists():
+    made = training({"augment": ["hflip"], "sinks": []})
+    assert made.augment == ("hflip",)
+    assert made == Training(augment=("hflip",))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("epochs", 0, "a whole number from 1 on"),
+        ("epochs", 2.5, "a whole number from 1 on"),
+        ("epochs", True, "a whole number from 1 on"),
+        ("lr", -1.0, "a number, at least 0"),
+        ("momentum", 1.5, "a number, 0 to 1"),
+        ("optimiser", "adamw", "one of adam, sgd, rmsprop, lamb"),
+        ("precision", "int8", "one of float32, tf32, bf16, fp16"),
+        ("augment", ("swirl",), "a list of hflip, flips, noise, jitter, crop"),
+        ("compile", 1, "true or false"),
+        ("capture", "yes", "true, false or 'auto'"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_a_sentence(name, value, told):
+    with pytest.raises(ValueError, match=f"training option '{name}' must be {told}"):
+        training({name: value})

@@ -1,0 +1,37 @@
+"""Options that must not change results beyond their precision."""
+
+import shutil
+
+import pytest
+import torch
+
+from qualms import predictions
+from qualms.training import run
+from training import made
+
+pytestmark = pytest.mark.slow
+
+
+def mean(folder, **options):
+    run(made.spec(**options), made.dataset(), folder)
+    found = predictions.read(folder / "predictions/test.safetensors")
+    return torch.from_numpy(found.arrays["mean"])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_mixed_precision_stays_close(shelf, tmp_path, precision):
+    full = mean(tmp_path / "full")
+    low = mean(tmp_path / "low", precision=precision)
+    assert not torch.equal(full, low)
+    torch.testing.assert_close(full, low, rtol=0.05, atol=0.1)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler here")
+def test_a_compiled_network_stays_close(shelf, tmp_path):
+    shelf(network=made.Bare)  # compiled dropout draws other numbers
+    plain = mean(tmp_path / "plain")
+    torch.testing.assert_close(
+        plain, mean(tmp_path / "compiled", compile=True), rtol=1e-3, atol=1e-3
+    )

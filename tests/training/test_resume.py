@@ -1,0 +1,75 @@
+"""kill -9 at random moments, and a rerun, give the bits of a run left alone."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from qualms import predictions
+
+# One process loads torch; its children train and are killed.
+KILLER = """
+import os, random, signal, sys, time
+from pathlib import Path
+import pytest, torch
+from qualms.training import run
+from training import made
+
+out, whole = Path(sys.argv[1]), Path(sys.argv[2])
+made.put_on_shelf(pytest.MonkeyPatch())
+spec = made.spec(method="dropout", epochs=12, augment=("hflip", "noise"), validate=3,
+                 schedule="linear", warmup_epochs=1, select_by="val_loss")
+torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # loads what comes with it
+
+def child(folder):
+    pid = os.fork()
+    if pid:
+        return pid
+    torch.set_num_threads(1)
+    run(spec, made.dataset(train=400), folder, device="cpu")
+    os._exit(0)
+
+started = time.monotonic()
+os.waitpid(child(whole), 0)
+seconds = time.monotonic() - started
+moments, killed = random.Random(4), 0
+while not (out / "done.json").exists():
+    pid = child(out)
+    if killed < 6:
+        time.sleep(seconds * moments.uniform(0.02, 0.12))
+        os.kill(pid, signal.SIGKILL)
+        killed += 1
+    _, status = os.waitpid(pid, 0)
+    print(-os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+def bits(folder):
+    state = torch.load(folder / "checkpoint.pt", weights_only=True)["network"]
+    found = {name: part.numpy().tobytes() for name, part in state.items()}
+    for split in ("val", "test"):
+        read = predictions.read(folder / f"predictions/{split}.safetensors")
+        found |= {f"{split}/{n}": a.tobytes() for n, a in read.arrays.items()}
+        found[f"{split}/header"] = repr(read.header).replace(
+            f"seconds={read.header.seconds}", ""
+        )
+    return found
+
+
+def test_a_run_killed_at_random_moments_ends_in_the_same_bits(tmp_path):
+    tests = Path(__file__).parents[1]
+    out = subprocess.run(
+        [sys.executable, "-c", KILLER, tmp_path / "killed", tmp_path / "whole"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tests,
+        env={"OMP_NUM_THREADS": "1", "PATH": "", "PYTHONPATH": str(tests)},
+    )
+    codes = np.array(out.stdout.split(), dtype=int)
+    assert (codes == 9).sum() >= 4
+    assert codes[-1] == 0
+    mine, theirs = bits(tmp_path / "killed"), bits(tmp_path / "whole")
+    assert mine == theirs

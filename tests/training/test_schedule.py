@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+import torch
+
+from qualms.training.options import Training
+from qualms.training.schedule import Plateau, rates
+
+
+def whole(options, steps=4):
+    parts = [
+        rates(options, epoch=epoch, steps=steps, plateau=Plateau())
+        for epoch in range(options.epochs)
+    ]
+    return torch.stack(parts).numpy()
+
+
+def test_cosine_has_the_rates_of_the_url_benchmark(golden):
+    case = golden("url")["F_lr_schedule_base0.001_batch2048"]["lr_per_epoch"]
+    lr = 1e-3 * np.sqrt(2048 / 256)
+    options = Training(
+        epochs=32, lr=lr, schedule="cosine", warmup_epochs=5, warmup_lr=1e-4
+    )
+    found = whole(options)
+    np.testing.assert_allclose(found[:, 0], case, rtol=1e-12)
+    assert (found == found[:, :1]).all()
+
+
+def test_constant_is_constant_and_warms_up_when_asked():
+    assert (whole(Training(epochs=3)) == 1e-3).all()
+    warmed = whole(Training(epochs=3, warmup_epochs=2, lr=8.0)).ravel()
+    assert warmed.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
+
+
+def test_step_warms_up_in_the_first_epoch_and_falls_to_a_fifth_twice():
+    found = whole(Training(epochs=90, lr=0.1, schedule="step", warmup_epochs=1))
+    np.testing.assert_allclose(found[0], [0, 0.025, 0.05, 0.075])
+    assert np.allclose(found[1:30], 0.1)
+    assert np.allclose(found[30:60], 0.02)
+    assert np.allclose(found[60:], 0.004)
+
+
+def test_step_scales_its_breakpoints_with_the_number_of_epochs():
+    found = whole(Training(epochs=9, lr=1.0, schedule="step"))[:, 0]
+    np.testing.assert_allclose(found, [1] * 3 + [0.2] * 3 + [0.04] * 3)
+
+
+def test_linear_decays_from_step_0_and_is_flat_in_the_last_epoch():
+    options = Training(epochs=90, lr=0.1, schedule="linear", warmup_epochs=1)
+    found = whole(options)
+    np.testing.assert_allclose(found[0], [0, 0.025, 0.05, 0.075])
+    # TensorFlow's polynomial decay of power 1 over 89 epochs, counted from step 0.
+    step = 4 * 10 + 2
+    expected = (0.1 - 0.001) * (1 - step / (4 * 89)) + 0.001
+    assert found[10, 2] == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(found[89], 0.001)
+
+
+def test_polynomial_is_that_of_torch():
+    options = Training(epochs=5, lr=0.01, schedule="polynomial")
+    optimiser = torch.optim.SGD([torch.zeros(1)], lr=0.01)
+    reference = torch.optim.lr_scheduler.PolynomialLR(optimiser, 20, 0.9)
+    expected = []
+    for _ in range(20):
+        expected.append(reference.get_last_lr()[0])
+        optimiser.step()
+        reference.step()
+    np.testing.assert_allclose(whole(options).ravel(), expected, rtol=1e-10)
+
+
+def test_plateau_reduces_when_torch_does():
+    losses = np.r_[3.0, 2.0, 1.9999, np.full(14, 2.1), 1.5, np.full(13, 1.6), -1.0]
+    optimiser = torch.optim.SGD([torch.zeros(1)], lr=1.0)
+    reference = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, patience=10)
+    plateau, options = Plateau(), Training(schedule="plateau", lr=1.0)
+    for loss in losses:
+        plateau = plateau.after(float(loss))
+        reference.step(float(loss))
+        found = rates(options, epoch=0, steps=2, plateau=plateau)
+        np.testing.assert_allclose(found, reference.get_last_lr()[0], rtol=1e-12)
+    assert plateau.factor == pytest.approx(0.01)
