@@ -332,3 +332,16 @@ def test_stated_intervals_are_judged_beside_a_mean():
     results = qualms.score(both, settings=BARE)
     assert results.row("mae").value == 1.0
     assert results.row("interval_length", variant="as predicted").value == 2.0
+
+
+def test_a_curve_is_drawn_of_the_items_its_row_is_about():
+    arrays = binary(shifted=np.arange(300) >= 210)  # 210 in-domain: a drawn remainder
+    for seed in (0, 1):
+        results = qualms.score(arrays, settings=Settings(resamples=0, seed=seed))
+        (curve,) = [
+            c
+            for c in results.curves
+            if (c.name, c.subset) == ("referral_accuracy", "balanced")
+        ]
+        row = results.row("accuracy", subset="balanced")
+        assert curve.y[0] == pytest.approx(row.value)

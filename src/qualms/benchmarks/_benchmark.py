@@ -94,8 +94,6 @@ class Expectation:
     high: float
     minus: str = ""
     """Another variant whose value of the same row and score is subtracted."""
-    minus_row: str = ""
-    """Another row whose value on the same variant is subtracted."""
     alpha: float = 0.1
 
 

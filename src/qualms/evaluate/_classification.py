@@ -50,7 +50,8 @@ def judge_classification(
         for name, changed in recalibrated.items():
             entries += _calibration(_items(changed, target, index), subset, index, name)
     entries += _shift(predictions, probs, uncertainties)
-    curves, bars = _drawings(predictions, probs, uncertainties, recalibrated)
+    drawn = {name: index for name, index in chosen.items() if "group=" not in name}
+    curves, bars = _drawings(predictions, probs, uncertainties, recalibrated, drawn)
     return Judgement(
         entries=tuple(entries),
         curves=curves,
@@ -159,11 +160,12 @@ def _drawings(
     probs: Array,
     uncertainties: dict[str, Array],
     recalibrated: dict[str, Array],
+    drawn: dict[str, Index],
 ) -> Drawings:
     target = predictions.arrays["target"]
     correct = scores.correct(probs, target)
     curves: list[Curve] = []
-    for subset, index in subsets(predictions, by_group=False, seed=0).items():
+    for subset, index in drawn.items():
         for name, value in uncertainties.items():
             curves += referral_curves(
                 probs[index], target[index], value[index], subset=subset, variant=name

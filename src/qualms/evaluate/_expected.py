@@ -33,15 +33,13 @@ def checked(
 
 
 def _value(expectation: Expectation, row: str, cells: Mapping[Key, Cell]) -> float:
-    def mean(variant: str, of: str) -> float:
-        key = Key(variant, expectation.alpha, of, expectation.score)
+    def mean(variant: str) -> float:
+        key = Key(variant, expectation.alpha, row, expectation.score)
         return cells[key].ours.mean if key in cells else math.nan
 
-    value = mean(expectation.variant, row)
+    value = mean(expectation.variant)
     if expectation.minus:
-        value -= mean(expectation.minus, row)
-    if expectation.minus_row:
-        value -= mean(expectation.variant, expectation.minus_row)
+        value -= mean(expectation.minus)
     return value
 
 

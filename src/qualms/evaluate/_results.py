@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,15 +104,11 @@ class Results:
     def _repr_html_(self) -> str:
         # Jupyter shows results as a table; the report package owns the real page.
         cells = "".join(
-            f"<tr><td>{_escape(row.label)}</td><td>{_escape(row.subset)}</td>"
-            f"<td>{_escape(row.variant)}</td><td>{row.value:.4g}</td>"
+            f"<tr><td>{escape(row.label)}</td><td>{escape(row.subset)}</td>"
+            f"<td>{escape(row.variant)}</td><td>{row.value:.4g}</td>"
             f"<td>{row.low:.4g} to {row.high:.4g}</td></tr>"
             for row in self.rows
         )
         head = "<tr><th>score</th><th>items</th><th>variant</th><th>value</th>"
         interval = f"<th>{self.level:.0%} interval</th></tr>"
         return f"<table>{head}{interval}{cells}</table>"
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
