@@ -192,7 +192,6 @@ def opened(data, asked):
         with make_lane(machine)():
             run = make_run(job, place, options.batch)
             yield run
-        run.saver.close()
 
 
 def replays(data):

@@ -8,13 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "evaluate", "predictions", "score", "scores"]
+__all__ = ["__version__", "evaluate", "predictions", "refer", "score", "scores"]
 
 if TYPE_CHECKING:
     from qualms import evaluate, predictions, scores
     from qualms.evaluate import score
+    from qualms.evaluate.refer import refer
 
-_LAZY = {"score": "qualms.evaluate"}
+_LAZY = {"refer": "qualms.evaluate", "score": "qualms.evaluate"}
 
 
 def __getattr__(name: str) -> Any:

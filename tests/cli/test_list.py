@@ -36,16 +36,19 @@ def test_datasets_state_their_licence_and_whether_they_are_simulated():
     assert "variant=plain, sizes=null, seed=0" in lines["cells"]
     assert " simulated " in lines["cells"]
     assert " real " in lines["ventricular_volume"]
-    assert "no redistribution" in lines["ventricular_volume"]
+    assert "Research Use Agreement" in lines["ventricular_volume"]
     assert "root" not in lines["cell200"].split()
 
 
 def test_benchmarks_state_their_presets_and_variants():
     result = CliRunner().invoke(app, ["list", "benchmarks"])
-    for preset in ("demo", "small", "paper"):
-        (line,) = (s for s in result.output.splitlines() if f" {preset} " in s)
-        assert "cells_tails" in line
-        assert " runs " in line
+    lines = result.output.splitlines()
+    for benchmark, variant in (("regression", "cells_tails"), ("retina", "country")):
+        mine = [line for line in lines if line.startswith(benchmark)]
+        for preset in ("demo", "small", "paper"):
+            (line,) = (line for line in mine if f" {preset} " in line)
+            assert variant in line
+            assert " runs " in line
 
 
 def test_scores_state_their_label_direction_and_range():

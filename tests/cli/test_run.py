@@ -110,7 +110,7 @@ def test_real_data_that_is_not_prepared_is_left_out_with_its_remedy(
     seen = []
     monkeypatch.setattr(_grid, "run_all", lambda specs, **_: nothing(specs, seen))
     asked = ("--preset", "paper", "--seeds", "0", "--methods", "conformal")
-    said = run(*asked, "--no-judge", "--device", "cpu")
+    said = run("regression", *asked, "--no-judge", "--device", "cpu")
     assert said.exit_code == 0, said.output
     assert "left out: rc49 gap: not prepared; run `qualms prepare rc49 " in said.output
     assert {spec.dataset.name for spec in seen} == {"cells", "chairs"}

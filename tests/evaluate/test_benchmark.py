@@ -525,5 +525,5 @@ def test_the_benchmark_names_the_scores_that_are_taken():
 
 
 def test_a_benchmark_of_another_task_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="only regression benchmarks can be judged"):
-        judge(replace(BENCHMARK, task="classification"), TINY, tmp_path)
+    with pytest.raises(ValueError, match="is one of segmentation"):
+        judge(replace(BENCHMARK, task="segmentation"), TINY, tmp_path)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, Variant
+from qualms.benchmarks import Benchmark, Config, Expectation, Preset, TableRow, Variant
 from qualms.launch import Wish, everything, key, without
 from qualms.launch import _choice as choice_module
 from qualms.shelf import find
@@ -61,7 +61,7 @@ def toy():
                 expected("plain", "pooled", minus="tails"),
             )
         },
-        configs={"quick": {"epochs": 1, "method.warmup": 0}},
+        configs={"quick": Config(options={"epochs": 1, "method.warmup": 0})},
     )
 
 
@@ -145,6 +145,88 @@ def test_a_config_is_a_set_of_options_that_others_override():
     assert {spec.training["epochs"] for spec in specs} == {2}
     gaussian = next(spec for spec in specs if spec.method.name == "gaussian")
     assert gaussian.method.options == {"warmup": 0}
+
+
+def bound():
+    """The toy with a config that the runs of one method take, and one that is asked."""
+    base = toy()
+    demo = base.presets["demo"]
+    chosen = replace(demo.variants[0], configs={"gaussian": "chosen"})
+    further = replace(demo.variants[1], name="rare")
+    preset = replace(
+        demo,
+        variants=(chosen,),
+        further=(further,),
+        networks={"gaussian": {"width": 4}},
+        alone=(0, 1, 2),
+    )
+    configs = {
+        "chosen": Config(method="gaussian", options={"lr": 0.1, "method.warmup": 7}),
+        "other": Config(method="gaussian", options={"lr": 0.2}),
+    }
+    return replace(base, presets={"demo": preset}, configs=configs)
+
+
+@pytest.fixture
+def with_configs(monkeypatch):
+    def find_bound(shelf, name):
+        return bound if shelf == "benchmarks" else find(shelf, name)
+
+    monkeypatch.setattr(choice_module, "find", find_bound)
+
+
+def by_method(choice):
+    return {spec.method.name: spec for spec in choice.runs}
+
+
+@pytest.mark.usefixtures("with_configs")
+def test_a_config_of_a_method_is_for_its_runs_alone():
+    specs = by_method(choose())
+    assert specs["gaussian"].training == {"epochs": 5, "lr": 0.1}
+    assert specs["gaussian"].method.options == {"warmup": 7}
+    assert specs["gaussian"].network.options == {"width": 4}
+    assert specs["map"].training == {"epochs": 5}
+    assert specs["map"].network.options == {}
+    specs = by_method(choose(config="other"))
+    assert specs["gaussian"].training == {"epochs": 5, "lr": 0.2}
+    assert specs["gaussian"].method.options == {"warmup": 2}
+    assert specs["map"].training == {"epochs": 5}
+
+
+@pytest.mark.usefixtures("with_configs")
+def test_what_is_asked_for_overrides_the_config_of_a_method():
+    given = {"lr": 0.3, "method.warmup": 1, "network.width": 6}
+    for config in ("", "chosen"):
+        specs = by_method(choose(config=config, options=given))
+        assert {spec.training["lr"] for spec in specs.values()} == {0.3}
+        assert specs["gaussian"].method.options == {"warmup": 1}
+        assert specs["gaussian"].network.options == {"width": 6}
+
+
+@pytest.mark.usefixtures("with_configs")
+def test_further_variants_are_run_only_when_asked_for():
+    assert names(choose().preset.variants) == ["plain"]
+    assert names(choose("toy/rare").preset.variants) == ["rare"]
+
+
+@pytest.mark.usefixtures("with_configs")
+def test_rows_that_pool_nothing_have_each_seed_that_is_asked_for():
+    assert choose(seeds=(1, 2)).preset.alone == (1, 2)
+    assert choose(seeds=(7,)).preset.alone == (7,)
+
+
+def test_an_effect_between_rows_needs_both_rows(monkeypatch):
+    effect = replace(
+        expected("plain", "pooled", "gauss"), minus_rows=("point", "dropout")
+    )
+
+    def compared():
+        return replace(toy(), expectations={"demo": (effect,)})
+
+    monkeypatch.setattr(choice_module, "find", lambda *_: compared)
+    (kept,) = choose().benchmark.expectations["demo"]
+    assert kept.pairs == {"pooled": "point"}
+    assert choose(methods=("pooled",)).benchmark.expectations["demo"] == ()
 
 
 def test_a_network_from_elsewhere_takes_its_options_unchecked(monkeypatch):

@@ -170,6 +170,33 @@ def test_a_failed_batch_is_taken_apart_so_that_only_the_culprit_fails(out, data)
     assert [begun(out, run)[-1][1] for run in killed] == ["1", "1"]
 
 
+def test_a_run_that_starts_from_another_waits_for_it(out, data):
+    first = spec(0)
+    second = replace(spec(1), start=first.hash)
+    third = replace(spec(2), start=second.hash)
+    free = spec(3)
+    ended = []
+
+    def note(run):
+        # What is done when a run begins, which is when it is first heard of.
+        done = [r.seed for r in runs if (folder_of(out, r) / "done.json").exists()]
+        ended.append((run.seed, done))
+
+    runs = [third, second, first, free]
+    outcomes = launch(runs, out, data, workers=2, watch=Heard(note))
+    assert set(statuses(outcomes).values()) == {"done"}
+    before = dict(ended)
+    assert 0 in before[1]
+    assert {0, 1} <= set(before[2])
+
+
+def test_a_run_whose_start_failed_is_tried_and_does_not_wait_for_ever(out, data):
+    first = spec(0, behave="fail")
+    second = replace(spec(1), start=first.hash)
+    outcomes = launch([second, first], out, data)
+    assert statuses(outcomes) == {0: "failed", 1: "done"}  # the stand-in needs no start
+
+
 def test_a_run_that_is_busy_elsewhere_is_left_alone(out, data):
     busy, free = spec(0), spec(1)
     with locked(folder_of(out, busy)) as mine:

@@ -6,7 +6,8 @@ from torch.nn import functional
 
 from methods.tiny import TASKS, batches, built, data, made, predicted, trained
 from qualms.methods._evidence import linear_posterior, prior_precision
-from qualms.methods.laplace import _add_curvature, _last_inputs, _rows
+from qualms.methods._headed import last_inputs
+from qualms.methods.laplace import _add_curvature, _rows
 from qualms.spec import Task
 
 REGRESSION = TASKS["regression"]
@@ -84,7 +85,7 @@ def test_predictions_use_the_last_layer_of_the_trained_network():
     network = trained(method, REGRESSION)
     x, target = data(REGRESSION)
     with torch.no_grad():
-        rows = _rows(_last_inputs(network, x))
+        rows = _rows(last_inputs(network, x))
         trunk = network.head.trunk(network.backbone(x))
     torch.testing.assert_close(rows[:, :-1], trunk.double())
     found = fitted(rows.numpy(), target.double().numpy())

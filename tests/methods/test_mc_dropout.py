@@ -1,11 +1,14 @@
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-from methods.tiny import TASKS, built, made, predicted
+from methods.tiny import TASKS, Volumes, built, made, predicted
 from qualms.networks import build
-from qualms.spec import Part
+from qualms.networks._bottleneck import Bottlenecks
+from qualms.spec import Part, Task
 
 TASK = TASKS["regression"]
 
@@ -30,6 +33,43 @@ def places(name, place):
 def test_dropout_goes_after_every_activation_or_block(network, activations, blocks):
     assert len(places(network, "activations")) == activations
     assert len(places(network, "blocks")) == blocks
+
+
+def test_a_network_may_declare_its_places():
+    """RETINA's: stem, both inner activations of 16 blocks, 4 projections."""
+    with torch.device("meta"):
+        declared = places("resnet50", None)
+        assert places("resnet50", "declared") == declared
+        assert len(places("resnet50", "activations")) == 1 + 16 * 3 + 1
+    assert len(declared) == 37 == len(set(declared))
+    ends = [name.split(".")[-2] for name in declared]
+    assert [ends.count(end) for end in ("stem", "first", "second", "shortcut")] == [
+        *(1, 16, 16, 4)
+    ]
+
+
+def test_declared_places_follow_activations_and_projections():
+    method, seen = made("mc_dropout", {"rate": 0.5}), {}
+    network = method.build(build(Part(name="resnet50"), channels=1), TASK)
+    for name, layer in network.named_modules():
+        if type(layer).__name__ == "_Dropped":
+            note = partial(seen.__setitem__, name)
+            layer.register_forward_hook(lambda _m, _i, out, note=note: note(out))
+    torch.manual_seed(0)
+    network(torch.rand(2, 1, 32, 32))
+    assert len(seen) == 37
+    for name, out in seen.items():
+        # Half of an activation is zero already, and half of the rest is dropped.
+        zero = (out == 0).double().mean().item()
+        expected = 0.5 if "shortcut" in name else 0.75
+        assert zero == pytest.approx(expected, abs=0.12), name
+        assert (out.min() < 0) == ("shortcut" in name)
+
+
+def test_networks_that_declare_nothing_get_dropout_after_activations():
+    assert places("resnet34_ddu", None) == places("resnet34_ddu", "activations")
+    with pytest.raises(ValueError, match="no layer to follow for place='declared'"):
+        places("resnet34_ddu", "declared")
 
 
 def test_gates_are_left_alone():
@@ -64,10 +104,17 @@ def test_dropout_has_the_rate_asked_for_and_keeps_the_mean():
     assert out.mean().item() == pytest.approx(1.0, abs=0.01)
 
 
-def test_dropout_changes_no_name_of_a_weight():
-    names, plain = (
-        list(built(made(name), TASK).state_dict()) for name in ("mc_dropout", "map")
-    )
+@pytest.mark.parametrize("network", ["resnet_small", "resnet50"])
+def test_dropout_changes_no_name_of_a_weight(network):
+    with torch.device("meta"):
+        names, plain = (
+            list(
+                made(name)
+                .build(build(Part(name=network), channels=1), TASK)
+                .state_dict()
+            )
+            for name in ("mc_dropout", "map")
+        )
     assert names == plain
 
 
@@ -79,7 +126,7 @@ def test_a_network_without_activation_layers_is_refused():
             return functional.relu(x.flatten(1)[:, :4])
 
     method = made("mc_dropout")
-    with pytest.raises(ValueError, match="found no activations among the layers"):
+    with pytest.raises(ValueError, match="found no layer to follow for place=None"):
         method.build(Functional(), TASKS["classification"])
 
 
@@ -88,9 +135,30 @@ def test_a_network_without_activation_layers_is_refused():
     [
         ({"rate": 1.0}, "rate must lie between 0 and 1, got 1.0"),
         ({"draws": 0}, "draws must be at least 1, got 0"),
-        ({"place": "stem"}, "place must be 'activations' or 'blocks', got 'stem'"),
+        ({"place": "stem"}, "or 'blocks', got 'stem'"),
     ],
 )
 def test_options_out_of_range_are_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         made("mc_dropout", options)
+
+
+def test_dropout_runs_on_volumes():
+    task = Task(name="segmentation", classes=3, space=3)
+    method = made("mc_dropout", {"draws": 3})
+    network = method.build(Volumes(), task).eval()
+    torch.manual_seed(0)
+    with torch.no_grad():
+        arrays = method.predict(network, torch.rand(2, 1, 6, 6, 6), task)
+    assert arrays["draw_labels"].shape == (3, 2, 6, 6, 6)
+    assert arrays["mean_probs"].shape == (2, 3, 6, 6, 6)
+    first, second = (network(torch.ones(1, 1, 6, 6, 6)) for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def test_a_network_with_dropout_compiles_as_one_graph():
+    backbone = Bottlenecks(channels=1, width=2, blocks=(1, 1), zero_last=False)
+    backbone.compile(fullgraph=True, backend="eager")
+    network = made("mc_dropout").build(backbone, TASK)
+    assert torch.isfinite(network(torch.rand(2, 1, 16, 16))).all()
+    torch._dynamo.reset()

@@ -131,3 +131,33 @@ def test_tasks_without_a_plain_head_are_refused(task):
 def test_phases_have_no_negative_length():
     with pytest.raises(ValueError, match="from 0 on, got 3 and -1"):
         check_epochs(warmup=3, frozen=-1)
+
+
+TWO = Task(name="classification", classes=2)
+
+
+def test_two_classes_share_one_logit_unless_more_are_asked_for():
+    shapes = [plain_head(Wide(), TWO, k)(torch.zeros(3, 512)).shape for k in (None, 2)]
+    assert shapes == [(3, 1), (3, 2)]
+
+
+def test_the_loss_of_one_logit_is_the_binary_cross_entropy():
+    torch.manual_seed(0)
+    outputs = 20 * torch.randn(50, 1)
+    target, weight = torch.randint(0, 2, (50,)), torch.rand(50)
+    found = likelihood_loss(
+        outputs, Batch(x=outputs, target=target, weight=weight), TWO
+    )
+    expected = functional.binary_cross_entropy_with_logits(
+        outputs[:, 0], target.float(), weight=weight
+    )
+    torch.testing.assert_close(found, expected)
+
+
+def test_one_logit_predicts_the_probabilities_of_both_classes():
+    draws = torch.tensor([[[0.3], [-40.0]], [[40.0], [0.0]]])
+    probs = summarise(draws, TWO)["probs"]
+    assert probs.shape == (2, 2, 2)
+    torch.testing.assert_close(probs[..., 1], draws[..., 0].sigmoid())
+    # A tiny probability of either class keeps its digits.
+    torch.testing.assert_close(probs[..., 0], (-draws[..., 0]).sigmoid())

@@ -31,6 +31,25 @@ class Dense(nn.Module):
         return self.layers(x)
 
 
+class Volumes(nn.Module):
+    """Features for every voxel of volumes with one channel."""
+
+    features = 6
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv3d(1, 4, 3, padding=1),
+            nn.BatchNorm3d(4),
+            nn.ReLU(),
+            nn.Conv3d(4, 6, 3, padding=1, groups=2),
+            nn.ReLU(),
+        )
+
+    def forward(self, x):
+        return self.layers(x)
+
+
 def backbone(task):
     if task.name == "segmentation":
         return Dense()

@@ -7,9 +7,12 @@ from importlib.resources import files
 import matplotlib as mpl
 import pytest
 
+from qualms.report import _style
 from qualms.report.benchmark import write_all
-from qualms.report.figures import _bars, _style, write_figures
-from qualms.report.figures._points import (
+from qualms.report.papers.regression import _bars
+from qualms.report.papers.regression._figures import write_figures
+from qualms.report.papers.regression._looks import COLOURS, MARKERS
+from qualms.report.papers.regression._points import (
     COMMON,
     REAL,
     SYNTHETIC,
@@ -17,13 +20,12 @@ from qualms.report.figures._points import (
     coverage_error,
     printed,
 )
-from qualms.report.figures._scatter import (
+from qualms.report.papers.regression._scatter import (
     FIGURES,
     averages,
     our_means,
     published_means,
 )
-from qualms.report.figures._style import COLOURS, MARKERS
 from report.made_results import BENCHMARK, results_as_published
 
 DERIVED = json.loads(

@@ -10,14 +10,14 @@ from rich.console import Console
 from qualms.benchmarks import Expectation
 from qualms.evaluate.benchmark import Check, Key, Missing
 from qualms.published import published
-from qualms.report._latex import latex
+from qualms.report._results_file import write_results
 from qualms.report.benchmark import print_benchmark, print_checks
-from qualms.report.tables import (
+from qualms.report.papers.regression._files import write_tables
+from qualms.report.papers.regression._latex import latex
+from qualms.report.papers.regression._tables import (
     METRICS,
     absent_tables,
     paper_tables,
-    write_results,
-    write_tables,
 )
 from report.made_results import BENCHMARK, add, results_as_published
 

@@ -1,5 +1,7 @@
 import errno
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -147,15 +149,14 @@ def test_a_full_disk_ends_in_a_sentence_and_keeps_the_checkpoint(
 ):
     spec = made.spec()
     stopped(monkeypatch, spec, tmp_path, 1)
-    write = Path.write_bytes
 
-    def full(path, content):
-        write(path, content[: len(content) // 2])
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def full(_, path):
+        Path(path).write_bytes(b"half of it")
+        raise RuntimeError("[enforce fail at file.cc] . unexpected pos 9 vs 8")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", full)
-        with pytest.raises(TrainingError, match="No space left on device; free space"):
+        patched.setattr(torch, "save", full)
+        with pytest.raises(TrainingError, match=r"may be full .*; free space"):
             run(spec, made.dataset(), tmp_path)
     assert held(tmp_path)["stand"]["epoch"] == 1
     assert list(tmp_path.glob(".qualms-*")) == []
@@ -185,3 +186,36 @@ def test_a_full_disk_while_predicting_ends_in_a_sentence(shelf, tmp_path, monkey
             run(made.spec(), made.dataset(), tmp_path)
     run(made.spec(), made.dataset(), tmp_path)
     assert (tmp_path / "done.json").exists()
+
+
+class _Stream:
+    """A stream that has always come as far as it was asked to."""
+
+    def record_event(self):
+        return self
+
+    def synchronize(self):
+        pass
+
+
+def test_a_writer_in_the_background_writes_what_was_there_when_it_was_asked(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(torch.cuda, "current_stream", _Stream)
+    monkeypatch.setattr(checkpoint, "_pinned", torch.empty_like)
+    gate, weights = threading.Event(), torch.zeros(3)
+    with ThreadPoolExecutor(1) as writer:
+        writer.submit(gate.wait)
+        saver = checkpoint.Saver(tmp_path, writer)
+        saver.save({"hash": "h", "network": {"w": weights}, "more": torch.ones(2)})
+        weights += 1
+        assert not saver.idle
+        saver.save({"hash": "h", "network": {"w": weights}})  # too soon: left out
+        gate.set()
+        saver.wait()
+        assert held(tmp_path)["network"]["w"].tolist() == [0, 0, 0]
+        saver.save({"hash": "h", "network": {"w": weights}})
+        saver.settle()
+    state = checkpoint.read(tmp_path, "h", pytest.fail)
+    assert state["network"]["w"].tolist() == [1, 1, 1]
+    assert "more" not in state

@@ -55,6 +55,26 @@ def test_a_recorded_step_draws_new_numbers_each_time(shelf, tmp_path):
     close(eager, recorded, rtol=1e-4, atol=1e-5)
 
 
+def test_a_recorded_step_follows_the_weights_of_classes(shelf, tmp_path):
+    def loss(network, batch, moment):
+        error = torch.nn.functional.binary_cross_entropy_with_logits(
+            network(batch.x)[:, 0], batch.target.float(), reduction="none"
+        )
+        return (error * batch.weight).mean()
+
+    def predict(network, x, task):
+        return {"prob": network(x)[:, 0].sigmoid()[None]}
+
+    shelf(binary={"loss": loss, "predict": predict, "select": {}})
+    chosen = {"class_weights": "minibatch", "deterministic": True, "epochs": 6}
+    for name, capture in (("eager", False), ("recorded", True)):
+        spec = made.spec(method="binary", capture=capture, **chosen)
+        dataset = made.dataset(kind="classification")
+        run(spec, dataset, tmp_path / name, device="cuda")
+    eager, recorded = (weights(tmp_path / name) for name in ("eager", "recorded"))
+    close(eager, recorded, rtol=1e-4, atol=1e-5)
+
+
 def test_every_phase_is_recorded_by_itself(shelf, tmp_path):
     def loss(network, batch, moment):
         return made.loss(network, batch, moment) * (1 if moment.epoch < 3 else 0.1)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from qualms.methods._groups import kernels_decay
 from qualms.training.optimiser import (
     make_optimiser,
     optimiser_state,
@@ -24,7 +25,7 @@ def test_lamb_takes_the_steps_of_the_url_benchmark(golden):
     case = golden("url")["F_lamb_3steps"]
     weights = [parameter(90, (3, 4)), parameter(91, 4)]
     options = Training(optimiser="lamb", lr=0.01, weight_decay=2e-5)
-    tuned = make_optimiser(options, [{"params": weights}], CPU)
+    tuned = make_optimiser(options, kernels_decay(weights), CPU)
     for step in range(3):
         for seed, weight in zip((92, 95), weights, strict=True):
             weight.grad = parameter(seed + step, weight.shape).data

@@ -152,6 +152,88 @@ def test_the_folder_says_what_the_run_is_and_how_it_went(shelf, tmp_path):
     assert stated["torch"] == torch.__version__
 
 
+@pytest.mark.parametrize(("batch", "accumulate"), [(8, 1), (4, 3)])
+def test_what_does_not_fill_a_step_can_be_left_for_another_epoch(
+    shelf, tmp_path, batch, accumulate
+):
+    seen = []
+
+    def loss(network, batch, moment):
+        seen.append(batch.target)
+        return made.loss(network, batch, moment)
+
+    shelf(noting={"loss": loss})
+    spec = made.spec(
+        method="noting", batch=batch, accumulate=accumulate, partial=False, epochs=2
+    )
+    dataset = made.dataset()
+    run(spec, dataset, tmp_path)
+    stride = batch * accumulate
+    steps = 50 // stride
+    assert len(seen) == 2 * steps * accumulate
+    assert {len(target) for target in seen} == {batch}
+    visited = torch.cat(seen).view(2, -1)
+    for epoch, targets in enumerate(visited):
+        order = shuffled(torch.arange(50), 0, epoch)[: steps * stride]
+        assert torch.equal(targets, torch.tensor(dataset.splits["train"].target)[order])
+
+
+def test_data_read_ahead_leave_out_the_same_items(shelf, tmp_path, monkeypatch):
+    dataset, spec = made.dataset(), made.spec(partial=False)
+    run(spec, dataset, tmp_path / "resident")
+    monkeypatch.setattr(data, "_free_bytes", lambda _: 0.0)
+    run(spec, dataset, tmp_path / "read")
+    assert same(weights(tmp_path / "resident"), weights(tmp_path / "read"))
+
+
+def test_a_split_that_fills_no_step_is_refused(shelf, tmp_path):
+    spec = made.spec(batch=64, partial=False)
+    with pytest.raises(TrainingError, match="one takes 64 items, and there are 50"):
+        run(spec, made.dataset(), tmp_path)
+
+
+def test_8_bits_become_0_to_1_and_nothing_else_when_asked(shelf, tmp_path):
+    seen = []
+
+    def loss(network, batch, moment):
+        seen.append(batch.x)
+        return made.loss(network, batch, moment)
+
+    shelf(noting={"loss": loss})
+    dataset = made.dataset(channels=3)
+    spec = made.spec(method="noting", normalise="none", epochs=1, batch=50)
+    run(spec, dataset, tmp_path)
+    image = dataset.splits["train"].image[shuffled(torch.arange(50), 0, 0).numpy()]
+    expected = torch.tensor(image).movedim(-1, 1).float() / 255
+    torch.testing.assert_close(seen[0], expected)
+
+
+class Replaced(made.Bare):
+    """A network that notes which convolution it had when it was compiled."""
+
+    def compile(self):
+        self.compiled_with = type(self.conv)
+
+
+class Other(torch.nn.Conv2d):
+    pass
+
+
+def test_a_network_is_compiled_with_the_layers_it_was_built_with(shelf, tmp_path):
+    built = []
+
+    def build(backbone, task):
+        backbone.conv = Other(3, 8, 3, padding=1, bias=False)
+        built.append(backbone)
+        return backbone
+
+    shelf(network=Replaced, other={"build": build})
+    run(made.spec(method="other", compile=True), made.dataset(), tmp_path)
+    assert built[0].compiled_with is Other
+    plain = {"conv.weight", "head.weight", "head.bias"}
+    assert weights(tmp_path).keys() == plain
+
+
 def test_accumulated_gradients_are_those_of_the_large_batch(shelf, tmp_path):
     shelf(network=made.Bare)
     dataset = made.dataset()

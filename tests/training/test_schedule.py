@@ -44,6 +44,31 @@ def test_step_scales_its_breakpoints_with_the_number_of_epochs():
     np.testing.assert_allclose(found, [1] * 3 + [0.2] * 3 + [0.04] * 3)
 
 
+@pytest.mark.parametrize(("epochs", "steps"), [(90, 137), (20, 7), (5, 3), (4, 1)])
+def test_step_is_the_released_stairs_at_every_step(epochs, steps):
+    # Where the breakpoints are no whole epochs, the release rounds them down.
+    options = Training(epochs=epochs, lr=0.3, schedule="step", warmup_epochs=1)
+    time = np.arange(epochs * steps) / steps
+    stairs = np.select(
+        [time < 1, time < 30 * epochs // 90, time < 60 * epochs // 90],
+        [time, 1.0, 0.2],
+        0.04,
+    )
+    np.testing.assert_allclose(whole(options, steps).ravel(), 0.3 * stairs, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(90, 137), (20, 7), (2, 3)])
+@pytest.mark.parametrize("factor", [1e-3, 0.1])
+def test_linear_is_the_released_line_at_every_step(epochs, steps, factor):
+    options = Training(
+        epochs=epochs, lr=0.02, schedule="linear", warmup_epochs=1, final_factor=factor
+    )
+    time = np.arange(epochs * steps) / steps
+    left = np.maximum(0.0, 1 - time / (epochs - 1))
+    line = np.where(time < 1, time, factor + (1 - factor) * left)
+    np.testing.assert_allclose(whole(options, steps).ravel(), 0.02 * line, rtol=1e-12)
+
+
 def test_linear_decays_from_step_0_and_is_flat_in_the_last_epoch():
     options = Training(epochs=90, lr=0.1, schedule="linear", warmup_epochs=1)
     found = whole(options)

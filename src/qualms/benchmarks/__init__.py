@@ -7,10 +7,20 @@ predictions.
 
 from qualms.benchmarks._benchmark import (
     Benchmark,
+    Config,
     Expectation,
     Preset,
+    Range,
     TableRow,
     Variant,
 )
 
-__all__ = ["Benchmark", "Expectation", "Preset", "TableRow", "Variant"]
+__all__ = [
+    "Benchmark",
+    "Config",
+    "Expectation",
+    "Preset",
+    "Range",
+    "TableRow",
+    "Variant",
+]

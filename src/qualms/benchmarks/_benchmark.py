@@ -26,13 +26,64 @@ class Variant:
     Variants that differ in nothing else share their runs."""
     shift: str = ""
     """What is shifted in words; '' for none."""
+    shifted: bool = False
+    """Whether shifted items are splits of their own, val/shifted and <test>/shifted."""
+    regime: str = ""
+    """Which validation items configurations and epochs are chosen on: "in-domain", or
+    "joint" with shifted ones among them; '' where nothing is chosen."""
     simulated: bool = False
-    alphas: tuple[float, ...] = (0.1,)
-    """Miscoverage rates that are judged."""
+    alphas: tuple[float | None, ...] = (0.1,)
+    """Miscoverage rates that are judged; (None,) where there are no intervals."""
     training: Mapping[str, Any] = field(default_factory=dict)
     """Options of the loop that this dataset needs besides those of the preset."""
+    configs: Mapping[str, str] = field(default_factory=dict)
+    """By method, the name of the config that its runs take."""
     rows: tuple[str, ...] = ()
     """Rows that are judged on it; () for all rows of the preset."""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that runs predict."""
+        if not self.shifted:
+            return ("val", self.test)
+        return ("val", "val/shifted", self.test, f"{self.test}/shifted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """A named set of options, such as the one a paper chose for a method."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Written as for `-o`: `lr` is an option of the loop, `method.rate` of a part."""
+    method: str = ""
+    """Whose runs take it; '' for all runs."""
+    note: str = ""
+
+    def of(self, part: str) -> dict[str, Any]:
+        """The options of a part, without its prefix; of the loop for ''.
+
+        >>> Config(options={"lr": 0.1, "method.rate": 0.2}).of("method")
+        {'rate': 0.2}
+        """
+        split = ((*name.rpartition("."), value) for name, value in self.options.items())
+        return {name: value for owner, _, name, value in split if owner == part}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """Values of one option that a search tries."""
+
+    option: str
+    """As for `-o`: an option of the loop, or of a part with its prefix."""
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = True
+    """Whether values are even in their logarithm."""
+    choices: tuple[Any, ...] = ()
+    """The values themselves, where they are not an interval."""
+    complement: bool = False
+    """Whether the option is one minus a value between `low` and `high`: a momentum is
+    searched by how far it is from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +123,17 @@ class Preset:
     training: Mapping[str, Any]
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Options by method that depend on the size of the run, e.g. epochs of warm-up."""
+    networks: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Options by method of this preset's network."""
     seeds: tuple[int, ...]
     pools: tuple[tuple[int, ...], ...]
     """Which seeds form each repeat's pool; a row takes as many of the first as it
     pools."""
+    alone: tuple[int, ...] = ()
+    """The seed of each repeat of rows that pool nothing; () for the first of each
+    pool."""
+    further: tuple[Variant, ...] = ()
+    """Variants that are run only where they are asked for by name."""
     trained_alphas: tuple[float, ...] = (0.1,)
     """Alphas for which rows are run whose training alpha enters."""
     note: str = ""
@@ -93,15 +151,25 @@ class Expectation:
     low: float
     high: float
     minus: str = ""
-    """Another variant whose value of the same row and score is subtracted."""
-    alpha: float = 0.1
+    """Another variant whose value is subtracted."""
+    minus_rows: tuple[str, ...] = ()
+    """Other rows whose values are subtracted, one for each of `rows`."""
+    minus_score: str = ""
+    """Another score whose value is subtracted. Of variant, row and score, whatever is
+    not named here is the same on both sides; nothing is subtracted if none is."""
+    alpha: float | None = 0.1
+
+    @property
+    def pairs(self) -> dict[str, str]:
+        """Each row, and the one whose value is subtracted from its own."""
+        return dict(zip(self.rows, self.minus_rows or self.rows, strict=True))
 
 
 class Place(NamedTuple):
     """Where a number stands: on which dataset, for which alpha, in which row."""
 
     variant: Variant
-    alpha: float
+    alpha: float | None
     row: TableRow
 
 
@@ -125,8 +193,10 @@ class Benchmark:
     """Name of the numbers in `qualms.published`."""
     expectations: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
     """By preset."""
-    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Named sets of options, for `--config`."""
+    configs: Mapping[str, Config] = field(default_factory=dict)
+    """By name, for variants and `--config`."""
+    search: Mapping[str, Mapping[str, tuple[Range, ...]]] = field(default_factory=dict)
+    """By variant and method, what `qualms tune` searches."""
 
     def row(self, name: str) -> TableRow:
         """The row `name`."""
@@ -142,18 +212,25 @@ class Benchmark:
     def spec(self, preset: Preset, place: Place, seed: int) -> RunSpec:
         """The training that a number at `place` comes from."""
         variant, alpha, row = place
-        options = {**preset.methods.get(row.method.name, {}), **row.method.options}
+        name = variant.configs.get(row.method.name)
+        config = Config() if name is None else self.configs[name]
+        options = {
+            **preset.methods.get(row.method.name, {}),
+            **config.of("method"),
+            **row.method.options,
+        }
         if row.per_alpha:
             options["alpha"] = alpha
-        network = preset.network
+        own = preset.networks.get(row.method.name, {})
+        network = {**preset.network.options, **own, **row.network}
         return RunSpec(
             benchmark=self.name,
             dataset=variant.dataset,
-            network=Part(name=network.name, options={**network.options, **row.network}),
+            network=Part(name=preset.network.name, options=network),
             method=Part(name=row.method.name, options=options),
             seed=seed,
-            training={**preset.training, **variant.training},
-            splits=("val", variant.test),
+            training={**preset.training, **variant.training, **config.of("")},
+            splits=variant.splits,
             version=self.version,
         )
 
@@ -185,6 +262,8 @@ def pools_of(preset: Preset, row: TableRow) -> tuple[tuple[int, ...], ...]:
     Raises:
         ValueError: If a pool of the preset has fewer seeds than the row pools.
     """
+    if row.pool == 1 and preset.alone:
+        return tuple((seed,) for seed in preset.alone)
     for pool in preset.pools:
         if len(pool) < row.pool:
             raise ValueError(
@@ -195,9 +274,24 @@ def pools_of(preset: Preset, row: TableRow) -> tuple[tuple[int, ...], ...]:
     return tuple(dict.fromkeys(chosen))
 
 
+def regimes(preset: Preset) -> list[str]:
+    """For each regime of the preset, in words what was chosen on which items."""
+    seen = {"in-domain": "in-domain", "joint": "in-domain and shifted"}
+    names: dict[str, list[str]] = {}
+    for variant in preset.variants:
+        names.setdefault(variant.regime, []).append(variant.name)
+    return [
+        f"regime {regime} ({', '.join(names[regime])}): configurations and epochs "
+        f"chosen on {items} validation items"
+        for regime, items in seen.items()
+        if regime in names
+    ]
+
+
 def variant_of(preset: Preset, name: str) -> Variant:
-    """The variant `name` of a preset."""
-    return _named(preset.variants, name, f"variants of preset {preset.name}")
+    """The variant `name` of a preset, those only run when asked for among them."""
+    known = (*preset.variants, *preset.further)
+    return _named(known, name, f"variants of preset {preset.name}")
 
 
 def _named(parts: Iterable[Named], name: str, what: str) -> Named:

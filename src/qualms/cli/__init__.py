@@ -9,8 +9,10 @@ import typer
 from qualms.cli.check import check
 from qualms.cli.list import list_parts
 from qualms.cli.prepare import prepare
+from qualms.cli.refer import refer
 from qualms.cli.run import run
 from qualms.cli.score import score
+from qualms.cli.tune import tune
 
 app = typer.Typer(
     name="qualms",
@@ -21,8 +23,10 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command()(score)
+app.command()(refer)
 app.command()(check)
 app.command()(run)
+app.command()(tune)
 app.command()(prepare)
 app.command("list")(list_parts)
 

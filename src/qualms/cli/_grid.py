@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from qualms.benchmarks._benchmark import regimes
 from qualms.cli._judged import show_judged
 from qualms.cli._progress import data_name, duration, name, view
 from qualms.launch import (
@@ -91,6 +92,8 @@ def show_plan(choices: Sequence[Choice], place: Place) -> None:
             f"{choice.benchmark.name}, preset {choice.preset.name}: {len(left)} of"
             f" {len(runs)} runs lack a result in {place.out}"
         )
+        for regime in regimes(choice.preset):
+            typer.echo(f"  {regime}")
         for row in _columns(left):
             typer.echo(f"  {row}")
         for need in needed([spec.dataset for spec in left], place.data):

@@ -27,7 +27,9 @@ def run(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; one per GPU or core.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    device: Annotated[
+        str, typer.Option(help="auto, cpu, cuda, cuda:1, or cuda:0,1 for each run.")
+    ] = "auto",
     together: Annotated[
         int | None, typer.Option(min=1, help="Seeds that one process trains at once.")
     ] = None,

@@ -1,5 +1,8 @@
 """A prepared dataset on disk: one `.npy` per array and split, and `meta.json`.
 
+Encoded pictures of a split are the bytes of all in a row, in a file that other splits
+and other datasets may share, and where each picture lies in it.
+
 `meta.json` is replaced in one step after everything it names is written, so a folder
 holds a whole dataset or none. It records the size and hash of every file; the
 fingerprint is the hash of these and of the recipe.
@@ -14,9 +17,12 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qualms.atomic import replacing
+from qualms.datasets._encoded import Encoded
 from qualms.datasets._recipe import Card, Dataset, DatasetError, Recipe, Split, Subset
+from qualms.datasets._shards import ENCODED, SPAN
 from qualms.spec import Task, digest
 
 FORMAT = 1
@@ -40,7 +46,10 @@ def open_dataset(folder: str | Path, *, verify: bool = False) -> Dataset:
         options=meta["options"],
         card=Card(**meta["card"]),
         task=Task(**meta["task"]),
-        splits={name: _map(folder, files) for name, files in meta["splits"].items()},
+        splits={
+            name: _map(folder, files, meta.get("side"))
+            for name, files in meta["splits"].items()
+        },
         shifts=meta["shifts"],
         fingerprint=meta["fingerprint"],
         subsets={name: _subset(fields) for name, fields in meta["subsets"].items()},
@@ -82,11 +91,15 @@ def file_name(split: str, column: str) -> str:
 
 
 def write_meta(folder: Path, meta: Meta) -> Meta:
-    """Add sizes, hashes and the fingerprint to `meta` and publish it atomically."""
+    """Add sizes, hashes and the fingerprint to `meta` and publish it atomically.
+
+    What an entry already says of a file is kept.
+    """
     for _, entry in _entries(meta):
         path = folder / entry["file"]
-        entry["bytes"] = path.stat().st_size
-        entry["sha256"] = _hash(path)
+        entry.setdefault("bytes", path.stat().st_size)
+        if "sha256" not in entry:
+            entry["sha256"] = _hash(path)
     meta["fingerprint"] = _fingerprint(meta)
     with replacing(folder / "meta.json") as temporary:
         text = json.dumps(meta, indent=1, ensure_ascii=False)
@@ -139,7 +152,7 @@ def _check_unchanged(folder: Path, meta: Meta, *, verify: bool) -> None:
     )
 
 
-def _map(folder: Path, files: Mapping[str, Meta]) -> Split:
+def _map(folder: Path, files: Mapping[str, Meta], side: int | None) -> Split:
     arrays = {
         column: np.load(folder / entry["file"], mmap_mode="r", allow_pickle=False)
         for column, entry in files.items()
@@ -150,11 +163,15 @@ def _map(folder: Path, files: Mapping[str, Meta]) -> Split:
         if column.startswith("extra/")
     }
     return Split(
-        image=arrays["image"],
+        image=arrays["image"] if side is None else _encoded(arrays, side),
         target=arrays["target"],
         item=arrays["item"],
         extra=extra,
     )
+
+
+def _encoded(arrays: Mapping[str, NDArray[Any]], side: int) -> Encoded:
+    return Encoded(data=arrays[ENCODED], span=arrays[SPAN], side=side)
 
 
 def _subset(fields: Meta) -> Subset:

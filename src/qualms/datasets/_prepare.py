@@ -3,7 +3,8 @@
 Units are loaded by several processes, and each finished unit is kept as a shard. Kill
 it at any moment: the next call goes on with the units that are left. When all are done
 the arrays and their record are published in one step. The number of processes changes
-no bit of the result.
+no bit of the result. The albums of a recipe are prepared first, in the folder beside
+its own.
 """
 
 import os
@@ -28,6 +29,15 @@ from qualms.datasets._cache import (
     read_meta,
     recipe_digest,
 )
+from qualms.datasets._cores import cores
+from qualms.datasets._counts import (
+    Tally,
+    check_not_empty,
+    check_tally,
+    differences,
+    expected,
+    tally,
+)
 from qualms.datasets._publish import (
     Skipped,
     count_items,
@@ -37,6 +47,7 @@ from qualms.datasets._publish import (
 )
 from qualms.datasets._recipe import Dataset, DatasetError, Recipe, Unit
 from qualms.datasets._shards import make_shard, shard_path
+from qualms.datasets._shown import Album, albums_of, show
 
 __all__ = ["Prepared", "Skipped", "cache_folder", "open_dataset", "prepare"]
 
@@ -78,7 +89,9 @@ def prepare(
     folder = Path(folder)
     _check_keys(recipe)
     try:
-        if _settled(recipe, folder):
+        if recipe.shown:
+            _show(recipe, folder, workers, progress, check_counts)
+        elif _settled(recipe, folder):
             _tidy(folder)
         else:
             folder.mkdir(parents=True, exist_ok=True)
@@ -94,11 +107,46 @@ def prepare(
 
 def _check_keys(recipe: Recipe) -> None:
     keys = [unit.key for unit in recipe.units]
-    if not keys:
+    if not keys and not recipe.shown:
         raise DatasetError(f"{recipe.name}: no data was found. {recipe.card.obtain}")
     if len(set(keys)) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"unit keys must be unique, got {twice!r} twice")
+
+
+def _show(
+    recipe: Recipe,
+    folder: Path,
+    workers: int | None,
+    progress: Progress | None,
+    check_counts: bool,
+) -> None:
+    _check_same(recipe, folder, read_meta(folder))
+    if check_counts:  # before hours of work
+        labels = {split: one.labels for split, one in recipe.shown.items()}
+        check_tally(recipe, tally(labels), ())
+    wanted = albums_of(recipe)
+    total, done = sum(len(album.units) for album in wanted.values()), 0
+    albums = {}
+    for name, album in wanted.items():
+        place = cache_folder(folder.parent, album)
+        advance = partial(_further, progress, done, total)
+        made = prepare(
+            album, place, workers=workers, progress=advance, check_counts=check_counts
+        )
+        (pictures,) = made.dataset.splits.values()
+        albums[name] = Album(place, made.dataset.fingerprint, pictures, made.skipped)
+        done += len(album.units)
+    folder.mkdir(exist_ok=True)
+    with _locked(folder):
+        show(recipe, folder, albums)
+
+
+def _further(
+    progress: Progress | None, before: int, total: int, done: int, _units: int
+) -> None:
+    if progress is not None:
+        progress(before + done, total)
 
 
 def _settled(recipe: Recipe, folder: Path) -> bool:
@@ -106,6 +154,13 @@ def _settled(recipe: Recipe, folder: Path) -> bool:
     meta = read_meta(folder)
     if meta is None:
         return False
+    _check_same(recipe, folder, meta)
+    return meta["units"] == units_digest(recipe) and not (folder / "shards").exists()
+
+
+def _check_same(recipe: Recipe, folder: Path, meta: Meta | None) -> None:
+    if meta is None:
+        return
     mine = identity(recipe)
     other = {key: meta[key] for key in mine if meta[key] != mine[key]}
     if other:
@@ -114,7 +169,6 @@ def _settled(recipe: Recipe, folder: Path) -> bool:
             f"{folder} holds another dataset ({meta['name']}: {told}); choose another"
             " folder"
         )
-    return meta["units"] == units_digest(recipe) and not (folder / "shards").exists()
 
 
 @contextmanager
@@ -143,12 +197,12 @@ def _make(
     skipped = _load_missing(recipe, shards, workers, progress)
     finished = finished_units(recipe, shards)
     counts = count_items(recipe, finished)
-    _check_not_empty(recipe, counts, skipped)
+    check_not_empty(recipe, counts, skipped)
     if check_counts:
-        _check_counts(recipe, counts, skipped)
+        check_tally(recipe, Tally(counts, {}), skipped)
     if _differs(read_meta(folder), recipe, skipped):
         publish(recipe, folder, finished, skipped)
-    if _differences(recipe, counts):
+    if differences(Tally(counts, {}), expected(recipe)):
         return  # shards stay, so that mended files can be added later
     shards.parent.rename(folder / "shards-done")
     _tidy(folder)
@@ -168,7 +222,7 @@ def _load_missing(
     done, total = len(recipe.units) - len(missing), len(recipe.units)
     skipped = []
     make = partial(make_shard, recipe.load, shards)
-    reasons = _each(make, missing, workers or _cores())
+    reasons = _each(make, missing, workers or cores())
     for unit, reason in zip(missing, reasons, strict=True):
         if reason:
             skipped.append(Skipped(unit.key, reason))
@@ -176,11 +230,6 @@ def _load_missing(
         if progress is not None:
             progress(done, total)
     return skipped
-
-
-def _cores() -> int:
-    limited = sys.platform == "linux"
-    return len(os.sched_getaffinity(0)) if limited else os.cpu_count() or 1
 
 
 def _each(
@@ -193,7 +242,7 @@ def _each(
         return
     # A process started afresh inherits no threads or locks, unlike a forked one.
     spawn = get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_follow_parent)
+    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_settle)
     try:
         share = len(units) // (8 * workers)
         yield from pool.map(make, units, chunksize=max(1, min(32, share)))
@@ -206,8 +255,10 @@ def _each(
         pool.shutdown(cancel_futures=True)
 
 
-def _follow_parent() -> None:
+def _settle() -> None:
     """Leave an interrupt to the parent, and do not outlive it when it is killed."""
+    # There is a process for every core already; OpenCV reads this when it starts.
+    os.environ.setdefault("OPENCV_FOR_THREADS_NUM", "1")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_after_parent, daemon=True).start()
 
@@ -217,45 +268,6 @@ def _exit_after_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _check_not_empty(
-    recipe: Recipe, counts: Mapping[str, int], skipped: Sequence[Skipped]
-) -> None:
-    empty = [split for split, count in counts.items() if count == 0]
-    if empty:
-        raise DatasetError(
-            f"{recipe.name}: no items for {', '.join(empty)}.{_told(skipped)}"
-            f" {recipe.card.obtain}"
-        )
-
-
-def _check_counts(
-    recipe: Recipe, counts: Mapping[str, int], skipped: Sequence[Skipped]
-) -> None:
-    differences = _differences(recipe, counts)
-    if differences:
-        raise DatasetError(
-            f"{recipe.name}: items per split differ from the expected ones:"
-            f" {'; '.join(differences)}.{_told(skipped)} Mend the files and run again"
-            " (what is loaded is kept), or accept this with --no-check-counts."
-        )
-
-
-def _differences(recipe: Recipe, counts: Mapping[str, int]) -> list[str]:
-    return [
-        f"{split} {counts.get(split, 0)} instead of {expected}"
-        for split, expected in recipe.counts.items()
-        if counts.get(split, 0) != expected
-    ]
-
-
-def _told(skipped: Sequence[Skipped], most: int = 5) -> str:
-    if not skipped:
-        return ""
-    named = "; ".join(f"{key} ({reason})" for key, reason in skipped[:most])
-    more = ", ..." if len(skipped) > most else ""
-    return f" {len(skipped)} units could not be loaded: {named}{more}."
 
 
 def _differs(meta: Meta | None, recipe: Recipe, skipped: Sequence[Skipped]) -> bool:
@@ -270,7 +282,7 @@ def _result(recipe: Recipe, folder: Path, check_counts: bool) -> Prepared:
     assert meta is not None
     skipped = tuple(Skipped(key, reason) for key, reason in meta["skipped"])
     if check_counts:
-        _check_counts(recipe, meta["counts"], skipped)
+        check_tally(recipe, Tally(meta["counts"], meta.get("grades", {})), skipped)
     return Prepared(
         dataset=open_dataset(folder), skipped=skipped, counts=meta["counts"]
     )

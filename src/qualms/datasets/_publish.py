@@ -2,6 +2,7 @@
 
 Rows keep the order of the recipe's units; a part that is divided gets the seeded order
 of its items. Images are copied shard by shard, so memory does not grow with the set.
+Encoded pictures keep the order of the units; a row says where its picture lies.
 """
 
 import os
@@ -20,6 +21,8 @@ from numpy.typing import NDArray
 from qualms.datasets._cache import Meta, file_name, identity, write_meta
 from qualms.datasets._recipe import DatasetError, Divide, Recipe, Unit
 from qualms.datasets._shards import (
+    ENCODED,
+    SPAN,
     Layout,
     read_items,
     read_layout,
@@ -91,21 +94,38 @@ def publish(
     skipped: Sequence[Skipped],
 ) -> None:
     """Write every array of the dataset, then its record."""
-    arrays = folder / f"arrays-{uuid.uuid4().hex[:8]}"
-    arrays.mkdir()
+    if (recipe.side is None) is any(ENCODED in one.layout for one in finished):
+        raise ValueError(
+            f"{recipe.name!r} must state a side where its pictures are encoded, and"
+            f" only there; got {recipe.side}"
+        )
+    arrays = new_arrays(folder)
     splits: Meta = {}
     for part in dict.fromkeys(unit.split for unit in recipe.units):
         chosen = [one for one in finished if one.unit.split == part and one.items]
         splits |= _write_part(part, recipe.divide.get(part), chosen, arrays)
     rest = {
-        "card": asdict(recipe.card),
-        "shifts": dict(recipe.shifts),
         "counts": count_items(recipe, finished),
         "skipped": [list(one) for one in skipped],
         "units": units_digest(recipe),
         "splits": splits,
     }
-    write_meta(folder, identity(recipe) | rest)
+    record(recipe, folder, arrays, rest)
+
+
+def new_arrays(folder: Path) -> Path:
+    """A fresh place for arrays in `folder`."""
+    arrays = folder / f"arrays-{uuid.uuid4().hex[:8]}"
+    arrays.mkdir()
+    return arrays
+
+
+def record(recipe: Recipe, folder: Path, arrays: Path, found: Meta) -> None:
+    """Publish what `found` says of the files in `arrays`, and remove older arrays."""
+    stated: Meta = {"card": asdict(recipe.card), "shifts": dict(recipe.shifts)}
+    if recipe.side is not None:
+        stated["side"] = recipe.side
+    write_meta(folder, identity(recipe) | stated | found)
     for old in folder.glob("arrays-*"):
         if old != arrays:
             shutil.rmtree(old)
@@ -124,16 +144,23 @@ def _write_part(
     """Write the splits of a part; what `meta.json` says of their files."""
     columns = _columns(finished)
     places = _places(part, divide, _items(finished))
+    pictures = arrays / file_name(part, ENCODED)
+    encoded = None
+    if columns.pop(ENCODED, None) is not None:
+        size = sum(one.layout[ENCODED].shape[0] for one in finished)
+        encoded = _allocate(pictures, size, Layout((), np.dtype(np.uint8)))
     entries: Meta = {}
     targets: list[dict[str, NDArray[Any]]] = []
     for split, size in places.splits.items():
         paths = {column: arrays / file_name(split, column) for column in columns}
+        targets.append({c: _allocate(p, size, columns[c]) for c, p in paths.items()})
+        if encoded is not None:
+            paths[ENCODED] = pictures
         entries[split] = {
             column: {"file": f"{arrays.name}/{path.name}"}
             for column, path in paths.items()
         }
-        targets.append({c: _allocate(p, size, columns[c]) for c, p in paths.items()})
-    _copy(finished, places, targets)
+    _copy(finished, places, targets, encoded)
     return entries
 
 
@@ -202,10 +229,16 @@ def _copy(
     finished: Sequence[Finished],
     places: _Places,
     targets: Sequence[Mapping[str, NDArray[Any]]],
+    encoded: NDArray[np.uint8] | None,
 ) -> None:
-    start = 0
+    start = used = 0
     for one in finished:
         arrays = read_shard(one.shard)
+        if encoded is not None:
+            arrays[SPAN] += used
+            end = used + len(arrays[ENCODED])
+            encoded[used:end] = arrays[ENCODED]
+            used = end
         split = places.split[start : start + one.items]
         row = places.row[start : start + one.items]
         for number, target in enumerate(targets):

@@ -4,6 +4,9 @@ A dataset file turns a folder laid out as its publisher ships it (or a seed, for
 simulator) into a `Recipe`: the units that hold the raw data and how to load one. One
 piece of machinery, `_prepare.py`, loads the units in parallel into a memory-mapped
 cache and hands out a `Dataset`. Nothing about a dataset is known outside its file.
+
+Pictures that are dear to make are kept once, encoded, as the units of an album: a
+recipe of its own. Recipes that show an album divide and label it as they like.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.datasets._encoded import Encoded
 from qualms.shelf import suggest
 from qualms.spec import Task
 
@@ -50,8 +54,9 @@ class Unit:
 class Examples:
     """What one unit holds: k items, possibly none."""
 
-    image: NDArray[Any]
-    """(k, H, W, channels) uint8, or float32 where the source is not 8 bit."""
+    image: NDArray[Any] | tuple[bytes, ...]
+    """(k, H, W, channels) uint8, or float32 where the source is not 8 bit; or k encoded
+    pictures, which may differ in size."""
     target: NDArray[Any]
     """(k,) targets."""
     item: tuple[str, ...]
@@ -96,6 +101,22 @@ class Subset:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """The items of a split and what is known of them, without their images."""
+
+    item: NDArray[np.str_]
+    target: NDArray[Any]
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+
+def _load_nothing(unit: Unit) -> Examples:
+    raise ValueError(f"an album is loaded instead of {unit.key!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
     """How to make a dataset: plain data and one function that loads a unit."""
 
@@ -104,8 +125,9 @@ class Recipe:
     """All that changes a byte of the result, as JSON; never the source folder."""
     card: Card
     task: Task
-    units: tuple[Unit, ...]
-    load: Callable[[Unit], Examples]
+    units: tuple[Unit, ...] = ()
+    """None in a recipe that shows albums."""
+    load: Callable[[Unit], Examples] = _load_nothing
     """Pure and importable by name (a module-level function or a partial of one), so
     that other processes can run it. Raises OSError or ValueError for a bad file."""
     divide: Mapping[str, Divide] = field(default_factory=dict)
@@ -118,13 +140,30 @@ class Recipe:
     """Further splits that are filtered from a stored one, e.g. graded shifts."""
     version: int = 1
     """Rises when the same options give other bytes, so that old caches are not used."""
+    shown: "Mapping[str, Shown]" = field(default_factory=dict)
+    """Splits that show pictures of an album; then there are no other splits."""
+    side: int | None = None
+    """Height and width that encoded pictures are decoded to."""
+    grades: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """The paper's number of items of each grade (`group`, from 0 on) of a shown split;
+    asserted unless overridden."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A split made of some pictures of an album."""
+
+    album: Recipe
+    """A recipe with one split and encoded pictures; kept beside what shows it."""
+    labels: Labels
+    """Items are found in the album by their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
     """One split of a prepared dataset; arrays are memory-mapped."""
 
-    image: NDArray[Any]
+    image: NDArray[Any] | Encoded
     target: NDArray[Any]
     item: NDArray[np.str_]
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -153,8 +192,9 @@ class Dataset:
             return self.splits[name]
         rows = self.rows(name)
         whole = self.splits[self.subsets[name].of]
+        image = whole.image
         return Split(
-            image=whole.image[rows],
+            image=image.only(rows) if isinstance(image, Encoded) else image[rows],
             target=whole.target[rows],
             item=whole.item[rows],
             extra={key: array[rows] for key, array in whole.extra.items()},

@@ -1,12 +1,13 @@
 """Finished units on disk: one file each, written atomically, never unpickled.
 
-A shard holds the arrays of `Examples` by name: image, target, item, extra/<name>. Its
+A shard holds the arrays of `Examples` by name: image, target, item, extra/<name>;
+encoded pictures are bytes in a row and the span of each (k, 2) instead of `image`. Its
 file name depends on the unit's key and split alone, so a rerun finds what is done.
 """
 
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,9 @@ from numpy.typing import NDArray
 
 from qualms.datasets._recipe import DatasetError, Examples, Unit
 from qualms.spec import digest
+
+ENCODED = "encoded"
+SPAN = "span"
 
 
 class Layout(NamedTuple):
@@ -85,10 +89,12 @@ def _mended(path: Path) -> Iterator[None]:
 
 def _arrays(examples: Examples) -> dict[str, NDArray[Any]]:
     items = np.array(examples.item, dtype=np.str_).reshape(len(examples.item))
-    arrays = {"image": examples.image, "target": examples.target, "item": items}
+    image = examples.image
+    arrays = _packed(image) if isinstance(image, tuple) else {"image": image}
+    arrays |= {"target": examples.target, "item": items}
     arrays |= {f"extra/{name}": value for name, value in examples.extra.items()}
     for name, array in arrays.items():
-        if len(array) != len(items):
+        if len(array) != len(items) and name != ENCODED:
             raise ValueError(
                 f"{name} must have one row per item, got {len(array)} rows for"
                 f" {len(items)} items"
@@ -96,6 +102,13 @@ def _arrays(examples: Examples) -> dict[str, NDArray[Any]]:
         if array.dtype.hasobject:
             raise ValueError(f"{name} must hold numbers or text, got {array.dtype}")
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _packed(pictures: Sequence[bytes]) -> dict[str, NDArray[Any]]:
+    """Pictures in a row, and where each begins and ends."""
+    ends = np.cumsum([0, *map(len, pictures)], dtype=np.int64)
+    span = np.stack([ends[:-1], ends[1:]], axis=1)
+    return {ENCODED: np.frombuffer(b"".join(pictures), np.uint8), SPAN: span}
 
 
 def _sentence(error: Exception) -> str:

@@ -31,7 +31,7 @@ TEST_CITIES = {
 
 CARD = Card(
     title="Inria Aerial Image Labeling",
-    licence="as stated on the publisher's page; registration required",
+    licence="see the publisher; registration required",
     citation=(
         "Maggiori, Tarabalka, Charpiat, Alliez: Can Semantic Labeling Methods "
         "Generalize to Any City? The Inria Aerial Image Labeling Benchmark. "

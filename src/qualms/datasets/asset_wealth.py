@@ -39,7 +39,7 @@ SETTLEMENT = {
 
 CARD = Card(
     title="PovertyMap-WILDS v1.1",
-    licence="imagery: U.S. public domain; survey data: terms of the DHS Program",
+    licence="imagery: U.S. public domain; survey data (DHS): see the publisher",
     citation=(
         "Koh et al.: WILDS: A Benchmark of in-the-Wild Distribution Shifts. ICML 2021. "
         "Yeh et al.: Using publicly available satellite imagery and deep learning to "

@@ -35,7 +35,7 @@ SIZES = {"train": 10_000, "val": 2_000, "test": 10_000}
 
 CARD = Card(
     title="Cell-200",
-    licence="none stated by the authors; ask them before redistributing",
+    licence="none stated for the data (the code is MIT); see the publisher",
     citation=(
         "Ding, Wang, Xu, Welch, Wang: CcGAN: Continuous Conditional Generative "
         "Adversarial Networks for Image Generation. ICLR 2021."

@@ -26,7 +26,10 @@ from qualms.spec import Task
 
 CARD = Card(
     title="CoNSeP, Kumar and TNBC nuclei",
-    licence="CoNSeP: research only, ask Warwick; Kumar: CC BY-NC-SA; TNBC: CC BY 4.0",
+    licence=(
+        "CoNSeP: see the publisher; Kumar: CC BY-NC-SA 4.0 as part of MoNuSeg; TNBC: "
+        "CC BY 4.0"
+    ),
     citation=(
         "Graham et al.: HoVer-Net. Medical Image Analysis 58, 2019. Kumar et al.: A "
         "Dataset and a Technique for Generalized Nuclear Segmentation. IEEE TMI 36, "

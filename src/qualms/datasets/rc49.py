@@ -36,7 +36,7 @@ SIZES = {
 
 CARD = Card(
     title="RC-49",
-    licence="none stated by the authors; rendered from ShapeNet models (its terms)",
+    licence="none stated for the data (the code is MIT); see the publisher",
     citation=(
         "Ding, Wang, Xu, Welch, Wang: CcGAN: Continuous Conditional Generative "
         "Adversarial Networks for Image Generation. ICLR 2021."

@@ -31,8 +31,8 @@ SPLITS = {"TRAIN": "train", "VAL": "val", "TEST": "test"}
 CARD = Card(
     title="EchoNet-Dynamic",
     licence=(
-        "Stanford University Dataset Research Use Agreement: non-commercial research, "
-        "no redistribution"
+        "Stanford University Dataset Research Use Agreement, accepted when registering;"
+        " see the publisher"
     ),
     citation=(
         "Ouyang et al.: Video-based AI for beat-to-beat assessment of cardiac "

@@ -18,9 +18,41 @@ class Key(NamedTuple):
     """Where a cell stands, by name."""
 
     variant: str
-    alpha: float
+    alpha: float | None
     row: str
     score: str
+
+
+class DrawnKey(NamedTuple):
+    """Where something to draw stands, by name."""
+
+    variant: str
+    row: str
+    subset: str
+    """in_domain, shifted, joint, balanced or rebalanced."""
+    name: str
+    """What is drawn: roc, ood_roc, referral_accuracy, referral_nll, referral_auroc,
+    referral_auprc, reliability, uncertainty/grade=<grade> ..."""
+
+
+class Band(NamedTuple):
+    """A curve of repeats: their mean and its standard error, all (points,)."""
+
+    x: Array
+    mean: Array
+    stderr: Array
+    """nan where there is one repeat only."""
+
+
+class Sides(NamedTuple):
+    """A histogram of uncertainty on both sides: decisions that are right and wrong."""
+
+    edges: Array
+    """(bins + 1,)"""
+    correct: Array
+    """(bins,) share of all items of the histogram, mean over repeats."""
+    incorrect: Array
+    """(bins,)"""
 
 
 class Summary(NamedTuple):
@@ -37,10 +69,11 @@ class Cell:
 
     key: Key
     values: tuple[float, ...] = ()
-    """One per repeat, with the ranks that give the guarantee."""
+    """One per repeat, by the correct rule: ranks that give the guarantee, ties shared;
+    () where it is undefined in all."""
     as_published: tuple[float, ...] = ()
-    """One per repeat, with the ranks of the released code; what stands beside the
-    published number. () for rows that code does not have."""
+    """One per repeat, by the rule of the released code; what stands beside the
+    published number. () for what that code does not have."""
     low: float = math.nan
     high: float = math.nan
     samples: Array | None = field(default=None, repr=False, compare=False)
@@ -114,6 +147,10 @@ class BenchmarkResults:
     ties: Mapping[Key, TieGroup] = field(default_factory=dict)
     """By dataset, alpha and score (the row is ''): the best row and its equals. For
     coverage the best is the one nearest to 1 - alpha."""
+    bands: Mapping[DrawnKey, Band] = field(default_factory=dict)
+    """Curves over repeats, for figures."""
+    sides: Mapping[DrawnKey, Sides] = field(default_factory=dict)
+    """Histograms, for figures."""
     checks: tuple[Check, ...] = ()
     missing: tuple[Missing, ...] = ()
     hardware: tuple[str, ...] = ()
@@ -125,7 +162,7 @@ class BenchmarkResults:
     resamples: int = 1000
     seed: int = 0
 
-    def cell(self, variant: str, alpha: float, row: str, score: str) -> Cell:
+    def cell(self, variant: str, alpha: float | None, row: str, score: str) -> Cell:
         """The cell there; one without values, saying so, if it was not judged."""
         key = Key(variant, alpha, row, score)
         why = f"not part of preset {self.preset.name}"

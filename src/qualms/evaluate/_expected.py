@@ -1,7 +1,7 @@
 """Which rows are best and their equals, and whether the promised effects showed."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 from qualms.benchmarks import Benchmark, Expectation, Preset
 from qualms.benchmarks._benchmark import Place
 from qualms.evaluate._benchmark_results import Cell, Check, Key
+from qualms.evaluate._judge import Direction
 from qualms.scores import TieGroup, draws_needed, tie_group
 
 Array = NDArray[np.float64]
-
-# Of the other scores, more is better or worse only together with these.
-_TIED = ("val_mae", "val_interval_length", "test_coverage")
 
 
 def checked(
@@ -33,35 +31,50 @@ def checked(
 
 
 def _value(expectation: Expectation, row: str, cells: Mapping[Key, Cell]) -> float:
-    def mean(variant: str) -> float:
-        key = Key(variant, expectation.alpha, row, expectation.score)
+    def mean(variant: str, row: str, score: str) -> float:
+        key = Key(variant, expectation.alpha, row, score)
         return cells[key].ours.mean if key in cells else math.nan
 
-    value = mean(expectation.variant)
-    if expectation.minus:
-        value -= mean(expectation.minus)
-    return value
+    own = expectation.variant, row, expectation.score
+    other = (
+        expectation.minus or expectation.variant,
+        expectation.pairs[row],
+        expectation.minus_score or expectation.score,
+    )
+    return mean(*own) - (mean(*other) if other != own else 0.0)
 
 
 def tied(
-    benchmark: Benchmark, preset: Preset, cells: Mapping[Key, Cell], level: float
+    benchmark: Benchmark,
+    preset: Preset,
+    cells: Mapping[Key, Cell],
+    directions: Mapping[str, Direction],
+    level: float,
 ) -> dict[Key, TieGroup]:
     """The best row of each dataset, alpha and score, and those not told apart."""
     groups = {}
     for variant in preset.variants:
         places = list(benchmark.places(preset, variant))
         for alpha in variant.alphas:
-            for score in _TIED:
-                rivals = dict(_rivals(places, alpha, score, cells))
+            for score, direction in directions.items():
+                there = [cells[_key(p, score)] for p in places if p.alpha == alpha]
+                selects = {p.row.name for p in places if p.row.select}
+                # A selection leaves validation scores as they are: only the base row
+                # counts.
+                left_out = selects if direction != "nominal" else set()
+                rivals = dict(_rivals(there, left_out, direction))
                 if _enough(rivals, level):
-                    key = Key(variant.name, alpha, "", score)
-                    groups[key] = tie_group(
+                    groups[Key(variant.name, alpha, "", score)] = tie_group(
                         {row: value for row, (value, _) in rivals.items()},
                         {row: samples for row, (_, samples) in rivals.items()},
-                        better="lower",
+                        better="higher" if direction == "higher" else "lower",
                         level=level,
                     )
     return groups
+
+
+def _key(place: Place, score: str) -> Key:
+    return Key(place.variant.name, place.alpha, place.row.name, score)
 
 
 def _enough(rivals: Mapping[str, tuple[float, Array]], level: float) -> bool:
@@ -73,16 +86,15 @@ def _enough(rivals: Mapping[str, tuple[float, Array]], level: float) -> bool:
 
 
 def _rivals(
-    places: list[Place], alpha: float, score: str, cells: Mapping[Key, Cell]
+    cells: Iterable[Cell], left_out: set[str], direction: Direction
 ) -> Iterator[tuple[str, tuple[float, Array]]]:
-    for variant, at, row in places:
-        cell = cells[Key(variant.name, at, row.name, score)]
-        # A selection leaves validation scores as they are: only the base row counts.
-        repeated = bool(row.select) and score != "test_coverage"
-        if at != alpha or repeated or cell.samples is None:
+    """By row, what is compared: value and samples, or their distance from nominal."""
+    for cell in cells:
+        if cell.key.row in left_out or cell.samples is None:
             continue
         value, samples = cell.ours.mean, cell.samples
-        if score == "test_coverage":
-            value, samples = abs(value - (1 - alpha)), np.abs(samples - (1 - alpha))
+        if direction == "nominal":
+            aim = 1 - (cell.key.alpha or 0.0)
+            value, samples = abs(value - aim), np.abs(samples - aim)
         if math.isfinite(value) and np.isfinite(samples).all():
-            yield row.name, (value, samples)
+            yield cell.key.row, (value, samples)

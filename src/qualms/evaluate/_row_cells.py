@@ -55,7 +55,8 @@ class Repeat(NamedTuple):
 
 def repeat_of(place: Place, specs: tuple[RunSpec, ...], shared: Shared) -> Repeat:
     """What the pool of `specs` says at `place`, calibrated."""
-    variant, alpha, row = place
+    variant, _, row = place
+    alpha = _alpha(place)
     val = shared.runs.pooled(specs, "val")
     test = restricted(shared.runs.pooled(specs, variant.test), variant)
     if shared.settings.resamples and (val.n, test.n) not in shared.draws:
@@ -98,6 +99,15 @@ def cells_of(place: Place, repeats: list[Repeat], shared: Shared) -> Iterator[Ce
         )
 
 
+def _alpha(place: Place) -> float:
+    if place.alpha is None:
+        raise ValueError(
+            f"variant {place.variant.name!r} must state the alphas of its intervals, "
+            "got None"
+        )
+    return place.alpha
+
+
 def _samples(place: Place, repeats: list[Repeat], shared: Shared) -> Array:
     each = []
     for measured, ours, _ in repeats:
@@ -105,7 +115,7 @@ def _samples(place: Place, repeats: list[Repeat], shared: Shared) -> Array:
         if place.row.weighted:
             each.append(held_replicates(measured, ours, weights))
         else:
-            each.append(replicates(measured, place.alpha, weights))
+            each.append(replicates(measured, _alpha(place), weights))
     return mean_of_repeats(np.stack(each), shared.settings.seed)
 
 

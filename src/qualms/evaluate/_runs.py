@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from qualms.benchmarks import Benchmark, Preset
+from qualms.benchmarks._benchmark import Place, pools_of, trained
 from qualms.evaluate._benchmark_results import Missing
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
 from qualms.spec import RunSpec
@@ -68,6 +70,36 @@ class Runs:
             self._read[key] = predictions
             self.headers[spec.hash] = predictions.header
         return self._read[key]
+
+
+def complete_pools(
+    benchmark: Benchmark, preset: Preset, place: Place, runs: Runs
+) -> list[tuple[RunSpec, ...]]:
+    """The runs of each repeat that is complete; pools of the same runs count once.
+
+    Raises:
+        AbsentError: If no repeat is complete.
+    """
+    if not trained(preset, place):
+        raise AbsentError(
+            f"preset {preset.name} trains {place.row.method.name} for alpha "
+            f"{', '.join(map(str, preset.trained_alphas))} only"
+        )
+    wanted = pools_of(preset, place.row)
+    specs = {
+        seed: benchmark.spec(preset, place, seed)
+        for seed in dict.fromkeys(seed for pool in wanted for seed in pool)
+    }
+    present = {seed for seed, spec in specs.items() if runs.present(spec)}
+    complete = [pool for pool in wanted if present.issuperset(pool)]
+    if not complete:
+        lacking = next(spec for seed, spec in specs.items() if seed not in present)
+        raise AbsentError(
+            f"{len(specs) - len(present)} of {len(specs)} runs of "
+            f"{lacking.method.name} are missing; {lacking.hash} "
+            f"{runs.missing[lacking.hash].reason}"
+        )
+    return [tuple(specs[seed] for seed in pool) for pool in complete]
 
 
 def _file(folder: Path, split: str) -> Path:

@@ -6,28 +6,46 @@ its cells empty; a repeat counts as soon as all runs of its pool are there.
 """
 
 import math
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-from qualms.benchmarks import Benchmark, Preset, Variant
-from qualms.benchmarks._benchmark import Place, pools_of, trained
+from qualms.benchmarks import Benchmark, Preset
 from qualms.evaluate._benchmark_results import (
+    Band,
     BenchmarkResults,
     Cell,
     Check,
+    DrawnKey,
     Key,
     Missing,
+    Sides,
     Summary,
 )
 from qualms.evaluate._entry import Settings
 from qualms.evaluate._expected import checked, tied
-from qualms.evaluate._row_cells import Shared, cells_of, empty_cells, repeat_of
-from qualms.evaluate._runs import AbsentError, Runs
-from qualms.predictions import PredictionsError
-from qualms.spec import RunSpec
+from qualms.evaluate._interval_judge import REGRESSION
+from qualms.evaluate._judge import Asked, Judge, Judged
+from qualms.evaluate._referral_judge import CLASSIFICATION
+from qualms.evaluate._runs import Runs
+from qualms.spec import TaskName
 
-__all__ = ["BenchmarkResults", "Cell", "Check", "Key", "Missing", "Summary", "judge"]
+__all__ = [
+    "Band",
+    "BenchmarkResults",
+    "Cell",
+    "Check",
+    "DrawnKey",
+    "Key",
+    "Missing",
+    "Sides",
+    "Summary",
+    "judge",
+]
+
+_JUDGES: dict[TaskName, Judge] = {
+    "regression": REGRESSION,
+    "classification": CLASSIFICATION,
+}
 
 
 def judge(
@@ -39,102 +57,48 @@ def judge(
 ) -> BenchmarkResults:
     """Every cell of `benchmark` at `preset`, from the run folders in out/<benchmark>.
 
-    Intervals resample validation items, test items and repeats together, see
-    `_replicates.py`; `settings` gives their number, level and seed.
+    Intervals resample items and repeats together, see `_replicates.py`; `settings`
+    gives their number, level and seed.
     """
-    if benchmark.task != "regression":
+    if benchmark.task not in _JUDGES:
         raise ValueError(
-            f"only regression benchmarks can be judged, {benchmark.name} is one of "
-            f"{benchmark.task}"
+            f"benchmarks of {' and '.join(_JUDGES)} can be judged, {benchmark.name} is "
+            f"one of {benchmark.task}"
         )
-    settings = settings or Settings()
+    by, settings = _JUDGES[benchmark.task], settings or Settings()
     runs = Runs(out / benchmark.name)
-    cells: dict[Key, Cell] = {}
-    # Variants that share their runs stand side by side; others need not stay in memory.
-    for _, group in groupby(preset.variants, key=lambda variant: variant.dataset):
-        for variant in group:
-            for cell in _variant_cells(benchmark, preset, variant, runs, settings):
-                cells[cell.key] = cell
-        runs.forget()
+    found = _judged(by, benchmark, preset, runs, settings)
+    cells = {cell.key: cell for judged in found for cell in judged.cells}
     seconds = [h.seconds for h in runs.headers.values() if h.seconds is not None]
     return BenchmarkResults(
         benchmark=benchmark,
         preset=preset,
         cells=cells,
-        ties=tied(benchmark, preset, cells, settings.level),
+        ties=tied(benchmark, preset, cells, by.tied, settings.level),
+        bands={key: band for judged in found for key, band in judged.bands.items()},
+        sides={key: side for judged in found for key, side in judged.sides.items()},
         checks=checked(benchmark, preset, cells),
         missing=tuple(runs.missing.values()),
         hardware=tuple(
             sorted({h.hardware or "" for h in runs.headers.values()} - {""})
         ),
         seconds=math.fsum(seconds) if seconds else None,
-        notes=_notes(preset, settings),
+        notes=by.notes(preset, settings),
         level=settings.level,
         resamples=settings.resamples,
         seed=settings.seed,
     )
 
 
-def _variant_cells(
-    benchmark: Benchmark,
-    preset: Preset,
-    variant: Variant,
-    runs: Runs,
-    settings: Settings,
-) -> Iterator[Cell]:
-    shared = Shared(runs, settings, {}, {})
-    for place in benchmark.places(preset, variant):
-        try:
-            repeats = [
-                repeat_of(place, specs, shared)
-                for specs in _pools(benchmark, preset, place, runs)
-            ]
-        except (AbsentError, PredictionsError) as error:
-            yield from empty_cells(place, str(error))
-            continue
-        yield from cells_of(place, repeats, shared)
-
-
-def _pools(
-    benchmark: Benchmark, preset: Preset, place: Place, runs: Runs
-) -> list[tuple[RunSpec, ...]]:
-    """The runs of each repeat that is complete; pools of the same runs count once."""
-    if not trained(preset, place):
-        raise AbsentError(
-            f"preset {preset.name} trains {place.row.method.name} for alpha "
-            f"{', '.join(map(str, preset.trained_alphas))} only"
-        )
-    wanted = pools_of(preset, place.row)
-    specs = {
-        seed: benchmark.spec(preset, place, seed)
-        for seed in dict.fromkeys(seed for pool in wanted for seed in pool)
-    }
-    present = {seed for seed, spec in specs.items() if runs.present(spec)}
-    complete = [pool for pool in wanted if present.issuperset(pool)]
-    if not complete:
-        lacking = next(spec for seed, spec in specs.items() if seed not in present)
-        raise AbsentError(
-            f"{len(specs) - len(present)} of {len(specs)} runs of "
-            f"{lacking.method.name} are missing; {lacking.hash} "
-            f"{runs.missing[lacking.hash].reason}"
-        )
-    return [tuple(specs[seed] for seed in pool) for pool in complete]
-
-
-def _notes(preset: Preset, settings: Settings) -> tuple[str, ...]:
-    notes = [
-        "ours: finite-sample rank; beside the paper: the rank of its released code",
-        "test scores are of the items that are predicted",
-    ]
-    if len({frozenset(pool) for pool in preset.pools}) == 1:
-        notes.append(
-            f"the {len(preset.seeds)} runs form one pool, so ensembles have one repeat "
-            "and no spread over repeats"
-        )
-    if settings.resamples:
-        notes.append(
-            f"{settings.level:.0%} intervals resample validation items, test items and "
-            f"repeats together, {settings.resamples} times; weighted calibration is "
-            "held fixed"
-        )
-    return tuple(notes)
+def _judged(
+    by: Judge, benchmark: Benchmark, preset: Preset, runs: Runs, settings: Settings
+) -> list[Judged]:
+    found = []
+    # Variants that share their runs stand side by side; others need not stay in memory.
+    for _, group in groupby(preset.variants, key=lambda variant: variant.dataset):
+        found += [
+            by.variant(Asked(benchmark, preset, variant, runs, settings))
+            for variant in group
+        ]
+        runs.forget()
+    return found

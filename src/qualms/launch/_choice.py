@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from qualms.benchmarks import Benchmark, Preset, TableRow
+from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow
 from qualms.launch._data import key
 from qualms.launch._options import check, options_of
 from qualms.shelf import find, names, suggest
@@ -51,11 +51,11 @@ def choose(name: str, wish: Wish) -> Choice:
     """The part of benchmark `name` that is wished for; a wrong name is answered."""
     benchmark: Benchmark = find("benchmarks", name)()
     preset = benchmark.presets[_known(wish.preset, benchmark.presets, "presets", name)]
+    preset = _with_variants(benchmark, preset, wish.variants)
     options = dict(wish.options)
     if wish.config:
-        _known(wish.config, benchmark.configs, "configs", name)
-        options = {**benchmark.configs[wish.config], **options}
-    preset = _with_variants(benchmark, preset, wish.variants)
+        config = _known(wish.config, benchmark.configs, "configs", name)
+        preset, options = _with_config(benchmark, preset, config, options)
     preset = _with_methods(benchmark, preset, wish.methods)
     asked = preset.rows
     preset = _with_seeds(benchmark, preset, wish.seeds)
@@ -97,10 +97,24 @@ def _with_variants(
 ) -> Preset:
     if not asked:
         return preset
-    known = {variant.name: variant for variant in preset.variants}
+    known = {v.name: v for v in (*preset.variants, *preset.further)}
     where = f"{benchmark.name}, preset {preset.name}"
     chosen = [known[_known(name, known, "variants", where)] for name in asked]
     return replace(preset, variants=tuple(chosen))
+
+
+def _with_config(
+    benchmark: Benchmark, preset: Preset, name: str, options: Mapping[str, Any]
+) -> tuple[Preset, dict[str, Any]]:
+    """The preset whose runs take the config, or the options that all of them get."""
+    config = benchmark.configs[name]
+    if not config.method:
+        return preset, {**config.options, **options}
+    variants = tuple(
+        replace(variant, configs={**variant.configs, config.method: name})
+        for variant in preset.variants
+    )
+    return replace(preset, variants=variants), dict(options)
 
 
 def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) -> Preset:
@@ -136,7 +150,13 @@ def _with_seeds(benchmark: Benchmark, preset: Preset, seeds: Sequence[int]) -> P
             f"seeds must be as many as {' and '.join(preset.rows)} pool, got"
             f" {len(order)}; list more with --seeds"
         )
-    return replace(preset, seeds=order, pools=pools or rotations, rows=rows)
+    return replace(
+        preset,
+        seeds=order,
+        pools=pools or rotations,
+        alone=order if preset.alone else (),
+        rows=rows,
+    )
 
 
 def _with_options(
@@ -162,12 +182,21 @@ def _with_options(
         )
         for variant in preset.variants
     )
-    return replace(benchmark, rows=changed), replace(
+    configs = {
+        name: replace(config, options=_without(config.options, loop))
+        for name, config in benchmark.configs.items()
+    }
+    return replace(benchmark, rows=changed, configs=configs), replace(
         preset,
         variants=variants,
         network=_part(preset.network, networks),
+        networks={n: _without(own, network) for n, own in preset.networks.items()},
         training={**preset.training, **loop},
     )
+
+
+def _without(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in names}
 
 
 def _sorted(options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -211,11 +240,18 @@ def _with_expectations(benchmark: Benchmark, preset: Preset) -> Benchmark:
     """The benchmark, expecting only what the preset can show."""
     variants = {variant.name for variant in preset.variants}
     kept = [
-        replace(expected, rows=rows)
+        shown
         for expected in benchmark.expectations.get(preset.name, ())
         if {expected.variant, expected.minus or expected.variant} <= variants
-        if (rows := tuple(name for name in expected.rows if name in preset.rows))
+        if (shown := _of_rows(expected, preset.rows)).rows
     ]
     return replace(
         benchmark, expectations={**benchmark.expectations, preset.name: tuple(kept)}
     )
+
+
+def _of_rows(expected: Expectation, rows: Collection[str]) -> Expectation:
+    """`expected` of those rows that are there, with what is subtracted from them."""
+    pairs = {a: b for a, b in expected.pairs.items() if {a, b} <= set(rows)}
+    minus = tuple(pairs.values()) if expected.minus_rows else ()
+    return replace(expected, rows=tuple(pairs), minus_rows=minus)

@@ -56,4 +56,4 @@ def threads_for(device: str, workers: int) -> int:
     asked = os.environ.get("OMP_NUM_THREADS", "")
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
-    return 1 if device == "cpu" else max(1, cores() // workers)
+    return 1 if device.startswith("cpu") else max(1, cores() // workers)

@@ -32,7 +32,7 @@ def work_off(queue: deque[Job], posts: Sequence[Post]) -> Iterator[Told]:
     """All that is heard about the runs of `queue`, which is emptied.
 
     A job of several runs that fails is taken apart: its runs are tried alone, so that
-    only the culprit fails.
+    only the culprit fails. A run that starts from another of the queue waits for it.
     """
     desks = [_Desk(post) for post in posts]
 
@@ -54,26 +54,36 @@ def work_off(queue: deque[Job], posts: Sequence[Post]) -> Iterator[Told]:
 
 def _staff(desks: Sequence[_Desk], queue: deque[Job]) -> None:
     """Give every free worker a job, and start as many more as there are jobs for."""
+    able = _able(desks, queue)
     for desk in desks:
-        if desk.ready and desk.job is None and queue:
-            _give(desk, queue)
+        if desk.ready and desk.job is None and able and _give(desk, able[0]):
+            queue.remove(able.pop(0))
     starting = sum(desk.worker is not None and not desk.ready for desk in desks)
     for desk in desks:
-        if desk.worker is None and starting < len(queue):
+        if desk.worker is None and starting < len(able):
             with interrupts_withheld():
                 desk.worker = hire(desk.post)
             starting += 1
 
 
-def _give(desk: _Desk, queue: deque[Job]) -> None:
+def _able(desks: Sequence[_Desk], queue: deque[Job]) -> list[Job]:
+    """The jobs that do not start from a run which is still to end, in order."""
+    coming = {spec.hash for job in queue for spec in job.specs}
+    coming |= {name for desk in desks if desk.job for name in desk.left}
+    return [job for job in queue if coming.isdisjoint({s.start for s in job.specs})]
+
+
+def _give(desk: _Desk, job: Job) -> bool:
+    """Whether the worker at `desk` got `job`."""
     assert desk.worker is not None
     try:
-        desk.worker.pipe.send(queue[0])
+        desk.worker.pipe.send(job)
     except BrokenPipeError:  # it died while it was free; that will be heard next
-        return
-    desk.job = queue.popleft()
+        return False
+    desk.job = job
     desk.left = {spec.hash: spec for spec in desk.job.specs}
     desk.begun = time.monotonic()
+    return True
 
 
 def _heed(desk: _Desk, event: Event, queue: deque[Job]) -> Iterator[Told]:

@@ -50,7 +50,8 @@ def _training(device: str) -> dict[str, Any]:
 
     from qualms.training.hardware import environment
 
-    return environment(torch.device(device))
+    first = device.partition(",")[0]  # of several, all are alike
+    return environment(torch.device(first))
 
 
 @cache

@@ -56,7 +56,8 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     anything starts. Closing the iterator, or an interrupt, ends all workers.
 
     Args:
-        specs: the runs; one that is named twice runs once.
+        specs: the runs; one that is named twice runs once, and one that starts from
+            another of them runs after it.
         out: the folder of a run is `out / benchmark / hash`.
         data: root of the cache of prepared datasets; simulated ones are made there.
         workers: processes that train at the same time, shared out over the GPUs.

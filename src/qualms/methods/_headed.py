@@ -2,8 +2,8 @@
 
 The convention all methods share: what `build` returns is a `Headed` network (or holds
 one), `network.backbone(x)` gives features (B, F) or (B, F, *space), and `network(x)`
-gives the outputs (B, K, *space) in float32, K on axis 1: one logit per class, or the
-numbers a regression method asks for.
+gives the outputs (B, K, *space) in float32, K on axis 1: one logit per class, a single
+one for two classes, or the numbers a regression method asks for.
 """
 
 import torch
@@ -74,10 +74,34 @@ def features_of(backbone: nn.Module) -> int:
     return width
 
 
+def class_readout(backbone: nn.Module, outputs: int) -> Readout:
+    """One linear layer, begun as the backbone states.
+
+    A backbone may state in `head_sd` the standard deviation of its classifier's first
+    weights, whose biases then begin at 0; otherwise torch's own beginning holds.
+    """
+    last = nn.Linear(features_of(backbone), outputs)
+    sd = getattr(backbone, "head_sd", None)
+    if sd is not None:
+        nn.init.normal_(last.weight, std=sd)
+        nn.init.zeros_(last.bias)
+    return Readout(nn.Identity(), last)
+
+
 def regression_readout(width: int) -> Readout:
     """The head of Gustafsson et al. (2023): one hidden layer of 512, one output."""
     trunk = nn.Sequential(nn.Linear(width, HIDDEN), nn.ReLU())
     return Readout(trunk, nn.Linear(HIDDEN, 1))
+
+
+def last_inputs(network: Headed, x: Tensor) -> Tensor:
+    """What the last layer of a `Readout` sees (B, F, *space), in float32."""
+    features = network.backbone(x).float()
+    head = network.head
+    assert isinstance(head, Readout)
+    with torch.autocast(features.device.type, enabled=False):
+        inputs: Tensor = head.trunk(features)
+        return inputs
 
 
 class TwoHeads(nn.Module):

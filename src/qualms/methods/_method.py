@@ -17,14 +17,15 @@ from typing import Any
 from torch import Tensor, nn
 
 from qualms.methods._batch import Batch, Batches, Moment
+from qualms.methods._groups import kernels_decay
 from qualms.methods._plain import plain_head, plain_loss, plain_predict
 from qualms.spec import Task
 
 __all__ = ["Batch", "Batches", "Method", "Moment"]
 
 
-def _all_alike(network: nn.Module) -> list[dict[str, Any]]:
-    return [{"params": [p for p in network.parameters() if p.requires_grad]}]
+def _all_of(network: nn.Module) -> list[dict[str, Any]]:
+    return kernels_decay(network.parameters())
 
 
 def _one_phase(_epoch: int) -> Hashable:
@@ -53,9 +54,10 @@ class Method:
     embedding (B, D), uncertainty/<name> (B,); for segmentation mean_probs
     (B, C, *space), expected_entropy (B, *space), draw_labels (M, B, *space). Asked
     before `after`, for validation, it gives what it can without."""
-    groups: Callable[[nn.Module], list[dict[str, Any]]] = _all_alike
+    groups: Callable[[nn.Module], list[dict[str, Any]]] = _all_of
     """Parameter groups for the optimiser; `lr_scale` multiplies the learning rate, any
-    other option, such as `weight_decay`, replaces the run's."""
+    other option, such as `weight_decay`, replaces the run's. By default only kernels
+    decay."""
     phase: Callable[[int], Hashable] = _one_phase
     """epoch to a name for the form `loss` takes in it. Whenever it changes, a captured
     step is recorded anew, with gradients set to None first: a parameter that a phase

@@ -1,6 +1,7 @@
 """The plain network: the head of each task, its likelihood, and what it predicts.
 
-How a network is laid out, and what `network(x)` is, stands in `_headed.py`.
+How a network is laid out, and what `network(x)` is, stands in `_headed.py`. Two classes
+are told apart by one logit z, that of class 1: it stands for the logits (0, z).
 """
 
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from qualms.methods._batch import Batch, Moment
 from qualms.methods._headed import (
     Headed,
     Readout,
+    class_readout,
     features_of,
     headed,
     regression_readout,
@@ -20,8 +22,15 @@ from qualms.methods._headed import (
 from qualms.spec import Task
 
 
-def plain_head(backbone: nn.Module, task: Task) -> Headed:
-    """`backbone` with the head of `task`; regression has one hidden layer of 512."""
+def plain_head(backbone: nn.Module, task: Task, outputs: int | None = None) -> Headed:
+    """`backbone` with the head of `task`; regression has one hidden layer of 512.
+
+    Args:
+        backbone: what the head reads.
+        task: what is predicted.
+        outputs: logits of a classifier; None for one per class, or one in all for two
+            classes. Nothing to choose for other tasks.
+    """
     width = features_of(backbone)
     if task.name == "regression":
         return Headed(backbone, regression_readout(width), task)
@@ -30,10 +39,11 @@ def plain_head(backbone: nn.Module, task: Task) -> Headed:
             "the plain head serves regression, and classification and segmentation "
             f"with a number of classes, got {task}"
         )
-    last: nn.Module = nn.Linear(width, task.classes)
-    if task.name == "segmentation":
-        convolution = nn.Conv3d if task.space == 3 else nn.Conv2d
-        last = convolution(width, task.classes, 1)
+    if task.name == "classification":
+        fewest = 1 if task.classes == 2 else task.classes
+        return Headed(backbone, class_readout(backbone, outputs or fewest), task)
+    convolution = nn.Conv3d if task.space == 3 else nn.Conv2d
+    last = convolution(width, task.classes, 1)
     return Headed(backbone, Readout(nn.Identity(), last), task)
 
 
@@ -45,7 +55,8 @@ def plain_loss(network: nn.Module, batch: Batch, _moment: Moment) -> Tensor:
 def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
     """Mean loss of `outputs` (B, K, *space): cross-entropy, or the squared error.
 
-    Pixels with the task's `ignore` label do not count.
+    Pixels with the task's `ignore` label do not count; outputs (B, 1) of a classifier
+    are the logit of class 1 of two.
     """
     if task.name == "regression":
         error = (outputs[:, 0] - batch.target.float()).square()
@@ -53,7 +64,7 @@ def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
     target = batch.target.long()
     ignore = -100 if task.ignore is None else task.ignore
     loss = functional.cross_entropy(
-        outputs, target, ignore_index=ignore, reduction="none"
+        _logits(outputs), target, ignore_index=ignore, reduction="none"
     )
     counted = (target != ignore).to(loss.dtype)
     return weighted_mean(loss, batch) * counted.numel() / counted.sum().clamp(min=1)
@@ -91,8 +102,16 @@ def summarise(draws: Iterable[Tensor], task: Task) -> dict[str, Tensor]:
     if task.name == "regression":
         return {"mean": torch.stack([outputs[:, 0] for outputs in draws])}
     if task.name == "classification":
-        return {"probs": torch.stack([outputs.softmax(1) for outputs in draws])}
+        probs = [_logits(outputs).softmax(1) for outputs in draws]
+        return {"probs": torch.stack(probs)}
     return _label_maps(draws)
+
+
+def _logits(outputs: Tensor) -> Tensor:
+    """One logit for each class."""
+    if outputs.shape[1] > 1:
+        return outputs
+    return torch.cat([torch.zeros_like(outputs), outputs], 1)
 
 
 def _label_maps(draws: Iterable[Tensor]) -> dict[str, Tensor]:

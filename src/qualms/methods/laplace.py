@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from qualms.methods._evidence import LinearPosterior, linear_posterior, prior_precision
 from qualms.methods._found import Found
-from qualms.methods._headed import Headed, Readout, headed
+from qualms.methods._headed import Headed, Readout, headed, last_inputs
 from qualms.methods._method import Batches, Method
 from qualms.methods._plain import plain_head, plain_predict, summarise
 from qualms.spec import Task
@@ -35,7 +35,8 @@ def laplace(*, draws: int = 20) -> Method:
 
 
 def _build(backbone: nn.Module, task: Task) -> Headed:
-    network = plain_head(backbone, task)
+    # One logit for each class: the curvature below is that of a softmax.
+    network = plain_head(backbone, task, task.classes)
     regression = task.name == "regression"
     network.found = Found(LinearPosterior._fields if regression else ("weights",))
     count = sum(weight.numel() for weight in _last(network).parameters())
@@ -59,7 +60,7 @@ def _fit_values(network: Headed, batches: Batches) -> None:
     gram = moment = square = torch.zeros((), dtype=torch.float64)
     count = 0
     for batch in batches():
-        rows = _rows(_last_inputs(network, batch.x))
+        rows = _rows(last_inputs(network, batch.x))
         target = batch.target.double()
         gram, moment = rows.T @ rows + gram.to(rows), rows.T @ target + moment.to(rows)
         square = target @ target + square.to(rows)
@@ -75,7 +76,7 @@ def _fit_classes(network: Headed, batches: Batches, draws: int) -> None:
     trained = torch.cat([last.weight.flatten(1), last.bias[:, None]], 1).double()
     curvature = trained.new_zeros(*trained.shape * 2)
     for batch in batches():
-        inputs = _last_inputs(network, batch.x)
+        inputs = last_inputs(network, batch.x)
         probs = _outputs(inputs, trained.float()).softmax(1).double()
         ignore = -1 if network.task.ignore is None else network.task.ignore
         counted = batch.target.flatten() != ignore
@@ -104,23 +105,13 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     found = _found(whole)
     if not found.ready:
         return plain_predict(network, x, task)
-    inputs = _last_inputs(whole, x)
+    inputs = last_inputs(whole, x)
     if task.name != "regression":
         drawn = found.held("weights")
         return summarise((_outputs(inputs, weights) for weights in drawn), task)
     rows = _rows(inputs)
     var = (rows @ found.held("factor")).square().sum(1) + found.held("noise")
     return {"mean": (rows @ found.held("mean"))[None], "var": var[None]}
-
-
-def _last_inputs(network: Headed, x: Tensor) -> Tensor:
-    """What the last layer sees (B, F, *space), in float32."""
-    features = network.backbone(x).float()
-    head = network.head
-    assert isinstance(head, Readout)
-    with torch.autocast(features.device.type, enabled=False):
-        inputs: Tensor = head.trunk(features)
-        return inputs
 
 
 def _last(network: Headed) -> nn.Linear | nn.Conv2d | nn.Conv3d:

@@ -15,7 +15,7 @@ from qualms.methods._method import Method
 from qualms.methods._plain import plain_head, summarise
 from qualms.spec import Task
 
-Place = Literal["activations", "blocks"]
+Place = Literal["declared", "activations", "blocks"]
 
 # By name, as libraries bring classes of their own. Gates such as the sigmoid are no
 # activations: what they switch off must stay a choice of the network.
@@ -27,22 +27,27 @@ _ACTIVATIONS = {
 
 
 def mc_dropout(
-    *, rate: float = 0.1, draws: int = 10, place: Place = "activations"
+    *, rate: float = 0.1, draws: int = 10, place: Place | None = None
 ) -> Method:
     """Dropout of `rate` all over the network, and `draws` passes to predict.
 
     Args:
         rate: share of the entries that are dropped.
         draws: passes for each item.
-        place: after every activation layer, the head's included, or after every block:
-            a composite member of a sequence, such as a residual or transformer block.
+        place: "declared" is after the layers that the network itself states in
+            `dropout_after`; "activations" after every activation layer, the head's
+            included; "blocks" after every block: a composite member of a sequence, such
+            as a residual or transformer block. None takes what a network declares, and
+            activations where it declares nothing.
     """
     if not 0 < rate < 1:
         raise ValueError(f"rate must lie between 0 and 1, got {rate}")
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
-    if place not in get_args(Place):
-        raise ValueError(f"place must be 'activations' or 'blocks', got {place!r}")
+    if place is not None and place not in get_args(Place):
+        raise ValueError(
+            f"place must be 'declared', 'activations' or 'blocks', got {place!r}"
+        )
     return Method(build=partial(_build, rate, place), predict=partial(_predict, draws))
 
 
@@ -58,13 +63,13 @@ class _Dropped(nn.Module):
         return functional.dropout(self.layer(x), self.rate, training=True)
 
 
-def _build(rate: float, place: Place, backbone: nn.Module, task: Task) -> Headed:
+def _build(rate: float, place: Place | None, backbone: nn.Module, task: Task) -> Headed:
     network = plain_head(backbone, task)
-    found = list(_activations(network) if place == "activations" else _blocks(network))
+    found = _found(network, place)
     if not found:
         raise ValueError(
-            f"mc_dropout found no {place} among the layers of the network; try "
-            "the other 'place', or a network whose activations are layers of their own"
+            f"mc_dropout found no layer to follow for place={place!r}; try another "
+            "'place', or a network whose activations are layers of their own"
         )
     for parent, name, layer in found:
         parent.add_module(name, _Dropped(layer, rate))
@@ -75,6 +80,20 @@ class _Child(NamedTuple):
     parent: nn.Module
     name: str
     layer: nn.Module
+
+
+def _found(network: Headed, place: Place | None) -> list[_Child]:
+    declared = list(_declared(network.backbone))
+    if place == "declared" or (place is None and declared):
+        return declared
+    return list(_blocks(network) if place == "blocks" else _activations(network))
+
+
+def _declared(backbone: nn.Module) -> Iterator[_Child]:
+    for path in getattr(backbone, "dropout_after", ()):
+        parent, _, name = path.rpartition(".")
+        above = backbone.get_submodule(parent)
+        yield _Child(above, name, above.get_submodule(name))
 
 
 def _activations(network: nn.Module) -> Iterator[_Child]:

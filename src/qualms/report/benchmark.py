@@ -1,14 +1,21 @@
-"""Everything about a judged benchmark: tables, figures and numbers into one folder."""
+"""Everything about a judged benchmark: tables, figures and numbers into one folder.
+
+How a benchmark's tables and figures look is found by its name in `report/papers/`.
+"""
 
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.console import Console
+from rich.markup import escape
+
 from qualms.evaluate.benchmark import BenchmarkResults
-from qualms.report._benchmark_terminal import print_benchmark, print_checks
-from qualms.report.figures import write_figures
-from qualms.report.figures._style import MISSING
-from qualms.report.tables import write_results, write_tables
+from qualms.report._checks import print_checks, print_missing
+from qualms.report._results_file import write_results
+from qualms.report._style import MISSING
+from qualms.report.papers import Paper
+from qualms.shelf import find
 
 __all__ = ["Written", "print_benchmark", "print_checks", "write_all"]
 
@@ -28,9 +35,27 @@ def write_all(results: BenchmarkResults, folder: Path, *, command: str = "") -> 
     Where matplotlib is not installed the figures are left out, and a note says so.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    paper = _paper(results)
     numbers = write_results(results, folder / "results.csv", command=command)
-    tables = write_tables(results, folder / "tables")
+    tables = paper.write_tables(results, folder / "tables")
     if find_spec("matplotlib") is None:
         return Written(numbers, tuple(tables), (), (MISSING,))
-    figures = write_figures(results, folder / "figures")
+    figures = paper.write_figures(results, folder / "figures")
     return Written(numbers, tuple(tables), tuple(figures))
+
+
+def print_benchmark(
+    results: BenchmarkResults, *, console: Console | None = None, full: bool = False
+) -> None:
+    """Print the main tables (all with `full`), the effects, and what is missing."""
+    console = console or Console()
+    notes = _paper(results).print_tables(results, console, full)
+    print_checks(results, console=console)
+    print_missing(results, console=console)
+    for note in (*notes, *results.notes):
+        console.print(f"note: {escape(note)}", style="dim", highlight=False)
+
+
+def _paper(results: BenchmarkResults) -> Paper:
+    made: Paper = find("report.papers", results.benchmark.name)()
+    return made

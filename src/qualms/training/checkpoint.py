@@ -4,11 +4,11 @@ There is no state of a generator or a loader in them: the random numbers and the
 of an epoch follow from the seed of the run and the number of the epoch.
 """
 
-import io
+import itertools
 import pickle
 import zipfile
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -32,27 +32,33 @@ _BROKEN = (
 
 
 class Saver:
-    """Writes the checkpoints of a run; on a GPU, while training goes on.
+    """Writes the checkpoints of a run; with a writer, while training goes on.
 
-    There, a checkpoint that is due while the one before is still on its way to the disk
-    is left out rather than waited for.
+    Then a checkpoint that is due while the run's last one is still on its way to the
+    disk is left out rather than waited for. Runs share one writer: several would take
+    from training what they give.
     """
 
-    def __init__(self, folder: Path, device: torch.device) -> None:
+    def __init__(self, folder: Path, writer: Executor | None) -> None:
         self._folder = folder
-        self._device = device
-        self._pool = ThreadPoolExecutor(1) if device.type == "cuda" else None
+        self._writer = writer
         self._pending: Future[None] | None = None
+        self._copies = _Copies()
 
     def save(self, state: State) -> None:
-        """Write `state`, or hand it to the writer if that is idle."""
-        if self._pool is None:
+        """Write `state`, or hand it to the writer if that has written the last one."""
+        if self._writer is None:
             write(self._folder, state)
-        elif self._pending is None or self._pending.done():
+        elif self.idle:
             self.wait()
-            copy = _mapped(state, Tensor.clone)
-            ready = torch.cuda.current_stream(self._device).record_event()
-            self._pending = self._pool.submit(self._later, copy, ready)
+            copy = self._copies.of(state)
+            ready = torch.cuda.current_stream().record_event()
+            self._pending = self._writer.submit(_later, self._folder, copy, ready)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is on its way to the disk."""
+        return self._pending is None or self._pending.done()
 
     def wait(self) -> None:
         """Return once everything is on the disk; raises what went wrong there."""
@@ -60,28 +66,32 @@ class Saver:
         if pending is not None:
             pending.result()
 
-    def close(self) -> None:
-        """Stop the writer, after what it is writing."""
-        if self._pool is not None:
-            self._pool.shutdown()
+    def settle(self) -> None:
+        """Return once nothing is on its way, whatever became of it."""
+        if self._pending is not None:
+            wait([self._pending])
 
-    def _later(self, state: State, ready: torch.cuda.Event) -> None:
-        ready.synchronize()
-        stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
-        with torch.cuda.stream(stream):
-            held = _mapped(state, Tensor.cpu)
-        write(self._folder, held)
+
+def _later(folder: Path, state: State, ready: torch.cuda.Event) -> None:
+    ready.synchronize()
+    write(folder, state)
 
 
 def write(folder: Path, state: State) -> None:
     """Make `state` the checkpoint of `folder`, and the one before the previous."""
-    buffer = io.BytesIO()
-    # Through memory, so that a full disk is an ordinary error of the system.
-    torch.save(_mapped(state, Tensor.cpu), buffer)
     with writing(folder), replacing(folder / _CURRENT) as temporary:
-        temporary.write_bytes(buffer.getbuffer())
+        _save(_mapped(state, Tensor.cpu), temporary)
         if (folder / _CURRENT).exists():
             (folder / _CURRENT).replace(folder / _PREVIOUS)
+
+
+def _save(state: State, path: Path) -> None:
+    try:
+        # By name: torch then writes without holding up the threads that train.
+        torch.save(state, path)
+    except RuntimeError as error:
+        why = str(error).partition("\n")[0]
+        raise OSError(f"the disk may be full ({why})") from error
 
 
 def read(folder: Path, run: str, say: Callable[[str], None]) -> State | None:
@@ -118,6 +128,39 @@ def _load(path: Path) -> State:
         raise ValueError(f"the checksum of {wrong} differs")
     state: State = torch.load(path, map_location="cpu", weights_only=True)
     return state
+
+
+class _Copies:
+    """Copies of what lies on a GPU, in pinned memory that is used again and again.
+
+    They are made in the order of the run's own stream: the next step waits for a few
+    milliseconds of copying, and for nothing else. Giving such memory back would mark
+    that stream, which must not happen while another thread records on it.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[Tensor] = []
+
+    def of(self, state: State) -> State:
+        """`state` as it will be once the current stream has come so far."""
+        place = itertools.count()
+        copy: State = _mapped(state, lambda part: self._copied(part, next(place)))
+        return copy
+
+    def _copied(self, part: Tensor, place: int) -> Tensor:
+        if place == len(self._held):
+            self._held.append(_pinned(part))
+        elif not _alike(self._held[place], part):
+            self._held[place] = _pinned(part)
+        return self._held[place].copy_(part, non_blocking=True)
+
+
+def _alike(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype
+
+
+def _pinned(part: Tensor) -> Tensor:
+    return torch.empty_like(part, device="cpu", pin_memory=True)
 
 
 def _mapped(state: Any, change: Callable[[Tensor], Tensor]) -> Any:

@@ -1,9 +1,10 @@
 """Items on their way to a step: on the device where they fit, else read ahead.
 
-A split that fits is copied to the device once, as stored; a step then takes its items
-by index. One that does not is read from its memory-mapped file by a few threads, into
-pinned memory, ahead of the step. Neither way, nor the number of threads, changes a bit
-of what a step sees.
+A split that fits is copied to the device once; a step then takes its items by index.
+One that does not is read from its memory-mapped file by a few threads, into pinned
+memory, ahead of the step. Pictures that are stored encoded are decoded on the way, once
+or in every epoch, by as many threads as there are cores. Neither way, nor the number of
+threads, changes a bit of what a step sees.
 """
 
 import os
@@ -26,6 +27,8 @@ _SHARE = 0.3
 _THREADS = 2
 _AHEAD = 4
 """Batches read before they are needed."""
+_AT_ONCE = 512
+"""Items on their way to another device, so that no whole split lies on the host."""
 
 
 class Raw(NamedTuple):
@@ -62,10 +65,9 @@ class Items:
 def load(split: Split, device: torch.device, *, fits: bool | None = None) -> Items:
     """`split` on `device` if it fits there (or `fits` says so), else to be read."""
     if fits is None:
+        # Encoded pictures count as what they are once they are decoded.
         fits = split.image.nbytes <= _SHARE * _free_bytes(device)
-    resident = _host(split) if fits else None
-    if resident is not None:
-        resident = Raw(*(part.to(device) for part in resident))
+    resident = _resident(split, device) if fits else None
     return Items(split=split, device=device, resident=resident)
 
 
@@ -175,12 +177,21 @@ def _read(items: Items, rows: NDArray[np.int64]) -> Raw:
     return Raw(*(part.pin_memory() for part in raw))
 
 
-def _host(split: Split, rows: NDArray[np.int64] | None = None) -> Raw:
-    """A copy of some or all rows: tensors must not share the pages of a mapped file."""
-    if rows is None:
-        image, target = np.array(split.image), np.array(split.target)
-    else:
-        image, target = split.image.take(rows, axis=0), split.target.take(rows, axis=0)
+def _resident(split: Split, device: torch.device) -> Raw:
+    """All of `split` on `device`."""
+    rows = np.arange(len(split))
+    like = _host(split, rows[:1])
+    whole = Raw(*(_buffer(part, len(split), device) for part in like))
+    for start in range(0, len(split), _AT_ONCE):
+        some = _host(split, rows[start : start + _AT_ONCE])
+        for buffer, part in zip(whole, some, strict=True):
+            buffer[start : start + len(part)].copy_(part)
+    return whole
+
+
+def _host(split: Split, rows: NDArray[np.int64]) -> Raw:
+    """A copy of some rows: tensors must not share the pages of a mapped file."""
+    image, target = split.image.take(rows, axis=0), split.target.take(rows, axis=0)
     return Raw(torch.from_numpy(image), torch.from_numpy(_target(target)))
 
 

@@ -1,8 +1,11 @@
 """Training by spec: one run, or several at once on one device."""
 
 import gc
+import time
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +14,11 @@ import torch
 from qualms.datasets._recipe import Dataset
 from qualms.spec import RunSpec
 from qualms.training._error import TrainingError
+from qualms.training._members import work_together
 from qualms.training.data import Splits
+from qualms.training.devices import join, needs_team, several
 from qualms.training.loop import carry_out
-from qualms.training.machine import Context, make_lane, make_machine, numerics
+from qualms.training.machine import Context, make_lane, numerics
 from qualms.training.options import training
 from qualms.training.record import describe, is_done
 from qualms.training.runs import Job, Place, make_run
@@ -48,26 +53,42 @@ def run_together(
 ) -> None:
     """Train runs that differ only in their seed at once, as `run` does one.
 
-    On a GPU each has its own stream, and none changes a number of another; on a CPU
-    they are trained one after another. A run that fails does not stop the others.
+    On a GPU each has its own stream, and none changes a number of another. On a CPU,
+    and on several devices ("cuda:0,1"), which divide the batches of a run, they are
+    trained one after another. A run that fails does not stop the others.
     """
     jobs = [Job(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
     _check_alike(specs)
     jobs = [job for job in jobs if not is_done(job)]
     if not jobs:
         return
+    if needs_team(device):
+        _tell(_by_teams(jobs, dataset, device, watch or Silent()), len(jobs))
+        return
     options = training(jobs[0].spec.training)
-    machine = make_machine(device, options)
-    for job in jobs:
+    machine = join(device, options)
+    for job in jobs if machine.team.leads else ():
         describe(job, machine)
     splits = Splits(dataset, machine.device)
-    place = Place(machine=machine, splits=splits, watch=watch or Silent())
-    with numerics(machine, options):
+    with (
+        numerics(machine, options),
+        ThreadPoolExecutor(1, thread_name_prefix="checkpoints") as writer,
+    ):
+        place = Place(
+            machine=machine,
+            splits=splits,
+            watch=watch or Silent(),
+            writer=writer if machine.cuda else None,
+        )
         if machine.cuda:
             failures = _train(jobs, place, options.batch)
         else:
             failures = [f for job in jobs for f in _train([job], place, options.batch)]
     _tell(failures, len(jobs))
+
+
+_PAUSE = 0.001
+"""Seconds to leave the device and the disk to their work when no run can go on."""
 
 
 class _Failure(NamedTuple):
@@ -80,7 +101,21 @@ class _Turn(NamedTuple):
 
     job: Job
     lane: Context
-    steps: Generator[None]
+    steps: Generator[bool]
+
+
+def _by_teams(
+    jobs: Sequence[Job], dataset: Dataset, device: str, watch: Watch
+) -> list[_Failure]:
+    """Train one of `jobs` after another, in a process for each device."""
+    failures = []
+    for job in jobs:
+        work = partial(run, job.spec, dataset, job.folder, device=device)
+        try:
+            work_together(work, len(several(device)), watch)
+        except TrainingError as error:
+            failures.append(_Failure(job, error))
+    return failures
 
 
 def _check_alike(specs: Sequence[RunSpec]) -> None:
@@ -102,6 +137,12 @@ def _train(jobs: Sequence[Job], place: Place, micro: int) -> list[_Failure]:
         pass  # what the try held on the device is let go before the next
     gc.collect()
     torch.cuda.empty_cache()
+    if place.machine.team.size > 1:
+        error = TrainingError(
+            "a device is out of memory with its part of a batch; choose a smaller batch"
+            " and accumulate more of them"
+        )
+        return [_Failure(jobs[0], error)]
     if len(jobs) > 1:
         half = len(jobs) // 2
         _say(jobs, place, f"training {len(jobs) - half} runs at a time")
@@ -123,10 +164,11 @@ def _take_turns(jobs: Sequence[Job], place: Place, micro: int) -> list[_Failure]
         _Turn(j, make_lane(place.machine), _steps(j, place, micro)) for j in jobs
     ]
     while waiting:
+        moved = False
         for turn in tuple(waiting):
             try:
                 with turn.lane():
-                    next(turn.steps)
+                    moved |= next(turn.steps)
             except StopIteration:
                 waiting.remove(turn)
             except torch.OutOfMemoryError:
@@ -136,15 +178,17 @@ def _take_turns(jobs: Sequence[Job], place: Place, micro: int) -> list[_Failure]
             except Exception as error:
                 waiting.remove(turn)
                 failures.append(_Failure(turn.job, error))
+        if waiting and not moved:
+            time.sleep(_PAUSE)  # checkpoints are written in the meantime
     return failures
 
 
-def _steps(job: Job, place: Place, micro: int) -> Generator[None]:
+def _steps(job: Job, place: Place, micro: int) -> Generator[bool]:
     run = make_run(job, place, micro)
     try:
         yield from carry_out(run)
     finally:
-        run.saver.close()
+        run.saver.settle()  # before anyone reads what it writes
 
 
 def _say(jobs: Sequence[Job], place: Place, what: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from qualms.methods._headed import Headed
 from qualms.methods._method import Method
 from qualms.networks import build
 from qualms.shelf import find
@@ -61,15 +62,23 @@ def make_learner(
             f" {spec.dataset.name!r} is {task.name}; choose another method"
         )
     backbone = build(spec.network, channels=inputs.channels)
-    if options.compile:
-        backbone.compile()  # in place: whoever calls it runs the compiled one
     network = method.build(backbone, task).to(device, memory_format=inputs.layout)
+    if options.compile:
+        # In place, so that whoever calls it runs the compiled one; and only now, as
+        # building may have replaced its layers.
+        _backbone(network).compile()
     return Learner(
         method=method,
         network=network,
         tuned=make_optimiser(options, method.groups(network), device),
         scaler=torch.amp.GradScaler(device.type, enabled=options.precision == "fp16"),
     )
+
+
+def _backbone(network: nn.Module) -> nn.Module:
+    """What does the work in a network: all of it but the head, where it has one."""
+    found = (part for part in network.modules() if isinstance(part, Headed))
+    return next((part.backbone for part in found), network)
 
 
 def start_from(network: nn.Module, folder: Path, run: str) -> None:

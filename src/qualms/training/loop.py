@@ -1,7 +1,8 @@
 """The loop, top to bottom: epochs of steps, what the method fits, predictions.
 
 It is a generator that hands over after every step, so that several runs can take turns
-on one device. It waits for the device once per epoch, to read the losses.
+on one device: True after a step, False while it waits for the device, once per epoch,
+to read the losses, or for the disk, once at the end.
 """
 
 import time
@@ -16,30 +17,51 @@ from qualms.training.predict import split_path, write_split
 from qualms.training.record import header, mark_done
 from qualms.training.runs import Run
 from qualms.training.schedule import rates
-from qualms.training.seeds import seed, shuffled
+from qualms.training.seeds import seed
 from qualms.training.validate import goodness, validation_loss
 
 
-def carry_out(run: Run) -> Iterator[None]:
+def carry_out(run: Run) -> Iterator[bool]:
     """Train `run` from where it stands, fit, and write what it predicts."""
-    feed, board = run.stepper.feed, run.stepper.board
+    feed, board, team = run.stepper.feed, run.stepper.board, run.place.machine.team
     for epoch in range(run.stand.epoch, run.options.epochs):
         started = time.perf_counter()
         moment = begin(run, epoch)
         phase = run.learner.method.phase(epoch)
         for count in run.counts:
             feed.advance()
-            run.step(phase, moment, count)
-            yield
-        losses = board.losses.cpu()  # the one wait for the device in an epoch
+            run.step(phase, moment, count // team.size)
+            yield True
+        yield from _device(run)
+        losses = team.mean(board.losses).cpu()
         seconds = time.perf_counter() - started
         loss = _mean(run, epoch, losses)
-        val = _look(run, moment)
+        val = team.heard(_look(run, moment) if team.leads else None)
         _end(run, loss, val, seconds)
+    if not team.leads:
+        return
+    yield from _disk(run)
     _fit(run)
     for split in run.spec.splits:
         _predict(run, split)
+        yield True
+    yield from _disk(run)
     mark_done(run)
+
+
+def _device(run: Run) -> Iterator[bool]:
+    """Hand over until the device has done all that this run asked of it."""
+    if run.place.machine.cuda:
+        done = torch.cuda.current_stream().record_event()
+        while not done.query():
+            yield False
+
+
+def _disk(run: Run) -> Iterator[bool]:
+    """Hand over until the last checkpoint is on the disk."""
+    while not run.saver.idle:
+        yield False
+    run.saver.wait()
 
 
 def begin(run: Run, epoch: int) -> Moment:
@@ -54,10 +76,16 @@ def begin(run: Run, epoch: int) -> Moment:
     with torch.no_grad():
         run.learner.method.epoch(network, moment, run.batches)
     network.train()
+    team = run.place.machine.team
+    if not team.leads:  # each draws noise of its own
+        seed(run.spec.seed, "epoch", epoch, "rank", team.rank)
     done = epoch * steps + torch.arange(1, steps + 1, dtype=torch.float64)
     lr = rates(run.options, epoch=epoch, steps=steps, plateau=run.stand.plateau)
     board.begin(lr, done / (steps * epochs))
-    feed.begin(shuffled(run.rows, run.spec.seed, epoch))
+    order = run.order(epoch)
+    feed.begin(team.part(order, run.options.batch))
+    if run.stepper.weights is not None:
+        run.stepper.weights.begin(order)
     return moment
 
 
@@ -69,8 +97,7 @@ def _mean(run: Run, epoch: int, losses: Tensor) -> float:
         return float((losses.double() * weight).sum() / weight.sum())
     step = wrong[0]
     start = sum(run.counts[:step])
-    order = shuffled(run.rows, run.spec.seed, epoch)
-    rows = order[start : start + run.counts[step]].numpy()
+    rows = run.order(epoch)[start : start + run.counts[step]].numpy()
     items = ", ".join(map(str, run.items.split.item[rows]))
     last = f"epoch {run.stand.epoch - 1}" if run.stand.epoch else "none so far"
     raise TrainingError(
@@ -86,11 +113,10 @@ def _look(run: Run, moment: Moment) -> float | None:
     every = 1 if options.needs_val else options.validate
     if not every or (moment.epoch + 1) % every:
         return None
-    items = run.place.splits["val"]
-    loss = validation_loss(run.predictor, items, moment)
-    stand.plateau = stand.plateau.after(loss)
+    splits = run.place.splits
+    loss = validation_loss(run.predictor, splits["val"], moment)
     if options.select_by != "last":
-        value = goodness(options.select_by, loss, run.predictor, items)
+        value = goodness(options.select_by, loss, run.predictor, splits)
         if value > stand.best_value:
             stand.best_value = value
             state = run.learner.network.state_dict()
@@ -100,9 +126,13 @@ def _look(run: Run, moment: Moment) -> float | None:
 
 def _end(run: Run, loss: float, val: float | None, seconds: float) -> None:
     """Write down an epoch, and only then the checkpoint that makes it count."""
-    epoch, epochs, count = run.stand.epoch, run.options.epochs, len(run.rows)
+    epoch, epochs, count = run.stand.epoch, run.options.epochs, sum(run.counts)
     run.stand.epoch += 1
     run.stand.seconds += seconds
+    if val is not None:
+        run.stand.plateau = run.stand.plateau.after(val)
+    if run.log is None:
+        return
     entry = {"epoch": epoch, "loss": loss, "val": val}
     pace = {"images_per_second": count / seconds, "seconds": seconds}
     run.log.write({**entry, **pace, "lr": float(run.learner.tuned.rates[0].value)})
@@ -127,9 +157,7 @@ def _fit(run: Run) -> None:
         run.learner.method.after(network, run.batches)
     run.stand.fitted = True
     run.stand.fit_seconds = time.perf_counter() - started
-    run.saver.wait()
     run.saver.save(run.state())
-    run.saver.wait()
 
 
 def _predict(run: Run, split: str) -> None:

@@ -7,7 +7,7 @@ plain float32 run on a CPU, which asks nothing of it, goes without.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 
 from qualms.training._error import TrainingError
 from qualms.training.options import Precision, Training
+from qualms.training.team import Team
 
 _FABRIC_NAMES: dict[Precision, Any] = {
     "float32": "32-true",
@@ -32,6 +33,8 @@ class Machine:
     device: torch.device
     autocast: Context
     """Around a forward pass: mixed precision, or nothing."""
+    team: Team = field(default_factory=Team)
+    """The processes that share a run, of which this one has the device."""
 
     @property
     def cuda(self) -> bool:
@@ -60,7 +63,15 @@ def make_machine(device: str, options: Training) -> Machine:
 
 @contextmanager
 def numerics(machine: Machine, options: Training) -> Iterator[None]:
-    """Rounding and choice of algorithms on a GPU while `options` are trained with."""
+    """Rounding and choice of algorithms while `options` are trained with."""
+    # A step says where compiled code is used; everything else stays as written.
+    eager = options.compile and torch.compiler.set_stance("force_eager")
+    with eager or nullcontext(), _rounding(machine, options):
+        yield
+
+
+@contextmanager
+def _rounding(machine: Machine, options: Training) -> Iterator[None]:
     if not machine.cuda:
         yield
         return

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import SGD, Adam, Optimizer, RMSprop
 
 from qualms.training.lamb import Lamb
@@ -35,7 +35,7 @@ def make_optimiser(options: Training, groups: Groups, device: torch.device) -> T
     # Fused kernels on a GPU read float32; elsewhere the rate is exact.
     dtype = torch.float32 if device.type == "cuda" else torch.float64
     rates, held = [], []
-    for group in _divided(options, groups):
+    for group in groups:
         value = torch.tensor(options.lr, dtype=dtype, device=device)
         rates.append(Rate(value, group.get("lr_scale", 1.0)))
         kept = {key: entry for key, entry in group.items() if key != "lr_scale"}
@@ -61,26 +61,6 @@ def restore_optimiser(tuned: Tuned, state: dict[str, Any]) -> None:
     tuned.optimiser.load_state_dict(state)
     for group, rate in zip(tuned.optimiser.param_groups, tuned.rates, strict=True):
         group["lr"] = rate.value
-
-
-def _divided(options: Training, groups: Groups) -> Groups:
-    """LAMB decays only tensors of more than one axis, as its authors' code does."""
-    if options.optimiser != "lamb":
-        return groups
-    parts = [
-        {**group, "params": part, **({} if decays else {"weight_decay": 0.0})}
-        for group in groups
-        for decays, part in _by_axes(group["params"])
-    ]
-    return [part for part in parts if part["params"]]
-
-
-def _by_axes(params: Any) -> list[tuple[bool, list[nn.Parameter]]]:
-    found = list(params)
-    return [
-        (True, [param for param in found if param.ndim > 1]),
-        (False, [param for param in found if param.ndim <= 1]),
-    ]
 
 
 def _build(options: Training, groups: Groups, cuda: bool) -> Optimizer:

@@ -11,7 +11,8 @@ Schedule = Literal["constant", "step", "linear", "polynomial", "plateau", "cosin
 Precision = Literal["float32", "tf32", "bf16", "fp16"]
 Normalise = Literal["imagenet", "none"]
 Augmentation = Literal["hflip", "flips", "noise", "jitter", "crop"]
-Selection = Literal["last", "val_loss", "val_auroc"]
+Selection = Literal["last", "val_loss", "val_auroc", "val_referral"]
+ClassWeights = Literal["none", "minibatch"]
 Sink = Literal["tensorboard", "wandb"]
 
 
@@ -24,6 +25,13 @@ class Training:
     """Items in a forward pass; the last batch of an epoch may be smaller."""
     accumulate: int = 1
     """Batches whose gradients are averaged before the weights move."""
+    partial: bool = True
+    """Whether an epoch ends with a smaller step where its items do not fill the last;
+    if not, those left over wait for another order of the next epoch."""
+    class_weights: ClassWeights = "none"
+    """"minibatch" lets an item of class k count 1 / (C p_k), where p_k is the share of
+    class k in its batch and C the number of classes. For classification; the loss on
+    the split `val` is never weighted."""
     optimiser: Optimiser = "adam"
     lr: float = 1e-3
     weight_decay: float = 0.0
@@ -48,11 +56,14 @@ class Training:
     deterministic: bool = False
     """Only algorithms that give the same bits each time on a GPU; a CPU always does."""
     normalise: Normalise = "imagenet"
-    """8 bits become 0..1; "imagenet" then takes off the mean of its colours and divides
-    by their standard deviation, and repeats a single channel three times."""
+    """8 bits become 0..1, which is all that "none" does; "imagenet" then takes off the
+    mean of its colours and divides by their standard deviation, and repeats a single
+    channel three times."""
     augment: tuple[Augmentation, ...] = ()
     select_by: Selection = "last"
-    """Which epoch's weights are kept: the last, or the best on the split `val`."""
+    """Which epoch's weights are kept: the last, or the best on the split `val` by its
+    loss or AUROC, or by the area under the referral curve of accuracy on as many items
+    of `val` as of `val/shifted`."""
     validate: int = 0
     """Epochs between looks at the split `val`; 0 looks only where it is needed."""
     predict_batch: int = 256
@@ -126,6 +137,8 @@ _CHECKS: dict[str, _Check] = {
     "epochs": _whole(1),
     "batch": _whole(1),
     "accumulate": _whole(1),
+    "partial": _YES_NO,
+    "class_weights": _one_of(ClassWeights),
     "optimiser": _one_of(Optimiser),
     "lr": _real(0),
     "weight_decay": _real(0),

@@ -49,7 +49,7 @@ def header(run: Run, split: str) -> Header:
         "fingerprint": dataset.fingerprint,
         "version": qualms.__version__,
         "commit": commit(),
-        "hardware": hardware(run.place.machine.device),
+        "hardware": _hardware(run),
         "seconds": run.stand.seconds + run.stand.fit_seconds,
         "ignore": dataset.task.ignore,
         "select": method.select,
@@ -60,18 +60,24 @@ def header(run: Run, split: str) -> Header:
 def mark_done(run: Run) -> None:
     """Write done.json, last of all."""
     network, stand = run.learner.network, run.stand
-    images = run.options.epochs * len(run.rows)
+    images = run.options.epochs * sum(run.counts)
     done = {
         "hash": run.spec.hash,
         "seconds": stand.seconds + stand.fit_seconds,
         "epochs": run.options.epochs,
         "parameters": sum(p.numel() for p in network.parameters()),
         "images_per_second": images / stand.seconds,
-        "hardware": hardware(run.place.machine.device),
+        "hardware": _hardware(run),
     }
     with writing(run.folder):
         checkpoint.forget_previous(run.folder)
         _write(run.folder / "done.json", json.dumps(done, indent=1))
+
+
+def _hardware(run: Run) -> str:
+    machine = run.place.machine
+    each = hardware(machine.device)
+    return each if machine.team.size == 1 else f"{machine.team.size} x {each}"
 
 
 def _options(run: Run) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,8 +28,12 @@ from qualms.training.machine import Machine
 from qualms.training.options import Training, training
 from qualms.training.predict import Predictor
 from qualms.training.schedule import Plateau
+from qualms.training.seeds import shuffled
+from qualms.training.selection import check_selection
 from qualms.training.step import Board, Stepper
+from qualms.training.team import check_divides, make_objective
 from qualms.training.watch import Watch
+from qualms.training.weights import make_weights
 
 
 class Job(NamedTuple):
@@ -45,6 +50,8 @@ class Place:
     machine: Machine
     splits: Splits
     watch: Watch
+    writer: Executor | None = None
+    """Writes checkpoints in the background; None to write them at once."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,7 +85,8 @@ class Run:
     stepper: Stepper
     step: Recorder
     saver: Saver
-    log: Log
+    log: Log | None
+    """None where another process of the team writes."""
     stand: Stand
 
     @property
@@ -97,6 +105,11 @@ class Run:
             batch=self.options.predict_batch,
             say=partial(self.place.watch.message, self.spec),
         )
+
+    def order(self, epoch: int) -> Tensor:
+        """The rows that `epoch` visits, step by step."""
+        order = shuffled(self.rows, self.spec.seed, epoch)
+        return order[: sum(self.counts)]
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the items it trains on, in order, without augmentation."""
@@ -123,21 +136,25 @@ def make_run(job: Job, place: Place, micro: int) -> Run:
     """
     spec, folder = job
     options, device = training(spec.training), place.machine.device
-    items = place.splits["train"]
+    check_selection(options.select_by, place.splits.dataset)
+    items, team = place.splits["train"], place.machine.team
     rows = _rows(job, items.split)
+    check_divides(options, len(rows), team)
     inputs = make_inputs(items, options)
     learner = make_learner(spec, place.splits.dataset.task, options, inputs, device)
     stand = _resumed(job, learner, place.watch)
     stride = options.batch * options.accumulate
-    counts = [len(part) for part in torch.split(rows, stride)]
+    counts = _counts(len(rows), stride, options)
     stepper = Stepper(
         learner=learner,
+        objective=make_objective(learner.method, learner.network, team),
         board=Board(len(counts), device, learner.tuned.rates[0].value.dtype),
-        feed=feed(items, rows=len(rows), stride=stride),
+        feed=feed(items, rows=sum(counts) // team.size, stride=stride // team.size),
         inputs=inputs,
         machine=place.machine,
         options=options,
-        micro=micro,
+        micro=-(-micro // team.size),
+        weights=make_weights(options, place.splits.dataset, place.machine),
     )
     return Run(
         spec=spec,
@@ -149,8 +166,8 @@ def make_run(job: Job, place: Place, micro: int) -> Run:
         learner=learner,
         stepper=stepper,
         step=_recorder(stepper, partial(place.watch.message, spec)),
-        saver=Saver(folder, device),
-        log=Log(folder, options.sinks, epoch=stand.epoch),
+        saver=Saver(folder, place.writer),
+        log=Log(folder, options.sinks, epoch=stand.epoch) if team.leads else None,
         stand=stand,
     )
 
@@ -176,6 +193,17 @@ def _rows(job: Job, split: Split) -> Tensor:
     return torch.from_numpy(rows)
 
 
+def _counts(rows: int, stride: int, options: Training) -> list[int]:
+    """Items in each step of an epoch."""
+    steps, left = divmod(rows, stride)
+    if not options.partial and not steps:
+        raise TrainingError(
+            f"partial=false leaves no step: one takes {stride} items, and there are"
+            f" {rows} to train on; choose a smaller batch"
+        )
+    return [stride] * steps + [left] * (left > 0 and options.partial)
+
+
 def _resumed(job: Job, learner: Learner, watch: Watch) -> Stand:
     spec, folder = job
     state = checkpoint.read(folder, spec.hash, partial(watch.message, spec))
@@ -190,8 +218,10 @@ def _resumed(job: Job, learner: Learner, watch: Watch) -> Stand:
 
 def _recorder(stepper: Stepper, say: Callable[[str], None]) -> Recorder:
     asked, mixed = stepper.options.capture, stepper.options.precision == "fp16"
-    able = stepper.machine.cuda and not mixed
+    alone = stepper.machine.team.size == 1
+    able = stepper.machine.cuda and alone and not mixed
     if asked is True and not able:
-        why = "with precision 'fp16'" if mixed else "without a CUDA device"
+        why = "without a CUDA device" if alone else "on several devices"
+        why = "with precision 'fp16'" if mixed else why
         say(f"steps cannot be recorded {why} and stay eager")
     return Recorder(stepper, record=able and asked is not False, say=say)

@@ -5,7 +5,8 @@ order, learning rates and losses all lie in tensors. So a step can be recorded o
 replayed, and what it does not depend on whether it was.
 """
 
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,8 @@ from qualms.training.learner import Learner
 from qualms.training.machine import Machine
 from qualms.training.optimiser import set_rates
 from qualms.training.options import Training
+from qualms.training.team import Objective
+from qualms.training.weights import Weights
 
 
 class Board:
@@ -51,6 +54,7 @@ class Stepper:
     """Everything one step needs."""
 
     learner: Learner
+    objective: Objective
     board: Board
     feed: Feed
     inputs: Inputs
@@ -58,6 +62,8 @@ class Stepper:
     options: Training
     micro: int
     """Items in one forward pass."""
+    weights: Weights | None = None
+    """What items count in the loss; None for one each."""
 
     def __call__(self, moment: Moment, count: int) -> None:
         """Move the weights once, with the next `count` items."""
@@ -67,9 +73,11 @@ class Stepper:
         losses = []
         for first in range(0, count, self.micro):
             size = min(self.micro, count - first)
-            loss = self._loss(moment, first, size)
-            share = loss if size == count else loss * (size / count)
-            scaler.scale(share).backward()  # type: ignore[no-untyped-call]
+            last = first + size == count
+            with nullcontext() if last else self.objective.withheld():
+                loss = self._loss(moment, first, size)
+                share = loss if size == count else loss * (size / count)
+                scaler.scale(share).backward()  # type: ignore[no-untyped-call]
             losses.append(share.detach())
         self._clip()
         scaler.step(tuned.optimiser)
@@ -77,11 +85,19 @@ class Stepper:
         self.board.write(sum(losses[1:], losses[0]))
 
     def _loss(self, moment: Moment, first: int, size: int) -> Tensor:
-        method, network = self.learner.method, self.learner.network
         raw = self.feed.take(self.board.cursor, first, size)
-        batch = self.inputs.train(raw, method.views)
-        with self.machine.autocast():
-            return method.loss(network, batch, moment)
+        batch = self.inputs.train(raw, self.learner.method.views)
+        if self.weights is not None:
+            weight = self.weights.take(self.board.cursor, first, size)
+            batch = replace(batch, weight=weight)
+        with self.machine.autocast(), self._stance(size):
+            return self.objective.loss(batch, moment)
+
+    def _stance(self, size: int) -> AbstractContextManager[None]:
+        """Compiled code is for whole batches: another shape would cost minutes more."""
+        if not self.options.compile or size < self.micro:
+            return nullcontext()
+        return torch.compiler.set_stance("default")  # type: ignore[no-any-return]
 
     def _clip(self) -> None:
         if not self.options.clip:

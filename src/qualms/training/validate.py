@@ -1,15 +1,13 @@
-"""How a network does on the split `val` while it is trained."""
-
-from collections.abc import Callable, Mapping
+"""How a network does on validation items while it is trained."""
 
 import numpy as np
 import torch
 
 from qualms.methods._method import Moment
-from qualms.training._error import TrainingError
-from qualms.training.data import Items
+from qualms.training.data import Items, Splits
 from qualms.training.options import Selection
-from qualms.training.predict import Arrays, Predictor
+from qualms.training.predict import Predictor
+from qualms.training.selection import SEEN, Judged, selection_score
 
 
 def validation_loss(predictor: Predictor, items: Items, moment: Moment) -> float:
@@ -24,23 +22,20 @@ def validation_loss(predictor: Predictor, items: Items, moment: Moment) -> float
     return float(total) / len(items)
 
 
-def goodness(by: Selection, loss: float, predictor: Predictor, items: Items) -> float:
-    """How good an epoch is, larger is better, by the rule `by`."""
-    if by in _SCORES:
-        return _SCORES[by](predictor(items), np.asarray(items.split.target))
-    return -loss
+def goodness(by: Selection, loss: float, predictor: Predictor, splits: Splits) -> float:
+    """How good an epoch is, larger is better, by the rule `by`.
+
+    Rules other than the loss judge what the method predicts, with all of its draws.
+    """
+    if by == "val_loss":
+        return -loss
+    return selection_score(by, [_judged(predictor, splits[n]) for n in SEEN[by]])
 
 
-def _auroc(found: Arrays, target: np.ndarray) -> float:
-    from qualms.scores import auroc  # compiles kernels, which few runs need
-
-    prob = found["prob"] if "prob" in found else found["probs"][..., 1]
-    if "probs" in found and found["probs"].shape[-1] != 2:
-        raise TrainingError(
-            "select_by='val_auroc' needs two classes, got"
-            f" {found['probs'].shape[-1]}; select by 'val_loss'"
-        )
-    return auroc(prob.reshape(-1, len(target)).mean(0), target)
-
-
-_SCORES: Mapping[str, Callable[[Arrays, np.ndarray], float]] = {"val_auroc": _auroc}
+def _judged(predictor: Predictor, items: Items) -> Judged:
+    found = predictor(items)
+    if "prob" in found:  # P(y=1) (M, N)
+        probs = np.stack([1 - found["prob"], found["prob"]], axis=-1)
+    else:
+        probs = found["probs"]
+    return Judged(probs, np.asarray(items.split.target))

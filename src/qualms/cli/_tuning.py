@@ -1,0 +1,141 @@
+"""What `qualms tune` does with the trials of a search: list, make, and sum up."""
+
+import shlex
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from qualms.cli._grid import Place
+from qualms.cli._progress import duration, view
+from qualms.launch import (
+    check_installed,
+    check_writable,
+    default_workers,
+    lacking,
+    prepared,
+    run_all,
+    written,
+)
+from qualms.launch.tune import Search, Trial, Tried, ranked, tune
+
+__all__ = ["Place", "carry_out", "show_trials"]
+
+
+def show_trials(search: Search, trials: Sequence[Trial], out: Path) -> None:
+    """Print the trials of a search, and which of them lack a result."""
+    left = {spec.hash for spec in lacking([trial.spec for trial in trials], out)}
+    typer.echo(_headline(search, len(trials)))
+    typer.echo(f"{len(left)} of {len(trials)} lack a result in {out}")
+    rows = [
+        [str(t.number), *_cells(t), "" if t.spec.hash in left else "done"]
+        for t in trials
+    ]
+    _print_table(["trial", *trials[0].options, ""], rows)
+
+
+def carry_out(search: Search, trials: Sequence[Trial], place: Place) -> int:
+    """Make the trials, say which is best; the exit code of the command."""
+    started = time.monotonic()
+    typer.echo(_headline(search, len(trials)))
+    found: list[Tried] = []
+    try:
+        _make(search, trials, place, found)
+    except KeyboardInterrupt:
+        typer.echo(
+            f"interrupted after {len(found)} of {len(trials)} trials; finished work is"
+            " kept, run again to go on",
+            err=True,
+        )
+        return 130
+    _sum_up(search, ranked(found), time.monotonic() - started)
+    folder = search.folder(place.out)
+    if any(tried.value is not None for tried in found):
+        typer.echo(f"wrote {folder / 'best.json'} and {folder / 'trials.csv'}")
+        return 0
+    typer.echo("no trial has a result", err=True)
+    return 1
+
+
+def _headline(search: Search, count: int) -> str:
+    return f"{search.title}: {count} trials by {search.rule.label}"
+
+
+def _make(
+    search: Search, trials: Sequence[Trial], place: Place, found: list[Tried]
+) -> None:
+    specs = [trial.spec for trial in trials]
+    left = lacking(specs, place.out)
+    check_writable(place.out)
+    if left:
+        check_installed()
+    workers = place.workers or (default_workers(place.device) if left else 1)
+    console = Console()
+    with view(len({spec.hash for spec in specs}), console) as seen:
+        prepared([spec.dataset for spec in left], place.data, progress=seen.data)
+        launch = partial(
+            run_all,
+            out=place.out,
+            data=place.data,
+            workers=workers,
+            device=place.device,
+            watch=seen,
+        )
+        with closing(tune(search, trials, launch=launch, out=place.out)) as coming:
+            for tried in coming:
+                seen.ended(tried.outcome)
+                found.append(tried)
+                told = _line(search, tried)
+                console.print(told, markup=False, highlight=False, soft_wrap=True)
+
+
+def _line(search: Search, tried: Tried) -> str:
+    given = ", ".join(written(tried.trial.options))
+    value = "no value" if tried.value is None else f"{tried.value:.4f}"
+    return f"trial {tried.trial.number}: {search.rule.select_by} {value} with {given}"
+
+
+def _sum_up(search: Search, found: Sequence[Tried], seconds: float) -> None:
+    valued = [tried for tried in found if tried.value is not None]
+    typer.echo(
+        f"regime {search.regime}: {len(valued)} of {len(found)} trials have a value of"
+        f" {search.rule.select_by}; {duration(seconds)}"
+    )
+    if valued:
+        rows = [
+            [str(tried.trial.number), f"{tried.value:.4f}", *_cells(tried.trial)]
+            for tried in valued
+        ]
+        _print_table(["trial", "value", *valued[0].trial.options], rows)
+        best = valued[0]
+        typer.echo(
+            f"best in regime {search.regime}: trial {best.trial.number}, value"
+            f" {best.value:.4f}; use it with"
+        )
+        typer.echo(f"  {shlex.join(search.command(best.trial.options))}")
+    for tried in found:
+        if tried.value is None:
+            number, run = tried.trial.number, tried.trial.spec.hash
+            typer.echo(f"without a value: trial {number} ({run})", err=True)
+            typer.echo(f"  {tried.error}", err=True)
+            typer.echo(f"  log: {tried.outcome.log}", err=True)
+
+
+def _cells(trial: Trial) -> list[str]:
+    return [_told(value) for value in trial.options.values()]
+
+
+def _told(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        typer.echo(("  " + "  ".join(cells)).rstrip())

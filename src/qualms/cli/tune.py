@@ -1,0 +1,70 @@
+"""`qualms tune`: search the options of a method on validation items."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def tune(
+    target: Annotated[
+        str, typer.Argument(metavar="BENCHMARK/VARIANT", help="What to search on.")
+    ],
+    method: Annotated[str, typer.Option(help="Whose options, e.g. mc_dropout.")],
+    regime: Annotated[
+        str,
+        typer.Option(
+            help="in-domain, or joint with shifted validation items; the variant's own"
+            " by default.",
+            show_default=False,
+        ),
+    ] = "",
+    trials: Annotated[int, typer.Option(help="How many to try.")] = 32,
+    seed: Annotated[int, typer.Option(help="Of the search and of its runs.")] = 0,
+    preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
+    config: Annotated[str, typer.Option(help="A named set of options.")] = "",
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Prepared datasets ($QUALMS_CACHE or ~/.cache/qualms)."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where runs and results go.")] = Path(
+        "runs"
+    ),
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes; one per GPU or core.")
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help="auto, cpu, cuda, cuda:1, or cuda:0,1 for each run.")
+    ] = "auto",
+    option: Annotated[
+        list[str] | None,
+        typer.Option("-o", help="Held fixed, e.g. epochs=3; not searched then."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list the trials.")
+    ] = False,
+) -> None:
+    """Search the ranges that a benchmark states for a method.
+
+    Trials are ordinary runs that predict validation items alone. What is done is not
+    done again: after an interrupt, run the same command; with more --trials, a search
+    goes on. Exit code 1 means that no trial has a result.
+    """
+    from qualms.cli._tuning import Place, carry_out, show_trials
+    from qualms.launch import Wish, default_cache, parse
+    from qualms.launch.tune import search_of, trials_of
+
+    wish = Wish(
+        preset=preset,
+        config=config,
+        methods=(method,),
+        seeds=(seed,),
+        options=parse(option or []),
+    )
+    search = search_of(target, wish, regime)
+    made = trials_of(search, trials)
+    if dry_run:
+        show_trials(search, made, out)
+        return
+    place = Place(out=out, data=data or default_cache(), workers=workers, device=device)
+    raise typer.Exit(carry_out(search, made, place))

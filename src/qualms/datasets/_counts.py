@@ -1,0 +1,87 @@
+"""Numbers of items against those of the paper, and what is said when they differ."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from qualms.datasets._publish import Skipped
+from qualms.datasets._recipe import DatasetError, Labels, Recipe
+
+
+class Tally(NamedTuple):
+    """How many items there are."""
+
+    counts: Mapping[str, int]
+    """Of each split."""
+    grades: Mapping[str, Sequence[int]]
+    """Of each grade from 0 on, of splits whose items are graded."""
+
+
+def expected(recipe: Recipe) -> Tally:
+    """The paper's numbers."""
+    return Tally(recipe.counts, recipe.grades)
+
+
+def tally(labels: Mapping[str, Labels]) -> Tally:
+    """The numbers of `labels`; `group` is a grade where it is a whole number."""
+    graded = {
+        s: one.extra["group"] for s, one in labels.items() if "group" in one.extra
+    }
+    return Tally(
+        {split: len(one) for split, one in labels.items()},
+        {s: np.bincount(g).tolist() for s, g in graded.items() if g.dtype.kind == "i"},
+    )
+
+
+def differences(found: Tally, wanted: Tally) -> list[str]:
+    """Every number that is not the one wanted, in words.
+
+    >>> found = Tally({"val": 2}, {"val": [1, 1]})
+    >>> differences(found, Tally({"val": 3}, {"val": [2, 1]}))
+    ['val 2 instead of 3', 'val grade 0 1 instead of 2']
+    """
+    told = [
+        f"{split} {found.counts.get(split, 0)} instead of {count}"
+        for split, count in wanted.counts.items()
+        if found.counts.get(split, 0) != count
+    ]
+    for split, counts in wanted.grades.items():
+        got = [*found.grades.get(split, ()), *[0] * len(counts)]
+        told += [
+            f"{split} grade {grade} {have} instead of {count}"
+            for grade, (have, count) in enumerate(zip(got, counts, strict=False))
+            if have != count
+        ]
+    return told
+
+
+def check_tally(recipe: Recipe, found: Tally, skipped: Sequence[Skipped]) -> None:
+    """Raise where numbers differ from the paper's."""
+    differing = differences(found, expected(recipe))
+    if differing:
+        raise DatasetError(
+            f"{recipe.name}: items per split differ from the expected ones:"
+            f" {'; '.join(differing)}.{_told(skipped)} Mend the files and run again"
+            " (what is loaded is kept), or accept this with --no-check-counts."
+        )
+
+
+def check_not_empty(
+    recipe: Recipe, counts: Mapping[str, int], skipped: Sequence[Skipped]
+) -> None:
+    """Raise where a split has no items at all."""
+    empty = [split for split, count in counts.items() if count == 0]
+    if empty:
+        raise DatasetError(
+            f"{recipe.name}: no items for {', '.join(empty)}.{_told(skipped)}"
+            f" {recipe.card.obtain}"
+        )
+
+
+def _told(skipped: Sequence[Skipped], most: int = 5) -> str:
+    if not skipped:
+        return ""
+    named = "; ".join(f"{key} ({reason})" for key, reason in skipped[:most])
+    more = ", ..." if len(skipped) > most else ""
+    return f" {len(skipped)} units could not be loaded: {named}{more}."

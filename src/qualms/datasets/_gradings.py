@@ -1,0 +1,139 @@
+"""Clinical grades from the label files of EyePACS and APTOS, without any photograph.
+
+EyePACS (Kaggle, 2015) has `trainLabels.csv` (image, level) and, released later,
+`retinopathy_solution.csv` (image, level, Usage), whose rows Kaggle's leaderboard
+divided into Public and Private. APTOS (Kaggle, 2019) has `train.csv` (id_code,
+diagnosis). Grades go from 0, no retinopathy, to 4, proliferative.
+
+Rows of EyePACS may come in any order: photographs are sorted by name. Those of APTOS
+keep their order, which decides its splits.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.datasets._layout import found, table
+from qualms.datasets._recipe import DatasetError
+
+EYEPACS_FOLDERS = ("eyepacs", "diabetic-retinopathy-detection")
+APTOS_FOLDERS = ("aptos", "aptos2019-blindness-detection")
+TRAIN_LABELS = "trainLabels.csv"
+TEST_LABELS = "retinopathy_solution.csv"
+APTOS_LABELS = "train.csv"
+GRADES = 5
+USAGES = {"Public": "val", "Private": "test"}
+
+
+class Gradings(NamedTuple):
+    """Photographs, the grade of each, and whose eye it shows."""
+
+    item: NDArray[np.str_]
+    grade: NDArray[np.int64]
+    patient: NDArray[np.str_]
+
+    def only(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> "Gradings":
+        """The photographs `rows`."""
+        return Gradings(self.item[rows], self.grade[rows], self.patient[rows])
+
+
+def eyepacs_folder(root: Path) -> Path:
+    """Where the label files of EyePACS lie: `root`, or a folder in it."""
+    return _place(root, EYEPACS_FOLDERS, (TRAIN_LABELS, TEST_LABELS))
+
+
+def aptos_folder(root: Path) -> Path:
+    """Where the label file of APTOS lies: `root`, or a folder in it."""
+    return _place(root, APTOS_FOLDERS, (APTOS_LABELS,))
+
+
+def eyepacs_gradings(root: Path) -> dict[str, Gradings]:
+    """Kaggle's train, and val (Public) and test (Private), each sorted by name."""
+    folder = eyepacs_folder(root)
+    train, rest = folder / TRAIN_LABELS, folder / TEST_LABELS
+    train_rows = table(train, ("image", "level"))
+    rows = table(rest, ("image", "level", "Usage"))
+    usage = np.array([_usage(row, rest) for row in rows])
+    graded = _eyes(rows, rest)
+    splits = {"train": _eyes(train_rows, train)}
+    splits |= {split: graded.only(usage == split) for split in USAGES.values()}
+    both = np.intersect1d(splits["train"].item, graded.item)
+    if len(both):
+        raise DatasetError(
+            f"no photograph may be in both {TRAIN_LABELS} and {TEST_LABELS}, got"
+            f" {both[0]}; take the files as Kaggle ships them"
+        )
+    return {split: one.only(np.argsort(one.item)) for split, one in splits.items()}
+
+
+def aptos_gradings(root: Path) -> Gradings:
+    """All of APTOS in the order of the file; patients are not told."""
+    path = aptos_folder(root) / APTOS_LABELS
+    rows = table(path, ("id_code", "diagnosis"))
+    item = _unique([row["id_code"].strip() for row in rows], path)
+    return Gradings(item, _grades(rows, "diagnosis", path), item)
+
+
+def _place(root: Path, folders: Sequence[str], files: Sequence[str]) -> Path:
+    places = [root, *(root / folder for folder in folders)]
+    for place in places:
+        if all((place / name).is_file() for name in files):
+            return place
+    nearest = next((p for p in reversed(places) if p.is_dir()), root)
+    raise DatasetError(
+        f"expected {' and '.join(files)} in {root} or in its folder"
+        f" {' or '.join(folders)}; {found(nearest)}"
+    )
+
+
+def _eyes(rows: Sequence[Mapping[str, str]], path: Path) -> Gradings:
+    item = [row["image"].strip() for row in rows]
+    for line, name in enumerate(item, start=2):
+        if not re.fullmatch(r"\d+_(left|right)", name):
+            raise DatasetError(
+                f"image must be <patient>_left or <patient>_right, got {name!r} in line"
+                f" {line} of {path}"
+            )
+    patient = np.array([name.partition("_")[0] for name in item])
+    return Gradings(_unique(item, path), _grades(rows, "level", path), patient)
+
+
+def _unique(items: Sequence[str], path: Path) -> NDArray[np.str_]:
+    first: dict[str, int] = {}
+    for line, item in enumerate(items, start=2):
+        if not item:
+            raise DatasetError(f"line {line} of {path} names no photograph")
+        if first.setdefault(item, line) != line:
+            raise DatasetError(
+                f"a photograph has one row, got {item!r} in lines {first[item]} and"
+                f" {line} of {path}; remove one"
+            )
+    return np.array(items)
+
+
+def _grades(
+    rows: Sequence[Mapping[str, str]], column: str, path: Path
+) -> NDArray[np.int64]:
+    known = [str(grade) for grade in range(GRADES)]
+    written = [row[column].strip() for row in rows]
+    for line, grade in enumerate(written, start=2):
+        if grade not in known:
+            raise DatasetError(
+                f"{column} must be a grade from 0 to {GRADES - 1}, got {grade!r} in"
+                f" line {line} of {path}"
+            )
+    return np.array(written, dtype=np.int64)
+
+
+def _usage(row: Mapping[str, str], path: Path) -> str:
+    usage = row["Usage"].strip()
+    if usage not in USAGES:
+        raise DatasetError(
+            f"Usage must be {' or '.join(USAGES)}, got {usage!r} for {row['image']} in"
+            f" {path}"
+        )
+    return USAGES[usage]

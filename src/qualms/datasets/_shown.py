@@ -1,0 +1,133 @@
+"""Datasets that show pictures of albums: their labels, and where each picture lies.
+
+An album is prepared once, beside the datasets that show it. Such a dataset has its own
+folder, with the labels of its splits and places in the album's file; a picture that the
+album lacks is left out, and named.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.datasets._cache import Meta, file_name, read_meta, recipe_digest
+from qualms.datasets._counts import check_not_empty, tally
+from qualms.datasets._encoded import Encoded
+from qualms.datasets._publish import Skipped, new_arrays, record
+from qualms.datasets._recipe import Labels, Recipe, Split
+from qualms.datasets._shards import ENCODED, SPAN
+
+
+class Album(NamedTuple):
+    """A prepared album."""
+
+    folder: Path
+    fingerprint: str
+    pictures: Split
+    skipped: Sequence[Skipped]
+
+
+class _Found(NamedTuple):
+    """Labels whose pictures are there, and the rows of the album these are in."""
+
+    labels: Labels
+    album: Album
+    rows: NDArray[np.intp]
+
+
+def albums_of(recipe: Recipe) -> dict[str, Recipe]:
+    """The albums that `recipe` shows, each once, by its digest."""
+    return {recipe_digest(one.album): one.album for one in recipe.shown.values()}
+
+
+def show(recipe: Recipe, folder: Path, albums: Mapping[str, Album]) -> None:
+    """Publish the splits of `recipe` in `folder`, unless they are there already."""
+    stated: Meta = {
+        "albums": {name: album.fingerprint for name, album in albums.items()},
+        "units": _labels_digest(recipe),
+    }
+    meta = read_meta(folder)
+    if meta is not None and all(meta.get(key) == stated[key] for key in stated):
+        return
+    found = {
+        split: _find(one.labels, albums[recipe_digest(one.album)])
+        for split, one in recipe.shown.items()
+    }
+    counted = tally({split: one.labels for split, one in found.items()})
+    skipped = _skipped(recipe, albums)
+    check_not_empty(recipe, counted.counts, skipped)
+    arrays = new_arrays(folder)
+    stated |= counted._asdict()
+    stated["skipped"] = [list(one) for one in skipped]
+    stated["splits"] = {
+        split: _write(split, *one, arrays) for split, one in found.items()
+    }
+    record(recipe, folder, arrays, stated)
+
+
+def _labels_digest(recipe: Recipe) -> str:
+    """A digest of which items there are, and of all that is said of them."""
+    whole = hashlib.sha256()
+    for split, one in recipe.shown.items():
+        for name, array in _columns(one.labels).items():
+            whole.update(f"{split}\t{name}\t{array.dtype}\t{array.shape}\n".encode())
+            whole.update(np.ascontiguousarray(array).tobytes())
+    return whole.hexdigest()[:16]
+
+
+def _columns(labels: Labels) -> dict[str, NDArray[Any]]:
+    extra = {f"extra/{name}": array for name, array in labels.extra.items()}
+    return {"target": labels.target, "item": labels.item, **extra}
+
+
+def _find(labels: Labels, album: Album) -> _Found:
+    known = np.asarray(album.pictures.item)
+    order = np.argsort(known)
+    place = np.searchsorted(known, labels.item, sorter=order)
+    rows = order[np.minimum(place, len(known) - 1)]
+    there = np.flatnonzero(known[rows] == labels.item)
+    left = Labels(
+        item=labels.item[there],
+        target=labels.target[there],
+        extra={name: array[there] for name, array in labels.extra.items()},
+    )
+    return _Found(left, album, rows[there])
+
+
+def _skipped(recipe: Recipe, albums: Mapping[str, Album]) -> list[Skipped]:
+    """What could not be loaded of all that would have been shown."""
+    shown: dict[str, set[str]] = {name: set() for name in albums}
+    for one in recipe.shown.values():
+        shown[recipe_digest(one.album)].update(one.labels.item.tolist())
+    return [
+        skipped
+        for name, album in albums.items()
+        for skipped in album.skipped
+        if skipped.key in shown[name]
+    ]
+
+
+def _write(
+    split: str, labels: Labels, album: Album, rows: NDArray[np.intp], arrays: Path
+) -> Meta:
+    """Write the arrays of a split; what `meta.json` says of their files."""
+    pictures = album.pictures.image
+    assert isinstance(pictures, Encoded)
+    entries: Meta = {ENCODED: _shared(album)}
+    for column, array in (_columns(labels) | {SPAN: pictures.span[rows]}).items():
+        path = arrays / file_name(split, column)
+        np.save(path, array, allow_pickle=False)
+        entries[column] = {"file": f"{arrays.name}/{path.name}"}
+    return entries
+
+
+def _shared(album: Album) -> Meta:
+    """What the album's record says of its pictures, seen from a folder beside it."""
+    meta = read_meta(album.folder)
+    assert meta is not None
+    (files,) = meta["splits"].values()
+    entry: Meta = files[ENCODED]
+    return entry | {"file": f"../{album.folder.name}/{entry['file']}"}

@@ -1,0 +1,85 @@
+"""EyePACS fundus photographs: does an eye have to be seen by an expert?
+
+RETINA (Band et al., 2021, "Benchmarking Bayesian Deep Learning on Diabetic Retinopathy
+Detection Tasks") with both its shifts. Photographs are enhanced as in the winning entry
+of the Kaggle competition of 2015 and kept as JPEG of quality 72; see `docs/eyepacs.md`
+for the files, the splits and the number of photographs of every grade in each.
+
+The paper's code evaluates whole batches only and drops the rest of a split (42,624 of
+42,670 photographs at a batch of 64); here every photograph counts.
+"""
+
+from pathlib import Path
+
+from qualms.datasets._albums import aptos_album, check_size, eyepacs_album
+from qualms.datasets._recipe import Card, Recipe, Shown
+from qualms.datasets._retina_splits import (
+    Onset,
+    Shift,
+    retina_grades,
+    retina_splits,
+    totals,
+)
+from qualms.spec import Task
+
+CARD = Card(
+    title="EyePACS (Kaggle Diabetic Retinopathy Detection) and APTOS 2019",
+    licence="rules of both Kaggle competitions; no redistribution, see the publisher",
+    citation=(
+        "Band et al.: Benchmarking Bayesian Deep Learning on Diabetic Retinopathy "
+        "Detection Tasks. NeurIPS Datasets and Benchmarks, 2021. EyePACS and Kaggle: "
+        "Diabetic Retinopathy Detection, 2015. APTOS and Kaggle: APTOS 2019 Blindness "
+        "Detection, 2019."
+    ),
+    url="https://www.kaggle.com/c/diabetic-retinopathy-detection",
+    obtain=(
+        "Accept the rules of the Kaggle competitions diabetic-retinopathy-detection "
+        "and aptos2019-blindness-detection, download and extract, and pass the folder "
+        "that holds eyepacs/ (trainLabels.csv, retinopathy_solution.csv, "
+        "train/<patient>_<left|right>.jpeg, test/...jpeg) and, for the country shift, "
+        "aptos/ (train.csv, train_images/<id_code>.png). docs/eyepacs.md says more."
+    ),
+)
+ABROAD = "APTOS, India, instead of EyePACS, United States"
+
+
+def eyepacs(
+    root: Path,
+    *,
+    shift: Shift = "country",
+    onset: Onset = "moderate",
+    blur: int = 30,
+    size: int = 512,
+) -> Recipe:
+    """Referable or not, images (size, size, 3); groups: grades, clusters: patients.
+
+    Args:
+        root: the publisher's files, see the card.
+        shift: "country" has APTOS as val/shifted and test/shifted, "severity" the
+            grades above `onset`, which are then left out of train, val and test.
+        onset: referable from "moderate" (grade 2) or "mild" (grade 1) on.
+        blur: the local mean that is subtracted is a Gaussian of 300 / blur pixels,
+            blur one of 3, 5, 10, 20 and 30.
+        size: height and width that photographs are decoded to. Photographs are kept
+            once for all shifts, onsets and sizes.
+    """
+    check_size(size)
+    splits = retina_splits(root, shift=shift, onset=onset, check_counts=False)
+    home = eyepacs_album(root, CARD, blur=blur)
+    albums = dict.fromkeys(splits, home)
+    if shift == "country":
+        away = aptos_album(root, CARD, blur=blur)
+        albums |= {"val/shifted": away, "test/shifted": away}
+    grades = retina_grades(shift, onset)
+    why = ABROAD if shift == "country" else f"more than {onset} retinopathy"
+    return Recipe(
+        name="eyepacs",
+        options={"shift": shift, "onset": onset, "blur": blur, "size": size},
+        card=CARD,
+        task=Task(name="classification", classes=2),
+        counts=totals(grades),
+        grades=grades,
+        shifts=dict.fromkeys(("val/shifted", "test/shifted"), why),
+        shown={s: Shown(album=albums[s], labels=splits[s]) for s in splits},
+        side=size,
+    )

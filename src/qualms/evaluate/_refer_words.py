@@ -1,0 +1,166 @@
+"""What a plan has to say beside its numbers: warnings first, then notes."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from qualms.evaluate._refer_items import Items
+from qualms.evaluate._refer_plan import Choice, Outcome, ReferralPlan
+from qualms.predictions import Predictions
+
+ARRAYS = ("target", "probs")
+
+
+def percent(share: float) -> str:
+    """A share in percent with one decimal, none where that says the same.
+
+    >>> percent(0.2), percent(0.9543)
+    ('20%', '95.4%')
+    """
+    return f"{round(100 * share, 1):g}%"
+
+
+def place(outcome: Outcome) -> str:
+    """What to call a set of items in a sentence."""
+    return ", ".join(part for part in (outcome.name, outcome.subset) if part)
+
+
+def warnings_of(
+    plan: ReferralPlan, read: Sequence[Predictions], names: Sequence[str]
+) -> Iterator[str]:
+    """What must not be overlooked."""
+    planning, *others = read
+    if planning.header.split == "train":
+        yield (
+            f"{names[0]} says it holds training items: the network knows them, so the "
+            "plan is too good; choose on validation items"
+        )
+    for outcome in plan.outcomes:
+        yield from _missed(plan, outcome)
+        yield from _falling(outcome)
+    for other, name in zip(others, names[1:], strict=True):
+        yield from _shared(planning, other, names[0], name)
+
+
+def notes_of(
+    plan: ReferralPlan, planning: Items, read: Sequence[Predictions]
+) -> Iterator[str]:
+    """What explains the numbers."""
+    if planning.subset:
+        shifted = plan.outcomes[1].n
+        yield f"the threshold is chosen without the {shifted} items marked as shifted"
+    yield from _other_choice(plan)
+    yield from _ties(plan, planning)
+    yield from _clusters(planning)
+    yield from dict.fromkeys(note for each in read for note in each.notes)
+
+
+def _missed(plan: ReferralPlan, outcome: Outcome) -> Iterator[str]:
+    sure = plan.request.sure
+    for name, verdict in outcome.verdicts.items():
+        if verdict != "missed":
+            continue
+        if name == "budget":
+            yield (
+                f"on {place(outcome)} {percent(outcome.referred.value)} are referred, "
+                f"beyond the budget of {percent(plan.request.budget or 0.0)} "
+                f"(confidence {sure:g})"
+            )
+        else:
+            wanted = plan.request.targets[name]
+            yield (
+                f"on {place(outcome)} the kept items have {name} "
+                f"{percent(outcome.measure(name).kept.value)}, below the "
+                f"{percent(wanted)} asked for (confidence {sure:g})"
+            )
+
+
+def _falling(outcome: Outcome) -> Iterator[str]:
+    fall = outcome.fall
+    if fall is None:
+        return
+    yield (
+        f"on {place(outcome)} the referral curve falls: accuracy of the kept items is "
+        f"{percent(fall.from_accuracy)} with {percent(fall.from_referred)} referred, "
+        f"but {percent(fall.to_accuracy)} with {percent(fall.to_referred)} referred; "
+        "the uncertainty does not find the errors there"
+    )
+
+
+def _shared(
+    planning: Predictions, other: Predictions, first: str, name: str
+) -> Iterator[str]:
+    same = other.n == planning.n and all(
+        np.array_equal(planning.arrays[key], other.arrays[key]) for key in ARRAYS
+    )
+    if same:
+        yield f"{name} holds the predictions of {first} itself: it is no check"
+        return
+    mine, theirs = planning.get("item"), other.get("item")
+    if mine is None or theirs is None:
+        return
+    both = len(np.intersect1d(mine, theirs))
+    if both:
+        yield (
+            f"{both} items of {name} bear the names of items of {first}: if they are "
+            "the same, it is no independent check of the plan"
+        )
+
+
+def _other_choice(plan: ReferralPlan) -> Iterator[str]:
+    """The threshold that was not taken: without the promise, or with it."""
+    request = plan.request
+    if request.budget is None:
+        if plan.observed is not None and plan.observed != plan.promised:
+            yield (
+                f"on these items themselves {_cut(plan.observed)} is enough, which "
+                "promises nothing for new ones"
+            )
+        return
+    if plan.promised is None or not 0.0 < request.budget < 1.0:
+        return
+    if math.isinf(plan.promised.threshold):
+        yield (
+            f"these items are too few to promise a budget of {percent(request.budget)} "
+            "for new ones, other than by referring none"
+        )
+    elif request.confidence is None:
+        yield (
+            f"to stay within {percent(request.budget)} for new items with confidence "
+            f"{request.sure:g}, take {_cut(plan.promised)} "
+            f"(--confidence {request.sure:g})"
+        )
+
+
+def _cut(choice: Choice) -> str:
+    if math.isinf(choice.threshold):
+        return "referring none"
+    return f"a threshold of {choice.rounded!r} (referring {percent(choice.referred)})"
+
+
+def _ties(plan: ReferralPlan, planning: Items) -> Iterator[str]:
+    """Whole groups of equal uncertainty may leave a budget partly unspent."""
+    budget = plan.request.budget
+    if budget is None or plan.request.confidence is not None:
+        return
+    unspent = math.floor(budget * planning.n + 1e-9) - planning.n
+    unspent += plan.outcomes[0].kept
+    if unspent <= 0:
+        return
+    kept = planning.uncertainty[planning.uncertainty < plan.threshold]
+    tied = int((kept == kept.max()).sum())
+    yield (
+        f"{tied} items share the uncertainty {kept.max():.4g} and are referred "
+        f"together or not at all, which leaves {unspent} referrals of the budget unused"
+    )
+
+
+def _clusters(planning: Items) -> Iterator[str]:
+    if planning.cluster is None:
+        return
+    yield f"intervals treat the items of one of {planning.clusters} clusters as related"
+    yield (
+        "what is promised needs independent items and rests on one item of each "
+        "cluster, drawn by --seed"
+    )

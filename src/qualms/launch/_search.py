@@ -1,0 +1,179 @@
+"""What `qualms tune` searches: the ranges of a benchmark, and what all trials share."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from qualms.benchmarks import Benchmark, Range, Variant
+from qualms.launch._choice import Choice, Wish, choose
+from qualms.launch._options import written
+from qualms.shelf import find, names, suggest
+from qualms.spec import RunSpec, digest
+
+Regime = Literal["in-domain", "joint"]
+
+
+class Rule(NamedTuple):
+    """What trials of a regime are judged by."""
+
+    select_by: Literal["val_auroc", "val_referral"]
+    """The same rule chooses the epoch within a trial."""
+    splits: tuple[str, ...]
+    label: str
+
+
+RULES: Mapping[Regime, Rule] = {
+    "in-domain": Rule("val_auroc", ("val",), "AUROC of in-domain validation items"),
+    "joint": Rule(
+        "val_referral",
+        ("val", "val/shifted"),
+        "area under the referral curve of accuracy on balanced in-domain and shifted"
+        " validation items",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """A search for the best options of a method on one variant of a benchmark."""
+
+    variant: str
+    wish: Wish
+    regime: Regime
+    ranges: tuple[Range, ...]
+    base: RunSpec
+    """What all trials share; their options replace some of its own."""
+
+    @property
+    def rule(self) -> Rule:
+        """What trials are judged by."""
+        return RULES[self.regime]
+
+    @property
+    def method(self) -> str:
+        """Whose options are searched."""
+        return self.base.method.name
+
+    @property
+    def title(self) -> str:
+        """The search in words; names the regime."""
+        return (
+            f"{self.base.benchmark}/{self.variant}, {self.method}, preset"
+            f" {self.wish.preset}, seed {self.base.seed}, regime {self.regime}"
+        )
+
+    def folder(self, out: Path) -> Path:
+        """Where the results of the search are kept below `out`."""
+        told = [self.base.to_json(), *(asdict(each) for each in self.ranges)]
+        mark = digest(json.dumps(told, sort_keys=True))[:8]
+        parts = (self.variant, self.method, self.regime, self.wish.preset, mark)
+        return out / self.base.benchmark / "tune" / "-".join(parts)
+
+    def command(self, options: Mapping[str, Any]) -> list[str]:
+        """The words of a command that runs the benchmark with `options`."""
+        words = ["qualms", "run", f"{self.base.benchmark}/{self.variant}"]
+        words += ["--preset", self.wish.preset, "--methods", self.method]
+        words += ["--config", self.wish.config] if self.wish.config else []
+        texts = written({**self.wish.options, **options})
+        return words + [word for text in texts for word in ("-o", text)]
+
+
+def search_of(target: str, wish: Wish, regime: str = "") -> Search:
+    """The search that `target`, as BENCHMARK/VARIANT, and `wish` name.
+
+    The wish names one method and one seed; options that it states are not searched.
+    Without a regime it is that of the variant. A regime that is not the variant's is
+    searched on the variant of the same data that has it, where there is one.
+    """
+    name, _, variant = target.partition("/")
+    benchmark: Benchmark = find("benchmarks", name)()
+    _check_searchable(benchmark, variant)
+    if regime and regime not in RULES:
+        raise LookupError(
+            f"no regime {regime!r}.{suggest(regime, RULES)} Known: {', '.join(RULES)}."
+        )
+    choice = choose(name, replace(wish, variants=(variant,)))
+    if regime not in ("", choice.preset.variants[0].regime):
+        choice = _of_regime(choice, wish, regime)
+    chosen = choice.preset.variants[0]
+    asked = _regime(regime or chosen.regime)
+    if asked == "joint" and not chosen.shifted:
+        raise ValueError(
+            "regime 'joint' needs shifted validation items, and variant"
+            f" {chosen.name!r} of {name} has none; search in regime 'in-domain'"
+        )
+    base = _base(choice, wish)
+    ranges = _ranges(benchmark, chosen.name, base.method.name, wish)
+    return Search(
+        variant=chosen.name, wish=wish, regime=asked, ranges=ranges, base=base
+    )
+
+
+def _check_searchable(benchmark: Benchmark, variant: str) -> None:
+    if not benchmark.search:
+        able = [n for n in names("benchmarks") if find("benchmarks", n)().search]
+        raise LookupError(
+            f"{benchmark.name} states no ranges to search; benchmarks that do:"
+            f" {', '.join(able) or 'none'}"
+        )
+    if not variant or "," in variant:
+        raise ValueError(
+            f"name one variant to search on, as in {benchmark.name}/VARIANT, got"
+            f" {variant!r}. Known: {', '.join(benchmark.search)}."
+        )
+
+
+def _of_regime(choice: Choice, wish: Wish, regime: str) -> Choice:
+    """The same data in another regime; as it is where no variant has that."""
+    benchmark, chosen = choice.benchmark, choice.preset.variants[0]
+    original: Benchmark = find("benchmarks", benchmark.name)()
+    preset = original.presets[wish.preset]
+    known = {each.name: each for each in (*preset.variants, *preset.further)}
+    for other in known.values():
+        if other.regime == regime and _same_data(other, known[chosen.name]):
+            return choose(benchmark.name, replace(wish, variants=(other.name,)))
+    return choice
+
+
+def _same_data(one: Variant, other: Variant) -> bool:
+    return (one.dataset, one.test, one.within) == (
+        other.dataset,
+        other.test,
+        other.within,
+    )
+
+
+def _regime(name: str) -> Regime:
+    return "joint" if name == "joint" else "in-domain"
+
+
+def _base(choice: Choice, wish: Wish) -> RunSpec:
+    runs = choice.runs
+    if len(runs) != 1:
+        raise ValueError(
+            f"a search is for one method, with one training for each seed, got"
+            f" {' and '.join(wish.methods) or 'all'}, which has {len(runs)}; name one"
+            f" of the rows {', '.join(choice.preset.rows)} with --method"
+        )
+    return runs[0]
+
+
+def _ranges(
+    benchmark: Benchmark, variant: str, method: str, wish: Wish
+) -> tuple[Range, ...]:
+    by_method = benchmark.search.get(variant, {})
+    if method not in by_method:
+        known = ", ".join(by_method) or "none"
+        raise LookupError(
+            f"{benchmark.name}/{variant} states no ranges for {method!r}."
+            f"{suggest(method, by_method)} Known: {known}."
+        )
+    left = tuple(r for r in by_method[method] if r.option not in wish.options)
+    if not left:
+        raise ValueError(
+            "an option that is given with -o is not searched, and here all are given;"
+            " leave some out"
+        )
+    return left

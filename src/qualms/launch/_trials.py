@@ -1,0 +1,137 @@
+"""The trials of a search: points of a quasi-random sequence, each an ordinary run."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from qualms.benchmarks import Range
+from qualms.launch._search import Search
+from qualms.launch.here import Outcome
+from qualms.spec import Part, RunSpec
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+DIGITS = 6
+"""Significant ones of a value, so that what is printed is what was run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One configuration of a search."""
+
+    number: int
+    values: Mapping[str, Any]
+    """What was drawn, by the name of its range."""
+    options: Mapping[str, Any]
+    """What that sets, as for `-o`."""
+    spec: RunSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What came of a trial."""
+
+    trial: Trial
+    outcome: Outcome
+    value: float | None
+    """The score of the search's rule, larger is better; None where there is none."""
+    error: str
+    """Why there is none, in a sentence."""
+
+
+def trials_of(search: Search, count: int) -> list[Trial]:
+    """The first `count` points of the search's scrambled Sobol sequence.
+
+    They follow from the seed: a longer search begins with the trials of a shorter one.
+    Any 2^k of them that begin at a multiple of 2^k lie evenly in every range.
+    """
+    if count < 1:
+        raise ValueError(f"trials must be at least 1, got {count}")
+    check_optuna()
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    space = {name_of(each): distribution(each) for each in search.ranges}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = optuna.samplers.QMCSampler(scramble=True, seed=search.base.seed)
+    study = optuna.create_study(sampler=sampler)
+    # The sampler reads off the space from a trial, and draws its first one otherwise.
+    first = {name_of(each): _any_of(each) for each in search.ranges}
+    study.add_trial(
+        optuna.trial.create_trial(params=first, distributions=space, value=0.0)
+    )
+    drawn = (study.ask(space).params for _ in range(count))
+    return [_trial(search, number, values) for number, values in enumerate(drawn)]
+
+
+def check_optuna() -> None:
+    """Raise in one sentence where Optuna is not installed."""
+    if find_spec("optuna") is None:
+        raise LookupError(
+            "searching needs Optuna, which is not installed; install it with pip"
+            " install 'qualms[tune]'"
+        )
+
+
+def name_of(each: Range) -> str:
+    """What a range is called in a study."""
+    return f"1 - {each.option}" if each.complement else each.option
+
+
+def distribution(each: Range) -> "BaseDistribution":
+    """A range as Optuna has it."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    if each.choices:
+        return CategoricalDistribution(each.choices)
+    return FloatDistribution(each.low, each.high, log=each.log)
+
+
+def _any_of(each: Range) -> Any:
+    return each.choices[0] if each.choices else each.low
+
+
+def _trial(search: Search, number: int, drawn: Mapping[str, Any]) -> Trial:
+    values = {
+        name_of(each): _rounded(each, drawn[name_of(each)]) for each in search.ranges
+    }
+    options = {
+        each.option: _option(each, values[name_of(each)]) for each in search.ranges
+    }
+    options["select_by"] = search.rule.select_by
+    return Trial(
+        number=number,
+        values=values,
+        options=options,
+        spec=_with(search.base, options, search.rule.splits),
+    )
+
+
+def _rounded(each: Range, value: Any) -> Any:
+    if each.choices:
+        return value
+    return min(max(float(f"{value:.{DIGITS}g}"), each.low), each.high)
+
+
+def _option(each: Range, value: Any) -> Any:
+    return round(1 - value, 2 * DIGITS) if each.complement else value
+
+
+def _with(
+    base: RunSpec, options: Mapping[str, Any], splits: tuple[str, ...]
+) -> RunSpec:
+    """`base` with other options, predicting `splits`: a search sees no test item."""
+    loop = {name: value for name, value in options.items() if "." not in name}
+    own = {
+        name.removeprefix("method."): value
+        for name, value in options.items()
+        if "." in name
+    }
+    method = Part(name=base.method.name, options={**base.method.options, **own})
+    return replace(
+        base, training={**base.training, **loop}, method=method, splits=splits
+    )

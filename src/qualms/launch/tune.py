@@ -1,0 +1,132 @@
+"""Searching the options of a method: trials are ordinary runs, judged on validation.
+
+Every trial is a run in a folder of its own, so that what is done is never done again
+and several searches may share an output folder. What came of each is also kept in a
+journal of Optuna's, beside the table of trials and the best configuration.
+"""
+
+import csv
+import json
+import shlex
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from qualms import __version__
+from qualms.atomic import replacing
+from qualms.launch._journal import Journal
+from qualms.launch._search import Search, search_of
+from qualms.launch._trials import Trial, Tried, trials_of
+from qualms.launch.here import Outcome
+from qualms.predictions import PredictionsError, read
+from qualms.spec import RunSpec
+
+__all__ = ["Search", "Trial", "Tried", "ranked", "search_of", "trials_of", "tune"]
+
+Launch = Callable[[Sequence[RunSpec]], Generator[Outcome, None, None]]
+"""Makes runs, as `qualms.launch.run_all` does once it is told where."""
+
+
+def tune(
+    search: Search, trials: Sequence[Trial], *, launch: Launch, out: Path
+) -> Generator[Tried, None, None]:
+    """What came of each of `trials`, as it comes; failed ones do not stop the others.
+
+    Once all have come, the table of trials and the best of them are written to the
+    search's folder, as trials.csv and best.json.
+
+    Args:
+        search: what is searched.
+        trials: its trials, from `trials_of`.
+        launch: makes the runs, below `out`.
+        out: where runs and the results of the search are kept.
+    """
+    folder, found = search.folder(out), []
+    journal = Journal(search, folder)
+    by_run: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_run.setdefault(trial.spec.hash, []).append(trial)
+    with closing(launch([trial.spec for trial in trials])) as outcomes:
+        for outcome in outcomes:
+            for trial in by_run[outcome.spec.hash]:
+                tried = _judged(search, trial, outcome)
+                if outcome.status != "busy":
+                    journal.record(tried)
+                found.append(tried)
+                yield tried
+    _write(search, ranked(found), folder)
+
+
+def ranked(found: Sequence[Tried]) -> list[Tried]:
+    """Trials from the best to the worst, then those without a value."""
+
+    def place(tried: Tried) -> tuple[bool, float, int]:
+        return tried.value is None, -(tried.value or 0.0), tried.trial.number
+
+    return sorted(found, key=place)
+
+
+def _judged(search: Search, trial: Trial, outcome: Outcome) -> Tried:
+    value, error = None, outcome.error
+    if outcome.status in ("done", "skipped"):
+        try:
+            value = _value(search, outcome.folder)
+        except (PredictionsError, OSError) as wrong:
+            error = str(wrong)
+    elif outcome.status == "busy":
+        error = "another process makes it; run again to see it"
+    return Tried(trial=trial, outcome=outcome, value=value, error=error)
+
+
+def _value(search: Search, folder: Path) -> float:
+    from qualms.training.selection import Judged, selection_score
+
+    judged = []
+    for split in search.rule.splits:
+        name = f"{split.replace('/', '~')}.safetensors"
+        arrays = read(folder / "predictions" / name).arrays
+        judged.append(Judged(arrays["probs"], arrays["target"]))
+    return selection_score(search.rule.select_by, judged)
+
+
+def _write(search: Search, found: Sequence[Tried], folder: Path) -> None:
+    with (
+        replacing(folder / "trials.csv") as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
+        csv.writer(file).writerows(_table(search, found))
+    if not found or found[0].value is None:
+        return
+    with replacing(folder / "best.json") as temporary:
+        text = json.dumps(_best(search, found), indent=1)
+        temporary.write_text(text, encoding="utf-8")
+
+
+def _table(search: Search, found: Sequence[Tried]) -> Iterator[list[Any]]:
+    options = list(found[0].trial.options) if found else []
+    yield ["trial", "regime", "value", *options, "run", "error"]
+    for tried in found:
+        trial, value = tried.trial, "" if tried.value is None else tried.value
+        given = [trial.options[name] for name in options]
+        yield [trial.number, search.regime, value, *given, trial.spec.hash, tried.error]
+
+
+def _best(search: Search, found: Sequence[Tried]) -> dict[str, Any]:
+    best = found[0]
+    return {
+        "benchmark": search.base.benchmark,
+        "variant": search.variant,
+        "method": search.method,
+        "preset": search.wish.preset,
+        "regime": search.regime,
+        "score": search.rule.label,
+        "value": best.value,
+        "trial": best.trial.number,
+        "options": {**search.wish.options, **best.trial.options},
+        "command": shlex.join(search.command(best.trial.options)),
+        "run": best.trial.spec.hash,
+        "trials": len(found),
+        "without_value": sum(tried.value is None for tried in found),
+        "qualms": __version__,
+    }

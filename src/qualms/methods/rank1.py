@@ -1,0 +1,169 @@
+"""Rank-1 Bayesian networks (Dusenberry et al., 2020, arXiv:2005.07186).
+
+One component, as trained by Band et al. (2021). The kernel W of every convolution and
+linear layer is one number per weight; what is random is two vectors beside it, s over
+input channels and r over output channels, which make the kernel W * (r s^T). Biases and
+normalisation are fixed. That is a multiplication before the layer and one after it, so
+every item, in training and in every draw, has vectors of its own, as in the released
+code.
+
+That code multiplies the gradients of all that is called neither kernel nor batch_norm
+by its fast learning rate; its normalisation layers are called otherwise, so they and
+the biases learn at that rate too, and they and the bias of the last layer decay. Here
+`fast_lr` is for the random vectors alone, and the run's weight decay for kernels alone.
+The squared error of a regression stands for Gaussian noise of variance 1/2.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from qualms.methods._annealing import Annealing, check_annealing, kl_weight
+from qualms.methods._groups import kernels_decay
+from qualms.methods._headed import Headed
+from qualms.methods._layers import Layer, replaced
+from qualms.methods._method import Batch, Method, Moment
+from qualms.methods._plain import plain_head, plain_loss, summarise
+from qualms.methods._truncated import truncated_normal
+from qualms.spec import Task
+
+_POSITIVE = 0.75
+"""Share of entries whose mean begins at 1; that of all others begins at -1."""
+_SPREAD = 0.1
+"""Standard deviation, between entries, of the inverse softplus of theirs at first."""
+
+
+def rank1(
+    *,
+    dropout_rate: float = 1e-3,
+    prior_stddev: float = 0.05,
+    fast_lr: float = 1.0,
+    annealing: Annealing = "linear",
+    annealing_epochs: int = 200,
+    draws: int = 5,
+) -> Method:
+    """Gaussian vectors that scale the channels of every layer; `draws` passes.
+
+    Args:
+        dropout_rate: p, for vectors that begin as noisy as Gaussian dropout of that
+            rate: their standard deviation begins at sqrt(p / (1 - p)), 0.0316.
+        prior_stddev: of the vectors' Gaussian prior around 1.
+        fast_lr: what the learning rate of the vectors is multiplied by.
+        annealing: how the weight of the KL term goes: "linear", "cyclical", "none".
+        annealing_epochs: in which the linear one rises to 1.
+        draws: passes for each item.
+    """
+    check_annealing(annealing=annealing, epochs=annealing_epochs, tempering=1.0)
+    if not 0 < dropout_rate < 1:
+        raise ValueError(f"dropout_rate must lie between 0 and 1, got {dropout_rate}")
+    if not (prior_stddev > 0 and fast_lr > 0):
+        raise ValueError(
+            f"prior_stddev and fast_lr must be positive, got {prior_stddev} and "
+            f"{fast_lr}"
+        )
+    if draws < 1:
+        raise ValueError(f"draws must be at least 1, got {draws}")
+    weight = partial(kl_weight, annealing=annealing, epochs=annealing_epochs)
+
+    def loss(network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
+        share = weight(moment) / moment.items
+        divergence = _divergence(network, prior_stddev)
+        return plain_loss(network, batch, moment) + share * divergence
+
+    return Method(
+        build=partial(_build, math.sqrt(dropout_rate / (1 - dropout_rate))),
+        loss=loss,
+        predict=partial(_predict, draws),
+        groups=partial(_groups, fast_lr),
+    )
+
+
+class _Scaled(nn.Module):
+    """A layer between two random scalings of its channels.
+
+    Axis 0 of its input counts items. Both vectors lie in one tensor, input channels
+    first, so that one draw makes them all.
+    """
+
+    def __init__(self, layer: Layer, stddev: float) -> None:
+        super().__init__()
+        self.layer = layer
+        self._linear = isinstance(layer, nn.Linear)
+        self._channels = _channels(layer)
+        size = sum(self._channels)
+        signs = torch.where(torch.rand(size) < _POSITIVE, 1.0, -1.0)
+        self.mean = nn.Parameter(signs.to(layer.weight))
+        middle = math.log(math.expm1(stddev))
+        self.rho = nn.Parameter(middle + _SPREAD * truncated_normal(self.mean.data))
+        """Standard deviations before a softplus."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs (B, C, *space), or (B, ..., C) of a linear layer."""
+        noise = torch.randn(
+            len(x), len(self.mean), dtype=self.mean.dtype, device=x.device
+        )
+        scales = torch.addcmul(self.mean, functional.softplus(self.rho), noise)
+        before, after = torch.split_with_sizes(scales, self._channels, 1)
+        y = _without_bias(self.layer, x * self._beside(before, x))
+        y = y * self._beside(after, y)
+        bias = self.layer.bias
+        return y if bias is None else y + self._beside(bias[None], y)
+
+    def _beside(self, scales: Tensor, maps: Tensor) -> Tensor:
+        """(B, C) in the dtype of `maps`, and with axes of 1 where they have space."""
+        ones = (1,) * (maps.ndim - 2)
+        rows, count = scales.shape
+        shape = (rows, *ones, count) if self._linear else (rows, count, *ones)
+        return scales.to(maps.dtype).view(shape)
+
+
+def _channels(layer: Layer) -> list[int]:
+    if isinstance(layer, nn.Linear):
+        return [layer.in_features, layer.out_features]
+    return [layer.in_channels, layer.out_channels]
+
+
+def _without_bias(layer: Layer, x: Tensor) -> Tensor:
+    if isinstance(layer, nn.Linear):
+        return functional.linear(x, layer.weight)
+    outputs: Tensor = layer._conv_forward(x, layer.weight, None)
+    return outputs
+
+
+def _build(stddev: float, backbone: nn.Module, task: Task) -> Headed:
+    network = plain_head(backbone, task)
+    replaced(network, lambda layer: _Scaled(layer, stddev))
+    return network
+
+
+def _divergence(network: nn.Module, stddev: float) -> Tensor:
+    """KL of all random vectors from their Gaussian prior around 1 in nats, 0-d."""
+    layers = list(_layers(network))
+    # All at once: a sum for each layer would take hundreds of tiny kernels.
+    mean = torch.cat([layer.mean for layer in layers])
+    ratio = functional.softplus(torch.cat([layer.rho for layer in layers])) / stddev
+    distance = (mean - 1) / stddev
+    return 0.5 * (ratio.square() + distance.square() - 1 - 2 * ratio.log()).sum()
+
+
+def _groups(fast_lr: float, network: nn.Module) -> list[dict[str, Any]]:
+    fast = [weight for layer in _layers(network) for weight in (layer.mean, layer.rho)]
+    held = {id(weight) for weight in fast}
+    others = [weight for weight in network.parameters() if id(weight) not in held]
+    random = {"params": fast, "weight_decay": 0.0, "lr_scale": fast_lr}
+    return [*kernels_decay(others), random]
+
+
+def _layers(network: nn.Module) -> Iterator[_Scaled]:
+    return (layer for layer in network.modules() if isinstance(layer, _Scaled))
+
+
+def _predict(
+    draws: int, network: nn.Module, x: Tensor, task: Task
+) -> dict[str, Tensor]:
+    return summarise((network(x) for _ in range(draws)), task)

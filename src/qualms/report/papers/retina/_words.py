@@ -1,0 +1,36 @@
+"""What figures say about themselves: data, preset, regime, and file names."""
+
+from typing import TYPE_CHECKING
+
+from qualms.benchmarks import Variant
+from qualms.evaluate.benchmark import BenchmarkResults
+from qualms.report.papers.retina._settings import data_text, regime_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PER_INCH = 16.5
+"""Letters of a title that fit into an inch."""
+
+
+def remark_of(results: BenchmarkResults, variant: Variant, *, regime: str = "") -> str:
+    """Data, preset and regime, which stand in every figure."""
+    data, preset = data_text(variant.simulated), f"preset {results.preset.name}"
+    return "; ".join((data, preset, regime or regime_text(variant)))
+
+
+def file_of(name: str, variant: Variant) -> str:
+    """Name of a figure's files; those of simulated data are kept apart."""
+    return f"figure_{name}_{variant.name}{'_simulated' if variant.simulated else ''}"
+
+
+def beside(axes: "Axes", text: str) -> None:
+    """Write right of a row of panels what it shows."""
+    axes.annotate(
+        text,
+        xy=(1.03, 0.5),
+        xycoords="axes fraction",
+        rotation=270,
+        ha="left",
+        va="center",
+    )

@@ -1,0 +1,281 @@
+"""The retina benchmark names what exists, and states what was published."""
+
+import inspect
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import fields
+
+import pytest
+
+from qualms.benchmarks._benchmark import Place, pools_of, regimes, variant_of
+from qualms.benchmarks._retina_configs import config_name, published_configs
+from qualms.benchmarks._retina_rows import METHODS
+from qualms.benchmarks.retina import retina
+from qualms.published import published
+from qualms.shelf import find
+
+BENCHMARK = retina()
+PRESETS = list(BENCHMARK.presets.values())
+DEMO, PAPER = BENCHMARK.presets["demo"], BENCHMARK.presets["paper"]
+each_preset = pytest.mark.parametrize("preset", PRESETS, ids=lambda p: p.name)
+
+
+def variants(preset):
+    return (*preset.variants, *preset.further)
+
+
+def unknown(shelf, part):
+    return part.options.keys() - inspect.signature(find(shelf, part.name)).parameters
+
+
+def spec(preset, variant, row, seed=42):
+    return BENCHMARK.spec(
+        preset, Place(variant_of(preset, variant), None, BENCHMARK.row(row)), seed
+    )
+
+
+def test_it_is_on_the_shelf():
+    assert find("benchmarks", "retina")() == BENCHMARK
+
+
+@each_preset
+def test_datasets_exist_and_take_their_options(preset):
+    for variant in variants(preset):
+        assert not unknown("datasets", variant.dataset), variant.name
+
+
+@each_preset
+def test_simulated_datasets_can_be_made(preset):
+    for variant in variants(preset):
+        if variant.simulated and preset.name != "paper":
+            recipe = find("datasets", variant.dataset.name)(**variant.dataset.options)
+            assert set(variant.splits) < set(recipe.counts)
+
+
+@each_preset
+def test_methods_networks_and_the_loop_take_their_options(preset):
+    pytest.importorskip("torch")
+    from qualms.training.options import training
+
+    kinds = {}
+    for variant in variants(preset):
+        for row in METHODS:
+            run = spec(preset, variant.name, row)
+            kinds[run.method.name, str(run.method.options), str(run.training)] = run
+            if ":" not in run.network.name:
+                assert not unknown("networks", run.network)
+    for run in kinds.values():
+        assert not unknown("methods", run.method), run.method
+        # Making the method and the options checks their values too.
+        find("methods", run.method.name)(**run.method.options)
+        training(run.training)
+
+
+def test_every_config_has_options_that_exist():
+    pytest.importorskip("torch")
+    from qualms.training import Training
+
+    loop = {field.name for field in fields(Training)}
+    for name, config in BENCHMARK.configs.items():
+        assert config.method in METHODS
+        assert config.of("").keys() <= loop, name
+        method = inspect.signature(find("methods", config.method)).parameters
+        assert config.of("method").keys() <= method.keys(), name
+        assert {n.rpartition(".")[0] for n in config.options} <= {"", "method"}
+
+
+def test_there_are_22_published_configurations():
+    configs = published_configs()
+    kept = {(c.method, str(c.options), c.note) for c in configs.values()}
+    assert len(kept) == 22
+    assert len(configs) == 24
+    assert Counter(config.method for config in configs.values()) == dict.fromkeys(
+        METHODS, 4
+    )
+    for method in ("radial", "rank1"):
+        both = [configs[f"{method}_severity_{r}"] for r in ("in_domain", "joint")]
+        assert both[0] == both[1]
+
+
+def test_configurations_are_the_published_ones():
+    """Read again from the protocol, in its own terms."""
+    configs = published_configs()
+    first = configs["map_country_in_domain"].options
+    assert (first["lr"], first["momentum"]) == (0.023072, 1 - 0.0098467)
+    assert (first["schedule"], first["final_factor"]) == ("linear", 0.01)
+    assert (first["batch"] * first["accumulate"], first["epochs"]) == (256, 90)
+    assert first["weight_decay"] == 0.0
+    assert "0.00010674" in configs["map_country_in_domain"].note
+    dropout = configs["mc_dropout_severity_joint"].options
+    assert (dropout["lr"], dropout["method.rate"]) == (0.023072, 0.18222)
+    assert dropout["batch"] * dropout["accumulate"] == 128
+    mfvi = configs["mfvi_country_in_domain"].options
+    assert (mfvi["method.stddev_mean"], mfvi["method.stddev_stddev"]) == (
+        9.7618e-4,
+        0.41994,
+    )
+    assert (mfvi["method.l2"], mfvi["schedule"]) == (1.3178e-4, "step")
+    radial = configs["radial_severity_joint"].options
+    assert (radial["lr"], radial["method.l2"]) == (0.20617, 8.4192e-4)
+    rank1 = configs["rank1_country_joint"].options
+    assert (rank1["weight_decay"], rank1["method.fast_lr"]) == (2 * 4.3192e-5, 0.60756)
+    fsvi = configs["fsvi_severity_joint"].options
+    assert (fsvi["method.prior_cov"], fsvi["method.inducing"]) == (4.275120502, 10)
+    assert (fsvi["method.l2"], fsvi["method.stochastic_linearisation"]) == (
+        2.5277460e-5,
+        False,
+    )
+    assert fsvi["batch"] * fsvi["accumulate"] == 256
+
+
+def test_only_fsvi_was_trained_without_weights_of_classes():
+    for config in published_configs().values():
+        expected = "none" if config.method == "fsvi" else "minibatch"
+        assert config.options["class_weights"] == expected
+
+
+def test_an_l2_that_was_never_applied_is_noted_and_left_out():
+    for name, config in published_configs().items():
+        silent = config.method in ("map", "mc_dropout") or name in (
+            "fsvi_country_joint",
+            "fsvi_severity_in_domain",
+        )
+        assert bool(config.note) == silent
+        if silent:
+            assert config.options["weight_decay"] == 0
+            assert not config.options.get("method.l2")
+
+
+def test_every_run_on_real_data_has_its_published_configuration():
+    for variant in PAPER.variants:
+        shift = variant.dataset.options["shift"]
+        for method in METHODS:
+            name = config_name(method, shift, variant.regime)
+            assert variant.configs[method] == name
+            run = spec(PAPER, variant.name, method)
+            config = BENCHMARK.configs[name]
+            assert config.of("").items() <= run.training.items()
+            assert config.of("method").items() <= run.method.options.items()
+
+
+def test_epochs_are_chosen_by_the_rule_of_the_regime():
+    rules = {"in-domain": "val_auroc", "joint": "val_referral"}
+    for preset in PRESETS:
+        for variant in variants(preset):
+            run = spec(preset, variant.name, "map")
+            assert run.training["select_by"] == rules[variant.regime]
+            assert run.splits == ("val", "val/shifted", "test", "test/shifted")
+
+
+def test_stochastic_methods_predict_with_five_draws():
+    for preset in PRESETS:
+        for method in METHODS[1:]:
+            options = spec(preset, "country", method).method.options
+            assert options["draws"] == 5
+
+
+def test_fsvi_begins_with_blocks_that_are_their_shortcuts():
+    assert spec(PAPER, "country", "fsvi").network.options == {"zero_last": True}
+    assert spec(PAPER, "country", "map").network.options == {}
+
+
+def test_single_models_are_all_six_seeds_and_pools_six_different_threes():
+    assert PAPER.seeds == tuple(range(42, 48))
+    assert pools_of(PAPER, BENCHMARK.row("map")) == tuple((s,) for s in PAPER.seeds)
+    pools = pools_of(PAPER, BENCHMARK.row("map_ensemble"))
+    assert len(pools) == 6
+    assert {len(set(pool)) for pool in pools} == {3}
+    assert set().union(*pools) <= set(PAPER.seeds)
+
+
+@pytest.mark.parametrize(
+    ("name", "runs", "real"), [("demo", 24, 0), ("small", 36, 0), ("paper", 360, 216)]
+)
+def test_presets_need_so_many_runs(name, runs, real):
+    specs = BENCHMARK.runs(BENCHMARK.presets[name])
+    assert len(specs) == len({s.hash for s in specs}) == runs
+    assert sum(s.dataset.name == "eyepacs" for s in specs) == real
+
+
+@each_preset
+def test_rows_and_variants_have_names_of_their_own(preset):
+    assert len(set(preset.rows)) == len(preset.rows)
+    names = [variant.name for variant in variants(preset)]
+    assert len(set(names)) == len(names)
+    assert len({row.label for row in BENCHMARK.rows}) == len(BENCHMARK.rows)
+
+
+def test_the_paper_preset_has_a_place_for_every_published_number():
+    places = set()
+    for variant in PAPER.variants:
+        if variant.simulated:
+            continue
+        for place in BENCHMARK.places(PAPER, variant):
+            places.add(
+                (
+                    variant.dataset.options["shift"],
+                    variant.regime.replace("-", ""),
+                    variant.dataset.options.get("blur", 30),
+                    place.row.method.name,
+                    place.row.pool > 1,
+                )
+            )
+    methods = {"radial_mfvi": "radial"}
+    for number in published("retina").numbers:
+        where = number.where
+        method = methods.get(where["method"], where["method"])
+        assert (
+            where["task"],
+            where["tuned_on"],
+            where["blur_constant"],
+            method,
+            where["ensemble"] == "true",
+        ) in places
+
+
+def test_the_joint_regime_can_be_asked_for_in_every_preset():
+    for preset in PRESETS:
+        for shift in ("country", "severity"):
+            variant = variant_of(preset, f"{shift}_joint")
+            assert (variant.regime, variant.dataset.options["shift"]) == (
+                "joint",
+                shift,
+            )
+    assert not any(variant.regime == "joint" for variant in DEMO.variants)
+
+
+def test_regimes_are_told_in_words():
+    assert regimes(DEMO) == [
+        "regime in-domain (country, severity): configurations and epochs chosen on "
+        "in-domain validation items"
+    ]
+    assert "in-domain and shifted" in regimes(PAPER)[1]
+
+
+@each_preset
+def test_expectations_speak_of_what_the_preset_has(preset):
+    for expected in BENCHMARK.expectations[preset.name]:
+        variant_of(preset, expected.variant)
+        assert set(expected.rows) | set(expected.pairs.values()) <= set(preset.rows)
+        assert {expected.score, expected.minus_score or expected.score} <= set(
+            BENCHMARK.scores
+        )
+        assert expected.alpha is None
+
+
+@each_preset
+def test_every_variant_can_be_searched(preset):
+    for variant in variants(preset):
+        assert set(BENCHMARK.search[variant.name]) == set(METHODS)
+
+
+def test_declaring_it_loads_neither_training_nor_plotting():
+    code = (
+        "import qualms.benchmarks.retina, sys; qualms.benchmarks.retina.retina(); "
+        "print(sorted({'torch', 'sklearn', 'matplotlib'} & set(sys.modules)))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]"

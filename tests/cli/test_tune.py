@@ -1,0 +1,119 @@
+"""`qualms tune`: what it says, and how it ends."""
+
+import json
+import re
+import shlex
+import sys
+from functools import partial
+
+import pytest
+from typer.testing import CliRunner
+
+from launch import searched
+from qualms.cli import _tuning, app, main
+from qualms.launch import Wish, run_all
+from qualms.launch.tune import search_of
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def tune(tmp_path, data, monkeypatch):
+    searched.on_shelf(monkeypatch)
+    monkeypatch.setattr(_tuning, "run_all", partial(run_all, work=searched.work))
+    monkeypatch.setattr(_tuning, "default_workers", lambda _: 1)
+
+    def invoke(*arguments):
+        given = ["tune", "toy/plain", "--method", "map", *arguments]
+        given += ["--out", tmp_path / "runs", "--data", data, "--device", "cpu"]
+        return CliRunner().invoke(app, [str(argument) for argument in given])
+
+    return invoke
+
+
+def folder(tmp_path, regime):
+    wish = Wish(methods=("map",), seeds=(0,))
+    return search_of("toy/plain", wish, regime).folder(tmp_path / "runs")
+
+
+def test_a_dry_run_lists_the_trials_and_makes_nothing(tune, tmp_path):
+    said = tune("--dry-run")
+    assert said.exit_code == 0, said.output
+    lines = said.output.splitlines()
+    assert lines[0] == (
+        "toy/plain, map, preset demo, seed 0, regime in-domain: 32 trials by AUROC of"
+        " in-domain validation items"
+    )
+    assert lines[1].startswith("32 of 32 lack a result in ")
+    assert lines[2].split() == ["trial", "lr", "momentum", "final_factor", "select_by"]
+    assert [line.split()[0] for line in lines[3:]] == [str(n) for n in range(32)]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tmp_path):
+    said = tune("--trials", "8", "--regime", "joint")
+    assert said.exit_code == 0, said.output
+    assert said.output.count("regime joint") == 3
+    told = json.loads((folder(tmp_path, "joint") / "best.json").read_text())
+    (command,) = [s for s in said.output.splitlines() if s.startswith("  qualms run")]
+    assert command.strip() == told["command"]
+    words = shlex.split(command)
+    assert words[:3] == ["qualms", "run", "toy/plain_joint"]
+    given = [words[i + 1] for i, word in enumerate(words) if word == "-o"]
+    options = {text.partition("=")[0]: text.partition("=")[2] for text in given}
+    assert options.pop("select_by") == "val_referral"
+    assert {n: float(v) for n, v in options.items()} == {
+        n: v for n, v in told["options"].items() if n != "select_by"
+    }
+    ranked = [float(v) for v in re.findall(r"^ +\d+ +(0\.\d{4})", said.output, re.M)]
+    assert ranked == sorted(ranked, reverse=True)
+    assert ranked[0] == pytest.approx(told["value"], abs=1e-4)
+
+    lines = re.findall(r"^trial (\d+): val_referral ", said.output, re.M)
+    assert sorted(map(int, lines)) == list(range(8))
+
+    plan = tune("--trials", "8", "--regime", "joint", "--dry-run")
+    done = sum(line.endswith("  done") for line in plan.output.splitlines())
+    assert done == len(ranked)
+
+
+def test_trials_that_failed_are_listed_with_their_logs(tune):
+    said = tune("--trials", "2", "-o", "lr=0.4")
+    assert said.exit_code == 1
+    assert "regime in-domain: 0 of 2 trials have a value of val_auroc" in said.output
+    assert said.stderr.count("  the loss became nan with lr 0.4") == 2
+    assert said.stderr.count("  log: ") == 2
+    assert said.stderr.splitlines()[-1] == "no trial has a result"
+
+
+def test_an_interrupt_ends_with_code_130_and_a_sentence(tune, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr(_tuning, "run_all", interrupted)
+    said = tune("--trials", "2")
+    assert said.exit_code == 130
+    assert "interrupted after 0 of 2 trials; finished work is kept" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["toy/plain", "--method", "mapp"], "Did you mean 'map'"),
+        (["toy/plain", "--method", "map", "--regime", "x"], "Known: in-domain, joint"),
+        (["toy", "--method", "map"], "name one variant to search on"),
+        (["regression/cells", "--method", "map"], "states no ranges to search"),
+        (["toy/plain", "--method", "map", "--trials", "0"], "trials must be at least"),
+    ],
+)
+def test_mistakes_end_in_a_sentence_and_code_2(arguments, said, capsys, monkeypatch):
+    searched.on_shelf(monkeypatch)
+    monkeypatch.setattr(sys, "argv", ["qualms", "tune", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,265 @@
+import inspect
+import subprocess
+import sys
+
+import cv2
+import numpy as np
+import pytest
+
+from datasets.fake_eyes import (
+    EYEPACS,
+    aptos_rows,
+    eyepacs_rows,
+    write_aptos,
+    write_eyepacs,
+    write_photographs,
+)
+from qualms.datasets._contrast import enhanced
+from qualms.datasets._encoded import Encoded
+from qualms.datasets._prepare import cache_folder, open_dataset, prepare
+from qualms.datasets._recipe import DatasetError
+from qualms.datasets._shown import albums_of
+from qualms.datasets.eyepacs import CARD, eyepacs
+from qualms.launch import recipe_of
+from qualms.spec import Part, Task
+
+TRAIN, REST = eyepacs_rows(dict.fromkeys(EYEPACS, (2, 1, 1, 1, 1)))
+ABROAD = aptos_rows({"test": (4, 1, 1, 1, 1), "val": (1, 0, 1, 0, 0)})
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("raw")
+    write_eyepacs(root / "eyepacs", TRAIN, REST)
+    write_aptos(root / "aptos", ABROAD)
+    write_photographs(root, TRAIN, REST, ABROAD)
+    return root
+
+
+@pytest.fixture(scope="module")
+def cache(root, tmp_path_factory):
+    """Both shifts, prepared."""
+    place = tmp_path_factory.mktemp("cache")
+    for shift in ("country", "severity"):
+        recipe = eyepacs(root, shift=shift, size=48)
+        prepare(recipe, cache_folder(place, recipe), workers=1, check_counts=False)
+    return place
+
+
+def opened(cache, root, **options):
+    return open_dataset(cache_folder(cache, eyepacs(root, size=48, **options)))
+
+
+def test_both_shifts_have_the_same_splits_and_extras(cache, root):
+    sizes = {}
+    for shift in ("country", "severity"):
+        dataset = opened(cache, root, shift=shift)
+        sizes[shift] = [len(split) for split in dataset.splits.values()]
+        assert list(dataset.splits) == [
+            "train",
+            "val",
+            "val/shifted",
+            "test",
+            "test/shifted",
+        ]
+        assert dataset.task == Task(name="classification", classes=2)
+        assert set(dataset.shifts) == {"val/shifted", "test/shifted"}
+        for name, split in dataset.splits.items():
+            assert set(split.extra) == {"group", "cluster", "shifted"}
+            assert split.image.shape == (len(split), 48, 48, 3)
+            np.testing.assert_array_equal(split.target, split.extra["group"] >= 2)
+            assert set(split.extra["shifted"]) == {name.endswith("/shifted")}
+    assert sizes["country"] == [6, 6, 2, 6, 8]
+    assert sizes["severity"] == [4, 4, 2, 4, 4]
+
+
+def test_every_photograph_is_the_enhanced_one_under_its_name(cache, root):
+    grades = {name: grade for name, grade, *_ in (*TRAIN, *REST, *ABROAD)}
+    files = {path.stem: path for path in root.rglob("*") if path.suffix != ".csv"}
+    for shift in ("country", "severity"):
+        for split in opened(cache, root, shift=shift).splits.values():
+            for row, item in enumerate(split.item.tolist()):
+                assert split.extra["group"][row] == grades[item]
+                picture = enhanced(cv2.imread(str(files[item])))
+                quality = [cv2.IMWRITE_JPEG_QUALITY, 72]
+                kept = cv2.imdecode(cv2.imencode(".jpg", picture, quality)[1], 1)
+                expected = cv2.resize(kept, (48, 48))[..., ::-1]
+                np.testing.assert_array_equal(split.image[row], expected)
+
+
+def test_photographs_are_kept_once_for_both_shifts(cache, root):
+    albums = sorted(path.name.rsplit("-", 1)[0] for path in cache.glob("*_photo*"))
+    assert albums == ["aptos_photographs", "eyepacs_photographs"]
+    country, severity = (
+        opened(cache, root, shift=shift).splits["train"].image
+        for shift in ("country", "severity")
+    )
+    assert isinstance(country, Encoded)
+    assert country.data.filename.resolve() == severity.data.filename.resolve()
+    other = eyepacs(root, shift="severity", onset="mild", size=32)
+    read = []
+    prepare(
+        other,
+        cache_folder(cache, other),
+        workers=1,
+        check_counts=False,
+        progress=lambda *n: read.append(n),
+    )
+    assert read == []
+
+
+def test_severity_needs_no_file_of_aptos(root):
+    home, away = albums_of(eyepacs(root))
+    found = albums_of(eyepacs(root))
+    assert [len(found[home].units), len(found[away].units)] == [18, 10]
+    assert list(albums_of(eyepacs(root, shift="severity"))) == [home]
+
+
+def test_other_blurs_have_their_own_photographs(root):
+    digests = {tuple(albums_of(eyepacs(root, blur=b))) for b in (3, 5, 10, 20, 30)}
+    assert len(digests) == 5
+    assert eyepacs(root, blur=5).options["blur"] == 5
+
+
+def test_the_paper_s_numbers_are_asserted_before_anything_is_read(root, tmp_path):
+    with pytest.raises(DatasetError) as caught:
+        prepare(eyepacs(root), tmp_path / "cache", workers=1)
+    said = str(caught.value)
+    assert "train 6 instead of 35126" in said
+    assert "test/shifted grade 4 1 instead of 230" in said
+    assert "--no-check-counts" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_number_of_processes_changes_no_bit(cache, root, tmp_path):
+    recipe = eyepacs(root, shift="severity", size=48)
+    folder = cache_folder(tmp_path, recipe)
+    two = prepare(recipe, folder, workers=2, check_counts=False)
+    one = opened(cache, root, shift="severity")
+    assert two.dataset.fingerprint == one.fingerprint
+
+
+@pytest.fixture
+def broken(root, tmp_path):
+    """A copy whose first photographs are cut, empty, missing, text and a PNG cut."""
+    place = tmp_path / "broken"
+    for path in root.rglob("*"):
+        if path.is_file():
+            copy = place / path.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(path.read_bytes())
+    train = [place / "eyepacs" / "train" / f"{name}.jpeg" for name, *_ in TRAIN]
+    train[0].write_bytes(train[0].read_bytes()[:-300])
+    train[1].write_bytes(b"")
+    train[2].unlink()
+    (place / "eyepacs" / "test" / f"{REST[0][0]}.jpeg").write_text("no picture")
+    away = place / "aptos" / "train_images" / f"{ABROAD[0][0]}.png"
+    away.write_bytes(away.read_bytes()[:-2000])
+    return place
+
+
+def test_unreadable_photographs_are_named_and_counted(broken, tmp_path):
+    recipe = eyepacs(broken, size=16)
+    folder = cache_folder(tmp_path, recipe)
+    done = prepare(recipe, folder, workers=1, check_counts=False)
+    reason = {one.key: one.reason for one in done.skipped}
+    bad = [*(name for name, *_ in TRAIN[:3]), REST[0][0], ABROAD[0][0]]
+    assert set(reason) == set(bad)
+    assert "truncated" in reason[bad[0]]
+    assert "there is no file" in reason[bad[2]]
+    assert all(f"{name}." in reason[name] for name in bad)
+    assert sum(done.counts.values()) == 28 - 5
+    assert done.counts["train"] == 3
+
+
+def test_a_mended_photograph_is_the_only_one_read_again(broken, root, tmp_path):
+    recipe = eyepacs(broken, size=16)
+    folder = cache_folder(tmp_path, recipe)
+    before = prepare(recipe, folder, workers=1, check_counts=False)
+    name = f"eyepacs/train/{TRAIN[0][0]}.jpeg"
+    (broken / name).write_bytes((root / name).read_bytes())
+    read = []
+    after = prepare(
+        recipe,
+        folder,
+        workers=1,
+        check_counts=False,
+        progress=lambda *numbers: read.append(numbers),
+    )
+    assert after.counts["train"] == before.counts["train"] + 1
+    assert TRAIN[0][0] in after.dataset.splits["train"].item
+    # of both albums: four that were bad, then the one of APTOS that still is
+    assert len(read) == 5
+    open_dataset(folder, verify=True)
+
+
+@pytest.mark.parametrize(
+    ("home", "away"),
+    [
+        (".", "."),
+        ("eyepacs", "aptos"),
+        ("diabetic-retinopathy-detection", "aptos2019-blindness-detection"),
+        (".", "aptos"),
+    ],
+)
+def test_the_layouts_of_the_documentation_are_found(root, tmp_path, home, away):
+    for source, place in (("eyepacs", home), ("aptos", away)):
+        for path in (root / source).rglob("*"):
+            if path.is_file():
+                copy = tmp_path / place / path.relative_to(root / source)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.symlink_to(path)
+    mine, theirs = eyepacs(tmp_path), eyepacs(root)
+    assert list(albums_of(mine)) == list(albums_of(theirs))
+    for here, there in zip(
+        albums_of(mine).values(), albums_of(theirs).values(), strict=True
+    ):
+        assert here.units == there.units
+        found = here.load(here.units[0])
+        assert found.image == there.load(there.units[0]).image
+
+
+def test_wrong_choices_are_refused(root):
+    with pytest.raises(ValueError, match="blur must be one of 3, 5, 10, 20, 30, got 7"):
+        eyepacs(root, blur=7)
+    with pytest.raises(ValueError, match="size must be at least 1, got 0"):
+        eyepacs(root, size=0)
+    with pytest.raises(ValueError, match="shift must be one of"):
+        eyepacs(root, shift="age")
+
+
+def test_an_empty_folder_is_told_what_belongs_there(tmp_path):
+    with pytest.raises(DatasetError, match=r"expected trainLabels\.csv .* is empty"):
+        eyepacs(tmp_path)
+
+
+def test_the_launcher_makes_it_from_a_folder(root):
+    part = Part(name="eyepacs", options={"shift": "severity", "size": 64})
+    recipe = recipe_of(part, root)
+    assert recipe.options == eyepacs(root, shift="severity", size=64).options
+    with pytest.raises(ValueError, match="aptos2019-blindness-detection"):
+        recipe_of(part)
+
+
+def test_options_are_those_of_the_function_and_the_paper_s(root):
+    options = inspect.signature(eyepacs).parameters
+    assert {name: option.default for name, option in options.items()} == {
+        "root": inspect.Parameter.empty,
+        "shift": "country",
+        "onset": "moderate",
+        "blur": 30,
+        "size": 512,
+    }
+    assert set(eyepacs(root).options) == set(options) - {"root"}
+    assert "retinopathy_solution.csv" in CARD.obtain
+
+
+def test_importing_it_loads_no_decoder():
+    code = (
+        "import sys, qualms.datasets.eyepacs, qualms.datasets.aptos;"
+        "print(sorted({'torch', 'cv2', 'PIL', 'qualms.scores'} & set(sys.modules)))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.strip() == "[]"

@@ -1,0 +1,529 @@
+"""`qualms.refer`: the choice by brute force, the promise by simulation."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+import qualms
+from qualms import predictions, scores
+from qualms.evaluate import ReferralOptions, _refer_estimates
+from qualms.report import plan_to_json
+
+
+def binary(n=400, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    target = (rng.random(n) < 0.4).astype(int)
+    prob = 1 / (1 + np.exp(-2 * (2 * target - 1 + rng.standard_normal(n))))
+    return {"target": target, "prob": prob, **more}
+
+
+def made(correct, uncertainty, target=None, **more):
+    """Predictions that are right where `correct` says so."""
+    target = np.zeros(len(correct), int) if target is None else target
+    prob = np.where(np.asarray(correct, bool) == (target == 1), 0.9, 0.1)
+    own = {"uncertainty/own": np.asarray(uncertainty, float)}
+    return {"target": target, "prob": prob, **own, **more}
+
+
+OWN = ReferralOptions(uncertainty="own")
+tiny_items = st.lists(
+    st.tuples(st.booleans(), st.integers(0, 5), st.booleans()), min_size=1, max_size=14
+).map(lambda rows: tuple(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def kept_by(threshold, uncertainty):
+    return np.asarray(uncertainty) < threshold
+
+
+@settings(deadline=None, max_examples=40)
+@given(tiny_items, st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 0.75, 1.0]))
+def test_a_budget_is_used_up_by_whole_ties_and_never_overrun(items, budget):
+    correct, uncertainty, _ = items
+    plan = qualms.refer(made(correct, uncertainty), budget=budget, options=OWN)
+    thresholds = [*np.unique(uncertainty).astype(float), np.inf]
+    within = [t for t in thresholds if np.mean(~kept_by(t, uncertainty)) <= budget]
+    assert plan.threshold == min(within)
+    kept = kept_by(plan.threshold, uncertainty)
+    (outcome,) = plan.outcomes
+    assert outcome.kept == kept.sum()
+    assert outcome.referred.value == pytest.approx(np.mean(~kept))
+    accuracy = outcome.measure("accuracy")
+    assert accuracy.before.value == pytest.approx(correct.mean())
+    if kept.any():
+        assert accuracy.kept.value == pytest.approx(correct[kept].mean())
+    else:
+        assert np.isnan(accuracy.kept.value)
+        assert accuracy.why == "no item is kept"
+    assert accuracy.with_expert == pytest.approx(np.mean(correct | ~kept))
+
+
+def recall(correct, target, kept, side):
+    chosen = kept & (target == side)
+    return correct[chosen].mean() if chosen.any() else np.nan
+
+
+@settings(deadline=None, max_examples=40)
+@given(tiny_items)
+def test_several_targets_are_observed_with_the_fewest_referrals(items):
+    correct, uncertainty, target = items
+    if target.all() or not target.any():
+        return
+    options = ReferralOptions(uncertainty="own", sensitivity=0.6, specificity=0.5)
+    plan = qualms.refer(
+        made(correct, uncertainty, target.astype(int)), accuracy=0.7, options=options
+    )
+    good = [
+        t
+        for t in [*np.unique(uncertainty).astype(float), np.inf]
+        if (kept := kept_by(t, uncertainty)).any()
+        and correct[kept].mean() >= 0.7
+        and recall(correct, target, kept, 1) >= 0.6
+        and recall(correct, target, kept, 0) >= 0.5
+    ]
+    found = plan.observed
+    assert (found.threshold if found else None) == (max(good) if good else None)
+
+
+def test_one_accuracy_is_promised_as_by_the_score_of_thresholds():
+    rng = np.random.default_rng(0)
+    for n in (1, 40, 700, 5000):
+        uncertainty = rng.random(n).round(2)
+        correct = rng.random(n) >= 0.3 * uncertainty
+        for accuracy in (0.8, 0.9, 0.95):
+            known = scores.referral_threshold(correct, uncertainty, accuracy=accuracy)
+            plan = qualms.refer(
+                made(correct, uncertainty), accuracy=accuracy, options=OWN
+            )
+            np.testing.assert_equal(plan.threshold, known.guaranteed_threshold)
+            observed = plan.observed.threshold if plan.observed else np.nan
+            np.testing.assert_equal(observed, known.threshold)
+            assert plan.found == (not np.isnan(known.guaranteed_threshold))
+
+
+def test_a_promised_budget_is_that_of_the_score_of_thresholds():
+    arrays = binary(500)
+    entropy = scores.entropy(arrays["prob"], class_axis=None)
+    correct = scores.correct(arrays["prob"], arrays["target"])
+    known = scores.referral_threshold(correct, entropy, budget=0.2, confidence=0.95)
+    plan = qualms.refer(arrays, budget=0.2, confidence=0.95)
+    assert plan.threshold == pytest.approx(known.guaranteed_threshold, rel=1e-12)
+    assert plan.promise.budget == 0.2
+    assert plan.observed.referred == pytest.approx(0.2)
+    assert plan.promised.referred < 0.2
+    assert plan.outcomes[0].referred.value == plan.promised.referred
+
+
+def too_many(violations, runs, delta):
+    return violations / runs > delta + 3 * np.sqrt(delta * (1 - delta) / runs)
+
+
+def promised_too_much(seed, n=400):
+    """P(right | u) = 1 - 0.3 u: keeping u < t is right with 1 - 0.15 t."""
+    rng = np.random.default_rng(seed)
+    uncertainty = rng.random(n)
+    correct = rng.random(n) >= 0.3 * uncertainty
+    plan = qualms.refer(
+        made(correct, uncertainty), accuracy=0.92, confidence=0.8, options=OWN
+    )
+    return plan.found and plan.threshold > 0.08 / 0.15
+
+
+def test_the_promise_is_broken_no_more_often_than_said():
+    assert not too_many(sum(map(promised_too_much, range(150))), 150, 0.2)
+
+
+def test_two_copies_of_every_item_promise_too_much_unless_clustered():
+    def trap(seed, clustered):
+        # Every threshold misses 0.8 by a hair, so any promise is broken.
+        rng = np.random.default_rng(seed)
+        correct = np.repeat(rng.random(150) < 0.8 - 1e-9, 4)
+        uncertainty = np.repeat(rng.random(150), 4)
+        cluster = {"cluster": np.repeat(np.arange(150), 4)} if clustered else {}
+        items = made(correct, uncertainty, **cluster)
+        return qualms.refer(items, accuracy=0.8, confidence=0.8, options=OWN).found
+
+    assert not too_many(sum(trap(s, True) for s in range(80)), 80, 0.2)
+    assert too_many(sum(trap(s, False) for s in range(80)), 80, 0.2)
+
+
+def test_promises_of_two_targets_hold_together():
+    broken = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        target = (rng.random(500) < 0.5).astype(int)
+        uncertainty = rng.random(500)
+        # Sensitivity of the kept is 1 - 0.15 t; specificity is 0.9 - 1e-9 throughout.
+        wrong = np.where(target == 1, 0.3 * uncertainty, 0.1 + 1e-9)
+        correct = rng.random(500) >= wrong
+        options = ReferralOptions(uncertainty="own", sensitivity=0.9, specificity=0.9)
+        plan = qualms.refer(
+            made(correct, uncertainty, target), confidence=0.8, options=options
+        )
+        broken += plan.found
+    assert not too_many(broken, 150, 0.2)
+
+
+def test_the_overview_promises_hold_all_at_once():
+    broken = 0
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        uncertainty = rng.random(300)
+        correct = rng.random(300) >= 0.3 * uncertainty
+        plan = qualms.refer(
+            made(correct, uncertainty), budget=0.2, confidence=0.8, options=OWN
+        )
+        true = [1 - 0.15 * min(o.choice.threshold, 1.0) for o in plan.offers]
+        promised = [o.promised for o in plan.offers]
+        broken += any(p > t for p, t in zip(promised, true, strict=True))
+    assert not too_many(broken, 120, 0.2)
+
+
+def test_what_cannot_be_promised_is_said_with_the_best_that_can():
+    arrays = binary(150)
+    plan = qualms.refer(arrays, accuracy=0.99)
+    assert not plan.found
+    assert np.isnan(plan.threshold)
+    assert plan.promised is None
+    bound = plan.promise.at_least["accuracy"]
+    kept = kept_by(
+        plan.promise.threshold, scores.entropy(arrays["prob"], class_axis=None)
+    )
+    correct = scores.correct(arrays["prob"], arrays["target"])[kept]
+    limit = stats.binomtest(int(correct.sum()), len(correct), alternative="greater")
+    expected = limit.proportion_ci(1 - 0.1 / plan.promise.tested, "exact").low
+    assert bound == pytest.approx(expected)
+    assert qualms.refer(arrays, accuracy=bound - 1e-6).found
+    assert not qualms.refer(arrays, accuracy=bound + 1e-6).found
+    assert plan.outcomes[0].kept == kept.sum()
+    enough = {
+        name: np.tile(array, plan.needed // 150) for name, array in arrays.items()
+    }
+    assert qualms.refer(enough, accuracy=0.99).found
+
+
+def test_more_is_referred_for_a_higher_accuracy_and_a_larger_budget():
+    arrays = binary(3000)
+    by_budget = [qualms.refer(arrays, budget=b).threshold for b in (0.05, 0.2, 0.6)]
+    assert by_budget == sorted(by_budget, reverse=True)
+    plans = [qualms.refer(arrays, accuracy=a) for a in (0.8, 0.85, 0.9, 0.95)]
+    assert all(plan.found for plan in plans)
+    referred = [plan.shown.referred for plan in plans]
+    assert referred == sorted(referred)
+    sure = [qualms.refer(arrays, accuracy=0.9, confidence=c) for c in (0.6, 0.9, 0.999)]
+    referred = [plan.shown.referred for plan in sure]
+    assert referred == sorted(referred)
+
+
+def floats(value):
+    """Numbers of JSON in order."""
+    if isinstance(value, dict):
+        return [x for key in value for x in floats(value[key])]
+    if isinstance(value, list):
+        return [x for each in value for x in floats(each)]
+    return [value] if isinstance(value, (int, float)) else []
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_item_order_does_not_matter(clustered):
+    rng = np.random.default_rng(0)
+    arrays = binary(600, shifted=rng.random(600) < 0.3)
+    arrays["prob"] = arrays["prob"].round(2)
+    if clustered:
+        arrays["cluster"] = np.array([f"p{i // 2}" for i in range(600)])
+    order = rng.permutation(600)
+    moved = {name: array[order] for name, array in arrays.items()}
+    for asked in ({"accuracy": 0.85}, {"budget": 0.2}):
+        one, other = (
+            plan_to_json(qualms.refer(each, **asked)) for each in (arrays, moved)
+        )
+        assert one["threshold"] == other["threshold"]
+        assert one["notes"] == other["notes"]
+        np.testing.assert_allclose(floats(one), floats(other), rtol=1e-9)
+
+
+def test_the_threshold_is_rounded_to_the_digits_that_decide_alike():
+    arrays = binary(3000)
+    entropy = scores.entropy(arrays["prob"], class_axis=None)
+    for budget in (0.0, 0.1, 0.37, 1.0):
+        found = qualms.refer(arrays, budget=budget).shown
+        assert found.rounded <= found.threshold
+        kept = kept_by(found.threshold, entropy)
+        assert (kept_by(found.rounded, entropy) == kept).all()
+    assert len(repr(qualms.refer(arrays, budget=0.1).shown.rounded)) <= 8
+
+
+def test_ties_that_leave_budget_unused_are_mentioned():
+    uncertainty = [0, 0, 1, 1, 1, 1, 1, 1, 2, 2]
+    plan = qualms.refer(made(np.ones(10), uncertainty), budget=0.5, options=OWN)
+    assert plan.outcomes[0].referred.value == pytest.approx(0.2)
+    assert any("6 items share the uncertainty 1" in note for note in plan.notes)
+    assert any("3 referrals of the budget unused" in note for note in plan.notes)
+    exact = qualms.refer(made(np.ones(10), uncertainty), budget=0.2, options=OWN)
+    assert not any("share the uncertainty" in note for note in exact.notes)
+
+
+def test_values_are_the_public_scores_of_the_kept_items():
+    arrays = binary(500)
+    outcome = qualms.refer(arrays, budget=0.3).outcomes[0]
+    entropy = scores.entropy(arrays["prob"], class_axis=None)
+    threshold = np.quantile(entropy, 0.7, method="higher")
+    for chosen, side in ((entropy < threshold, "kept"), (entropy < 9, "before")):
+        prob, target = arrays["prob"][chosen], arrays["target"][chosen]
+        expected = {
+            "accuracy": scores.accuracy(prob, target),
+            "sensitivity": np.mean(prob[target == 1] > 0.5),
+            "specificity": np.mean(prob[target == 0] <= 0.5),
+            "auroc": scores.auroc(prob, target == 1),
+            "nll": scores.nll(prob, target),
+        }
+        for name, value in expected.items():
+            found = outcome.measure(name)
+            got = found.kept if side == "kept" else found.before
+            assert got.value == pytest.approx(value, rel=1e-12), name
+            assert got.low <= got.value <= got.high
+    each = outcome.per_thousand
+    assert each.referred + each.kept == pytest.approx(1000)
+    assert each.missed + each.false_alarms == pytest.approx(each.wrong)
+    curve = scores.referral_curve("accuracy", arrays["prob"], arrays["target"])
+    np.testing.assert_allclose(outcome.curve.y, curve.value)
+
+
+def test_several_classes_have_accuracy_balanced_accuracy_and_nll():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 4, 800)
+    logit = rng.standard_normal((3, 800, 4)) + 2.5 * np.eye(4)[target]
+    probs = np.exp(logit) / np.exp(logit).sum(-1, keepdims=True)
+    items = {"target": target, "probs": probs}
+    plan = qualms.refer(items, accuracy=0.9)
+    outcome = plan.outcomes[0]
+    names = ["accuracy", "balanced_accuracy", "nll"]
+    assert [m.score for m in outcome.measures] == names
+    kept = scores.decompose(probs).total < plan.threshold
+    for name in names:
+        expected = getattr(scores, name)(probs[:, kept], target[kept])
+        assert outcome.measure(name).kept.value == pytest.approx(expected)
+    assert np.isnan(outcome.per_thousand.missed)
+    other = qualms.refer(
+        items, budget=0.2, options=ReferralOptions(uncertainty="epistemic")
+    )
+    assert other.threshold == pytest.approx(
+        np.quantile(scores.decompose(probs).epistemic, 0.8, method="higher")
+    )
+
+
+def test_shares_of_independent_items_have_the_exact_interval():
+    for right, n in ((0, 9), (7, 9), (9, 9), (480, 500)):
+        hit = np.arange(n) < right
+        found = _refer_estimates.share(hit, None, level=0.9)
+        exact = stats.binomtest(right, n).proportion_ci(0.9, "exact")
+        assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+
+
+@pytest.mark.parametrize("size", [None, 3])
+def test_intervals_agree_with_the_bootstrap(size):
+    rng = np.random.default_rng(0)
+    n = 1500
+    cluster = None if size is None else np.arange(n) // size
+    shared = np.zeros(n) if size is None else rng.standard_normal(n)[cluster]
+    positive = rng.random(n) < 0.4
+    score = 1.2 * positive + shared + rng.standard_normal(n)
+    hit = (score > 0.4) == positive
+    cases = [
+        (_refer_estimates.share, np.mean, (hit,)),
+        (_refer_estimates.auroc, scores.auroc, (score, positive)),
+        (_refer_estimates.mean, np.mean, (score**2,)),
+        (
+            _refer_estimates.balanced,
+            lambda h, t: np.mean([h[t == k].mean() for k in (0, 1)]),
+            (hit, positive.astype(int)),
+        ),
+    ]
+    for ours, score_of, arrays in cases:
+        found = ours(*arrays, cluster, level=0.95)
+        known = scores.bootstrap_interval(
+            score_of, *arrays, cluster=cluster, draws=600, seed=1
+        )
+        assert found.value == pytest.approx(known.value)
+        width = known.high - known.low
+        assert found.low == pytest.approx(known.low, abs=0.1 * width)
+        assert found.high == pytest.approx(known.high, abs=0.1 * width)
+
+
+def test_no_error_at_all_still_leaves_room_for_one():
+    all_right = np.ones(60, bool)
+    pairs = np.arange(60) // 2
+    alone = _refer_estimates.share(all_right, None, level=0.95)
+    paired = _refer_estimates.share(all_right, pairs, level=0.95)
+    assert alone.low == pytest.approx(0.025 ** (1 / 60))
+    assert paired.low == pytest.approx(0.025 ** (1 / 30))
+    separated = _refer_estimates.auroc(
+        np.arange(60.0), np.arange(60) >= 50, None, level=0.95
+    )
+    assert separated.value == 1.0
+    assert separated.low == pytest.approx(0.025 ** (1 / 10))
+    lone = _refer_estimates.share(all_right, np.zeros(60, int), level=0.95)
+    assert (lone.low, lone.high) == (0.0, 1.0)
+
+
+def falling(n, seed, slope):
+    rng = np.random.default_rng(seed)
+    uncertainty = rng.random(n)
+    return made(rng.random(n) < 0.8 + slope * (uncertainty - 0.5), uncertainty)
+
+
+def test_a_falling_curve_is_found_and_noise_is_not():
+    risen = qualms.refer(falling(1500, 0, -0.3), budget=0.2, options=OWN)
+    assert risen.outcomes[0].fall is None
+    fallen = qualms.refer(falling(1500, 0, 0.3), budget=0.2, options=OWN)
+    fall = fallen.outcomes[0].fall
+    assert fall.to_referred > fall.from_referred
+    assert fall.to_accuracy < fall.from_accuracy - 0.05
+    assert any("the referral curve falls" in warning for warning in fallen.warnings)
+    alarms = sum(
+        qualms.refer(falling(300, seed, 0.0), budget=0.2, options=OWN).outcomes[0].fall
+        is not None
+        for seed in range(120)
+    )
+    assert not too_many(alarms, 120, 0.05)
+
+
+def test_the_same_threshold_is_applied_to_other_files_and_judged_there():
+    plan_items = falling(3000, 0, -0.3)
+    later, shifted = falling(2000, 1, -0.4), falling(2000, 2, 0.3)
+    plan = qualms.refer(plan_items, accuracy=0.85, on=[later, shifted], options=OWN)
+    first, second, third = plan.outcomes
+    assert first.verdicts == {}
+    assert second.verdicts == {"accuracy": "met"}
+    assert third.verdicts == {"accuracy": "missed"}
+    kept = kept_by(plan.threshold, shifted["uncertainty/own"])
+    correct = scores.correct(shifted["prob"], shifted["target"])
+    assert third.measure("accuracy").kept.value == pytest.approx(correct[kept].mean())
+    assert third.fall is not None
+    assert second.fall is None
+    assert len(plan.warnings) == 2
+    assert "below the 85% asked for" in plan.warnings[0]
+    few = {name: array[:12] for name, array in later.items()}
+    unclear = qualms.refer(plan_items, accuracy=0.85, on=[few], options=OWN)
+    assert unclear.outcomes[1].verdicts == {"accuracy": "undecided"}
+    spent = qualms.refer(
+        falling(3000, 0, 0),
+        budget=0.2,
+        on=[made(np.ones(500), np.full(500, 0.99))],
+        options=OWN,
+    )
+    assert spent.outcomes[1].verdicts == {"budget": "missed"}
+    assert "100% are referred, beyond the budget of 20%" in spent.warnings[0]
+
+
+def test_shifted_items_take_no_part_in_the_choice():
+    inside, outside = binary(500), binary(300, seed=1)
+    joint = {k: np.concatenate([inside[k], outside[k]]) for k in inside}
+    joint["shifted"] = np.arange(800) >= 500
+    plan = qualms.refer(joint, budget=0.2)
+    assert plan.threshold == qualms.refer(inside, budget=0.2).threshold
+    assert [o.subset for o in plan.outcomes] == ["in-domain", "shifted"]
+    assert [o.n for o in plan.outcomes] == [500, 300]
+    assert any("without the 300 items marked as shifted" in n for n in plan.notes)
+
+
+def test_groups_are_described_on_request():
+    group = np.where(np.arange(400) % 3 == 0, "left", "right")
+    arrays = binary(400, group=group)
+    options = ReferralOptions(by_group=True)
+    outcome = qualms.refer(arrays, budget=0.2, options=options).outcomes[0]
+    assert [g.subset for g in outcome.groups] == ["group=left", "group=right"]
+    assert sum(g.kept for g in outcome.groups) == outcome.kept
+    assert qualms.refer(arrays, budget=0.2).outcomes[0].groups == ()
+
+
+def test_a_check_on_the_items_of_the_plan_is_no_check(tmp_path):
+    arrays = binary(200, item=np.array([f"eye {i}" for i in range(200)]))
+    plan = qualms.refer(arrays, budget=0.2, on=[arrays])
+    assert "itself: it is no check" in plan.warnings[0]
+    part = {name: array[:50] for name, array in arrays.items()}
+    plan = qualms.refer(arrays, budget=0.2, on=[part])
+    assert plan.warnings[0].startswith("50 items of arrays (2) bear the names")
+    file = predictions.write(tmp_path / "t.npz", arrays, header={"split": "train"})
+    assert "training items" in qualms.refer(file, budget=0.2).warnings[0]
+
+
+def test_one_class_leaves_scores_undefined_and_says_why():
+    arrays = binary(100) | {"target": np.zeros(100, int)}
+    outcome = qualms.refer(arrays, budget=0.2).outcomes[0]
+    assert outcome.measure("auroc").why == "only one class among the kept items"
+    assert outcome.measure("sensitivity").why == "there is no positive item"
+    json.dumps(plan_to_json(qualms.refer(arrays, budget=1.0)), allow_nan=False)
+
+
+REGRESSION = {"target": np.arange(5.0), "mean": np.arange(5.0)}
+THREE = {"target": [0, 1, 2], "probs": np.eye(3)}
+
+
+@pytest.mark.parametrize(
+    ("items", "asked", "options", "sentence"),
+    [
+        (binary(), {}, {}, "got neither; give for example --budget 0.2"),
+        (binary(), {"budget": 0.2, "accuracy": 0.9}, {}, "got both"),
+        (binary(), {"budget": 0.2}, {"sensitivity": 0.9}, "got both"),
+        (binary(), {"budget": 1.2}, {}, r"budget must lie in \[0, 1\].*got 1\.2"),
+        (binary(), {"budget": np.nan}, {}, "budget must lie"),
+        (binary(), {"accuracy": 1.0}, {}, "accuracy must lie between 0 and 1, got 1.0"),
+        (binary(), {"accuracy": 95.0}, {}, "accuracy must lie between 0 and 1"),
+        (binary(), {"accuracy": 0.9, "confidence": 1.0}, {}, "confidence must lie"),
+        (binary(), {"accuracy": 0.9, "confidence": 0.4}, {}, "between 0.5 and 1"),
+        (binary(), {"budget": 0.2}, {"level": 1.0}, "level must lie"),
+        (binary(), {"budget": 0.2}, {"seed": -1}, "seed must be 0 or more"),
+        (REGRESSION, {"budget": 0.2}, {}, "needs classification.*holds regression"),
+        (THREE, {}, {"sensitivity": 0.8}, "sensitivity needs two classes.*has 3"),
+        (
+            binary() | {"target": np.zeros(400, int)},
+            {},
+            {"sensitivity": 0.8},
+            "sensitivity needs positive items, arrays has none",
+        ),
+        ({"prob": [0.1]}, {"budget": 0.2}, {}, "need 'target'"),
+        (
+            {"target": [0, 1], "prob": [-3.0, 2.0]},
+            {"budget": 0.2},
+            {},
+            r"\[0, 1\]",
+        ),
+        (
+            binary(),
+            {"budget": 0.2},
+            {"uncertainty": "epistemic"},
+            "epistemic uncertainty needs several draws",
+        ),
+        (
+            binary(),
+            {"budget": 0.2, "on": [THREE]},
+            {},
+            "must have the 2 classes of arrays, got 3",
+        ),
+    ],
+)
+def test_bad_requests_are_refused_with_a_sentence(items, asked, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        qualms.refer(items, **asked, options=ReferralOptions(**options))
+
+
+def test_an_unknown_uncertainty_is_answered_with_the_closest():
+    items = binary() | {"uncertainty/distance": np.arange(400.0)}
+    with pytest.raises(LookupError, match="Did you mean 'distance'"):
+        qualms.refer(items, budget=0.2, options=ReferralOptions(uncertainty="distanse"))
+    with pytest.raises(LookupError, match="Known: aleatoric, entropy, epistemic"):
+        qualms.refer(binary(), budget=0.2, options=OWN)
+
+
+def test_logits_are_taken_when_said():
+    arrays = binary()
+    logit = np.log(arrays["prob"] / (1 - arrays["prob"]))
+    plan = qualms.refer(
+        arrays | {"prob": logit}, budget=0.2, options=ReferralOptions(logits=True)
+    )
+    known = qualms.refer(arrays, budget=0.2)
+    assert plan.threshold == pytest.approx(known.threshold)

@@ -1,0 +1,507 @@
+"""Judging the retina benchmark from predictions files alone."""
+
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn import metrics
+
+from evaluate.made_referrals import make_runs
+from qualms import predictions, scores
+from qualms.benchmarks import Expectation
+from qualms.benchmarks._benchmark import Place, variant_of
+from qualms.benchmarks.retina import retina
+from qualms.evaluate import Settings
+from qualms.evaluate._aleatoric import ONE_DRAW, UNKNOWN
+from qualms.evaluate._referral_drawings import Line, band_of
+from qualms.evaluate._referral_items import rebalanced
+from qualms.evaluate.benchmark import DrawnKey, judge
+from qualms.predictions import pool, read
+from qualms.scores.as_published import retina as published
+
+GOLDEN = json.loads(
+    (Path(__file__).parents[1] / "golden" / "retina.json").read_text("utf-8")
+)
+BENCHMARK = retina()
+DEMO = BENCHMARK.presets["demo"]
+TINY = replace(DEMO, rows=("map", "mc_dropout", "map_pair", "mc_dropout_pair"))
+ONE = replace(TINY, rows=("map", "map_pair"), variants=TINY.variants[:1])
+BARE = Settings(resamples=0)
+QUICK = Settings(resamples=200, workers=2)
+CURVES = ("accuracy", "nll", "auroc", "auprc")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    make_runs(BENCHMARK, TINY, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def judged(made):
+    return judge(BENCHMARK, TINY, made, settings=QUICK)
+
+
+@pytest.fixture
+def copied(made, tmp_path):
+    return Path(shutil.copytree(made, tmp_path / "copy"))
+
+
+def folder(out, variant, method, seed):
+    place = Place(variant_of(TINY, variant), None, BENCHMARK.row(method))
+    return out / "retina" / BENCHMARK.spec(TINY, place, seed).hash / "predictions"
+
+
+def both(out, variant, method, seeds):
+    """Mean P(y=1), targets and shift of the joint set, from the files themselves."""
+    splits = [
+        pool([read(folder(out, variant, method, seed) / name) for seed in seeds])
+        for name in ("test.npz", "test~shifted.npz")
+    ]
+    prob = np.concatenate([s.arrays["probs"][:, :, 1].mean(0) for s in splits])
+    target = np.concatenate([s.arrays["target"] for s in splits])
+    shifted = np.concatenate([s.arrays["shifted"] for s in splits])
+    return prob, target, shifted
+
+
+def entropy(p):
+    return -(p * np.log(p) + (1 - p) * np.log(1 - p))
+
+
+def trapezoid(target, score):
+    precision, recall, _ = metrics.precision_recall_curve(target, score)
+    return metrics.auc(recall, precision)
+
+
+def rows_of(where, shifted):
+    return {
+        "in_domain": np.flatnonzero(~shifted),
+        "shifted": np.flatnonzero(shifted),
+        "joint": np.arange(len(shifted)),
+        "balanced": scores.balanced_joint(shifted),
+    }[where]
+
+
+def test_every_score_has_a_cell_in_every_row(judged):
+    for variant in TINY.variants:
+        for row in TINY.rows:
+            for score in BENCHMARK.scores:
+                cell = judged.cells[variant.name, None, row, score]
+                assert cell.values or cell.why
+
+
+@pytest.mark.parametrize("where", ["in_domain", "shifted", "joint", "balanced"])
+@pytest.mark.parametrize("row", ["map", "mc_dropout_pair"])
+def test_scores_are_those_of_an_outside_reference(judged, made, where, row):
+    pools = {"map": [(42,), (43,)], "mc_dropout_pair": [(42, 43)]}[row]
+    method = row.removesuffix("_pair")
+    for repeat, seeds in enumerate(pools):
+        prob, target, shifted = both(made, "country", method, seeds)
+        rows = rows_of(where, shifted)
+        p, y = prob[rows], target[rows]
+
+        def ours(score, repeat=repeat):
+            return judged.cell("country", None, row, f"{where}/{score}").values[repeat]
+
+        assert ours("accuracy") == pytest.approx(np.mean((p > 0.5) == y))
+        assert ours("nll") == pytest.approx(metrics.log_loss(y, p))
+        assert ours("auroc") == pytest.approx(metrics.roc_auc_score(y, p))
+        assert ours("auprc") == pytest.approx(trapezoid(y, p))
+        certain = np.argsort(entropy(p), kind="stable")[: len(p) - round(0.5 * len(p))]
+        # Copies of an item in the balanced set are tied, which the sort above breaks.
+        off = 0.01 if where == "balanced" else 1e-9
+        hits = (p > 0.5) == y
+        assert ours("accuracy@0.5") == pytest.approx(hits[certain].mean(), abs=off)
+        auroc = metrics.roc_auc_score(y[certain], p[certain])
+        assert ours("auroc@0.5") == pytest.approx(auroc, abs=off)
+
+
+def test_detection_of_the_shift_is_by_the_total_entropy(judged, made):
+    prob, _, shifted = both(made, "severity", "mc_dropout", (43,))
+    found = judged.cell("severity", None, "mc_dropout", "joint/ood_auroc")
+    expected = metrics.roc_auc_score(shifted, entropy(prob))
+    assert found.values[1] == pytest.approx(expected)
+    found = judged.cell("severity", None, "mc_dropout", "joint/ood_auprc")
+    assert found.values[1] == pytest.approx(trapezoid(shifted, entropy(prob)))
+    assert found.as_published == pytest.approx(found.values)
+
+
+@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize("where", ["in_domain", "shifted", "joint", "balanced"])
+def test_areas_are_those_of_the_curves_with_and_without_an_oracle(
+    judged, made, where, name
+):
+    prob, target, shifted = both(made, "country", "mc_dropout", (42,))
+    rows = rows_of(where, shifted)
+    for oracle in (False, True):
+        curve = scores.referral_curve(name, prob[rows], target[rows], oracle=oracle)
+        key = f"{where}/referral_{name}_{'oracle_' if oracle else ''}area"
+        cell = judged.cell("country", None, "mc_dropout", key)
+        assert cell.values[0] == pytest.approx(curve.area, rel=1e-9)
+
+
+@pytest.mark.parametrize("oracle", [False, True])
+@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize("where", ["in_domain", "shifted", "joint", "balanced"])
+@pytest.mark.parametrize("variant", ["country", "severity"])
+def test_beside_the_paper_stand_the_curves_of_its_released_code(
+    judged, made, variant, where, name, oracle
+):
+    prob, target, shifted = both(made, variant, "map", (42,))
+    if where == "balanced":
+        curve = published.balanced_referral_curve(
+            name, prob, target, shifted, oracle=oracle
+        )
+    else:
+        rows = rows_of(where, shifted)
+        curve = published.referral_curve(name, prob[rows], target[rows], oracle=oracle)
+    key = f"{where}/referral_{name}_{'oracle_' if oracle else ''}area"
+    cell = judged.cell(variant, None, "map", key)
+    assert cell.as_published[0] == pytest.approx(curve.area, rel=1e-12)
+
+
+def test_published_balanced_ranking_is_that_of_the_joint_set_and_ours_is_not(judged):
+    for score in ("auroc", "referral_auroc_area", "referral_auprc_oracle_area"):
+        balanced = judged.cell("country", None, "map", f"balanced/{score}")
+        joint = judged.cell("country", None, "map", f"joint/{score}")
+        assert balanced.as_published == joint.as_published
+        assert balanced.values != joint.values
+
+
+def test_a_golden_file_gives_the_golden_numbers(tmp_path):
+    recipe = {}
+    exec(GOLDEN["recipe_python"], recipe)
+    case = recipe["case_mc"]()
+    preset = replace(
+        TINY, rows=("mc_dropout",), variants=TINY.variants[:1], alone=(42,)
+    )
+    (spec,) = BENCHMARK.runs(preset)
+    place = tmp_path / "retina" / spec.hash / "predictions"
+    place.mkdir(parents=True)
+    for split in spec.splits:
+        arrays = {"target": case["y"], "prob": case["samples"]}
+        predictions.write(place / f"{split.replace('/', '~')}.npz", arrays)
+    results = judge(BENCHMARK, preset, tmp_path, settings=BARE)
+
+    def theirs(score):
+        cell = results.cell("country", None, "mc_dropout", f"in_domain/{score}")
+        return cell.as_published[0]
+
+    golden = GOLDEN["cases"]["A_mc_samples"]
+    for name in ("accuracy", "auroc", "auprc"):
+        assert theirs(name) == pytest.approx(golden["scalars"][name], rel=1e-9)
+    assert theirs("ece") == pytest.approx(golden["scalars"]["ece_15bins"], rel=1e-9)
+    expected = golden["scalars"]["nll_sklearn_log_loss"]
+    assert theirs("nll") == pytest.approx(expected, rel=1e-9)
+    for name in CURVES:
+        for kind, infix in (("no_oracle", ""), ("oracle", "oracle_")):
+            area = golden[kind]["area"][name]
+            assert theirs(f"referral_{name}_{infix}area") == pytest.approx(area, 1e-9)
+    for name in ("accuracy", "auroc"):
+        curve = golden["no_oracle"]["curve"][name]
+        points = dict(zip(GOLDEN["tau"], curve, strict=True))
+        for tau in (0.5, 0.7):
+            assert theirs(f"{name}@{tau}") == pytest.approx(points[tau], rel=1e-9)
+
+
+def test_the_order_of_items_changes_nothing(judged, tmp_path):
+    def shuffled(n):
+        return np.random.default_rng(n).permutation(n)
+
+    preset = replace(TINY, rows=("mc_dropout",), variants=TINY.variants[:1])
+    make_runs(BENCHMARK, preset, tmp_path, order=shuffled)
+    for key, cell in judge(BENCHMARK, preset, tmp_path, settings=BARE).cells.items():
+        # The other sets draw rows by their number.
+        if key.score.startswith(("in_domain", "shifted", "joint")):
+            assert cell.values == pytest.approx(judged.cells[key].values, rel=1e-9)
+
+
+def test_what_is_undefined_has_no_value_and_says_why(judged):
+    cell = judged.cell("severity", None, "map", "shifted/auroc")
+    assert cell.values == cell.as_published == ()
+    assert math.isnan(cell.ours.mean)
+    assert cell.why == "only one class among these items"
+    cell = judged.cell("severity", None, "map", "rebalanced/accuracy")
+    assert cell.values == ()
+    assert cell.why == "some grades of the in-domain items have no shifted item"
+
+
+def test_a_missing_run_empties_its_pool_only(copied):
+    shutil.rmtree(folder(copied, "country", "map", 43).parent)
+    results = judge(BENCHMARK, replace(TINY, rows=ONE.rows), copied, settings=BARE)
+    alone = results.cell("country", None, "map", "in_domain/auroc")
+    assert len(alone.values) == 1
+    pair = results.cell("country", None, "map_pair", "in_domain/auroc")
+    assert pair.values == ()
+    assert "1 of 2 runs of map are missing" in pair.why
+    assert [(m.method, m.seed) for m in results.missing] == [("map", 43)]
+    assert len(results.cell("severity", None, "map", "in_domain/auroc").values) == 2
+
+
+def test_a_split_without_predictions_counts_as_a_missing_run(copied):
+    (folder(copied, "country", "map", 43) / "test~shifted.npz").unlink()
+    results = judge(BENCHMARK, ONE, copied, settings=BARE)
+    assert results.missing[0].reason == (
+        "has no predictions of split 'test/shifted' yet"
+    )
+
+
+def test_three_classes_are_refused_with_a_reason(copied):
+    for seed in (42, 43):
+        for path in folder(copied, "country", "map", seed).iterdir():
+            old = read(path)
+            probs = np.full((1, old.n, 3), 1 / 3)
+            arrays = {"target": old.arrays["target"], "probs": probs}
+            path.unlink()
+            predictions.write(path, arrays)
+    cell = judge(BENCHMARK, ONE, copied, settings=BARE).cell(
+        "country", None, "map", "in_domain/auroc"
+    )
+    assert "must have two classes" in cell.why
+
+
+def test_rebalanced_items_have_the_grades_of_the_in_domain_ones():
+    counts = [31_403, 3_042, 6_282, 977, 966]
+    group = np.repeat([*range(5), *range(5)], [*counts, 1418, 309, 814, 158, 230])
+    shifted = np.arange(len(group)) >= sum(counts)
+    rows = rebalanced(group, shifted)
+    assert shifted[rows].all()
+    drawn = np.bincount(group[rows])
+    assert drawn.tolist() == [7_359, 712, 1_472, 228, 226]
+    assert len(rows) == 9_997
+    group[group == 3] = np.where(shifted[group == 3], 4, 3)
+    assert rebalanced(group, shifted) is None
+
+
+def test_estimates_are_compared_with_the_truth_of_the_simulator(judged, made):
+    splits = [
+        read(folder(made, "country", "mc_dropout", 42) / name)
+        for name in ("test.npz", "test~shifted.npz")
+    ]
+    draws = [split.arrays["probs"] for split in splits]
+    aleatoric = [-(p * np.log(p)).sum(-1).mean(0) for p in draws]
+    total = [-(p.mean(0) * np.log(p.mean(0))).sum(-1) for p in draws]
+    truth = splits[0].arrays["target_probs"]
+    true = -(truth * np.log(truth)).sum(-1)
+
+    def value(score):
+        return judged.cell("country", None, "mc_dropout", score).values[0]
+
+    for name, found in (("aleatoric", aleatoric), ("total", total)):
+        rank = stats.spearmanr(found[0], true).statistic
+        assert value(f"in_domain/{name}_spearman") == pytest.approx(rank)
+        error = np.abs(found[0] - true).mean()
+        assert value(f"in_domain/{name}_mae") == pytest.approx(error)
+    shifted = np.repeat([0, 1], [split.n for split in splits])
+    epistemic = np.concatenate(total) - np.concatenate(aleatoric)
+    area = metrics.roc_auc_score(shifted, epistemic)
+    assert value("joint/epistemic_shift_auroc") == pytest.approx(area)
+    # The runs were made to differ more under shift.
+    assert area > 0.6
+
+
+def test_one_draw_has_no_epistemic_part(judged):
+    cell = judged.cell("country", None, "map", "joint/epistemic_shift_auroc")
+    assert cell.values == ()
+    assert cell.why == ONE_DRAW
+    pair = judged.cell("country", None, "map_pair", "joint/epistemic_shift_auroc")
+    assert len(pair.values) == 1
+
+
+def test_without_a_truth_its_scores_are_left_out(tmp_path):
+    preset = replace(TINY, rows=("mc_dropout",), variants=TINY.variants[:1])
+    make_runs(BENCHMARK, preset, tmp_path, truth=False)
+    results = judge(BENCHMARK, preset, tmp_path, settings=BARE)
+    cell = results.cell("country", None, "mc_dropout", "in_domain/aleatoric_mae")
+    assert cell.values == ()
+    assert cell.why == UNKNOWN
+    known = results.cell("country", None, "mc_dropout", "joint/epistemic_shift_auroc")
+    assert len(known.values) == 2
+
+
+def test_intervals_hold_the_value_and_narrow_with_the_level(judged, made):
+    wide = {}
+    for score in ("accuracy", "nll", "auroc", "ece", "referral_accuracy_area"):
+        for where in ("in_domain", "shifted", "joint"):
+            cell = judged.cell("country", None, "mc_dropout", f"{where}/{score}")
+            # Binning makes an ECE of resampled items larger than that of the items.
+            assert cell.low < cell.ours.mean < cell.high or score == "ece"
+            assert len(cell.samples) == 200
+            wide[where, score] = cell.high - cell.low
+    detection = judged.cell("country", None, "map", "joint/ood_auroc")
+    assert detection.low < detection.ours.mean < detection.high
+    preset = replace(TINY, rows=("mc_dropout",), variants=TINY.variants[:1])
+    low = judge(BENCHMARK, preset, made, settings=replace(QUICK, level=0.5))
+    for (where, score), width in wide.items():
+        cell = low.cell("country", None, "mc_dropout", f"{where}/{score}")
+        assert cell.high - cell.low < width
+    assert math.isnan(judged.cell("country", None, "map", "balanced/accuracy").low)
+
+
+def test_an_interval_resamples_whole_patients(made, tmp_path):
+    """Both eyes of every patient alike: half as many items say as much."""
+    preset = replace(TINY, rows=("map",), variants=TINY.variants[:1], alone=(42,))
+    (spec,) = BENCHMARK.runs(preset)
+    widths = []
+    for name, cluster in (("eyes", False), ("patients", True)):
+        place = tmp_path / name / "retina" / spec.hash / "predictions"
+        place.mkdir(parents=True)
+        for path in folder(made, "country", "map", 42).iterdir():
+            once = read(path)
+            arrays = {
+                "target": np.repeat(once.arrays["target"], 2),
+                "probs": np.repeat(once.arrays["probs"], 2, axis=1),
+            }
+            if cluster:
+                start = 0 if "shifted" in path.name else 10_000
+                arrays["cluster"] = start + np.repeat(np.arange(once.n), 2)
+            predictions.write(place / path.name, arrays)
+        cell = judge(
+            BENCHMARK, preset, tmp_path / name, settings=Settings(resamples=400)
+        ).cell("country", None, "map", "in_domain/accuracy")
+        widths.append(cell.high - cell.low)
+    assert widths[1] / widths[0] == pytest.approx(math.sqrt(2), rel=0.15)
+
+
+def test_workers_change_no_number(made, judged):
+    alone = judge(BENCHMARK, ONE, made, settings=replace(QUICK, workers=1))
+    for key, cell in alone.cells.items():
+        other = judged.cells[key]
+        assert np.array_equal(cell.values, other.values, equal_nan=True)
+        if cell.samples is not None:
+            assert np.array_equal(cell.samples, other.samples, equal_nan=True)
+
+
+def test_the_best_rows_are_found_by_their_paired_replicates(judged):
+    group = judged.ties["country", None, "", "in_domain/nll"]
+    means = {
+        row: judged.cell("country", None, row, "in_domain/nll").ours.mean
+        for row in TINY.rows
+    }
+    assert group.best == min(means, key=means.get)
+    assert ("severity", None, "", "shifted/auroc") not in judged.ties
+
+
+def test_curves_are_means_over_repeats_with_their_standard_error(judged, made):
+    band = judged.bands[DrawnKey("country", "map", "in_domain", "roc")]
+    assert band.x == pytest.approx(np.arange(51) / 50)
+    low, high = np.zeros(51), np.zeros(51)
+    for seed in (42, 43):
+        prob, target, shifted = both(made, "country", "map", (seed,))
+        fpr, tpr, _ = metrics.roc_curve(
+            target[~shifted], prob[~shifted], drop_intermediate=False
+        )
+        for place, x in enumerate(band.x):
+            after = fpr[fpr >= x - 1e-12].min()
+            low[place] += tpr[fpr <= x + 1e-12].max() / 2
+            high[place] += tpr[np.isclose(fpr, after)].max() / 2
+    assert (band.mean >= low - 1e-12).all()
+    assert (band.mean <= high + 1e-12).all()
+    assert (np.diff(band.mean) >= 0).all()
+    curve = judged.bands[DrawnKey("country", "map", "shifted", "referral_accuracy")]
+    lines = []
+    for seed in (42, 43):
+        prob, target, shifted = both(made, "country", "map", (seed,))
+        lines.append(
+            scores.referral_curve("accuracy", prob[shifted], target[shifted]).value
+        )
+    assert curve.x == pytest.approx(np.arange(120) / 120)
+    assert curve.mean == pytest.approx(np.mean(lines, axis=0))
+    assert curve.stderr == pytest.approx(stats.sem(lines))
+
+
+def test_every_figure_has_its_curves(judged):
+    names = {key.name for key in judged.bands}
+    assert names == {
+        *(f"referral_{name}" for name in CURVES),
+        *("roc", "ood_roc", "reliability"),
+    }
+    assert DrawnKey("country", "map", "rebalanced", "roc") in judged.bands
+    assert DrawnKey("severity", "map", "joint", "ood_roc") in judged.bands
+    # One class has no ROC curve.
+    assert DrawnKey("severity", "map", "shifted", "roc") not in judged.bands
+    pair = judged.bands[DrawnKey("country", "map_pair", "joint", "referral_nll")]
+    assert np.isnan(pair.stderr).all()
+
+
+def test_a_band_leaves_out_repeats_that_are_undefined():
+    x = np.array([0.0, 0.5])
+    lines = [Line(x, np.array([1.0, np.nan])), Line(x, np.array([3.0, 4.0]))]
+    band = band_of(lines)
+    assert band.mean.tolist() == [2.0, 4.0]
+    assert band.stderr[0] == pytest.approx(1.0)
+    assert np.isnan(band.stderr[1])
+
+
+def test_a_long_curve_is_drawn_at_500_places_with_both_ends():
+    from qualms.evaluate._referral_drawings import _thinned
+
+    rng = np.random.default_rng(0)
+    prob = rng.random(4_000)
+    curve = scores.referral_curve("accuracy", prob, rng.random(4_000) < prob)
+    line = _thinned(curve)
+    assert len(line.x) == 500
+    assert (line.x[0], line.x[-1]) == (0.0, 3_999 / 4_000)
+    assert line.y[0] == curve.value[0]
+    assert line.y[-1] == curve.value[-1]
+
+
+def test_histograms_split_each_grade_into_right_and_wrong(judged, made):
+    _, target, shifted = both(made, "country", "map", (42,))
+    group = np.concatenate(
+        [
+            read(folder(made, "country", "map", 42) / name).arrays["group"]
+            for name in ("test.npz", "test~shifted.npz")
+        ]
+    )
+    for where, grades in (("in_domain", "01234"), ("shifted", "01234")):
+        for grade in grades:
+            key = DrawnKey("country", "map", where, f"uncertainty/grade={grade}")
+            sides = judged.sides[key]
+            assert sides.edges[[0, -1]] == pytest.approx([0.0, math.log(2)])
+            assert sides.correct.sum() + sides.incorrect.sum() == pytest.approx(1.0)
+    of_two = (group.astype(str) == "2") & ~shifted
+    right = [
+        np.mean(((p > 0.5) == target)[of_two])
+        for p in (both(made, "country", "map", (seed,))[0] for seed in (42, 43))
+    ]
+    key = DrawnKey("country", "map", "in_domain", "uncertainty/grade=2")
+    assert judged.sides[key].correct.sum() == pytest.approx(np.mean(right))
+    absent = DrawnKey("severity", "map", "shifted", "uncertainty/grade=0")
+    assert absent not in judged.sides
+
+
+def test_effects_compare_rows_and_scores(made):
+    expected = Expectation(
+        text="",
+        variant="country",
+        rows=("map_pair", "mc_dropout_pair"),
+        minus_rows=("map", "mc_dropout"),
+        score="in_domain/accuracy@0.5",
+        minus_score="in_domain/accuracy",
+        minus="severity",
+        low=0.0,
+        high=1.0,
+        alpha=None,
+    )
+    benchmark = replace(BENCHMARK, expectations={"demo": (expected,)})
+    results = judge(benchmark, TINY, made, settings=BARE)
+    (check,) = results.checks
+    for pair, alone in (("map_pair", "map"), ("mc_dropout_pair", "mc_dropout")):
+        own = results.cell("country", None, pair, "in_domain/accuracy@0.5").ours.mean
+        other = results.cell("severity", None, alone, "in_domain/accuracy").ours.mean
+        assert check.values[pair] == pytest.approx(own - other)
+
+
+def test_the_regime_and_what_differs_from_the_paper_are_noted(judged):
+    notes = " ".join(judged.notes)
+    assert "regime in-domain (country, severity): configurations and epochs" in notes
+    assert "all items of a split count" in notes
+    assert judged.hardware == ("an invented machine",)
+    assert judged.seconds == 2.0 * 8

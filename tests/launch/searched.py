@@ -1,0 +1,96 @@
+"""A benchmark to search, and a stand-in for training whose best options are known."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from qualms.benchmarks import Benchmark, Preset, Range, TableRow, Variant
+from qualms.predictions import Header, write
+from qualms.shelf import find
+from qualms.spec import Part
+
+DATASET = Part(name="cells", options={"sizes": {"train": 4, "val": 2, "test": 2}})
+BEST_LR = {"val": 0.01, "val/shifted": 0.1}
+"""Where the stand-in tells classes apart best, by split."""
+TOO_FAST = 0.3
+"""Learning rate above which it fails."""
+
+
+def toy():
+    """Two variants of the same data, one for each regime, and one without any."""
+    plain = Variant(
+        name="plain", label="Plain", dataset=DATASET, shifted=True, regime="in-domain"
+    )
+    joint = replace(plain, name="plain_joint", regime="joint")
+    lone = Variant(name="lone", label="Lone", dataset=Part(name="chairs"))
+    ranges = (
+        Range(option="lr", low=1e-3, high=0.5),
+        Range(option="momentum", low=5e-3, high=0.05, complement=True),
+        Range(option="final_factor", choices=(1e-3, 1e-2, 0.1)),
+    )
+    dropout = (*ranges, Range(option="method.rate", low=0.05, high=0.2, log=False))
+    by_method = {"map": ranges, "mc_dropout": dropout}
+    return Benchmark(
+        name="toy",
+        version=1,
+        title="A toy",
+        paper="nobody (2026)",
+        task="classification",
+        rows=(
+            TableRow(name="alone", label="Alone", method=Part(name="map")),
+            TableRow(name="three", label="Three", method=Part(name="map"), pool=3),
+            TableRow(name="dropout", label="Dropout", method=Part(name="mc_dropout")),
+            TableRow(name="quantile", label="Other", method=Part(name="quantile")),
+        ),
+        presets={
+            "demo": Preset(
+                name="demo",
+                variants=(plain, joint, lone),
+                rows=("alone", "three", "dropout", "quantile"),
+                network=Part(name="resnet_small"),
+                training={"epochs": 2, "schedule": "linear"},
+                seeds=(0, 1, 2),
+                pools=((0, 1, 2),),
+            )
+        },
+        scores=("auroc",),
+        published="retina",
+        search=dict.fromkeys(("plain", "plain_joint", "lone"), by_method),
+    )
+
+
+def on_shelf(monkeypatch):
+    """Put the toy on the shelf of benchmarks, of this process only."""
+    from qualms.launch import _choice, _search
+
+    def found(shelf, name):
+        return toy if (shelf, name) == ("benchmarks", "toy") else find(shelf, name)
+
+    for module in (_choice, _search):
+        monkeypatch.setattr(module, "find", found)
+
+
+def work(specs, dataset, folders, *, device, watch):
+    """Predict as well as the learning rate allows."""
+    for spec, folder in zip(specs, folders, strict=True):
+        with (folder / "begun").open("a") as file:
+            file.write("begun\n")
+        lr = spec.training["lr"]
+        if lr > TOO_FAST:
+            raise ValueError(f"the loss became nan with lr {lr}")
+        (folder / "predictions").mkdir(exist_ok=True)
+        for split in spec.splits:
+            predict(spec, folder, split)
+        told = {"hash": spec.hash, "seconds": 0.1}
+        (folder / "done.json").write_text(json.dumps(told))
+
+
+def predict(spec, folder, split):
+    skill = 3 - abs(np.log(spec.training["lr"] / BEST_LR[split]))
+    rng = np.random.default_rng(len(split))
+    target = np.arange(120) % 2
+    logit = skill * (target - 0.5) + rng.normal(size=(2, 120))
+    path = folder / "predictions" / f"{split.replace('/', '~')}.safetensors"
+    arrays = {"target": target, "prob": 1 / (1 + np.exp(-logit))}
+    write(path, arrays, header=Header(task="classification", split=split))

@@ -1,0 +1,307 @@
+"""A search: even, repeatable, resumable, and judged by the rule of its regime."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+
+from launch import searched
+from qualms.launch import Wish, _trials, everything, parse, prepared, run_all
+from qualms.launch._folder import folder_of, locked
+from qualms.launch.tune import ranked, search_of, trials_of, tune
+from qualms.predictions import read
+from qualms.shelf import find
+from qualms.training.options import training
+from qualms.training.selection import Judged, selection_score
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def shelf(monkeypatch):
+    searched.on_shelf(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cache")
+    prepared([searched.DATASET], folder, workers=1)
+    return folder
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "runs"
+
+
+def search(target="toy/plain", method="map", regime="", seed=0, **options):
+    return search_of(
+        target, Wish(methods=(method,), seeds=(seed,), options=options), regime
+    )
+
+
+def started(found, count, out, data):
+    launch = partial(run_all, out=out, data=data, device="cpu", work=searched.work)
+    return tune(found, trials_of(found, count), launch=launch, out=out)
+
+
+def carry_out(found, count, out, data):
+    return list(started(found, count, out, data))
+
+
+def study_of(found, out):
+    backend = optuna.storages.journal.JournalFileBackend(
+        str(found.folder(out) / "journal.log")
+    )
+    storage = optuna.storages.journal.JournalStorage(backend)
+    return optuna.load_study(study_name=found.title, storage=storage)
+
+
+def test_points_lie_evenly_in_every_range():
+    trials = trials_of(search(), 32)
+    lr = np.log([trial.options["lr"] for trial in trials])
+    share = (lr - np.log(1e-3)) / (np.log(0.5) - np.log(1e-3))
+    assert sorted((share * 32).astype(int)) == list(range(32))
+    away = 1 - np.array([trial.options["momentum"] for trial in trials])
+    assert away.min() >= 5e-3 - 1e-9
+    assert away.max() <= 0.05 + 1e-9
+    share = np.log(away / 5e-3) / np.log(10)
+    assert sorted((share * 32 + 1e-6).astype(int)) == list(range(32))
+    factors = [trial.options["final_factor"] for trial in trials]
+    assert {factors.count(value) for value in (1e-3, 1e-2, 0.1)} <= {10, 11, 12}
+
+
+def test_points_follow_from_the_seed_and_a_longer_search_begins_alike():
+    def points(seed, count):
+        return [trial.options for trial in trials_of(search(seed=seed), count)]
+
+    assert points(0, 8) == points(0, 8) == points(0, 32)[:8]
+    assert points(0, 8) != points(1, 8)
+
+
+def test_a_trial_is_an_ordinary_run_that_sees_no_test_item():
+    base = search("toy/plain_joint", "mc_dropout", seed=5, epochs=7)
+    trial = trials_of(base, 3)[2]
+    spec = trial.spec
+    assert spec.splits == ("val", "val/shifted")
+    assert spec.seed == 5
+    assert spec.training == {
+        "epochs": 7,
+        "schedule": "linear",
+        "select_by": "val_referral",
+        **{n: trial.options[n] for n in ("lr", "momentum", "final_factor")},
+    }
+    assert spec.method.name == "mc_dropout"
+    assert spec.method.options == {"rate": trial.options["method.rate"]}
+    assert search().rule.splits == ("val",)
+
+
+@pytest.mark.parametrize("method", ["map", "mc_dropout"])
+def test_the_command_of_a_trial_trains_what_the_trial_trained(method):
+    found = search("toy/plain_joint", method, epochs=7)
+    for trial in trials_of(found, 4):
+        words = found.command(trial.options)
+        given = [words[i + 1] for i, word in enumerate(words) if word == "-o"]
+        wish = Wish(methods=(method,), seeds=(0,), options=parse(given))
+        (choice,) = everything(words[2], wish)
+        (run,) = choice.runs
+        assert replace(run, splits=trial.spec.splits) == trial.spec
+
+
+def test_what_is_given_is_not_searched():
+    trial = trials_of(search(lr=0.02, epochs=1), 1)[0]
+    assert trial.spec.training["lr"] == 0.02
+    assert "lr" not in trial.options
+
+
+@pytest.mark.parametrize(
+    ("regime", "variant", "splits"),
+    [
+        ("in-domain", "plain", ["val"]),
+        ("joint", "plain_joint", ["val", "val/shifted"]),
+    ],
+)
+def test_the_best_trial_is_the_one_its_regime_asks_for(
+    out, data, regime, variant, splits
+):
+    found = search(regime=regime)
+    assert found.variant == variant
+    tried = carry_out(found, 16, out, data)
+    for each in tried:
+        assert (each.value is None) == (each.trial.options["lr"] > searched.TOO_FAST)
+        if each.value is None:
+            assert each.error.startswith("the loss became nan with lr")
+            continue
+        files = [f"{split.replace('/', '~')}.safetensors" for split in splits]
+        folder = folder_of(out, each.trial.spec) / "predictions"
+        arrays = [read(folder / name).arrays for name in files]
+        judged = [Judged(a["probs"], a["target"]) for a in arrays]
+        assert each.value == selection_score(found.rule.select_by, judged)
+    best = ranked(tried)[0]
+    wanted = 0.01 if regime == "in-domain" else np.sqrt(0.01 * 0.1)
+    off = abs(np.log([t.trial.options["lr"] / wanted for t in tried]))
+    assert off[tried.index(best)] <= np.sort(off)[2]
+
+    told = json.loads((found.folder(out) / "best.json").read_text())
+    assert told["regime"] == regime
+    assert told["options"] == best.trial.options
+    assert told["command"].startswith(f"qualms run toy/{variant} --preset demo")
+    with (found.folder(out) / "trials.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["trial"]) for row in rows] == [
+        t.trial.number for t in ranked(tried)
+    ]
+    assert {row["regime"] for row in rows} == {regime}
+
+    study = study_of(found, out)
+    assert study.user_attrs["regime"] == regime
+    assert study.best_trial.user_attrs["run"] == best.trial.spec.hash
+    assert study.best_value == best.value
+    failed = sum(each.value is None for each in tried)
+    states = [trial.state.name for trial in study.trials]
+    assert (states.count("COMPLETE"), states.count("FAIL")) == (16 - failed, failed)
+
+
+def test_a_search_that_was_stopped_goes_on_without_repeating_trials(out, data):
+    found = search()
+    coming = started(found, 4, out, data)
+    first = [next(coming), next(coming)]
+    coming.close()
+    assert len(study_of(found, out).trials) == 2
+    again = carry_out(found, 8, out, data)
+    values = {each.trial.number: each.value for each in again}
+    assert {each.trial.number: each.value for each in first}.items() <= values.items()
+    for each in first:
+        begun = (folder_of(out, each.trial.spec) / "begun").read_text()
+        assert begun == "begun\n" or each.value is None
+    numbers = [trial.user_attrs["trial"] for trial in study_of(found, out).trials]
+    assert sorted(numbers) == list(range(8))
+
+
+def test_a_trial_of_another_process_is_left_to_it(out, data):
+    found = search()
+    held = trials_of(found, 4)[1]
+    with locked(folder_of(out, held.spec)):
+        tried = carry_out(found, 4, out, data)
+    busy = next(each for each in tried if each.trial == held)
+    assert busy.value is None
+    assert busy.error == "another process makes it; run again to see it"
+    assert len(study_of(found, out).trials) == 3
+
+
+@pytest.mark.slow
+def test_two_processes_share_a_search(out, data):
+    code = (
+        "from pathlib import Path\n"
+        "import pytest\n"
+        "from launch import searched, test_tune\n"
+        "if __name__ == '__main__':\n"
+        "    with pytest.MonkeyPatch.context() as patch:\n"
+        "        searched.on_shelf(patch)\n"
+        f"        out, data = Path({str(out)!r}), Path({str(data)!r})\n"
+        "        test_tune.carry_out(test_tune.search(), 6, out, data)\n"
+    )
+    script = out.parent / "other.py"
+    script.write_text(code)
+    other = subprocess.Popen(
+        [sys.executable, script], env=os.environ | {"PYTHONPATH": str(TESTS)}
+    )
+    found = search()
+    carry_out(found, 6, out, data)
+    assert other.wait(timeout=300) == 0
+    for trial in trials_of(found, 6):
+        begun = (folder_of(out, trial.spec) / "begun").read_text()
+        assert begun == "begun\n" or trial.options["lr"] > searched.TOO_FAST
+    told = [trial.user_attrs["trial"] for trial in study_of(found, out).trials]
+    assert sorted(told) == list(range(6))
+
+
+def test_trials_that_come_out_alike_share_their_run(out, data):
+    found = search(lr=0.02, momentum=0.9)  # three values are left to choose from
+    tried = carry_out(found, 6, out, data)
+    assert len(tried) == 6
+    assert len({each.trial.spec.hash for each in tried}) == 3
+    assert len({each.trial.number for each in tried}) == 6
+
+
+def test_a_journal_that_was_cut_off_is_answered_with_a_sentence(out, data):
+    found = search()
+    carry_out(found, 1, out, data)
+    path = found.folder(out) / "journal.log"
+    path.write_text(path.read_text()[:-10] + "\n{}\n")
+    with pytest.raises(ValueError, match=r"journal.log cannot be read .*delete it"):
+        carry_out(found, 1, out, data)
+
+
+def test_another_space_is_another_search(out):
+    folders = {
+        search().folder(out),
+        search(seed=1).folder(out),
+        search(epochs=3).folder(out),
+        search(lr=0.1).folder(out),
+        search(regime="joint").folder(out),
+        search(method="mc_dropout").folder(out),
+    }
+    assert len(folders) == 6
+    assert all(folder.parent == out / "toy" / "tune" for folder in folders)
+
+
+@pytest.mark.parametrize(
+    ("target", "changes", "said"),
+    [
+        ("regression/cells", {}, "regression states no ranges to search"),
+        ("toy", {}, "name one variant to search on, as in toy/VARIANT, got ''"),
+        ("toy/plain,lone", {}, "name one variant"),
+        ("toy/plan", {}, "Did you mean 'plain'"),
+        ("toy/plain", {"method": "maps"}, "Did you mean 'map'"),
+        ("toy/plain", {"method": "quantile"}, "states no ranges for 'quantile'"),
+        ("toy/plain", {"regime": "jont"}, "no regime 'jont'. Did you mean 'joint'"),
+        ("toy/lone", {"regime": "joint"}, "'lone' of toy has none; search in regime"),
+        ("toy/plain", {"epochz": 3}, "Did you mean 'epochs'"),
+        (
+            "toy/plain",
+            {"lr": 0.1, "momentum": 0.9, "final_factor": 0.1},
+            "here all are given",
+        ),
+    ],
+)
+def test_what_cannot_be_searched_is_answered(target, changes, said):
+    with pytest.raises((ValueError, LookupError), match=said):
+        search(target, **changes)
+
+
+def test_a_regime_that_no_variant_has_is_searched_where_it_was_asked_for():
+    assert search("toy/lone").regime == "in-domain"
+    assert search("toy/plain_joint").regime == "joint"
+    assert search("toy/plain_joint", regime="in-domain").variant == "plain"
+
+
+@pytest.mark.parametrize("regime", ["in-domain", "joint"])
+@pytest.mark.parametrize(
+    "method", ["map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi"]
+)
+@pytest.mark.parametrize("variant", ["country", "severity"])
+def test_every_method_of_retina_can_be_searched(variant, method, regime):
+    found = search(f"retina/{variant}", method, regime)
+    assert found.variant == variant + ("_joint" if regime == "joint" else "")
+    for trial in trials_of(found, 2):
+        options = training(trial.spec.training)
+        assert options.select_by == found.rule.select_by
+        assert 0.9 <= options.momentum < 1
+        find("methods", method)(**trial.spec.method.options)
+
+
+def test_without_optuna_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(_trials, "find_spec", lambda _: None)
+    with pytest.raises(LookupError, match=r"install 'qualms\[tune\]'"):
+        trials_of(search(), 2)
+    with pytest.raises(ValueError, match="trials must be at least 1, got 0"):
+        trials_of(search(), 0)

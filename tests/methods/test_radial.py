@@ -1,0 +1,137 @@
+import math
+
+import pytest
+import torch
+from scipy import stats
+from torch import nn
+from torch.distributions import HalfNormal, Normal, kl_divergence
+
+from qualms.methods._flipout import Flipout, divergence
+from qualms.methods.radial import RADIAL
+
+
+def random_layer(inputs=3, outputs=2):
+    torch.manual_seed(0)
+    layer = nn.Linear(inputs, outputs, bias=False).double()
+    return Flipout(layer, RADIAL, torch.randn_like(layer.weight).detach())
+
+
+def noise_of_items(shape, count):
+    """(count, *shape) noise of single items, with signs as flipout has them."""
+    like = torch.zeros(shape, dtype=torch.float64)
+    incoming, outgoing = (
+        torch.randint(0, 2, (count, *size), dtype=torch.float64) * 2 - 1
+        for size in ((1, shape[1]), (shape[0], 1))
+    )
+    shared = torch.stack([RADIAL.shared(like) for _ in range(count)])
+    return shared * incoming * RADIAL.own(outgoing)
+
+
+def test_lengths_are_those_of_one_normal_number():
+    torch.manual_seed(0)
+    lengths = noise_of_items((4, 5), 3000).flatten(1).norm(dim=1)
+    assert stats.kstest(lengths, "halfnorm").pvalue > 0.01
+
+
+def test_the_length_is_that_of_the_whole_tensor():
+    torch.manual_seed(0)
+    direction = RADIAL.shared(torch.zeros(7, 3, 3, 3))
+    assert direction.norm().item() == pytest.approx(1)
+
+
+def test_directions_are_uniform():
+    """On a sphere in three dimensions each coordinate is uniform (Archimedes)."""
+    torch.manual_seed(0)
+    noise = noise_of_items((1, 3), 3000)[:, 0]
+    for axis in range(3):
+        along = noise[:, axis] / noise.norm(dim=1)
+        assert stats.kstest(along, stats.uniform(-1, 2).cdf).pvalue > 0.01
+    correlation = torch.corrcoef(noise.T) - torch.eye(3)
+    assert correlation.abs().max() < 0.1
+
+
+def test_the_variance_of_a_weight_is_as_stated():
+    torch.manual_seed(0)
+    noise = noise_of_items((2, 3), 20_000).flatten(1)
+    assert noise.var(0) == pytest.approx([RADIAL.variance(6)] * 6, rel=0.05)
+
+
+def test_outputs_of_a_layer_vary_as_stated():
+    random = random_layer()
+    torch.manual_seed(1)
+    x = torch.randn(2, 3, dtype=torch.float64)
+    with torch.no_grad():
+        outputs = torch.stack([random(x) for _ in range(10_000)])
+    variance = x.square() @ random.stddev.square().T / 6
+    assert outputs.mean(0) == pytest.approx(
+        (x @ random.weight.T).detach().numpy(), abs=0.05
+    )
+    assert outputs.var(0) == pytest.approx(variance.detach().numpy(), rel=0.08)
+
+
+def test_every_item_has_a_length_of_its_own():
+    torch.manual_seed(0)
+    layer = nn.Conv3d(2, 2, 3)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    random = Flipout(layer, RADIAL, torch.zeros_like(layer.weight))
+    x = torch.zeros(1500, 2, 3, 3, 3)
+    x[:, 0, 1, 1, 1] = 1
+    sizes = random(x).detach().flatten(1).norm(dim=1)
+    # One direction, so sizes are lengths up to one factor.
+    scaled = sizes / sizes.square().mean().sqrt()
+    assert stats.kstest(scaled, "halfnorm").pvalue > 0.01
+
+
+def test_the_noise_of_a_single_weight_is_gaussian():
+    normal = Normal(0.0, 1.0)
+    assert RADIAL.variance(1) == 1
+    assert RADIAL.entropy(1) == pytest.approx(normal.entropy().item(), rel=1e-6)
+    random = random_layer(1, 1)
+    exact = kl_divergence(Normal(random.weight, random.stddev), Normal(0.0, 0.4))
+    got = divergence(random, stddev=0.4, tied=False)
+    assert got.item() == pytest.approx(exact.item())
+
+
+@pytest.mark.parametrize("count", [2, 3, 10, 1000])
+def test_the_entropy_agrees_with_monte_carlo(count):
+    torch.manual_seed(0)
+    noise = noise_of_items((1, count), 4000).flatten(1)
+    logs = _log_density(noise)
+    error = logs.std().item() / 4000**0.5
+    assert abs(RADIAL.entropy(count) + logs.mean().item()) < 4 * error
+    assert error < 0.02 * count
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_kl_agrees_with_monte_carlo(tied):
+    random = random_layer()
+    mean, scale = random.weight.detach(), random.stddev.detach()
+    torch.manual_seed(1)
+    noise = noise_of_items((2, 3), 40_000)
+    weights = mean + scale * noise
+    posterior = _log_density(noise.flatten(1)) - scale.log().sum()
+    prior = Normal(mean if tied else torch.zeros_like(mean), 0.8)
+    logs = posterior - prior.log_prob(weights).flatten(1).sum(1)
+    error = logs.std().item() / len(logs) ** 0.5
+    got = divergence(random, stddev=0.8, tied=tied).item()
+    assert abs(got - logs.mean().item()) < 4 * error
+    assert error < 0.01 * got
+
+
+def test_kl_is_least_where_noise_reaches_as_far_as_the_prior():
+    count, prior = 6, 0.3
+    best = math.log(math.expm1(math.sqrt(count) * prior))
+    random = random_layer()
+    nn.init.constant_(random.rho, best)
+    got = divergence(random, stddev=prior, tied=True)
+    (gradient,) = torch.autograd.grad(got, random.rho)
+    assert gradient.abs().max() < 1e-9
+    assert got > 0
+
+
+def _log_density(noise):
+    """Of noise (N, D): the length's, over the sphere of that radius."""
+    length, count = noise.norm(dim=1), noise.shape[1]
+    surface = math.log(2) + count / 2 * math.log(math.pi) - math.lgamma(count / 2)
+    return HalfNormal(1.0).log_prob(length) - surface - (count - 1) * length.log()

@@ -1,0 +1,82 @@
+"""What processes of a team do in tests; importable by them."""
+
+import os
+import sys
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+
+from qualms.training import run
+from training import made
+
+
+def loss(network, batch, moment):
+    stopped = os.environ.get("STOPS") and os.environ.get("LOCAL_RANK") == "1"
+    if stopped and moment.epoch == 1 and network.training:
+        raise RuntimeError("the second stops in the second epoch")
+    logits = network(batch.x)[:, 0]
+    weight = batch.weight
+    return functional.binary_cross_entropy_with_logits(
+        logits, batch.target.float(), weight=weight
+    )
+
+
+def phased(network, batch, moment):
+    """A loss that leaves the head out at first."""
+    if moment.epoch:
+        return loss(network, batch, moment)
+    return network.conv(batch.x).square().mean()
+
+
+def predict(network, x, task):
+    return {"prob": network(x)[:, 0].sigmoid()[None]}
+
+
+class Patch:
+    """Sets what pytest's monkeypatch would set, for good."""
+
+    def setattr(self, owner, name, value):
+        setattr(owner, name, value)
+
+
+def put_on_shelf():
+    binary = {"loss": loss, "predict": predict, "select": {}}
+    made.put_on_shelf(
+        Patch(),
+        network=made.Bare,
+        binary=binary,
+        phased={**binary, "loss": phased, "phase": lambda epoch: epoch == 0},
+    )
+
+
+def train(folder, *devices, method="binary", **options):
+    """Train on each of `devices`, into folders below `folder` named after them."""
+    spec = made.spec(method=method, partial=False, **options)
+    dataset = made.dataset(kind="classification")
+    for device in devices:
+        sys.stdout.write(f"on {device}\n")
+        run(spec, dataset, Path(folder) / device, device=device, watch=Said())
+
+
+class Said:
+    def epoch(self, _, *values):
+        sys.stdout.write(f"epoch {values[0]} loss {values[2]:.6f}\n")
+
+    def message(self, _, text):
+        sys.stdout.write(f"{text}\n")
+
+
+def rank_of(watch):
+    watch.message(made.spec(), f"rank {os.environ['LOCAL_RANK']}")
+
+
+def fail_second(watch):
+    """The second fails, the first would wait for ever."""
+    if os.environ["LOCAL_RANK"] == "1":
+        raise ValueError("the second must not fail")
+    torch.multiprocessing.get_context().Event().wait()
+
+
+def leave(watch):
+    os._exit(3)

@@ -1,0 +1,145 @@
+import os
+import pickle
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from qualms.training import Training, TrainingError
+from qualms.training._members import _packed, work_together
+from qualms.training.devices import needs_team, several
+from qualms.training.team import Team, check_divides
+from training import made, teamwork
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_members_divide_every_batch_and_miss_nothing():
+    values = torch.arange(24)
+    parts = [Team(rank=rank, size=3).part(values, 6) for rank in range(3)]
+    assert parts[1].tolist() == [2, 3, 8, 9, 14, 15, 20, 21]
+    assert torch.equal(torch.cat(parts).sort().values, values)
+    assert Team().part(values, 6) is values
+
+
+def test_several_devices_have_one_name(monkeypatch):
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert several("cuda:1") == ["cuda:1"]
+    assert several("cuda:0,2") == ["cuda:0", "cuda:2"]
+    assert not needs_team("cuda:1")
+    assert needs_team("cuda:0,1")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    assert not needs_team("cuda:0,1")
+
+
+@pytest.mark.parametrize("device", ["cuda:0,0", "cuda:0,x", "cuda,cpu", "cuda:0,"])
+def test_a_name_of_several_devices_that_means_nothing_is_refused(device):
+    with pytest.raises(TrainingError, match="named as in 'cuda:0,1', each once"):
+        several(device)
+
+
+def test_what_a_team_cannot_divide_is_refused():
+    team = Team(size=2)
+    with pytest.raises(TrainingError, match="got batch 7; choose a multiple of 2"):
+        check_divides(Training(batch=7), 70, team)
+    with pytest.raises(TrainingError, match="16 items, which 50 do not fill; train wi"):
+        check_divides(Training(batch=8, accumulate=2), 50, team)
+    check_divides(Training(batch=8, partial=False), 50, team)
+    check_divides(Training(batch=8), 48, team)
+    check_divides(Training(batch=7), 50, Team())
+
+
+def test_mapped_arrays_travel_by_the_name_of_their_file(tmp_path):
+    values = np.arange(200_000, dtype=np.float64).reshape(2, -1)
+    np.save(tmp_path / "a.npy", values)
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    packed = _packed(partial(np.sum, mapped))
+    assert len(packed) < 1000
+    (found,) = pickle.loads(packed).args
+    assert isinstance(found, np.memmap)
+    np.testing.assert_array_equal(found, values)
+    (part,) = pickle.loads(_packed(partial(np.sum, mapped[:, ::2]))).args
+    np.testing.assert_array_equal(part, values[:, ::2])
+
+
+@pytest.mark.slow
+def test_all_processes_work_and_are_heard():
+    heard = made.Heard()
+    work_together(teamwork.rank_of, 2, heard)
+    assert sorted(heard.messages) == ["rank 0", "rank 1"]
+
+
+@pytest.mark.slow
+def test_all_processes_end_when_one_fails(capfd):
+    with pytest.raises(TrainingError, match="the second must not fail"):
+        work_together(teamwork.fail_second, 2, made.Heard())
+    with pytest.raises(TrainingError, match="ended with exit code 3"):
+        work_together(teamwork.leave, 2, made.Heard())
+
+
+def train(folder, *devices, stops=False, **options):
+    """Train in a process of its own, so that those of a team find the same shelf."""
+    script = folder / "script.py"
+    script.write_text(
+        "from training import teamwork\n"
+        "teamwork.put_on_shelf()\n"  # on import, as the processes of a team do
+        "if __name__ == '__main__':\n"
+        f"    teamwork.train({str(folder)!r}, *{devices!r}, **{options!r})\n"
+    )
+    given = {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, script],
+        env=os.environ | given | ({"STOPS": "1"} if stops else {}),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def weights(folder):
+    return torch.load(folder / "checkpoint.pt", weights_only=True)["network"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"class_weights": "minibatch", "accumulate": 2, "clip": 0.1},
+        {"method": "phased", "optimiser": "sgd"},
+        {"select_by": "val_auroc", "schedule": "plateau"},
+    ],
+)
+def test_two_processes_train_what_one_trains(tmp_path, options):
+    said = train(tmp_path, "cpu", "cpu:0,1", **options)
+    assert said.returncode == 0, said.stderr
+    told = ["on cpu", "epoch 1", "epoch 2", "epoch 3"]
+    told += ["on cpu:0,1", "epoch 1", "epoch 2", "epoch 3"]
+    assert [" ".join(s.split()[:2]) for s in said.stdout.splitlines()] == told
+    one, two = weights(tmp_path / "cpu"), weights(tmp_path / "cpu:0,1")
+    assert one.keys() == two.keys()
+    for name in one:
+        torch.testing.assert_close(one[name], two[name], rtol=1e-4, atol=1e-5)
+    files = [{p.name for p in (tmp_path / d).rglob("*")} for d in ("cpu", "cpu:0,1")]
+    assert files[0] == files[1]
+
+
+@pytest.mark.slow
+def test_a_team_that_fails_says_why_and_goes_on_from_its_checkpoint(tmp_path):
+    said = train(tmp_path, "cpu:0,1", stops=True)
+    last = said.stderr.splitlines()[-1]
+    assert last.endswith("TrainingError: the second stops in the second epoch")
+    assert not (tmp_path / "cpu:0,1/done.json").exists()
+    said = train(tmp_path, "cpu:0,1")
+    assert said.returncode == 0, said.stderr
+    epochs = [s.split()[1] for s in said.stdout.splitlines() if s.startswith("epoch")]
+    assert epochs == ["2", "3"]
+    stopped = weights(tmp_path / "cpu:0,1")
+    (tmp_path / "whole").mkdir()
+    train(tmp_path / "whole", "cpu:0,1")
+    whole = weights(tmp_path / "whole" / "cpu:0,1")
+    assert all(torch.equal(stopped[name], whole[name]) for name in whole)
