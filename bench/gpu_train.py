@@ -206,6 +206,7 @@ def replays(data):
 def steps(run, epoch):
     moment = begin(run, epoch)
     for count in run.counts:
+        run.stepper.feed.advance()
         run.step(0, moment, count)
     torch.cuda.synchronize()
 

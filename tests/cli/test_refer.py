@@ -126,6 +126,23 @@ def test_marked_items_clusters_and_groups_are_told_apart(tmp_path):
     assert "one item of each cluster" in text
 
 
+def test_a_promise_is_of_one_random_item_per_cluster(tmp_path):
+    clustered = written(tmp_path / "a.npz", cluster=np.arange(1500) // 3)
+    of = "of one random item per cluster"
+    found = said(run(clustered, "--accuracy", 0.9))
+    assert f"Promise for new clusters like these, {of}: at least 90%" in found
+    assert "sets of 500 clusters lead to a promise" in found
+    assert f"Other choices on a.npz, promised {of}" in found
+    budget = said(run(clustered, "--budget", 0.2, "--confidence", 0.9))
+    assert f"{of}: at most 20% of them are referred" in budget
+    few = written(tmp_path / "few.npz", n=120, cluster=np.arange(120) // 2)
+    missed = said(run(few, "--accuracy", 0.98))
+    assert f"The most that 60 independent items can promise {of}: at" in missed
+    alone = said(run(written(tmp_path / "b.npz"), "--accuracy", 0.9))
+    assert "Promise for new items like these: at least 90%" in alone
+    assert "cluster" not in alone
+
+
 def test_sensitivity_and_specificity_are_promised_together(file):
     result = run(file, "--sensitivity", 0.85, "--specificity", 0.8)
     text = said(result)

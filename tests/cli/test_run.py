@@ -230,8 +230,9 @@ def test_training_and_judging_work_end_to_end(run, tmp_path):
     assert "expected effects" in said.output
     assert "rows that pool more runs than seeds: ensemble" in said.output
     folder = tmp_path / "runs" / "regression"
-    assert (folder / "results.csv").is_file()
-    assert list((folder / "tables").glob("*.csv"))
+    assert (folder / "demo" / "results.csv").is_file()
+    assert list((folder / "demo" / "tables").glob("*.csv"))
+    assert f"files in {folder / 'demo' / 'tables'} and" in said.output.replace("\n", "")
     (done,) = folder.glob("*/done.json")
     files = {file.name for file in done.parent.iterdir()}
     assert {"spec.json", "environment.json", "log.txt", "log.jsonl"} <= files

@@ -122,6 +122,14 @@ def test_a_photograph_without_an_eye_is_refused_rather_than_blown_up():
         enhanced(image)
 
 
+@pytest.mark.parametrize("shape", [(1, 4000, 3), (4000, 1, 3), (1, 1200, 3)])
+def test_a_photograph_that_vanishes_when_scaled_is_refused(shape):
+    said = rf"at least a pixel high and wide .* got {shape[0]} x {shape[1]} pixels"
+    with pytest.raises(ValueError, match=said):
+        enhanced(np.full(shape, 200, np.uint8))
+    assert enhanced(np.full((1, 1199, 3), 200, np.uint8)).shape == (1, 540, 3)
+
+
 @pytest.mark.parametrize(
     ("image", "options", "said"),
     [

@@ -1,4 +1,5 @@
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import cv2
@@ -8,6 +9,7 @@ import torch
 from PIL import Image
 from torch.nn.functional import interpolate
 
+from qualms.datasets import _encoded
 from qualms.datasets._encoded import Encoded, jpeg
 from qualms.datasets._prepare import open_dataset, prepare
 from qualms.datasets._recipe import (
@@ -83,12 +85,48 @@ def test_it_looks_like_an_array(images):
         (slice(None), 0, 0, 0),
         (..., 2),
         ([0, 1], [2, 3]),
+        ([4, 0, 4], slice(None), [2, 3, 5]),
+        (np.array([[6, -1], [1, 1]]), ..., 0),
+        (np.arange(7) % 2 == 0, None, 5),
+        (2, slice(None), [0, 1]),
+        ([], 3),
+        np.array([[6, 1], [0, 0]]),
+        np.arange(7 * 32).reshape(7, 32) % 9 == 0,
+        True,
         np.array([], dtype=int),
     ],
     ids=str,
 )
 def test_indexing_gives_what_numpy_gives(images, key):
     np.testing.assert_array_equal(images[key], np.asarray(images)[key])
+
+
+@pytest.mark.parametrize(
+    ("key", "decoded"),
+    [
+        (([4, 0, 4], [1, 2, 3]), 2),
+        ((np.array([6, 1]), slice(None), 3), 2),
+        ((np.arange(7) < 3, 0), 3),
+        ((5, slice(None), [0, 1]), 1),
+        ((slice(2, 4), 1), 2),
+        ([4, 0], 2),
+    ],
+    ids=str,
+)
+def test_only_the_rows_of_a_key_are_decoded(images, key, decoded, monkeypatch):
+    expected, seen = np.asarray(images)[key], []
+    plain = _encoded._decode
+    monkeypatch.setattr(
+        _encoded, "_decode", lambda *given: seen.append(1) or plain(*given)
+    )
+    np.testing.assert_array_equal(images[key], expected)
+    assert len(seen) == decoded
+
+
+def test_rows_that_are_not_there_are_refused(images):
+    for key in (7, [0, 7], ([-8], 1), ([0.5], 1)):
+        with pytest.raises(IndexError):
+            images[key]
 
 
 def test_rows_are_taken_and_kept_encoded(images):
@@ -370,6 +408,41 @@ def test_an_album_that_is_gone_or_changed_is_told(tmp_path):
     stored.unlink()
     with pytest.raises(DatasetError, match=r"was changed .* \(\.\./album-.*encoded"):
         open_dataset(tmp_path / "shown")
+
+
+def mended(unit):
+    """As `load`, with unit 4 as good as unit 7."""
+    if unit.key != "4":
+        return load(unit)
+    one = load(Unit(key="7", split="all"))
+    return Examples(image=one.image, target=one.target, item=("4/0",))
+
+
+def test_a_dataset_of_an_album_made_anew_needs_only_to_be_prepared_again(tmp_path):
+    first = shown_of(album_of(counts={"all": 8}))
+    prepare(first, tmp_path / "one", workers=1, check_counts=False)
+    better = shown_of(album_of(counts={"all": 8}, load=mended))
+    prepare(better, tmp_path / "two", workers=1)
+    with pytest.raises(DatasetError, match="was changed after it was prepared") as it:
+        open_dataset(tmp_path / "one")
+    assert "prepare it again as well, nothing has to be deleted" in str(it.value)
+    assert "delete the folder" not in str(it.value)
+    done = prepare(better, tmp_path / "one", workers=1)
+    assert "4/0" in done.dataset.splits["test"].item
+    open_dataset(tmp_path / "one", verify=True)
+
+
+def test_a_dataset_of_an_album_made_the_same_again_is_to_be_deleted(tmp_path):
+    recipe = shown_of(album_of())
+    prepare(recipe, tmp_path / "one", workers=1)
+    (place,) = tmp_path.glob("album-*")
+    shutil.rmtree(place)
+    prepare(recipe, tmp_path / "two", workers=1)
+    with pytest.raises(DatasetError, match="delete the folder and prepare again"):
+        open_dataset(tmp_path / "one")
+    shutil.rmtree(tmp_path / "one")
+    prepare(recipe, tmp_path / "one", workers=1)
+    open_dataset(tmp_path / "one", verify=True)
 
 
 def test_progress_counts_the_units_of_all_albums(tmp_path):

@@ -140,14 +140,20 @@ def test_the_number_of_processes_changes_no_bit(cache, root, tmp_path):
 
 
 @pytest.fixture
-def broken(root, tmp_path):
-    """A copy whose first photographs are cut, empty, missing, text and a PNG cut."""
-    place = tmp_path / "broken"
+def copied(root, tmp_path):
+    place = tmp_path / "copied"
     for path in root.rglob("*"):
         if path.is_file():
             copy = place / path.relative_to(root)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes(path.read_bytes())
+    return place
+
+
+@pytest.fixture
+def broken(copied):
+    """A copy whose first photographs are cut, empty, missing, text and a PNG cut."""
+    place = copied
     train = [place / "eyepacs" / "train" / f"{name}.jpeg" for name, *_ in TRAIN]
     train[0].write_bytes(train[0].read_bytes()[:-300])
     train[1].write_bytes(b"")
@@ -170,6 +176,30 @@ def test_unreadable_photographs_are_named_and_counted(broken, tmp_path):
     assert all(f"{name}." in reason[name] for name in bad)
     assert sum(done.counts.values()) == 28 - 5
     assert done.counts["train"] == 3
+
+
+def vast_jpeg(path):
+    """A photograph that says it has 65500 x 65500 pixels, and ends at once."""
+    data = path.read_bytes()
+    size = data.index(b"\xff\xc0") + 5
+    scan = data.index(b"\xff\xda")
+    side = (65_500).to_bytes(2, "big")
+    path.write_bytes(data[:size] + 2 * side + data[size + 4 : scan + 14] + b"\xff\xd9")
+
+
+def test_odd_photographs_are_named_and_counted(copied, tmp_path):
+    vast = copied / "eyepacs" / "train" / f"{TRAIN[0][0]}.jpeg"
+    vast_jpeg(vast)
+    thin = copied / "aptos" / "train_images" / f"{ABROAD[0][0]}.png"
+    cv2.imwrite(str(thin), np.full((1, 4000, 3), 200, np.uint8))
+    recipe = eyepacs(copied, size=16)
+    folder = cache_folder(tmp_path, recipe)
+    done = prepare(recipe, folder, workers=1, check_counts=False)
+    reason = {one.key: one.reason for one in done.skipped}
+    assert set(reason) == {vast.stem, thin.stem}
+    assert reason[vast.stem].startswith(f"cannot read {vast}: ")
+    assert reason[thin.stem].startswith(f"cannot read {thin}: a photograph must be at")
+    assert sum(done.counts.values()) == 28 - 2
 
 
 def test_a_mended_photograph_is_the_only_one_read_again(broken, root, tmp_path):

@@ -11,7 +11,8 @@ from qualms.datasets._clinic import Clinic, eyes, graded, target_probs
 from qualms.datasets._contrast import enhanced
 from qualms.datasets._prepare import prepare
 from qualms.datasets._recipe import Unit
-from qualms.datasets.fundus import MOST, fundus
+from qualms.datasets._retina_protocol import largest
+from qualms.datasets.fundus import fundus
 
 DEFAULT = {
     "train": 10_000,
@@ -63,7 +64,7 @@ def test_a_smaller_set_is_the_beginning_of_a_larger_one(shift):
 
 
 def test_grades_have_the_published_shares_of_either_country():
-    recipe = fundus(sizes=MOST)
+    recipe = fundus(sizes=largest())
     for split, published in (EYEPACS | APTOS).items():
         grade = planned(recipe, split)[:, 1]
         share = np.array(published) / sum(published)
@@ -150,6 +151,18 @@ def test_an_eye_looks_the_same_under_either_shift_and_onset(small):
         np.testing.assert_array_equal(
             other.image[other.item.index(item)], train.image[here]
         )
+
+
+def test_shifted_splits_have_other_eyes_under_the_other_shift(small):
+    abroad = small.splits["test/shifted"]
+    recipe = fundus(shift="severity", size=64, sizes=FEW, seed=3)
+    number = int(abroad.item[0].split("-")[2]) * 2 + abroad.item[0].endswith("left")
+    unit = Unit(key="x", split="test/shifted", args=((number,), (3,)))
+    home = recipe.load(unit)
+    assert home.item[0] == abroad.item[0]
+    assert (home.image[0] != abroad.image[0]).mean() > 0.5
+    onset = fundus(onset="mild", size=64, sizes=FEW, seed=3)
+    np.testing.assert_array_equal(onset.load(unit).image[0], abroad.image[0])
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from datasets.fake_eyes import (
     write_eyepacs,
 )
 from qualms.datasets import DatasetError, rebalanced_rows, retina_splits
-from qualms.datasets._retina_splits import aptos_splits, retina_grades, totals
+from qualms.datasets._retina_protocol import largest, retina_grades, totals
+from qualms.datasets._retina_splits import aptos_splits
 
 SPLITS = ["train", "val", "val/shifted", "test", "test/shifted"]
 
@@ -330,3 +331,40 @@ def test_rebalanced_rows_have_the_grades_of_eyepacs(made):
 def test_rebalancing_needs_every_grade():
     with pytest.raises(ValueError, match="got no item of grade 3"):
         rebalanced_rows(np.array([0, 1, 2, 4]))
+
+
+def test_rebalanced_rows_may_have_other_shares_and_another_size():
+    grade = np.random.default_rng(0).integers(0, 3, 500)
+    rows = rebalanced_rows(grade, shares={2: 0.5, 0: 0.25, 1: 0.25}, size=90)
+    assert np.bincount(grade[rows]).tolist() == [22, 22, 45]
+    assert (np.diff(grade[rows]) >= 0).all()
+    again = rebalanced_rows(grade, shares={0: 1, 1: 1, 2: 2}, size=90)
+    np.testing.assert_array_equal(rows, again)
+    few = rebalanced_rows(grade, shares={0: 1, 2: 0, 7: 0}, size=10)
+    assert grade[few].tolist() == [0] * 10
+
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"shares": {0: -1, 1: 2}}, "shares must be finite weights of at least 0"),
+        ({"shares": {0: 0, 1: 0}}, "not all 0, got"),
+        ({"shares": {}}, "not all 0, got"),
+        ({"shares": {0: np.nan}}, "shares must be finite"),
+        ({"size": 0}, "size must be at least 1, got 0"),
+    ],
+)
+def test_shares_that_cannot_be_drawn_are_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        rebalanced_rows(np.arange(5), **options)
+
+
+def test_the_largest_of_each_split_is_known():
+    assert largest() == {
+        "train": 35_126,
+        "val": 10_906,
+        "val/shifted": 2_056,
+        "test": 42_670,
+        "test/shifted": 15_098,
+    }

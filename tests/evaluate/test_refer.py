@@ -205,6 +205,72 @@ def test_what_cannot_be_promised_is_said_with_the_best_that_can():
     assert qualms.refer(enough, accuracy=0.99).found
 
 
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(
+    # Thirty items have thirty ranks, five times as many have fifty.
+    ("n", "wrong", "accuracy"),
+    [(30, 0, 0.95), (30, 1, 0.95), (45, 2, 0.98), (150, 2, 0.98)],
+)
+def test_as_many_items_as_are_said_to_be_needed_are_enough(n, wrong, accuracy, size):
+    """Copies of the items are more like them than new ones could be."""
+    rng = np.random.default_rng(0)
+    correct = np.repeat(np.arange(n) < n - wrong, size)
+    uncertainty = np.repeat(rng.random(n), size) + 0.5 * ~correct
+    arrays = made(correct, uncertainty)
+    cluster = np.repeat(np.arange(n), size)
+    plan = qualms.refer(arrays | {"cluster": cluster}, accuracy=accuracy, options=OWN)
+    assert not plan.found
+    times, rest = divmod(plan.needed, n * size)
+    assert (times > 1, rest) == (True, 0)
+    more = {name: np.tile(array, times) for name, array in arrays.items()}
+    more["cluster"] = np.repeat(np.arange(n * times), size)
+    assert len(more["prob"]) == plan.needed
+    assert qualms.refer(more, accuracy=accuracy, options=OWN).found
+
+
+def unlike(large_right, small_right):
+    """Ten clusters of fifty items and ninety of one, right with these shares."""
+    cluster = np.concatenate([np.repeat(np.arange(10), 50), np.arange(10, 100)])
+    rng = np.random.default_rng(0)
+    right = np.where(cluster < 10, large_right, small_right)
+    return made(rng.random(590) < right, rng.random(590), cluster=cluster)
+
+
+def test_large_clusters_that_break_the_promise_are_warned_about():
+    plan = qualms.refer(unlike(0.6, 1.0), accuracy=0.75, options=OWN)
+    kept = plan.outcomes[0].measure("accuracy").kept
+    assert plan.found
+    assert kept.high < 0.75
+    (warning,) = plan.warnings
+    assert "below the 75% promised of one random item per cluster" in warning
+    assert "large clusters are worse than small ones" in warning
+    assert any("of one random item per cluster" in note for note in plan.notes)
+    good = qualms.refer(unlike(1.0, 0.9), accuracy=0.75, options=OWN)
+    assert good.found
+    assert good.warnings == ()
+
+
+def test_large_clusters_that_overrun_the_budget_are_warned_about():
+    arrays = unlike(0.9, 0.9)
+    arrays["uncertainty/own"] += arrays["cluster"] < 10
+    plan = qualms.refer(arrays, budget=0.2, confidence=0.9, options=OWN)
+    assert plan.outcomes[0].referred.low > 0.2
+    (warning,) = plan.warnings
+    assert "beyond the 20% promised of one random item per cluster" in warning
+    spent = qualms.refer(arrays, budget=0.2, options=OWN)
+    assert spent.outcomes[0].referred.value <= 0.2
+    assert spent.warnings == ()
+    assert any("one random item per new cluster" in note for note in spent.notes)
+
+
+def test_what_cannot_be_promised_of_clusters_is_compared_with_them_too():
+    plan = qualms.refer(unlike(0.6, 1.0), accuracy=0.99, options=OWN)
+    assert not plan.found
+    bound = plan.promise.at_least["accuracy"]
+    assert plan.outcomes[0].measure("accuracy").kept.high < bound < 0.99
+    assert "large clusters are worse" in plan.warnings[0]
+
+
 def test_more_is_referred_for_a_higher_accuracy_and_a_larger_budget():
     arrays = binary(3000)
     by_budget = [qualms.refer(arrays, budget=b).threshold for b in (0.05, 0.2, 0.6)]
@@ -428,6 +494,30 @@ def test_shifted_items_take_no_part_in_the_choice():
     assert [o.subset for o in plan.outcomes] == ["in-domain", "shifted"]
     assert [o.n for o in plan.outcomes] == [500, 300]
     assert any("without the 300 items marked as shifted" in n for n in plan.notes)
+
+
+def test_a_plan_for_shifted_items_alone_says_so():
+    note = "all items are marked shifted: the plan is for shifted items"
+    shifted = binary(200, shifted=np.ones(200, bool))
+    assert note in qualms.refer(shifted, budget=0.2).notes
+    for flags in (np.zeros(200, bool), np.arange(200) < 9):
+        plan = qualms.refer(shifted | {"shifted": flags}, budget=0.2)
+        assert note not in plan.notes
+
+
+@pytest.mark.parametrize("split", ["val", "validation", "val/shifted"])
+def test_items_that_may_have_chosen_the_network_are_noted(tmp_path, split):
+    def noted(split):
+        header = {"split": split} if split else {}
+        file = predictions.write(tmp_path / "a.npz", binary(200), header=header)
+        notes = qualms.refer(file, accuracy=0.8).notes
+        return [note for note in notes if "an epoch or a configuration" in note]
+
+    (note,) = noted(split)
+    assert f"the split '{split}'" in note
+    assert "too good" in note
+    assert not noted("test")
+    assert not noted(None)
 
 
 def test_groups_are_described_on_request():

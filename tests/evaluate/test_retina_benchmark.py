@@ -4,11 +4,12 @@ import json
 import math
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from sklearn import metrics
 
 from evaluate.made_referrals import make_runs
@@ -19,9 +20,12 @@ from qualms.benchmarks.retina import retina
 from qualms.evaluate import Settings
 from qualms.evaluate._aleatoric import ONE_DRAW, UNKNOWN
 from qualms.evaluate._referral_drawings import Line, band_of
-from qualms.evaluate._referral_items import rebalanced
+from qualms.evaluate._referral_items import items_of, rebalanced
+from qualms.evaluate._referral_replicates import replicates
+from qualms.evaluate._referral_scores import curve_of
 from qualms.evaluate.benchmark import DrawnKey, judge
 from qualms.predictions import pool, read
+from qualms.scores import Plan, Resampling, bootstrap, plan_of, plans
 from qualms.scores.as_published import retina as published
 
 GOLDEN = json.loads(
@@ -174,6 +178,24 @@ def test_published_balanced_ranking_is_that_of_the_joint_set_and_ours_is_not(jud
         assert balanced.values != joint.values
 
 
+def test_auprc_after_referral_is_close_on_large_sets():
+    rng = np.random.default_rng(1)
+    target = (rng.random(9_000) < 0.2).astype(int)
+    p = 1 / (1 + np.exp(-(rng.normal(size=9_000) * 1.5 + 2 * target - 1.5)))
+    probs = np.stack([1 - p, p], axis=1)
+    doubt = np.round(scores.entropy(probs), 4)
+    quick = curve_of("auprc", probs, target, doubt)
+    exact = scores.referral_curve("auprc", probs, target, doubt)
+    assert quick.area == pytest.approx(exact.area, abs=3e-4)
+    assert quick.value[0] == pytest.approx(exact.value[0], rel=1e-12)
+    for tau in (0.25, 0.5, 0.75):
+        assert quick.at(tau) == pytest.approx(exact.at(tau), abs=2e-3)
+    for name in ("accuracy", "auroc"):
+        full = scores.referral_curve(name, probs, target, doubt)
+        same = curve_of(name, probs, target, doubt)
+        assert np.array_equal(same.value, full.value, equal_nan=True)
+
+
 def test_a_golden_file_gives_the_golden_numbers(tmp_path):
     recipe = {}
     exec(GOLDEN["recipe_python"], recipe)
@@ -304,6 +326,9 @@ def test_estimates_are_compared_with_the_truth_of_the_simulator(judged, made):
     assert value("joint/epistemic_shift_auroc") == pytest.approx(area)
     # The runs were made to differ more under shift.
     assert area > 0.6
+    whole = [special.entr(split.arrays["target_probs"]).sum(-1) for split in splits]
+    told = metrics.roc_auc_score(shifted, np.concatenate(whole))
+    assert value("joint/true_entropy_shift_auroc") == pytest.approx(told)
 
 
 def test_one_draw_has_no_epistemic_part(judged):
@@ -342,6 +367,59 @@ def test_intervals_hold_the_value_and_narrow_with_the_level(judged, made):
         cell = low.cell("country", None, "mc_dropout", f"{where}/{score}")
         assert cell.high - cell.low < width
     assert math.isnan(judged.cell("country", None, "map", "balanced/accuracy").low)
+
+
+def test_replicates_are_those_of_the_plans_of_the_scores(made):
+    place = folder(made, "country", "mc_dropout", 42)
+    items = items_of(read(place / "test.npz"), read(place / "test~shifted.npz"))
+    found = replicates([items], Settings(resamples=120, seed=3, workers=2))
+    n, probs, target = len(items.target), items.probs, items.target
+    right = scores.correct(probs, target)
+    doubt = items.uncertainty
+
+    def on(part, make, *arrays):
+        plan = make(*(array[part] for array in arrays))
+        return Plan(n, lambda weights: plan.value(weights[part]))
+
+    expected = {
+        "joint/ood_auroc": plans.auroc_plan(doubt.total, items.shifted),
+        "joint/epistemic_shift_auroc": plans.auroc_plan(doubt.epistemic, items.shifted),
+    }
+    for where, part in (
+        ("in_domain", np.flatnonzero(~items.shifted)),
+        ("shifted", np.flatnonzero(items.shifted)),
+        ("joint", np.arange(n)),
+    ):
+        expected |= {
+            f"{where}/accuracy": on(part, plans.mean_plan, right),
+            f"{where}/nll": on(part, partial(plan_of, scores.nll), probs, target),
+            f"{where}/ece": on(part, partial(plan_of, scores.ece), probs, target),
+            f"{where}/auroc": on(part, plans.auroc_plan, probs[:, 1], target == 1),
+            f"{where}/referral_accuracy_area": on(
+                part, plans.aurc_plan, right, doubt.total
+            ),
+        } | {
+            f"{where}/accuracy@{tau}": on(
+                part,
+                partial(plans.risk_at_coverage_plan, coverage=1 - tau),
+                *(right, doubt.total),
+            )
+            for tau in (0.5, 0.7)
+        }
+    resampling = Resampling(
+        n, strata=2 * target + items.shifted, cluster=items.cluster, seed=3
+    )
+    reference = bootstrap(expected, resampling, draws=120)
+    for name, samples in reference.items():
+        assert found[name] == pytest.approx(samples, rel=1e-12), name
+    entropy = scores.entropy(items.truth)
+    for name in found.keys() - reference.keys():
+        part = name.split("/")[1].split("_")[0]
+        if name.endswith("_mae"):
+            plan = plans.mean_plan(np.abs(getattr(doubt, part) - entropy))
+            inside = (~items.shifted).astype(np.int32)
+            first = plan.value(resampling.weights(0) * inside)
+            assert found[name][0] == pytest.approx(first)
 
 
 def test_an_interval_resamples_whole_patients(made, tmp_path):
@@ -420,7 +498,7 @@ def test_every_figure_has_its_curves(judged):
     names = {key.name for key in judged.bands}
     assert names == {
         *(f"referral_{name}" for name in CURVES),
-        *("roc", "ood_roc", "reliability"),
+        *("roc", "ood_roc"),
     }
     assert DrawnKey("country", "map", "rebalanced", "roc") in judged.bands
     assert DrawnKey("severity", "map", "joint", "ood_roc") in judged.bands

@@ -194,6 +194,12 @@ def test_a_config_of_a_method_is_for_its_runs_alone():
 
 
 @pytest.mark.usefixtures("with_configs")
+def test_a_config_whose_method_is_not_run_is_refused():
+    with pytest.raises(ValueError, match="which is not among the methods to run"):
+        choose(config="other", methods=("map",))
+
+
+@pytest.mark.usefixtures("with_configs")
 def test_what_is_asked_for_overrides_the_config_of_a_method():
     given = {"lr": 0.3, "method.warmup": 1, "network.width": 6}
     for config in ("", "chosen"):
@@ -270,3 +276,88 @@ def test_a_wrong_name_is_answered_with_the_nearest(target, wish, said):
 def test_a_value_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="'epochs' of training must be a whole number"):
         choose(options={"epochs": "many"})
+
+
+@pytest.mark.parametrize(
+    ("target", "wish", "said"),
+    [
+        (
+            "retina/country",
+            {"options": {"select_by": "val_referral"}},
+            "select_by=val_referral is of regime 'joint', and retina/country of regime"
+            " 'in-domain'; run retina/country_joint",
+        ),
+        (
+            "retina/severity_joint",
+            {"options": {"select_by": "val_auroc"}},
+            "select_by=val_auroc is of regime 'in-domain', and retina/severity_joint of"
+            " regime 'joint'; run retina/severity",
+        ),
+        (
+            "retina/country,country_joint",
+            {"options": {"select_by": "val_auroc"}},
+            "run retina/country",
+        ),
+        (
+            "retina/country",
+            {"preset": "paper", "config": "map_country_joint"},
+            "config 'map_country_joint' is of regime 'joint', and retina/country of"
+            " regime 'in-domain'; run retina/country_joint",
+        ),
+        # Where the variants of the preset name no configs, those of others tell.
+        ("retina/country", {"config": "map_country_joint"}, "run retina/country_joint"),
+        (
+            "retina/country_joint",
+            {"config": "mfvi_country_in_domain"},
+            "run retina/country",
+        ),
+        (
+            "retina/country_blur5",
+            {"preset": "paper", "options": {"select_by": "val_referral"}},
+            "'in-domain'; leave it out",
+        ),
+    ],
+)
+def test_what_is_of_another_regime_than_tables_would_say_is_refused(target, wish, said):
+    with pytest.raises(ValueError, match="is of regime") as refused:
+        choose(target, **wish)
+    assert str(refused.value).endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("target", "wish"),
+    [
+        ("retina/country", {"options": {"select_by": "val_auroc"}}),
+        ("retina/country", {"options": {"select_by": "last"}}),
+        ("retina/country_joint", {"options": {"select_by": "val_referral"}}),
+        ("retina/country_joint", {"config": "map_country_joint"}),
+        ("retina/severity", {"config": "map_country_in_domain"}),
+        # The same was chosen in both regimes.
+        ("retina/severity", {"config": "rank1_severity_joint"}),
+        ("regression/cells", {"options": {"select_by": "val_loss"}}),
+    ],
+)
+def test_what_is_of_no_other_regime_is_run(target, wish):
+    assert choose(target, **wish).runs
+
+
+def test_a_config_of_all_runs_cannot_change_the_regime_either(monkeypatch):
+    def two_regimes():
+        base = toy()
+        plain = base.presets["demo"].variants[0]
+        rules = {"in-domain": "val_loss", "joint": "val_referral"}
+        variants = tuple(
+            replace(plain, name=regime, regime=regime, training={"select_by": rule})
+            for regime, rule in rules.items()
+        )
+        preset = replace(base.presets["demo"], variants=variants)
+        configs = {"sly": Config(options={"select_by": "val_referral"})}
+        return replace(base, presets={"demo": preset}, configs=configs)
+
+    def find_two(shelf, name):
+        return two_regimes if shelf == "benchmarks" else find(shelf, name)
+
+    monkeypatch.setattr(choice_module, "find", find_two)
+    assert choose("toy/joint", config="sly").runs
+    with pytest.raises(ValueError, match=r"toy/in-domain of .*; run toy/joint"):
+        choose("toy/in-domain", config="sly")

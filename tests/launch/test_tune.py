@@ -271,6 +271,12 @@ def test_another_space_is_another_search(out):
             {"lr": 0.1, "momentum": 0.9, "final_factor": 0.1},
             "here all are given",
         ),
+        # What may take one value only is not searched either.
+        (
+            "retina/country",
+            {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.0, "final_factor": 0.1},
+            "here all are given",
+        ),
     ],
 )
 def test_what_cannot_be_searched_is_answered(target, changes, said):
@@ -278,10 +284,39 @@ def test_what_cannot_be_searched_is_answered(target, changes, said):
         search(target, **changes)
 
 
-def test_a_regime_that_no_variant_has_is_searched_where_it_was_asked_for():
+def test_a_regime_is_searched_on_the_variant_that_has_it():
     assert search("toy/lone").regime == "in-domain"
+    assert search("toy/lone", regime="in-domain").variant == "lone"
     assert search("toy/plain_joint").regime == "joint"
     assert search("toy/plain_joint", regime="in-domain").variant == "plain"
+
+
+def test_a_regime_that_no_variant_of_the_data_has_is_not_searched():
+    wish = Wish(preset="paper", methods=("map",), seeds=(0,))
+    with pytest.raises(ValueError, match="the data of 'country_blur5' in regime 'j"):
+        search_of("retina/country_blur5", wish, "joint")
+    assert search_of("retina/country_blur5", wish).regime == "in-domain"
+
+
+def test_a_search_in_a_regime_takes_a_config_of_that_regime():
+    wish = Wish(methods=("map",), seeds=(0,), config="map_country_joint")
+    assert search_of("retina/country", wish, "joint").variant == "country_joint"
+    with pytest.raises(ValueError, match="is of regime 'joint', and retina/country of"):
+        search_of("retina/country", wish)
+
+
+@pytest.mark.parametrize("preset", ["demo", "small", "paper"])
+@pytest.mark.parametrize(
+    "method", ["map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi"]
+)
+def test_every_trial_of_retina_trains_with_the_optimiser_of_its_ranges(preset, method):
+    for variant in ("country", "severity", "country_joint", "severity_joint"):
+        wish = Wish(preset=preset, methods=(method,), seeds=(0,))
+        found = search_of(f"retina/{variant}", wish)
+        for trial in trials_of(found, 2):
+            assert training(trial.spec.training).optimiser == "sgd"
+            # The command that is printed for the best must train the same.
+            assert "optimiser=sgd" in found.command(trial.options)
 
 
 @pytest.mark.parametrize("regime", ["in-domain", "joint"])

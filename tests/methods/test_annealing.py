@@ -15,6 +15,7 @@ def weights(annealing, *, epochs=90, steps=10, **options):
                 epoch=step // steps,
                 epochs=epochs,
                 items=1,
+                batch=1,
                 progress=torch.tensor((step + 1) / (epochs * steps)),
             ),
             annealing=annealing,

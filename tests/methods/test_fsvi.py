@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -197,3 +199,28 @@ def test_regression_reads_the_hidden_layer_of_the_plain_head():
 def test_options_out_of_range_are_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         made("fsvi", options)
+
+
+def test_the_pull_does_not_depend_on_how_a_batch_is_cut():
+    options = {"inducing": 4}
+    network = network_of(options).eval()
+    (batch,) = batches(TASK, size=48)()
+    when = moment()
+    loss, free = made("fsvi", options).loss, made("fsvi", {**options, "prior_cov": 1e9})
+
+    def pull(size):
+        """Mean over the parts of a batch of what the prior adds, up to a constant."""
+        found = []
+        for first in range(0, 48, size):
+            part = replace(
+                batch,
+                x=batch.x[first : first + size],
+                target=batch.target[first : first + size],
+            )
+            torch.manual_seed(first)
+            with_prior = loss(network, part, when)
+            torch.manual_seed(first)
+            found.append(with_prior - free.loss(network, part, when))
+        return torch.stack(found).mean().item()
+
+    assert pull(12) == pytest.approx(pull(48), rel=0.2)  # other items, the same weight

@@ -123,7 +123,9 @@ def _trained_linear(x, y, prior):
     network = flipped(Headed(nn.Identity(), head, VALUES), GAUSSIAN, options)
     method = made("mfvi", {"prior": prior, "annealing": "none"})
     optimiser = torch.optim.Adam(method.groups(network), lr=0.02)
-    moment = Moment(epoch=0, epochs=1, items=len(x), progress=torch.ones(()))
+    moment = Moment(
+        epoch=0, epochs=1, items=len(x), batch=len(x), progress=torch.ones(())
+    )
     # Each item several times: more draws of the weights for one step.
     batch = Batch(x=x.repeat(8, 1), target=y.repeat(8))
     last, visited = network.head.last, []

@@ -82,9 +82,8 @@ def batches(task, size=16):
 
 
 def moment(epoch=0, epochs=100, step=1, steps=100):
-    return Moment(
-        epoch=epoch, epochs=epochs, items=N, progress=torch.tensor(step / steps)
-    )
+    progress = torch.tensor(step / steps)
+    return Moment(epoch=epoch, epochs=epochs, items=N, batch=N, progress=progress)
 
 
 def made(name, options=None):

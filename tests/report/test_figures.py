@@ -139,3 +139,13 @@ def test_everything_is_written_into_one_folder(simulated, tmp_path, monkeypatch)
     assert all(path.parent.name == "tables" for path in written.tables)
     assert written.figures == ()
     assert "pip install 'qualms[report]'" in written.notes[0]
+
+
+@pytest.mark.usefixtures("coarse")
+def test_figures_of_an_earlier_time_do_not_stay(simulated, tmp_path, monkeypatch):
+    monkeypatch.setattr(_bars, "FIGURES", _bars.FIGURES[:1])
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "figure_A7_simulated.pdf").write_text("")
+    written = write_all(simulated, tmp_path)
+    assert tmp_path / "figures" / "figure_2_simulated.png" in written.figures
+    assert set((tmp_path / "figures").iterdir()) == set(written.figures)

@@ -111,7 +111,7 @@ def test_every_figure_says_what_its_data_are(said_of_real, said_of_simulated):
         assert "the paper's data" in text
     for name, (text, _) in said_of_simulated.items():
         assert name.endswith("_simulated")
-        assert "simulated data, not the paper's; preset demo" in text
+        assert "simulated data, not the paper's; preset demo, onset moderate" in text
 
 
 def test_legends_name_methods_the_nhs_and_what_is_published(
@@ -158,6 +158,20 @@ def test_published_points_stand_at_the_shares_of_the_tables(real, simulated):
     assert found == [(n.where["referral"], n.mean / 100) for n in numbers]
     other = panel_of(simulated, "figure_3_country_simulated", 0, 3)
     assert points_of(simulated, other, other.curves[0]) == []
+
+
+@pytest.mark.parametrize("options", [{"onset": "mild"}, {"size": 256}])
+def test_published_points_stand_beside_curves_of_their_own_setting_alone(real, options):
+    variants = tuple(
+        replace(v, dataset=replace(v.dataset, options={**v.dataset.options, **options}))
+        for v in real.preset.variants
+    )
+    made = replace(real, preset=replace(real.preset, variants=variants))
+    for sheet in sheets(made).values():
+        for panel in (p for strip in sheet.strips for p in strip.panels):
+            assert not any(points_of(made, panel, curve) for curve in panel.curves)
+        assert f"onset {options.get('onset', 'moderate')}" in sheet.remark
+        assert ("another setting" in sheet.remark) != ("_simulated" in sheet.file)
 
 
 def test_a_panel_of_one_class_says_that_it_has_no_numbers(simulated):

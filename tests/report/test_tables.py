@@ -99,6 +99,12 @@ def test_simulated_data_are_called_so(tables):
     assert "simulated data" in latex(tables["table_A2_cells_tails"])
 
 
+def test_every_table_says_its_preset(results, tables, tmp_path):
+    assert all("preset paper)" in latex(table) for table in tables.values())
+    paths = [p for p in write_tables(results, tmp_path) if p.suffix == ".csv"]
+    assert {line["preset"] for p in paths for line in lines_of(p)} == {"paper"}
+
+
 def test_a_cell_without_runs_says_why(tables):
     cell = tables["table_A2_cells_tails"].lines[0].compared["test_coverage"]
     assert cell.why == "not part of preset paper"
@@ -165,7 +171,7 @@ def test_results_hold_every_cell_with_how_it_was_made(results, tmp_path):
 def test_the_terminal_shows_ours_and_the_papers():
     text = printed(results_as_published(simulated=True, preset=SMALL))
     assert "Table A2: Cells-Tails, alpha 0.1" in text
-    assert "simulated data, not the paper's" in text
+    assert "simulated data, not the paper's; preset small" in text
     assert "0.544 ± 0.035 +0.0" in text
     assert "Table A14" not in text
     assert "more tables (other alphas, variations) are written as files" in text

@@ -6,7 +6,7 @@ import torch
 from qualms.methods._method import Moment
 from qualms.training.capture import Recorder
 
-MOMENT = Moment(epoch=0, epochs=1, items=1, progress=torch.zeros(()))
+MOMENT = Moment(epoch=0, epochs=1, items=1, batch=1, progress=torch.zeros(()))
 
 
 class Graph:

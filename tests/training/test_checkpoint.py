@@ -4,9 +4,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from qualms import predictions
 from qualms.training import TrainingError, checkpoint, loop, run
 from training import made
 
@@ -219,3 +221,19 @@ def test_a_writer_in_the_background_writes_what_was_there_when_it_was_asked(
     state = checkpoint.read(tmp_path, "h", pytest.fail)
     assert state["network"]["w"].tolist() == [1, 1, 1]
     assert "more" not in state
+
+
+def test_predictions_of_weights_that_were_lost_are_made_again(
+    shelf, tmp_path, monkeypatch
+):
+    """As when a machine fails after predicting, but before a checkpoint is written."""
+    spec = made.spec()
+    stopped(monkeypatch, spec, tmp_path, 2)
+    stale = tmp_path / "predictions" / "val.safetensors"
+    stale.parent.mkdir()
+    stale.write_bytes(b"of other weights")
+    run(spec, made.dataset(), tmp_path)
+    run(spec, made.dataset(), tmp_path / "whole")
+    fresh = tmp_path / "whole" / "predictions" / "val.safetensors"
+    found, expected = (predictions.read(path).arrays for path in (stale, fresh))
+    np.testing.assert_array_equal(found["mean"], expected["mean"])

@@ -4,10 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from qualms import predictions
 from qualms.spec import Part, digest
-from qualms.training import TrainingError, data, run, run_together
+from qualms.training import TrainingError, data, learner, run, run_together
 from qualms.training.seeds import seed, shuffled
 from training import made
 
@@ -468,3 +469,20 @@ def test_parts_of_the_shelves_train_end_to_end(tmp_path):
     found = predictions.read(tmp_path / "predictions/test.safetensors")
     assert {"mean", "var", "select/gmm2"} <= found.arrays.keys()
     assert found.header.select == {"gmm2": "logmeanexp"}
+
+
+def test_running_statistics_go_as_far_back_in_steps_however_many_passes_they_take():
+    momenta = []
+    for accumulate in (1, 4):
+        backbone = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
+        learner._remember_steps(backbone, accumulate)
+        momenta.append(backbone[1].momentum)
+    assert momenta[0] == pytest.approx(0.1)
+    assert (1 - momenta[1]) ** 4 == pytest.approx(0.9)
+
+
+def test_a_plateau_without_validation_items_is_refused_before_training(shelf, tmp_path):
+    whole = made.dataset()
+    splits = {name: part for name, part in whole.splits.items() if name != "val"}
+    with pytest.raises(TrainingError, match="'plateau' needs the split 'val'"):
+        run(made.spec(schedule="plateau"), replace(whole, splits=splits), tmp_path)

@@ -9,7 +9,9 @@ many passes are accumulated. Published is one minus the momentum. A penalty l2 w
 times a sum of squares, so that the weight decay with the same gradient is twice as
 large. Where the released code never applied its l2 (`map`, `mc_dropout`, and `fsvi`
 with loss type 3), neither do we: what was run counts, and the printed value stands in
-the note.
+the note. The noise of `radial` has length 1 over the output channels there and over all
+weights of a layer here, so that the same deviations are less noise here, by the root of
+the fan-in.
 """
 
 from collections.abc import Mapping

@@ -54,8 +54,9 @@ SCORES = (
     *("in_domain/total_spearman", "in_domain/total_mae"),
     "in_domain/epistemic_spearman",
     *("joint/epistemic_shift_auroc", "joint/total_shift_auroc"),
-    "joint/aleatoric_shift_auroc",
+    *("joint/aleatoric_shift_auroc", "joint/true_entropy_shift_auroc"),
 )
 """By set of items; @0.5 is with half of them referred. An area is the mean over all
 shares referred, of the items kept, or with an oracle, where those referred count as
-right. The last eight need a simulator that knows the truth."""
+right. The last are about the parts of the uncertainty; those that name the truth, or
+compare with it (spearman, mae), need a simulator that knows it."""

@@ -5,6 +5,9 @@ twice as large. For `map` and `mc_dropout` the released code never applied it; h
 acts on kernels. Where that code had two losses to choose from for `fsvi`, with and
 without the penalty on the parameters of normalisation, here the penalty comes close to
 none at the lower end of its range.
+
+Rates and momenta are those of SGD with Nesterov's momentum, so that every search fixes
+the optimiser: a preset may have another.
 """
 
 from collections.abc import Mapping
@@ -23,6 +26,7 @@ def searched(shift: Literal["country", "severity"]) -> Mapping[str, Ranges]:
 def _loop(lr: tuple[float, float], one_minus_momentum: tuple[float, float]) -> Ranges:
     low, high = one_minus_momentum
     return (
+        _OPTIMISER,
         Range(option="lr", low=lr[0], high=lr[1]),
         Range(option="momentum", low=low, high=high, complement=True),
     )
@@ -42,6 +46,7 @@ def _spread(mean: tuple[float, float], stddev: tuple[float, float]) -> Ranges:
 def _fsvi(one_minus_momentum: tuple[float, float], l2: tuple[float, float]) -> Ranges:
     low, high = one_minus_momentum
     return (
+        _OPTIMISER,
         Range(option="lr", low=0.020824, high=0.031448, log=False),
         Range(option="momentum", low=low, high=high, complement=True),
         Range(option="method.l2", low=l2[0], high=l2[1]),
@@ -51,6 +56,7 @@ def _fsvi(one_minus_momentum: tuple[float, float], l2: tuple[float, float]) -> R
     )
 
 
+_OPTIMISER = Range(option="optimiser", choices=("sgd",))
 _WIDE = _loop(lr=(1e-3, 0.5), one_minus_momentum=(5e-3, 0.05))
 _NARROW = _loop(lr=(0.02, 0.5), one_minus_momentum=(0.02, 0.1))
 _ALIKE: Mapping[str, Ranges] = {

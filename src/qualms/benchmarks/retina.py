@@ -153,6 +153,7 @@ def _effects(
                 variant,
                 (*METHODS, *pools),
                 score="in_domain/accuracy@0.5",
+                low=0.001,
                 minus_score="in_domain/accuracy",
             ),
         )

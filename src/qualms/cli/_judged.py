@@ -17,7 +17,7 @@ def show_judged(choice: Choice, out: Path) -> None:
 
     # A table must not be cut off where nobody can widen the window.
     console = Console(width=None if sys.stdout.isatty() else 160)
-    folder = out / choice.benchmark.name
+    folder = out / choice.benchmark.name / choice.preset.name
     with console.status("judging"):
         results = judge(choice.benchmark, choice.preset, out)
     print_benchmark(results, console=console)

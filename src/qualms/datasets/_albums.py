@@ -23,9 +23,9 @@ from qualms.datasets._gradings import (
 from qualms.datasets._layout import reading
 from qualms.datasets._pictures import read_rgb
 from qualms.datasets._recipe import Card, Examples, Recipe, Unit
+from qualms.datasets._retina_protocol import BLURS
 from qualms.spec import Task
 
-BLURS = (3, 5, 10, 20, 30)
 QUALITY = 72
 SIDE = 540
 """Of an enhanced photograph that shows the whole eye."""
@@ -81,7 +81,10 @@ def _album(
 
 def _load(folder: Path, blur: int, unit: Unit) -> Examples:
     path = folder / unit.args[0]
-    picture = jpeg(enhanced(_read(path), blur=blur), quality=QUALITY)
+    photograph = _read(path)
+    # OpenCV raises what is no ValueError, and would end the whole preparation.
+    with reading(path):
+        picture = jpeg(enhanced(photograph, blur=blur), quality=QUALITY)
     # Whoever shows the photograph says what is to be predicted.
     return Examples(image=(picture,), target=np.zeros(1, np.uint8), item=(unit.key,))
 
@@ -96,8 +99,8 @@ def _read(path: Path) -> NDArray[np.uint8]:
 
     with reading(path):
         data = path.read_bytes()
-    if path.suffix == ".jpeg" and data.endswith(JPEG_ENDS):
-        found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-        if found is not None:
-            return np.asarray(found, np.uint8)
+        if path.suffix == ".jpeg" and data.endswith(JPEG_ENDS):
+            found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+            if found is not None:
+                return np.asarray(found, np.uint8)
     return np.ascontiguousarray(read_rgb(path)[..., ::-1])

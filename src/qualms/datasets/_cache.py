@@ -10,7 +10,7 @@ fingerprint is the hash of these and of the recipe.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -147,9 +147,26 @@ def _check_unchanged(folder: Path, meta: Meta, *, verify: bool) -> None:
     ]
     raise DatasetError(
         f"{folder} was changed after it was prepared: fingerprint {found} instead of"
-        f" {meta['fingerprint']} ({', '.join(changed) or 'meta.json'}); delete the"
-        " folder and prepare again"
+        f" {meta['fingerprint']} ({', '.join(changed) or 'meta.json'});"
+        f" {_remedy(folder, meta, changed)}"
     )
+
+
+def _remedy(folder: Path, meta: Meta, changed: Sequence[str]) -> str:
+    """What to do about files that changed.
+
+    Preparing again writes all arrays anew where an album that is shown has another
+    fingerprint than before, and only there.
+    """
+    shared = [Path(file) for file in changed if file.startswith("../")]
+    albums = [read_meta(folder / file.parents[1]) for file in shared]
+    known = meta.get("albums", {}).values()
+    if any(album and album["fingerprint"] not in known for album in albums):
+        return (
+            "the pictures it shows were prepared again since then: prepare it again as"
+            " well, nothing has to be deleted"
+        )
+    return "delete the folder and prepare again"
 
 
 def _map(folder: Path, files: Mapping[str, Meta], side: int | None) -> Split:

@@ -7,34 +7,18 @@ the eyes whose grade, as read, belongs to it.
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._fundus_camera import APTOS, EYEPACS, Profile
-from qualms.datasets._graders import (
-    EYEPACS_TRAIN,
-    GRADES,
-    Readings,
-    grade_probs,
-    readings,
-)
+from qualms.datasets import _fundus_camera as cameras
+from qualms.datasets import _retina_protocol as retina
+from qualms.datasets._graders import Readings, grade_probs, readings
+from qualms.datasets._retina_protocol import GRADES, SPLITS, Shift
 
 Floats = NDArray[np.float64]
-Shift = Literal["country", "severity"]
 
-HOME = {
-    "train": EYEPACS_TRAIN,
-    "val": (8_130, 720, 1_579, 237, 240),
-    "test": (31_403, 3_042, 6_282, 977, 966),
-}
-ABROAD = {
-    "val/shifted": (387, 61, 185, 35, 65),
-    "test/shifted": (1_418, 309, 814, 158, 230),
-}
-"""Published numbers of the grades 0 to 4 in EyePACS, and in APTOS."""
-SERIES = ("train", "val", "val/shifted", "test", "test/shifted")
 BLOCK = 2_000
 """Patients whose readings are drawn at once."""
 
@@ -47,15 +31,14 @@ class Clinic(NamedTuple):
     """The first grade that is referred."""
     seed: int
 
-    def profile(self, split: str) -> Profile:
+    def profile(self, split: str) -> cameras.Profile:
         """People and cameras of the split."""
-        return APTOS if self._abroad(split) else EYEPACS
+        return cameras.APTOS if self._abroad(split) else cameras.EYEPACS
 
     def shares(self, split: str) -> tuple[int, ...]:
         """Published numbers of the grades where the split's patients live."""
-        if self._abroad(split):
-            return ABROAD[split]
-        return HOME[split.removesuffix("/shifted")]
+        there = retina.APTOS if self._abroad(split) else retina.EYEPACS
+        return there[split.removesuffix("/shifted")]
 
     def grades(self, split: str) -> range:
         """Grades that the split keeps."""
@@ -110,5 +93,5 @@ def target_probs(clinic: Clinic, split: str, eyes_read: Readings) -> Floats:
 @cache
 def _block(clinic: Clinic, split: str, number: int) -> Readings:
     """Readings of the eyes of `BLOCK` patients of a split."""
-    rng = np.random.default_rng([clinic.seed, SERIES.index(split), number])
+    rng = np.random.default_rng([clinic.seed, SPLITS.index(split), number])
     return readings(rng, BLOCK, clinic.shares(split))

@@ -72,6 +72,12 @@ def _eye_radius(image: NDArray[np.uint8]) -> float:
 
 def _check_scaled(image: NDArray[np.uint8], scale: float) -> None:
     height, width = image.shape[:2]
+    if round(height * scale) < 1 or round(width * scale) < 1:
+        raise ValueError(
+            "a photograph must be at least a pixel high and wide once it is scaled, got"
+            f" {height} x {width} pixels to be made {1 / scale:.3g} times as small;"
+            " look at the photograph"
+        )
     if height * scale * width * scale > MOST_PIXELS:
         raise ValueError(
             f"an eye must be visible in the middle row, got one {1 / scale:.2g} times"

@@ -63,16 +63,23 @@ class Encoded:
         return len(self.span)
 
     def __getitem__(self, key: Any) -> NDArray[np.uint8]:
-        """What NumPy would give; only the rows that a key begins with are decoded."""
+        """What NumPy would give; only the rows that a key begins with are decoded.
+
+        A key that begins with anything but rows, such as ... or a mask of pixels,
+        decodes all of them.
+        """
         rows, *rest = key if isinstance(key, tuple) else (key,)
-        if isinstance(rows, (int, np.integer)):
-            (picture,) = self.take([int(rows)])
-            return np.asarray(picture[tuple(rest)])
         if isinstance(rows, slice):
             return np.asarray(self._decoded(self.span[rows])[:, *rest])
-        if rest or rows is Ellipsis or rows is None:
+        if rows is Ellipsis or rows is None or _masks_pixels(rows):
             return np.asarray(np.asarray(self)[key])
-        return self._decoded(self.span[rows])
+        wanted = np.arange(len(self))[rows]
+        if wanted.ndim == 1 and not rest:
+            return self._decoded(self.span[wanted])
+        decoded, place = np.unique(wanted, return_inverse=True)
+        # A number stays one, so that its axis is dropped where NumPy drops it.
+        first = place.reshape(wanted.shape) if wanted.ndim else 0
+        return np.asarray(self._decoded(self.span[decoded])[first, *rest])
 
     def __array__(
         self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
@@ -112,6 +119,12 @@ def jpeg(image: NDArray[np.uint8], *, quality: int) -> bytes:
     if not written:
         raise ValueError(f"an image {image.shape} {image.dtype} cannot be JPEG")
     return data.tobytes()
+
+
+def _masks_pixels(rows: Any) -> bool:
+    """Whether an index is a mask of something else than rows."""
+    index = np.asarray(rows)
+    return index.dtype == np.bool_ and index.ndim != 1
 
 
 def _decode(data: NDArray[np.uint8], picture: NDArray[np.uint8]) -> None:

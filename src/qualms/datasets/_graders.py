@@ -3,7 +3,7 @@
 Every eye has a burden, a real number, and its photograph a quality in 0..1. A grader
 reads the burden with normal noise, wider for a bad photograph, and writes down the
 grade whose range the reading lies in. So the probability of every grade is known for
-every photograph. Two graders agree on about three grades in four, and least on mild
+every photograph. Two graders agree on about four photographs in five, and least on mild
 disease, as people do.
 
 Among the people of EyePACS the burden is standard normal, and the ranges are such that
@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import betaincinv, ndtr
 
+from qualms.datasets._retina_protocol import EYEPACS, GRADES
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-EYEPACS_TRAIN = (25_810, 2_443, 5_292, 873, 708)
-"""Published numbers of the grades 0 to 4."""
-GRADES = len(EYEPACS_TRAIN)
 QUALITY = (4.0, 1.5)
 """Beta distribution of the quality."""
 NOISE_GOOD, NOISE_BAD = 0.15, 0.85
@@ -87,7 +86,7 @@ def cuts() -> Floats:
     """(4,) burdens, ascending, from which on an eye has grade 1, 2, 3 and 4."""
     spread = np.sqrt(1.0 + _noise(_qualities()) ** 2)
     read_below = ndtr(BURDENS[:, None] / spread).mean(axis=1)
-    below = np.cumsum(EYEPACS_TRAIN)[:-1] / sum(EYEPACS_TRAIN)
+    below = np.cumsum(EYEPACS["train"])[:-1] / sum(EYEPACS["train"])
     return np.interp(below, read_below, BURDENS)
 
 

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from qualms.datasets._layout import found, table
 from qualms.datasets._recipe import DatasetError
+from qualms.datasets._retina_protocol import GRADES
 
 EYEPACS_FOLDERS = ("eyepacs", "diabetic-retinopathy-detection")
 APTOS_FOLDERS = ("aptos", "aptos2019-blindness-detection")
 TRAIN_LABELS = "trainLabels.csv"
 TEST_LABELS = "retinopathy_solution.csv"
 APTOS_LABELS = "train.csv"
-GRADES = 5
 USAGES = {"Public": "val", "Private": "test"}
 
 

@@ -1,4 +1,4 @@
-"""The splits of RETINA, and how many photographs of each grade they have.
+"""The splits of RETINA from label files, and the rows of its rebalanced one.
 
 Band et al. (2021), "Benchmarking Bayesian Deep Learning on Diabetic Retinopathy
 Detection Tasks". A photograph is referable, y = 1, from `onset` on. Under the country
@@ -10,33 +10,27 @@ EyePACS' train are added to the shifted test.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._counts import Tally, differences, tally
-from qualms.datasets._gradings import GRADES, Gradings, aptos_gradings, eyepacs_gradings
+from qualms.datasets._gradings import Gradings, aptos_gradings, eyepacs_gradings
 from qualms.datasets._recipe import DatasetError, Labels
+from qualms.datasets._retina_protocol import (
+    EYEPACS,
+    ONSETS,
+    SHIFTS,
+    Grades,
+    Onset,
+    Shift,
+    retina_grades,
+    totals,
+)
 from qualms.datasets._simulated import check_choice
 
-Shift = Literal["country", "severity"]
-Onset = Literal["moderate", "mild"]
-SHIFTS = ("country", "severity")
-ONSETS = {"mild": 1, "moderate": 2}
-"""The lowest grade that is referred."""
-EYEPACS = {
-    "train": (25_810, 2_443, 5_292, 873, 708),
-    "val": (8_130, 720, 1_579, 237, 240),
-    "test": (31_403, 3_042, 6_282, 977, 966),
-}
-APTOS = {
-    "val": (387, 61, 185, 35, 65),
-    "test": (1_418, 309, 814, 158, 230),
-}
 REBALANCED = 10_000
-
-Grades = dict[str, tuple[int, ...]]
 
 
 def retina_splits(
@@ -78,53 +72,52 @@ def aptos_splits(root: str | Path, *, onset: Onset = "moderate") -> dict[str, La
     return {split: _labels(split, one, onset) for split, one in parts.items()}
 
 
-def retina_grades(shift: Shift, onset: Onset) -> Grades:
-    """The paper's number of photographs of grades 0 to 4 in each split."""
-    if shift == "country":
-        return {
-            "train": EYEPACS["train"],
-            "val": EYEPACS["val"],
-            "val/shifted": APTOS["val"],
-            "test": EYEPACS["test"],
-            "test/shifted": APTOS["test"],
-        }
-    seen = ONSETS[onset] + 1
-    low = {s: c[:seen] + (0,) * (GRADES - seen) for s, c in EYEPACS.items()}
-    high = {s: (0,) * seen + c[seen:] for s, c in EYEPACS.items()}
-    both = zip(high["train"], high["test"], strict=True)
-    return {
-        "train": low["train"],
-        "val": low["val"],
-        "val/shifted": high["val"],
-        "test": low["test"],
-        "test/shifted": tuple(map(sum, both)),
-    }
+def rebalanced_rows(
+    grade: NDArray[Any],
+    *,
+    shares: Mapping[int, float] | None = None,
+    size: int = REBALANCED,
+    seed: int = 0,
+) -> NDArray[np.intp]:
+    """Rows of items with grades (N,), drawn so that the grades have other shares.
 
-
-def totals(grades: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Photographs per split."""
-    return {split: sum(counts) for split, counts in grades.items()}
-
-
-def rebalanced_rows(grade: NDArray[Any], *, seed: int = 0) -> NDArray[np.intp]:
-    """9,997 rows of items with grades (N,), which are then as common as in EyePACS.
-
-    Of each grade int(10000 q) rows are drawn with replacement, q its share of EyePACS'
-    test split; the paper calls this class-rebalanced APTOS (appendix D.5) and speaks of
-    10,000. Rows are sorted by grade.
+    Of a grade with a share q of the whole, int(size q) rows are drawn with replacement.
+    The paper calls this class-rebalanced APTOS (appendix D.5) and speaks of 10,000
+    rows, of which 9,997 are left. Rows are sorted by grade.
 
     The released code draws with NumPy's global generator, unseeded, grades in the order
     of their first appearance: its rows cannot be had again, their numbers are these.
+
+    Args:
+        grade: of the items to draw from.
+        shares: weight of each grade; those of EyePACS' test split unless given.
+        size: how many rows to draw, but for what is cut off of each grade.
+        seed: seeds the draw.
+
+    >>> grade = np.array([1, 0, 1, 1])
+    >>> grade[rebalanced_rows(grade, shares={0: 3, 1: 1}, size=4)]
+    array([0, 0, 0, 1])
     """
-    rng = np.random.default_rng(seed)
-    wanted = EYEPACS["test"]
+    wanted = dict(enumerate(EYEPACS["test"])) if shares is None else shares
+    _check_shares(wanted, size)
+    rng, whole = np.random.default_rng(seed), sum(wanted.values())
     drawn = []
-    for number, count in enumerate(wanted):
+    for number in sorted(wanted):
         rows = np.flatnonzero(np.asarray(grade) == number)
-        if not len(rows):
+        if not len(rows) and wanted[number]:
             raise ValueError(f"every grade must occur, got no item of grade {number}")
-        drawn.append(rng.choice(rows, REBALANCED * count // sum(wanted)))
+        drawn.append(rng.choice(rows, int(size * wanted[number] / whole)))
     return np.concatenate(drawn)
+
+
+def _check_shares(shares: Mapping[int, float], size: int) -> None:
+    weights = list(shares.values())
+    if not all(0 <= weight < np.inf for weight in weights) or not sum(weights):
+        raise ValueError(
+            f"shares must be finite weights of at least 0, not all 0, got {shares}"
+        )
+    if size < 1:
+        raise ValueError(f"size must be at least 1, got {size}")
 
 
 def _by_country(eyes: Mapping[str, Gradings], aptos: Gradings) -> dict[str, Gradings]:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from qualms.datasets._albums import aptos_album, check_size
 from qualms.datasets._recipe import Card, Recipe, Shown
-from qualms.datasets._retina_splits import APTOS, Onset, aptos_splits, totals
+from qualms.datasets._retina_protocol import APTOS, Onset, totals
+from qualms.datasets._retina_splits import aptos_splits
 from qualms.spec import Task
 
 CARD = Card(

@@ -13,13 +13,8 @@ from pathlib import Path
 
 from qualms.datasets._albums import aptos_album, check_size, eyepacs_album
 from qualms.datasets._recipe import Card, Recipe, Shown
-from qualms.datasets._retina_splits import (
-    Onset,
-    Shift,
-    retina_grades,
-    retina_splits,
-    totals,
-)
+from qualms.datasets._retina_protocol import Onset, Shift, retina_grades, totals
+from qualms.datasets._retina_splits import retina_splits
 from qualms.spec import Task
 
 CARD = Card(

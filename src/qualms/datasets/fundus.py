@@ -13,15 +13,23 @@ its photograph: no estimate of aleatoric uncertainty can do better.
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._clinic import SERIES, Clinic, Shift, eyes, graded, target_probs
+from qualms.datasets._clinic import Clinic, eyes, graded, target_probs
 from qualms.datasets._graders import severity
 from qualms.datasets._photograph import Patient, photograph
 from qualms.datasets._recipe import Card, Examples, Recipe, Unit
+from qualms.datasets._retina_protocol import (
+    BLURS,
+    ONSETS,
+    SHIFTS,
+    SPLITS,
+    Onset,
+    Shift,
+    largest,
+)
 from qualms.datasets._simulated import check_choice, check_seed, chosen_sizes, chunked
 from qualms.spec import Task
 
@@ -44,19 +52,7 @@ SIZES = {
     "test": 5_000,
     "test/shifted": 2_000,
 }
-MOST = {
-    "train": 35_126,
-    "val": 10_906,
-    "val/shifted": 2_056,
-    "test": 42_670,
-    "test/shifted": 15_098,
-}
-"""The largest that RETINA has of each split, in any of its variants."""
-ONSETS = {"mild": 1, "moderate": 2}
-BLURS = (3, 5, 10, 20, 30)
 SMALLEST = 48
-
-Onset = Literal["mild", "moderate"]
 
 
 def fundus(
@@ -81,11 +77,11 @@ def fundus(
         blur: None for plain photographs; 3, 5, 10, 20 or 30 for the local contrast that
             RETINA trains on, with that constant.
     """
-    check_choice("shift", shift, ("country", "severity"))
+    check_choice("shift", shift, SHIFTS)
     check_choice("onset", onset, tuple(ONSETS))
     check_seed(seed)
     _check_picture(size, blur)
-    wanted = chosen_sizes(SIZES | dict(sizes or {}), MOST)
+    wanted = chosen_sizes(SIZES | dict(sizes or {}), largest())
     clinic = Clinic(shift, ONSETS[onset], seed)
     units = chain.from_iterable(
         chunked(split, *eyes(clinic, split, count)) for split, count in wanted.items()
@@ -120,7 +116,7 @@ def _load(unit: Unit, *, clinic: Clinic, size: int, blur: int | None) -> Example
     image = np.empty((len(numbers), size, size, 3), np.uint8)
     for row, (number, worst, quality) in enumerate(seen):
         image[row] = photograph(
-            Patient(clinic.seed, SERIES.index(split), number // 2),
+            Patient(clinic.seed, SPLITS.index(split), number // 2),
             left=bool(number % 2),
             severity=worst,
             quality=quality,

@@ -32,7 +32,7 @@ class DrawnKey(NamedTuple):
     """in_domain, shifted, joint, balanced or rebalanced."""
     name: str
     """What is drawn: roc, ood_roc, referral_accuracy, referral_nll, referral_auroc,
-    referral_auprc, reliability, uncertainty/grade=<grade> ..."""
+    referral_auprc, uncertainty/grade=<grade> ..."""
 
 
 class Band(NamedTuple):

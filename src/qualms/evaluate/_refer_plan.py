@@ -108,7 +108,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What holds for new items of the same population, and with what confidence."""
+    """What holds for new items of the same population, and with what confidence.
+
+    Where items come in clusters it is about one random item per cluster: a large
+    cluster counts no more than a small one.
+    """
 
     threshold: float
     at_least: Mapping[str, float]
@@ -219,7 +223,10 @@ class ReferralPlan:
     promise: Promise | None
     """What is promised for what is `shown`; None for a budget of the given items."""
     needed: int | None
-    """About how many items like these would do, where they are too few; else None."""
+    """About how many items like these would do, where they are too few; else None.
+
+    All items of a cluster are counted.
+    """
     offers: tuple[Offer, ...]
     outcomes: tuple[Outcome, ...]
     """The items the threshold was chosen on come first."""

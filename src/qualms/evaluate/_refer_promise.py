@@ -49,7 +49,10 @@ class Certified(NamedTuple):
     best: Promise
     """The largest bounds that can be promised together."""
     needed: int | None
-    """About how many items like these would pass; None: not 100 times as many."""
+    """About how many items like these would pass, counting all items of a cluster.
+
+    None: not 100 times as many.
+    """
 
 
 def cuts_of(items: Items, scores: Mapping[str, float]) -> Cuts:
@@ -87,16 +90,17 @@ def certify(
     items: Items, sample: Items, targets: Mapping[str, float], confidence: float
 ) -> Certified:
     """Test the ranks of the independent `sample`; choices are described on `items`."""
-    cuts = _at_ranks(cuts_of(sample, targets))
-    risk = (1.0 - confidence) / len(cuts.kept)
-    accepted = np.flatnonzero(_p_value(cuts, targets, 1.0) <= risk)
+    every = cuts_of(sample, targets)
+    cuts = _at_ranks(every)
+    accepted = _accepted(cuts, targets, confidence)
     passed = None
     if accepted.size:
         passed = choice(items, float(cuts.threshold[accepted[-1]]))
+    times = _growth(every, targets, confidence)
     return Certified(
         passed,
         _best(cuts, targets, confidence, sample.n),
-        _needed(cuts, targets, risk, sample.n),
+        None if times is None else round(times * items.n),
     )
 
 
@@ -140,18 +144,30 @@ def _cut_off(threshold: float, above: float) -> float:
     return threshold
 
 
-def _at_ranks(cuts: Cuts) -> Cuts:
-    """The cuts at up to 50 ranks; which ones depends on the number of items alone."""
-    items = int(cuts.kept[-1])
+def _at_ranks(cuts: Cuts, times: float = 1.0) -> Cuts:
+    """The cuts at up to 50 ranks; which ones depends on the number of items alone.
+
+    With `times` the ranks are those of so many times as many items, among which every
+    item stands as often.
+    """
+    items = round(times * int(cuts.kept[-1]))
     ranks = np.round(np.arange(1, GRID + 1) * items / GRID).astype(np.int64)
     ranks = np.unique(ranks[ranks > 0])
-    cut = np.searchsorted(cuts.kept, ranks, side="right") - 1
+    cut = np.searchsorted(times * cuts.kept, ranks, side="right") - 1
     return Cuts(
         cuts.threshold[cut],
         cuts.kept[cut],
         {name: count[cut] for name, count in cuts.among.items()},
         {name: count[cut] for name, count in cuts.right.items()},
     )
+
+
+def _accepted(
+    cuts: Cuts, targets: Mapping[str, float], confidence: float, times: float = 1.0
+) -> Index:
+    """The ranks that pass, if there were `times` as many items."""
+    risk = (1.0 - confidence) / len(cuts.kept)
+    return np.flatnonzero(_p_value(cuts, targets, times) <= risk)
 
 
 def _p_value(cuts: Cuts, targets: Mapping[str, float], times: float) -> Array:
@@ -191,12 +207,13 @@ def _best(
     )
 
 
-def _needed(
-    cuts: Cuts, targets: Mapping[str, float], risk: float, items: int
-) -> int | None:
+def _growth(
+    cuts: Cuts, targets: Mapping[str, float], confidence: float
+) -> float | None:
+    """How many times as many items would pass; None: not even the most tried."""
     for times in GROWTH:
-        if (_p_value(cuts, targets, times) <= risk).any():
-            return round(times * items)
+        if _accepted(_at_ranks(cuts, times), targets, confidence, times).size:
+            return times
     return None
 
 

@@ -36,6 +36,7 @@ def warnings_of(
             f"{names[0]} says it holds training items: the network knows them, so the "
             "plan is too good; choose on validation items"
         )
+    yield from _unlike_its_clusters(plan)
     for outcome in plan.outcomes:
         yield from _missed(plan, outcome)
         yield from _falling(outcome)
@@ -47,13 +48,32 @@ def notes_of(
     plan: ReferralPlan, planning: Items, read: Sequence[Predictions]
 ) -> Iterator[str]:
     """What explains the numbers."""
-    if planning.subset:
-        shifted = plan.outcomes[1].n
-        yield f"the threshold is chosen without the {shifted} items marked as shifted"
+    yield from _chosen_on(plan, planning, read[0])
     yield from _other_choice(plan)
     yield from _ties(plan, planning)
     yield from _clusters(planning)
     yield from dict.fromkeys(note for each in read for note in each.notes)
+
+
+def _unlike_its_clusters(plan: ReferralPlan) -> Iterator[str]:
+    """Where all items together do worse than one item per cluster is promised to."""
+    promise, own = plan.promise, plan.outcomes[0]
+    if promise is None or own.clusters is None:
+        return
+    if promise.budget is not None and own.referred.low > promise.budget:
+        yield (
+            f"on {place(own)} itself {percent(own.referred.value)} of all items are "
+            f"referred, beyond the {percent(promise.budget)} promised of one random "
+            "item per cluster: large clusters are referred more than small ones"
+        )
+    for name, bound in promise.at_least.items():
+        kept = own.measure(name).kept
+        if kept.high < bound:
+            yield (
+                f"on {place(own)} itself all kept items together have {name} "
+                f"{percent(kept.value)}, below the {percent(bound)} promised of one "
+                "random item per cluster: large clusters are worse than small ones"
+            )
 
 
 def _missed(plan: ReferralPlan, outcome: Outcome) -> Iterator[str]:
@@ -108,6 +128,23 @@ def _shared(
         )
 
 
+def _chosen_on(
+    plan: ReferralPlan, planning: Items, given: Predictions
+) -> Iterator[str]:
+    """Which items the plan was made from, as far as that needs a word."""
+    split, shifted = given.header.split or "", given.get("shifted")
+    if split.startswith("val"):
+        yield (
+            f"these are items of the split {split!r}: if an epoch or a configuration "
+            "was chosen on them, their scores and what is promised are too good"
+        )
+    if planning.subset:
+        apart = plan.outcomes[1].n
+        yield f"the threshold is chosen without the {apart} items marked as shifted"
+    elif shifted is not None and shifted.all():
+        yield "all items are marked shifted: the plan is for shifted items"
+
+
 def _other_choice(plan: ReferralPlan) -> Iterator[str]:
     """The threshold that was not taken: without the promise, or with it."""
     request = plan.request
@@ -126,8 +163,10 @@ def _other_choice(plan: ReferralPlan) -> Iterator[str]:
             "for new ones, other than by referring none"
         )
     elif request.confidence is None:
+        clustered = plan.outcomes[0].clusters is not None
+        new = "one random item per new cluster" if clustered else "new items"
         yield (
-            f"to stay within {percent(request.budget)} for new items with confidence "
+            f"to stay within {percent(request.budget)} for {new} with confidence "
             f"{request.sure:g}, take {_cut(plan.promised)} "
             f"(--confidence {request.sure:g})"
         )
@@ -161,6 +200,7 @@ def _clusters(planning: Items) -> Iterator[str]:
         return
     yield f"intervals treat the items of one of {planning.clusters} clusters as related"
     yield (
-        "what is promised needs independent items and rests on one item of each "
-        "cluster, drawn by --seed"
+        "what is promised is of one random item per cluster, so a large cluster counts "
+        "no more than a small one; it rests on one item of each cluster, drawn by "
+        "--seed"
     )

@@ -32,14 +32,13 @@ class Line(NamedTuple):
 def lines_of(
     items: Items, sets: Sets, curves: Mapping[tuple[str, str], ReferralCurve]
 ) -> Iterator[tuple[Drawn, Line]]:
-    """Every curve of one repeat: ROC, referral, reliability, and ROC of the shift."""
+    """Every curve of one repeat: referral, ROC, and ROC of the shift."""
     for (where, name), curve in curves.items():
         yield (where, f"referral_{name}"), _thinned(curve)
     for where, rows in sets.ours.items():
         positive = items.target[rows] == 1
         if positive.any() and not positive.all():
             yield (where, "roc"), _roc(items.probs[rows, 1], positive)
-        yield (where, "reliability"), _reliability(items, rows)
     yield ("joint", "ood_roc"), _roc(items.uncertainty.total, items.shifted)
 
 
@@ -100,11 +99,6 @@ def _roc(score: Array, positive: Flags) -> Line:
     # Of the points above one another only the last, highest one is a choice to make.
     last = np.append(np.diff(curve.fpr) > 0, True)
     return Line(GRID, np.interp(GRID, curve.fpr[last], curve.tpr[last]))
-
-
-def _reliability(items: Items, rows: Index) -> Line:
-    bins = scores.reliability(items.probs[rows], items.target[rows])
-    return Line(bins.confidence, bins.accuracy)
 
 
 def _sides(doubt: Array, right: Flags) -> Sides:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.datasets import rebalanced_rows
 from qualms.evaluate._runs import AbsentError
 from qualms.predictions import Predictions
 from qualms.scores.as_published import retina as published
@@ -18,9 +19,6 @@ from qualms.scores.as_published import retina as published
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-
-REBALANCED = 10_000
-"""Rows that the set with in-domain grades is drawn to have, but for rounding."""
 
 
 class Uncertainty(NamedTuple):
@@ -103,27 +101,24 @@ def sets_of(items: Items, seed: int) -> Sets:
     return Sets(ours, theirs)
 
 
-def rebalanced(
-    group: NDArray[Any], shifted: Flags, *, size: int = REBALANCED, seed: int = 0
-) -> Index | None:
+def rebalanced(group: NDArray[Any], shifted: Flags, *, seed: int = 0) -> Index | None:
     """Shifted rows whose groups have the in-domain proportions (Band et al., D.5).
 
-    Of each group with a share q among the in-domain rows, int(size q) rows are drawn
-    with replacement. None where a group has no shifted row.
+    None where a group has no shifted row.
 
     >>> group = np.array([0, 0, 0, 1, 0, 1, 1, 1])
-    >>> shifted = np.arange(8) >= 4
-    >>> group[rebalanced(group, shifted, size=4)]
-    array([0, 0, 0, 1])
+    >>> drawn = group[rebalanced(group, np.arange(8) >= 4)]
+    >>> np.bincount(drawn)
+    array([7500, 2500])
     """
     names, counts = np.unique(group[~shifted], return_counts=True)
-    rows = [np.flatnonzero(shifted & (group == name)) for name in names]
-    if not all(len(there) for there in rows):
+    rows = np.flatnonzero(shifted)
+    if not np.isin(names, group[rows]).all():
         return None
-    rng = np.random.default_rng(seed)
-    sizes = [int(size * count / counts.sum()) for count in counts]
-    drawn = [rng.choice(*each) for each in zip(rows, sizes, strict=True)]
-    return np.concatenate(drawn)
+    shares = {
+        name.item(): int(count) for name, count in zip(names, counts, strict=True)
+    }
+    return rows[rebalanced_rows(group[rows], shares=shares, seed=seed)]
 
 
 def _wide(part: NDArray[np.floating]) -> Array:

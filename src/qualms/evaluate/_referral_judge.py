@@ -14,16 +14,10 @@ from qualms.benchmarks._benchmark import Place, regimes
 from qualms.evaluate._benchmark_results import Band, Cell, DrawnKey, Sides
 from qualms.evaluate._entry import Settings
 from qualms.evaluate._judge import Asked, Direction, Judge, Judged
-from qualms.evaluate._referral_cells import (
-    RESAMPLED,
-    RESAMPLED_SETS,
-    Repeat,
-    cells_of,
-    empty_cells,
-    repeat_of,
-)
+from qualms.evaluate._referral_cells import Repeat, cells_of, empty_cells, repeat_of
 from qualms.evaluate._referral_drawings import band_of, mean_sides
 from qualms.evaluate._referral_items import Items, items_of
+from qualms.evaluate._referral_replicates import RESAMPLED, RESAMPLED_SETS
 from qualms.evaluate._runs import AbsentError, complete_pools
 from qualms.predictions import PredictionsError
 
@@ -112,16 +106,21 @@ def _notes(preset: Preset, settings: Settings) -> tuple[str, ...]:
         *regimes(preset),
         "all items of a split count; the released code leaves out the last incomplete "
         "batch",
-        "ours: exact at every threshold, ties shared, balanced scores on the balanced "
-        "set; beside the paper: its released code, whose balanced AUROC and AUPRC are "
-        "those of the plain joint set, and its areas, which count referred items as "
-        "right",
+        "ours: exact at every threshold (AUPRC at 2,000 of a large set), ties shared, "
+        "balanced scores on the balanced set; beside the paper: its released code, "
+        "whose balanced AUROC and AUPRC are those of the plain joint set, and areas, "
+        "which count referred items as right",
     ]
     sizes = {len(set(pool)) for pool in preset.pools}
     if len(preset.pools) * max(sizes) > len(preset.seeds):
         notes.append(
             f"the {len(preset.pools)} pools are drawn from {len(preset.seeds)} runs: "
             "they share some, and spread less than separate ensembles would"
+        )
+    elif len(preset.pools) == 1:
+        notes.append(
+            f"the {len(preset.seeds)} runs form one pool, so pools have one repeat, "
+            "and their intervals nothing of what other runs would change"
         )
     if settings.resamples:
         notes.append(

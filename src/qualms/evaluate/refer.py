@@ -46,6 +46,7 @@ def refer(
             holds for new items, else for the given ones.
         accuracy: The least accuracy of the kept items, for new items.
         confidence: Probability with which the promise must hold; 0.9 for `accuracy`.
+            With clusters the promise is about one random item per cluster.
         on: Other labelled predictions to apply the threshold to: a later month,
             another hospital, a shifted set.
         options: Which uncertainty, further targets, level of the intervals.

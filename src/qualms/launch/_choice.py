@@ -11,6 +11,7 @@ from typing import Any
 from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow
 from qualms.launch._data import key
 from qualms.launch._options import check, options_of
+from qualms.launch._regimes import Declared, check_config, check_rules
 from qualms.shelf import find, names, suggest
 from qualms.spec import Part, RunSpec
 
@@ -48,19 +49,26 @@ class Choice:
 
 
 def choose(name: str, wish: Wish) -> Choice:
-    """The part of benchmark `name` that is wished for; a wrong name is answered."""
+    """The part of benchmark `name` that is wished for; a wrong name is answered.
+
+    So are options and configs of another regime than the tables would state.
+    """
     benchmark: Benchmark = find("benchmarks", name)()
     preset = benchmark.presets[_known(wish.preset, benchmark.presets, "presets", name)]
+    declared = Declared(benchmark, preset)
     preset = _with_variants(benchmark, preset, wish.variants)
     options = dict(wish.options)
     if wish.config:
         config = _known(wish.config, benchmark.configs, "configs", name)
+        check_config(declared, preset, config)
         preset, options = _with_config(benchmark, preset, config, options)
     preset = _with_methods(benchmark, preset, wish.methods)
+    _check_taken(benchmark, preset, wish.config)
     asked = preset.rows
     preset = _with_seeds(benchmark, preset, wish.seeds)
     dropped = tuple(row for row in asked if row not in preset.rows)
     benchmark, preset = _with_options(benchmark, preset, options)
+    check_rules(declared, benchmark, preset)
     return Choice(
         benchmark=_with_expectations(benchmark, preset), preset=preset, dropped=dropped
     )
@@ -115,6 +123,17 @@ def _with_config(
         for variant in preset.variants
     )
     return replace(preset, variants=variants), dict(options)
+
+
+def _check_taken(benchmark: Benchmark, preset: Preset, name: str) -> None:
+    """Raise where the config `name` is for a method that is not among those run."""
+    method = benchmark.configs[name].method if name else ""
+    methods = dict.fromkeys(benchmark.row(row).method.name for row in preset.rows)
+    if method and method not in methods:
+        raise ValueError(
+            f"config {name!r} is for {method!r}, which is not among the methods to run"
+            f" ({', '.join(methods)}); ask for it with --methods, or leave it out"
+        )
 
 
 def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) -> Preset:

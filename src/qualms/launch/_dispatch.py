@@ -68,6 +68,8 @@ def _staff(desks: Sequence[_Desk], queue: deque[Job]) -> None:
 
 def _able(desks: Sequence[_Desk], queue: deque[Job]) -> list[Job]:
     """The jobs that do not start from a run which is still to end, in order."""
+    if not any(spec.start for job in queue for spec in job.specs):
+        return list(queue)
     coming = {spec.hash for job in queue for spec in job.specs}
     coming |= {name for desk in desks if desk.job for name in desk.left}
     return [job for job in queue if coming.isdisjoint({s.start for s in job.specs})]

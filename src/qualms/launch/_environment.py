@@ -40,18 +40,22 @@ def environment(device: str, command: list[str]) -> str:
 
 def _training(device: str) -> dict[str, Any]:
     """What training itself records; less where something else does the work."""
+    plain = {
+        "qualms": qualms.__version__,
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }
     if "qualms.training" not in sys.modules:
-        return {
-            "qualms": qualms.__version__,
-            "python": platform.python_version(),
-            "system": platform.platform(),
-        }
+        return plain
     import torch
 
     from qualms.training.hardware import environment
 
     first = device.partition(",")[0]  # of several, all are alike
-    return environment(torch.device(first))
+    try:
+        return environment(torch.device(first))
+    except (RuntimeError, AssertionError):  # training says what is wrong with it
+        return plain
 
 
 @cache

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from qualms.benchmarks import Benchmark, Range, Variant
+from qualms.benchmarks import Benchmark, Range
 from qualms.launch._choice import Choice, Wish, choose
 from qualms.launch._options import written
+from qualms.launch._regimes import Declared, in_regime
 from qualms.shelf import find, names, suggest
 from qualms.spec import RunSpec, digest
 
@@ -85,7 +86,7 @@ def search_of(target: str, wish: Wish, regime: str = "") -> Search:
 
     The wish names one method and one seed; options that it states are not searched.
     Without a regime it is that of the variant. A regime that is not the variant's is
-    searched on the variant of the same data that has it, where there is one.
+    searched on the variant of the same data that has it.
     """
     name, _, variant = target.partition("/")
     benchmark: Benchmark = find("benchmarks", name)()
@@ -94,20 +95,15 @@ def search_of(target: str, wish: Wish, regime: str = "") -> Search:
         raise LookupError(
             f"no regime {regime!r}.{suggest(regime, RULES)} Known: {', '.join(RULES)}."
         )
+    variant = _of_regime(benchmark, wish, variant, regime)
     choice = choose(name, replace(wish, variants=(variant,)))
-    if regime not in ("", choice.preset.variants[0].regime):
-        choice = _of_regime(choice, wish, regime)
-    chosen = choice.preset.variants[0]
-    asked = _regime(regime or chosen.regime)
-    if asked == "joint" and not chosen.shifted:
-        raise ValueError(
-            "regime 'joint' needs shifted validation items, and variant"
-            f" {chosen.name!r} of {name} has none; search in regime 'in-domain'"
-        )
     base = _base(choice, wish)
-    ranges = _ranges(benchmark, chosen.name, base.method.name, wish)
     return Search(
-        variant=chosen.name, wish=wish, regime=asked, ranges=ranges, base=base
+        variant=variant,
+        wish=wish,
+        regime=_regime(regime or choice.preset.variants[0].regime),
+        ranges=_ranges(benchmark, variant, base.method.name, wish),
+        base=base,
     )
 
 
@@ -125,24 +121,31 @@ def _check_searchable(benchmark: Benchmark, variant: str) -> None:
         )
 
 
-def _of_regime(choice: Choice, wish: Wish, regime: str) -> Choice:
-    """The same data in another regime; as it is where no variant has that."""
-    benchmark, chosen = choice.benchmark, choice.preset.variants[0]
-    original: Benchmark = find("benchmarks", benchmark.name)()
-    preset = original.presets[wish.preset]
-    known = {each.name: each for each in (*preset.variants, *preset.further)}
-    for other in known.values():
-        if other.regime == regime and _same_data(other, known[chosen.name]):
-            return choose(benchmark.name, replace(wish, variants=(other.name,)))
-    return choice
+def _of_regime(benchmark: Benchmark, wish: Wish, variant: str, regime: str) -> str:
+    """The variant of the same data that has the regime; as it is where none is asked.
 
-
-def _same_data(one: Variant, other: Variant) -> bool:
-    return (one.dataset, one.test, one.within) == (
-        other.dataset,
-        other.test,
-        other.within,
-    )
+    A variant that states no regime has nothing chosen on shifted items.
+    """
+    preset = benchmark.presets.get(wish.preset)
+    declared = None if preset is None else Declared(benchmark, preset)
+    if not regime or declared is None or variant not in declared.variants:
+        return variant  # choosing it answers a wrong name
+    known = declared.variants[variant]
+    if _regime(known.regime) == regime:
+        return variant
+    if regime == "joint" and not known.shifted:
+        raise ValueError(
+            "regime 'joint' needs shifted validation items, and variant"
+            f" {variant!r} of {benchmark.name} has none; search in regime 'in-domain'"
+        )
+    other = in_regime(declared, variant, regime)
+    if other is None:
+        raise ValueError(
+            f"no variant of {benchmark.name}, preset {wish.preset}, has the data of"
+            f" {variant!r} in regime {regime!r}; search in regime"
+            f" {_regime(known.regime)!r}"
+        )
+    return other.name
 
 
 def _regime(name: str) -> Regime:
@@ -171,7 +174,7 @@ def _ranges(
             f"{suggest(method, by_method)} Known: {known}."
         )
     left = tuple(r for r in by_method[method] if r.option not in wish.options)
-    if not left:
+    if all(len(r.choices) == 1 for r in left):
         raise ValueError(
             "an option that is given with -o is not searched, and here all are given;"
             " leave some out"

@@ -26,6 +26,8 @@ class Moment:
     epochs: int
     items: int
     """Size of the training split: what a KL term is divided by."""
+    batch: int
+    """Items of a whole batch, also where a pass or a device sees a part of it."""
     progress: Tensor
     """0-d, share of all steps done, this one included: 1 in the last. A tensor, so
     that a captured step can follow it."""

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qualms.methods._layers import Layer
+from qualms.methods._layers import Layer, channels_of
 
 
 class Noise(NamedTuple):
@@ -47,7 +47,7 @@ class Flipout(nn.Module):
         self.bias = layer.bias
         self.noise = noise
         self._run = _operation(layer)
-        self._channels = _channels(layer)
+        self._channels = channels_of(layer)
         self._axis = -1 if isinstance(layer, nn.Linear) else 1
 
     @property
@@ -117,9 +117,3 @@ def _operation(layer: Layer) -> _Operation:
         dilation=layer.dilation,
         groups=layer.groups,
     )
-
-
-def _channels(layer: Layer) -> list[int]:
-    if isinstance(layer, nn.Linear):
-        return [layer.in_features, layer.out_features]
-    return [layer.in_channels, layer.out_channels]

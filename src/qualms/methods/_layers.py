@@ -29,3 +29,10 @@ def replaced(
         parent, _, child = name.rpartition(".")
         network.get_submodule(parent).add_module(child, made[layer])
     return network
+
+
+def channels_of(layer: Layer) -> list[int]:
+    """Channels that go in and come out."""
+    if isinstance(layer, nn.Linear):
+        return [layer.in_features, layer.out_features]
+    return [layer.in_channels, layer.out_channels]

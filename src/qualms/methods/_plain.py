@@ -83,6 +83,11 @@ def plain_predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor
     return summarise([network(x)], task)
 
 
+def passes(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
+    """As many draws as passes, each of another state of what is random in a network."""
+    return summarise((network(x) for _ in range(draws)), task)
+
+
 def check_epochs(*, warmup: int, frozen: int = 0) -> None:
     """Refuse lengths of training phases that are negative."""
     if warmup < 0 or frozen < 0:

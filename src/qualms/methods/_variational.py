@@ -15,7 +15,7 @@ from qualms.methods._groups import kernels_decay
 from qualms.methods._headed import Headed
 from qualms.methods._layers import Layer, replaced
 from qualms.methods._method import Batch, Method, Moment
-from qualms.methods._plain import plain_head, plain_loss, summarise
+from qualms.methods._plain import passes, plain_head, plain_loss
 from qualms.methods._truncated import truncated_normal
 from qualms.spec import Task
 
@@ -58,7 +58,7 @@ def variational(noise: Noise, options: Options) -> Method:
     return Method(
         build=partial(_build, noise, options),
         loss=partial(_loss, options),
-        predict=partial(_predict, options.draws),
+        predict=partial(passes, options.draws),
         groups=partial(_groups, options),
     )
 
@@ -140,9 +140,3 @@ def _groups(options: Options, network: nn.Module) -> list[dict[str, Any]]:
 
 def _layers(network: nn.Module) -> Iterator[Flipout]:
     return (layer for layer in network.modules() if isinstance(layer, Flipout))
-
-
-def _predict(
-    draws: int, network: nn.Module, x: Tensor, task: Task
-) -> dict[str, Tensor]:
-    return summarise((network(x) for _ in range(draws)), task)

@@ -66,7 +66,7 @@ def fsvi(
     _check(prior_cov, l2)
     _check_counts(inducing=inducing, train_draws=train_draws, draws=draws)
 
-    def loss(network: nn.Module, batch: Batch, _moment: Moment) -> Tensor:
+    def loss(network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
         whole, last = headed(network), _last(network)
         inputs = last_inputs(whole, batch.x)
         with torch.autocast(inputs.device.type, enabled=False):
@@ -76,7 +76,7 @@ def fsvi(
             chosen = inputs[:inducing]
             mean = last(chosen) if stochastic_linearisation else last.mean(chosen)
             pull = _divergence(mean, last.variance(chosen), prior_cov) / len(chosen)
-        objective = torch.stack(fits).mean() + pull / len(inputs)
+        objective = torch.stack(fits).mean() + pull / moment.batch
         return objective + l2 * _squares(network) if l2 else objective
 
     return Method(

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from qualms.methods._headed import Headed
 from qualms.methods._method import Method
-from qualms.methods._plain import plain_head, summarise
+from qualms.methods._plain import passes, plain_head
 from qualms.spec import Task
 
 Place = Literal["declared", "activations", "blocks"]
@@ -48,7 +48,7 @@ def mc_dropout(
         raise ValueError(
             f"place must be 'declared', 'activations' or 'blocks', got {place!r}"
         )
-    return Method(build=partial(_build, rate, place), predict=partial(_predict, draws))
+    return Method(build=partial(_build, rate, place), predict=partial(passes, draws))
 
 
 class _Dropped(nn.Module):
@@ -119,9 +119,3 @@ def _is_block(child: _Child) -> bool:
     composite = any(True for _ in child.layer.children())
     in_sequence = isinstance(child.parent, sequences)
     return in_sequence and composite and not isinstance(child.layer, sequences)
-
-
-def _predict(
-    draws: int, network: nn.Module, x: Tensor, task: Task
-) -> dict[str, Tensor]:
-    return summarise((network(x) for _ in range(draws)), task)

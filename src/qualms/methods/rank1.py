@@ -26,9 +26,9 @@ from torch.nn import functional
 from qualms.methods._annealing import Annealing, check_annealing, kl_weight
 from qualms.methods._groups import kernels_decay
 from qualms.methods._headed import Headed
-from qualms.methods._layers import Layer, replaced
+from qualms.methods._layers import Layer, channels_of, replaced
 from qualms.methods._method import Batch, Method, Moment
-from qualms.methods._plain import plain_head, plain_loss, summarise
+from qualms.methods._plain import passes, plain_head, plain_loss
 from qualms.methods._truncated import truncated_normal
 from qualms.spec import Task
 
@@ -78,7 +78,7 @@ def rank1(
     return Method(
         build=partial(_build, math.sqrt(dropout_rate / (1 - dropout_rate))),
         loss=loss,
-        predict=partial(_predict, draws),
+        predict=partial(passes, draws),
         groups=partial(_groups, fast_lr),
     )
 
@@ -94,7 +94,7 @@ class _Scaled(nn.Module):
         super().__init__()
         self.layer = layer
         self._linear = isinstance(layer, nn.Linear)
-        self._channels = _channels(layer)
+        self._channels = channels_of(layer)
         size = sum(self._channels)
         signs = torch.where(torch.rand(size) < _POSITIVE, 1.0, -1.0)
         self.mean = nn.Parameter(signs.to(layer.weight))
@@ -120,12 +120,6 @@ class _Scaled(nn.Module):
         rows, count = scales.shape
         shape = (rows, *ones, count) if self._linear else (rows, count, *ones)
         return scales.to(maps.dtype).view(shape)
-
-
-def _channels(layer: Layer) -> list[int]:
-    if isinstance(layer, nn.Linear):
-        return [layer.in_features, layer.out_features]
-    return [layer.in_channels, layer.out_channels]
 
 
 def _without_bias(layer: Layer, x: Tensor) -> Tensor:
@@ -161,9 +155,3 @@ def _groups(fast_lr: float, network: nn.Module) -> list[dict[str, Any]]:
 
 def _layers(network: nn.Module) -> Iterator[_Scaled]:
     return (layer for layer in network.modules() if isinstance(layer, _Scaled))
-
-
-def _predict(
-    draws: int, network: nn.Module, x: Tensor, task: Task
-) -> dict[str, Tensor]:
-    return summarise((network(x) for _ in range(draws)), task)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from qualms.evaluate.benchmark import Cell, Summary
 from qualms.published import Number
 
+NOT_PRINTED = "not in the paper"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
@@ -17,6 +19,8 @@ class Compared:
     """Whether ours is the best of its column or cannot be told apart from it."""
     scale: float = 1.0
     """What ours is multiplied by to have the published unit."""
+    absent: str = NOT_PRINTED
+    """Why there is no published number, where there is none."""
 
     @property
     def gap(self) -> float:
@@ -38,7 +42,7 @@ class Compared:
     @property
     def why(self) -> str:
         """Why one of the two is missing; a remark on the published number."""
-        absent = "" if self.number else "not in the paper"
+        absent = "" if self.number else self.absent
         note = self.number.note if self.number else ""
         return "; ".join(part for part in (self.cell.why, absent, note) if part)
 

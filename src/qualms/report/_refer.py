@@ -17,6 +17,7 @@ PROMISED = {
     "sensitivity": "of the kept positives are found",
     "specificity": "of the kept negatives are cleared",
 }
+PER_CLUSTER = "of one random item per cluster"
 EXPERT = "* network and expert together, an expert who is always right"
 VERDICTS = {
     "met": "met",
@@ -75,19 +76,24 @@ def _promise_lines(plan: ReferralPlan) -> Iterator[str]:
     if promise is None:
         yield "Nothing is promised for new items: see the intervals below."
         return
+    clustered = plan.outcomes[0].clusters is not None
+    units = "clusters" if clustered else "items"
     if plan.found:
-        yield f"Promise for new items like these: {_statement(promise, _asked)}."
+        of = f", {PER_CLUSTER}" if clustered else ""
+        said = _statement(promise, _asked)
+        yield f"Promise for new {units} like these{of}: {said}."
     else:
+        of = f" {PER_CLUSTER}" if clustered else ""
         yield (
-            f"The most that {promise.items:,} independent items can promise: "
+            f"The most that {promise.items:,} independent items can promise{of}: "
             f"{_statement(promise, _lower)}, {_threshold(plan)}. The numbers below "
             "are about that."
         )
         yield _missing(plan)
     yield (
         f"[dim]Confidence {promise.confidence:g}: at least "
-        f"{_asked(promise.confidence)} of such sets of {promise.items:,} items lead to "
-        "a promise that is true. It says nothing of items unlike these.[/]"
+        f"{_asked(promise.confidence)} of such sets of {promise.items:,} {units} lead "
+        "to a promise that is true. It says nothing of items unlike these.[/]"
     )
 
 
@@ -203,9 +209,10 @@ def _groups(outcome: Outcome) -> Table:
 
 
 def _offers(plan: ReferralPlan) -> Table:
-    sure = plan.request.sure
+    own, sure = plan.outcomes[0], plan.request.sure
+    of = "" if own.clusters is None else f", promised {PER_CLUSTER}"
     table = Table(
-        title=f"Other choices on {escape(_place(plan.outcomes[0]))}",
+        title=f"Other choices on {escape(_place(own))}{of}",
         title_justify="left",
         title_style="bold",
         box=None,

@@ -3,6 +3,7 @@
 How a benchmark's tables and figures look is found by its name in `report/papers/`.
 """
 
+from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -30,18 +31,22 @@ class Written(NamedTuple):
 
 
 def write_all(results: BenchmarkResults, folder: Path, *, command: str = "") -> Written:
-    """Write results.csv, tables/ and figures/ under `folder`.
+    """Write results.csv, tables/ and figures/ under `folder`, and nothing else stays.
 
-    Where matplotlib is not installed the figures are left out, and a note says so.
+    Tables and figures of an earlier time that are not written again are removed: they
+    would be of other numbers than results.csv. So a folder is for one preset. Where
+    matplotlib is not installed the figures are left out, and a note says so.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paper = _paper(results)
     numbers = write_results(results, folder / "results.csv", command=command)
     tables = paper.write_tables(results, folder / "tables")
-    if find_spec("matplotlib") is None:
-        return Written(numbers, tuple(tables), (), (MISSING,))
-    figures = paper.write_figures(results, folder / "figures")
-    return Written(numbers, tuple(tables), tuple(figures))
+    _remove_others(folder / "tables", "table_", {".csv", ".tex"}, tables)
+    drawn = find_spec("matplotlib") is not None
+    figures = paper.write_figures(results, folder / "figures") if drawn else []
+    _remove_others(folder / "figures", "figure_", {".pdf", ".png"}, figures)
+    notes = () if drawn else (MISSING,)
+    return Written(numbers, tuple(tables), tuple(figures), notes)
 
 
 def print_benchmark(
@@ -54,6 +59,15 @@ def print_benchmark(
     print_missing(results, console=console)
     for note in (*notes, *results.notes):
         console.print(f"note: {escape(note)}", style="dim", highlight=False)
+
+
+def _remove_others(
+    folder: Path, start: str, endings: Collection[str], written: Collection[Path]
+) -> None:
+    """Remove files of ours, by their names, that were not written this time."""
+    for path in sorted(folder.glob(f"{start}*")):
+        if path.suffix in endings and path not in written:
+            path.unlink()
 
 
 def _paper(results: BenchmarkResults) -> Paper:

@@ -38,14 +38,15 @@ def work_together(work: Work, size: int, watch: Watch) -> None:
     """
     spawn, port, packed = get_context("spawn"), _free_port(), _packed(work)
     members = []
-    for rank in range(size):
-        here, there = spawn.Pipe()
-        place = {"LOCAL_RANK": rank, "NODE_RANK": 0, "MASTER_PORT": port}
-        process = spawn.Process(target=_serve, args=(there, place, packed), daemon=True)
-        process.start()
-        there.close()
-        members.append(_Member(process, here))
     try:
+        for rank in range(size):
+            here, there = spawn.Pipe()
+            place = {"LOCAL_RANK": rank, "NODE_RANK": 0, "MASTER_PORT": port}
+            told = (there, place, packed)
+            process = spawn.Process(target=_serve, args=told, daemon=True)
+            process.start()
+            there.close()
+            members.append(_Member(process, here))
         _listen(members, watch)
     finally:
         for member in members:
@@ -98,7 +99,7 @@ def _listen(members: Sequence[_Member], watch: Watch) -> None:
 def _heard(pipe: Connection, process: SpawnProcess) -> Any:
     try:
         return pipe.recv()
-    except EOFError:
+    except (EOFError, OSError):  # killed between messages, or within one
         process.join()
         why = f"a process of the team ended with exit code {process.exitcode}; run"
         return "failed", f"{why} again to go on from the last checkpoint"

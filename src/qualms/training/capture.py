@@ -43,6 +43,8 @@ class Recorder:
     def _try_to_record(self, form: Hashable, moment: Moment, count: int) -> None:
         try:
             self._graphs[form] = self._recorded(moment, count)
+        except torch.OutOfMemoryError:
+            raise
         except RuntimeError as error:
             self._record = False
             why = str(error).partition("\n")[0]

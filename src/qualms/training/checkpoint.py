@@ -105,7 +105,7 @@ def read(folder: Path, run: str, say: Callable[[str], None]) -> State | None:
         except _BROKEN as error:
             why = str(error).partition("\n")[0] or type(error).__name__
             say(f"{path} is damaged ({why}); going back to the one before")
-            path.unlink()
+            path.unlink(missing_ok=True)  # of several processes, one is first
             continue
         if state["hash"] != run:
             raise TrainingError(

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from qualms.methods._headed import Headed
 from qualms.methods._method import Method
@@ -62,6 +63,7 @@ def make_learner(
             f" {spec.dataset.name!r} is {task.name}; choose another method"
         )
     backbone = build(spec.network, channels=inputs.channels)
+    _remember_steps(backbone, options.accumulate)
     network = method.build(backbone, task).to(device, memory_format=inputs.layout)
     if options.compile:
         # In place, so that whoever calls it runs the compiled one; and only now, as
@@ -73,6 +75,13 @@ def make_learner(
         tuned=make_optimiser(options, method.groups(network), device),
         scaler=torch.amp.GradScaler(device.type, enabled=options.precision == "fp16"),
     )
+
+
+def _remember_steps(backbone: nn.Module, accumulate: int) -> None:
+    """Let running statistics go as far back in steps as they would in single passes."""
+    for layer in backbone.modules():
+        if isinstance(layer, _BatchNorm) and layer.momentum is not None:
+            layer.momentum = 1 - (1 - layer.momentum) ** (1 / accumulate)
 
 
 def _backbone(network: nn.Module) -> nn.Module:

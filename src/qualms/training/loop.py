@@ -5,6 +5,7 @@ on one device: True after a step, False while it waits for the device, once per 
 to read the losses, or for the disk, once at the end.
 """
 
+import shutil
 import time
 from collections.abc import Iterator
 
@@ -70,7 +71,11 @@ def begin(run: Run, epoch: int) -> Moment:
     steps, epochs = len(run.counts), run.options.epochs
     seed(run.spec.seed, "epoch", epoch)
     moment = Moment(
-        epoch=epoch, epochs=epochs, items=len(run.rows), progress=board.progress
+        epoch=epoch,
+        epochs=epochs,
+        items=len(run.rows),
+        batch=run.options.batch,
+        progress=board.progress,
     )
     network.eval()
     with torch.no_grad():
@@ -147,6 +152,8 @@ def _fit(run: Run) -> None:
     """Take the chosen weights, let the method fit what it needs, keep the result."""
     if run.stand.fitted:
         return
+    # What an earlier try predicted is of weights that may have been lost with it.
+    shutil.rmtree(run.folder / "predictions", ignore_errors=True)
     started, network = time.perf_counter(), run.learner.network
     if run.stand.best is not None:
         network.load_state_dict(run.stand.best)

@@ -136,7 +136,7 @@ def make_run(job: Job, place: Place, micro: int) -> Run:
     """
     spec, folder = job
     options, device = training(spec.training), place.machine.device
-    check_selection(options.select_by, place.splits.dataset)
+    check_selection(options, place.splits.dataset)
     items, team = place.splits["train"], place.machine.team
     rows = _rows(job, items.split)
     check_divides(options, len(rows), team)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets._recipe import Dataset
 from qualms.training._error import TrainingError
-from qualms.training.options import Selection
+from qualms.training.options import Selection, Training
 
 SEEN: Mapping[Selection, tuple[str, ...]] = {
     "last": (),
@@ -32,8 +32,14 @@ class Judged(NamedTuple):
     """(N,) classes."""
 
 
-def check_selection(by: Selection, dataset: Dataset) -> None:
+def check_selection(options: Training, dataset: Dataset) -> None:
     """Refuse a rule that the dataset has no items, or no classes, for."""
+    by = options.select_by
+    if options.schedule == "plateau" and "val" not in dataset.splits:
+        raise TrainingError(
+            f"schedule='plateau' needs the split 'val', which {dataset.name!r} does not"
+            " have; take another schedule"
+        )
     for split in SEEN[by]:
         if split not in (*dataset.splits, *dataset.subsets):
             raise TrainingError(

@@ -1,5 +1,7 @@
 """How a network does on validation items while it is trained."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -11,14 +13,19 @@ from qualms.training.selection import SEEN, Judged, selection_score
 
 
 def validation_loss(predictor: Predictor, items: Items, moment: Moment) -> float:
-    """Mean loss of `items` in evaluation mode."""
+    """Mean loss of `items` in evaluation mode.
+
+    It is the loss at the end of training: one whose parts are weighed differently as
+    training goes on could not be compared between epochs.
+    """
     network, method = predictor.network, predictor.method
+    end = replace(moment, progress=torch.ones_like(moment.progress))
     network.eval()
     total = torch.zeros((), dtype=torch.float64, device=items.device)
     with torch.no_grad():
         for raw in items.batches(torch.arange(len(items)), predictor.batch):
             batch = predictor.inputs.plain(raw)
-            total += method.loss(network, batch, moment) * len(raw.target)
+            total += method.loss(network, batch, end) * len(raw.target)
     return float(total) / len(items)
 
 

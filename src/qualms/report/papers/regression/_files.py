@@ -36,6 +36,7 @@ def _table_lines(table: PaperTable) -> Iterator[dict[str, Any]]:
             number = compared.number
             yield {
                 "table": table.name,
+                "preset": table.preset,
                 "dataset": table.variant.label,
                 "variant": table.variant.name,
                 "data": table.data,

@@ -24,7 +24,8 @@ def caption(table: PaperTable) -> str:
     shift = f", shift: {table.variant.shift}" if table.variant.shift else ""
     note = f" Published numbers: {table.note}." if table.note else ""
     return (
-        f"Table {table.name} on {table.variant.label} ({table.data}{shift}), "
+        f"Table {table.name} on {table.variant.label} ({table.data}{shift}; preset "
+        f"{table.preset}), "
         f"{1 - table.alpha:.0%} intervals.{note} Mean and standard deviation over "
         "repeats, ours by the rank of the released code; the difference is in units of "
         "the published deviation."

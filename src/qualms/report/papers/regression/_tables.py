@@ -32,6 +32,7 @@ class PaperTable:
 
     name: str
     """As printed: A1 to A42."""
+    preset: str
     variant: Variant
     alpha: float
     lines: tuple[Line, ...]
@@ -56,6 +57,7 @@ def paper_tables(results: BenchmarkResults) -> tuple[PaperTable, ...]:
     return tuple(
         PaperTable(
             name=name,
+            preset=results.preset.name,
             variant=variant,
             alpha=alpha,
             lines=tuple(_lines(results, printed, (name, variant, alpha), methods)),

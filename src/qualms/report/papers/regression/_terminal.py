@@ -49,8 +49,9 @@ def _is_main(table: PaperTable) -> bool:
 def _rendered(table: PaperTable, results: BenchmarkResults, width: int) -> Table:
     shift = f", shifted: {table.variant.shift}" if table.variant.shift else ""
     title = f"Table {table.name}: {table.variant.label}, alpha {table.alpha:g}{shift}"
+    about = f"{table.data}; preset {table.preset}"
     made = Table(
-        title=f"[bold]{escape(title)}[/bold] [yellow]{escape(table.data)}[/yellow]",
+        title=f"[bold]{escape(title)}[/bold] [yellow]{escape(about)}[/yellow]",
         title_justify="left",
         box=None,
         pad_edge=False,

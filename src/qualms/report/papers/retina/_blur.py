@@ -41,7 +41,7 @@ def _sheet(
     yield Sheet(
         file_of(number, main),
         f"Figure {number}: {TASKS[figure.task]}, preprocessing with different blur",
-        remark_of(results, main),
+        remark_of(results, *variants.values()),
         tuple(
             _strip(row, variants, figure)
             for row in shared_rows(

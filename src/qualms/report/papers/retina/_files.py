@@ -16,7 +16,7 @@ from qualms.report._csv import write_csv
 from qualms.report.papers.retina._latex import latex
 from qualms.report.papers.retina._numbers import numbers
 from qualms.report.papers.retina._own_tables import area_tables, truth_tables
-from qualms.report.papers.retina._settings import blur_of, data_text
+from qualms.report.papers.retina._settings import blur_of, data_text, onset_of
 from qualms.report.papers.retina._table import Table
 from qualms.report.papers.retina._tables import paper_tables
 
@@ -49,10 +49,12 @@ def _lines(table: Table) -> Iterator[dict[str, Any]]:
                 blur = blur_of(variant)
                 yield {
                     "table": table.name,
-                    "data": data_text(table.simulated),
+                    "preset": table.preset.name,
+                    "data": data_text(variant),
                     "regime": variant.regime,
                     "variant": variant.name,
                     "task": column.task,
+                    "onset": onset_of(variant),
                     "blur_constant": "" if blur is None else blur,
                     "subset": column.subset,
                     "score": column.score.name,

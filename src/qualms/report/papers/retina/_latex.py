@@ -38,13 +38,16 @@ def caption(table: Table) -> str:
 
 
 def _legend(table: Table) -> str:
-    if table.own:
-        return "Ours: mean ± standard error over repeats."
-    return (
-        "First line: ours, mean ± standard error over repeats. Second: published, and "
-        "in brackets the difference of ours by the released code's rule, in published "
-        "standard errors. A dot marks what cannot be told apart from the best."
-    )
+    told = "Ours: mean ± standard error over repeats."
+    if table.compares:
+        told = (
+            "First line: ours, mean ± standard error over repeats. Second: published, "
+            "and in brackets the difference of ours by the released code's rule, in "
+            "published standard errors."
+        )
+    if table.marks:
+        told += " A dot marks what cannot be told apart from the best."
+    return told
 
 
 def _heads(part: Part) -> list[tuple[str, str]]:

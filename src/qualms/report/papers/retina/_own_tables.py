@@ -17,11 +17,25 @@ from qualms.report.papers.retina._table import Line, Part, Table, compared
 
 _PARTS = ("aleatoric", "total", "epistemic")
 _KINDS = {
-    "spearman": ("entropy: rank corr. ↑", Unit(decimals=3)),
-    "mae": ("entropy: distance ↓", Unit(decimals=3, text="nats")),
-    "shift_auroc": ("shift: AUROC ↑", PERCENT),
+    "spearman": ("entropy: rank corr.", _PARTS, Unit(decimals=3)),
+    "mae": ("entropy: distance", _PARTS, Unit(decimals=3, text="nats")),
+    "shift_auroc": ("shift: AUROC", (*_PARTS, "true_entropy"), PERCENT),
 }
 """How an estimate is held against the truth."""
+_BETTER = {
+    "aleatoric_spearman": "aleatoric ↑",
+    "aleatoric_mae": "aleatoric ↓",
+    "epistemic_shift_auroc": "epistemic ↑",
+}
+"""Columns with a better direction: of an estimate only what it is named after."""
+_NOTES = {
+    "country": "The true entropy of shifted items differs too, so that a perfect "
+    "aleatoric estimate tells some of them apart; columns without an arrow have no "
+    "better direction.",
+    "severity": "The true entropy of shifted items is 0 by construction, so that even "
+    "a perfect aleatoric estimate tells them apart; columns without an arrow have no "
+    "better direction.",
+}
 
 
 def area_tables(results: BenchmarkResults) -> tuple[Table, ...]:
@@ -80,11 +94,11 @@ def _truth(results: BenchmarkResults, variant: Variant) -> Iterator[Table]:
             Score(f"{part}_{kind}", "", part, unit),
             "joint" if kind == "shift_auroc" else "in_domain",
             head,
-            part,
+            _BETTER.get(f"{part}_{kind}", part.replace("_", " ")),
             task_of(variant),
         )
-        for kind, (head, unit) in _KINDS.items()
-        for part in _PARTS
+        for kind, (head, parts, unit) in _KINDS.items()
+        for part in parts
     ]
     yield from _table(
         results,
@@ -93,6 +107,7 @@ def _truth(results: BenchmarkResults, variant: Variant) -> Iterator[Table]:
         name="truth",
         title="parts of the uncertainty beside the true entropy of the targets "
         "(in-domain) and beside the shift (joint)",
+        note=_NOTES[task_of(variant)],
     )
 
 
@@ -103,6 +118,7 @@ def _table(
     *,
     name: str,
     title: str,
+    note: str = "",
 ) -> Iterator[Table]:
     """The table of what was judged; nothing where none of it was."""
     made = [_part(results, variant, columns) for columns in parts]
@@ -111,8 +127,10 @@ def _table(
         yield Table(
             name=f"{name}_{variant.name}",
             title=f"{TASKS[task_of(variant)]}, {title}",
+            preset=results.preset,
             variants=(variant,),
             parts=tuple(judged),
+            note=note,
             own=True,
         )
 

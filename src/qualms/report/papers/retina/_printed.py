@@ -9,6 +9,7 @@ from qualms.report.papers.retina._scores import Score, Value
 from qualms.report.papers.retina._settings import (
     PAPER_BLUR,
     SUBSETS,
+    as_in_the_paper,
     blur_of,
     published_row,
     task_of,
@@ -33,8 +34,11 @@ def printed(
     subset: str,
     score: Score,
 ) -> Number | None:
-    """The paper's number for a cell of ours; of tables that repeat it, the first."""
-    if row.beyond:
+    """The paper's number for a cell of ours; of tables that repeat it, the first.
+
+    None where ours is of another setting, or of simulated data.
+    """
+    if row.beyond or not as_in_the_paper(variant):
         return None
     where: dict[str, Value] = {
         "task": task_of(variant),

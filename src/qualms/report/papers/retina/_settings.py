@@ -5,7 +5,7 @@ choice of configurations and epochs saw), the blur constant of the preprocessing
 whether the data are the paper's or simulated.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from qualms.benchmarks import Benchmark, Preset, TableRow, Variant
 
@@ -19,6 +19,8 @@ SUBSETS = {
 }
 PAPER_BLUR = 30
 """Of all experiments but the study of the preprocessing."""
+PAPER_ONSET, PAPER_SIZE = "moderate", 512
+"""Of all experiments: what is referred, and pixels of a photograph's side."""
 _CHOSEN_ON = {
     "in-domain": "chosen on in-domain validation items",
     "joint": "chosen on in-domain and shifted validation items",
@@ -37,6 +39,22 @@ def blur_of(variant: Variant) -> int | None:
     return None if blur is None else int(blur)
 
 
+def onset_of(variant: Variant) -> str:
+    """The mildest grade that is to be referred, in words."""
+    return str(variant.dataset.options.get("onset", PAPER_ONSET))
+
+
+def as_in_the_paper(variant: Variant) -> bool:
+    """Whether published numbers may stand beside those of a variant.
+
+    They may beside numbers of the same photographs, onset and size. Blur constants are
+    not asked for here: published numbers of several exist, each found by its own.
+    """
+    size = variant.dataset.options.get("size", PAPER_SIZE)
+    same = (onset_of(variant), size) == (PAPER_ONSET, PAPER_SIZE)
+    return same and not variant.simulated
+
+
 def variant_for(
     preset: Preset,
     task: str,
@@ -48,18 +66,17 @@ def variant_for(
     """The variant of that setting, if the preset has it.
 
     Without `blur` it is the one of the main experiments: simulated images as they are,
-    or the paper's blur constant.
+    the paper's blur constant, or, where there is one constant alone, that.
     """
-    found = {
-        blur_of(variant): variant
-        for variant in preset.variants
-        if (task_of(variant), variant.regime) == (task, regime)
-        and variant.simulated == simulated
-    }
-    if blur is not None and blur != PAPER_BLUR:
+    found: dict[int | None, Variant] = {}
+    for variant in preset.variants:
+        setting = task_of(variant), variant.regime, variant.simulated
+        if setting == (task, regime, simulated):
+            found.setdefault(blur_of(variant), variant)
+    if blur is not None:
         return found.get(blur)
-    main = found.get(None) or found.get(PAPER_BLUR)
-    return main if blur is None else found.get(PAPER_BLUR) or main
+    only = next(iter(found.values())) if len(found) == 1 else None
+    return found.get(None) or found.get(PAPER_BLUR) or only
 
 
 def main_variants(preset: Preset) -> tuple[Variant, ...]:
@@ -115,9 +132,29 @@ def regime_text(variant: Variant) -> str:
     return f"regime {variant.regime or 'none'}: {chosen}"
 
 
-def data_text(simulated: bool) -> str:
-    """Says plainly when the data are not the paper's."""
-    return "simulated data, not the paper's" if simulated else "the paper's data"
+def data_text(variant: Variant) -> str:
+    """Says plainly when the data, or what is asked of them, are not the paper's."""
+    if variant.simulated:
+        return "simulated data, not the paper's"
+    if not as_in_the_paper(variant):
+        return "the paper's photographs in another setting"
+    return "the paper's data"
+
+
+def about_text(preset: Preset, variants: Sequence[Variant], *, regime: str = "") -> str:
+    """Data, preset, setting and regime: what must stand beside every number.
+
+    The setting is that of the first of `variants`; blur constants are named where all
+    have the same that is not the usual one.
+    """
+    first = variants[0]
+    told = [f"preset {preset.name}", f"onset {onset_of(first)}"]
+    if size := first.dataset.options.get("size"):
+        told.append(f"{size} pixels")
+    blurs = {blur_of(variant) for variant in variants}
+    if len(blurs) == 1 and blurs.isdisjoint({None, PAPER_BLUR}):
+        told.append(f"blur {blurs.pop()}")
+    return "; ".join((data_text(first), ", ".join(told), regime or regime_text(first)))
 
 
 def published_row(row: TableRow) -> dict[str, str]:

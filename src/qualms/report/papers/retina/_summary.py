@@ -26,7 +26,7 @@ _COLUMNS = (
 def summary_table(results: BenchmarkResults, variant: Variant, *, wide: bool) -> Table:
     """The scores of each row; a narrow one leaves out the NLL.
 
-    The paper's numbers stand there where the data are the paper's.
+    The paper's numbers stand there where data and setting are the paper's.
     """
     columns = [
         Column(score, subset, head, label, task_of(variant))
@@ -37,14 +37,13 @@ def summary_table(results: BenchmarkResults, variant: Variant, *, wide: bool) ->
     for row in rows_of(results.benchmark, results.preset, variant):
         cells = []
         for column in columns:
-            number = None
-            if not variant.simulated:
-                number = printed(results, variant, row, column.subset, column.score)
+            number = printed(results, variant, row, column.subset, column.score)
             cells.append(compared(results, variant, row, column, number))
         lines.append(Line(row.label, row, {task_of(variant): variant}, tuple(cells)))
     return Table(
         name="summary",
         title=TASKS[task_of(variant)],
+        preset=results.preset,
         variants=(variant,),
         parts=(Part("", tuple(columns), tuple(lines)),),
         own=True,

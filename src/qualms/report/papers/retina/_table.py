@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from qualms.benchmarks import TableRow, Variant
+from qualms.benchmarks import Preset, TableRow, Variant
 from qualms.evaluate.benchmark import BenchmarkResults, Key
 from qualms.published import Number
-from qualms.report._compared import Compared
+from qualms.report._compared import NOT_PRINTED, Compared
 from qualms.report.papers.retina._layouts import Column
-from qualms.report.papers.retina._settings import data_text, regime_text
+from qualms.report.papers.retina._settings import (
+    about_text,
+    as_in_the_paper,
+    data_text,
+)
 
 
 class Line(NamedTuple):
@@ -36,6 +40,7 @@ class Table(NamedTuple):
     name: str
     """As printed: 1 to 13; a word for ours."""
     title: str
+    preset: Preset
     variants: tuple[Variant, ...]
     parts: tuple[Part, ...]
     note: str = ""
@@ -55,8 +60,28 @@ class Table(NamedTuple):
 
     @property
     def about(self) -> str:
-        """Data and regime: what must stand beside every number."""
-        return f"{data_text(self.simulated)}; {regime_text(self.variants[0])}"
+        """Data, preset and regime: what must stand beside every number."""
+        return about_text(self.preset, self.variants)
+
+    @property
+    def compares(self) -> bool:
+        """Whether any published number stands in it."""
+        return any(
+            compared.number is not None
+            for part in self.parts
+            for line in part.lines
+            for compared in line.compared
+        )
+
+    @property
+    def marks(self) -> bool:
+        """Whether the best of any column, and its equals, are marked."""
+        return any(
+            compared.tied and not column.theirs
+            for part in self.parts
+            for line in part.lines
+            for column, compared in zip(part.columns, line.compared, strict=True)
+        )
 
     @property
     def file(self) -> str:
@@ -80,4 +105,5 @@ def compared(
         number=number,
         tied=ties is not None and row.name in ties.members,
         scale=column.score.unit.scale,
+        absent=NOT_PRINTED if as_in_the_paper(variant) else data_text(variant),
     )

@@ -17,6 +17,8 @@ from qualms.report.papers.retina._scores import Value
 from qualms.report.papers.retina._settings import (
     PAPER_BLUR,
     SUBSETS,
+    as_in_the_paper,
+    blur_of,
     published_row,
     shared_rows,
     variant_for,
@@ -58,13 +60,16 @@ def _table(results: BenchmarkResults, layout: Layout, simulated: bool) -> Table 
     parts = tuple(_part(results, layout, part, who) for part in layout.parts)
     if not any(_judged(part) for part in parts):
         return None
-    return Table(
+    table = Table(
         name=layout.name,
         title=layout.title,
+        preset=results.preset,
         variants=tuple(variants.values()),
         parts=parts,
         note="Numbers of the full paper's text." if layout.printed else "",
     )
+    # Without published numbers the same table of the other text is a second copy.
+    return table if table.compares or not layout.printed else None
 
 
 def _judged(part: Part) -> bool:
@@ -134,7 +139,9 @@ def _compared(
         "metric": column.score.metric,
         **published_row(line.row),
     }
-    known = published(results.benchmark.published).get(where)
+    variant = line.variants[column.task]
     # A pool of two is no pool of three: rows of ours have no published number.
-    number = None if line.row.beyond else known
-    return compared(results, line.variants[column.task], line.row, column, number)
+    same = not line.row.beyond and blur_of(variant) == line.blur
+    known = published(results.benchmark.published).get(where)
+    number = known if same and as_in_the_paper(variant) else None
+    return compared(results, variant, line.row, column, number)

@@ -1,6 +1,7 @@
 """A run of the RETINA benchmark in a terminal."""
 
 import math
+import re
 from collections.abc import Iterator
 from textwrap import wrap
 
@@ -56,10 +57,13 @@ def print_tables(results: BenchmarkResults, console: Console, full: bool) -> lis
 def _grids(table: Table, width: int) -> Iterator[Grid]:
     wide = width >= _WIDE
     for part in table.parts:
-        what = ", ".join(filter(None, (table.heading, part.title, table.note)))
+        what = ", ".join(filter(None, (table.heading, part.title)))
         title = f"[bold]{escape(what)}[/bold]: [yellow]{escape(table.about)}[/yellow]"
         for places in _fitting(part, width, wide=wide):
-            yield _grid(part, places, title, wide=wide)
+            grid = _grid(part, places, title, wide=wide)
+            below = "; ".join(filter(None, (table.note, *_reasons(part))))
+            grid.caption = escape(below) or None
+            yield grid
 
 
 def _fitting(part: Part, width: int, *, wide: bool) -> list[list[int]]:
@@ -99,12 +103,12 @@ def _grid(part: Part, places: list[int], title: str, *, wide: bool) -> Grid:
         cells = (_cell(line.compared[i], part.columns[i], wide=wide) for i in places)
         marks = (_mark(part, line, i) for i in places)
         made.add_row(escape(line.label), *map(_marked, cells, marks))
-    made.caption = escape("; ".join(_reasons(part))) or None
     return made
 
 
 def _size(column: Column, *, wide: bool) -> int:
-    words = f"{column.head} {column.label}".split()
+    # An arrow stays on the line of its word.
+    words = re.split(" (?![↑↓])", f"{column.head} {column.label}")
     number = (12 if column.score.unit.decimals > 2 else 10) if wide else 6
     return max(number, *map(len, words))
 
@@ -163,5 +167,5 @@ def _legend(tables: list[Table], *, wide: bool) -> Iterator[str]:
         "the most uncertain are referred; OOD: shifted items found by their "
         "uncertainty; ● cannot be told apart from the best"
     )
-    if any(not table.simulated for table in tables):
+    if any(table.compares for table in tables):
         yield "second line: the paper's"

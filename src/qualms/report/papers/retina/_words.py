@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from qualms.benchmarks import Variant
 from qualms.evaluate.benchmark import BenchmarkResults
-from qualms.report.papers.retina._settings import data_text, regime_text
+from qualms.report.papers.retina._settings import about_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,10 +13,9 @@ PER_INCH = 16.5
 """Letters of a title that fit into an inch."""
 
 
-def remark_of(results: BenchmarkResults, variant: Variant, *, regime: str = "") -> str:
-    """Data, preset and regime, which stand in every figure."""
-    data, preset = data_text(variant.simulated), f"preset {results.preset.name}"
-    return "; ".join((data, preset, regime or regime_text(variant)))
+def remark_of(results: BenchmarkResults, *variants: Variant, regime: str = "") -> str:
+    """Data, preset, setting and regime, which stand in every figure."""
+    return about_text(results.preset, variants, regime=regime)
 
 
 def file_of(name: str, variant: Variant) -> str:
