@@ -344,7 +344,6 @@ def test_rebalanced_rows_may_have_other_shares_and_another_size():
     assert grade[few].tolist() == [0] * 10
 
 
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
