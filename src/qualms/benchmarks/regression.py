@@ -65,7 +65,7 @@ def _demo() -> Preset:
         variants=tuple(with_graded(*cells("plain", "tails", sizes=sizes))),
         rows=(*_names(PAPER_ROWS), "gaussian_weighted"),
         network=Part(name="resnet_small"),
-        training={"epochs": 15},
+        training={"epochs": 15, "channels_last": True},
         methods=_schedule(warmup=4, frozen=1, select=("gmm4", "knn10")),
         seeds=tuple(range(5)),
         pools=_rotations(5),

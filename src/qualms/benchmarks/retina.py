@@ -64,7 +64,10 @@ def _demo() -> Preset:
         further=tuple(fundus("joint", data)),
         rows=(*METHODS, *PAIRS),
         network=Part(name="resnet_small"),
-        training={"epochs": 5, "batch": 64, "lr": 5e-3, "schedule": "linear"},
+        training={
+            **{"epochs": 5, "batch": 64, "lr": 5e-3, "schedule": "linear"},
+            "channels_last": True,
+        },
         methods=_methods(mfvi=5e-3, radial=0.3),
         seeds=(42, 43),
         pools=((42, 43),),

@@ -1,0 +1,144 @@
+"""Training speed on a CPU, beside a bare loop of PyTorch.
+
+    python bench/cpu_train.py [REPEATS]
+
+Both train the same network on the same batches of 32 items of 64x64 with Adam, on one
+thread; the bare loop has its images as normalised floats in memory already. Figures are
+images per second of CPU time of the best epoch, so that other processes hardly matter.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve()
+sys.path.insert(0, str(HERE.parents[1] / "src"))
+
+# ruff: noqa: E402
+import numpy as np
+import torch
+
+from qualms.datasets._recipe import Card, Dataset, Split
+from qualms.networks import build
+from qualms.shelf import find
+from qualms.spec import Part, RunSpec, Task
+from qualms.training import run
+from qualms.training.watch import Silent
+
+EPOCHS = 4
+BATCH = 32
+MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+STD = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+
+
+class Case(NamedTuple):
+    """A network, and the items of an epoch."""
+
+    network: str
+    items: int
+    channels_last: bool
+
+
+CASES = (
+    Case("resnet_small", 640, False),
+    Case("resnet_small", 640, True),
+    Case("resnet34_ddu", 96, False),
+)
+
+
+class Ticks(Silent):
+    """A watch that notes the CPU time at the end of every epoch."""
+
+    def __init__(self):
+        self.ticks = []
+
+    def epoch(self, *_):
+        """Note it."""
+        self.ticks.append(time.process_time())
+
+
+def dataset(items):
+    rng = np.random.default_rng(0)
+    splits = {}
+    for name, count in (("train", items), ("val", 8)):
+        image = rng.integers(0, 256, (count, 64, 64, 1), dtype=np.uint8)
+        target = rng.normal(size=count).astype(np.float32)
+        item = np.arange(count).astype(str)
+        splits[name] = Split(image=image, target=target, item=item)
+    return Dataset(
+        name="noise",
+        options={},
+        card=Card(title="noise", licence="", citation="", url="", obtain=""),
+        task=Task(name="regression"),
+        splits=splits,
+        shifts={},
+        fingerprint="0" * 16,
+    )
+
+
+def spec(case):
+    return RunSpec(
+        benchmark="bench",
+        dataset=Part(name="noise"),
+        network=Part(name=case.network),
+        method=Part(name="map"),
+        seed=0,
+        training={"epochs": EPOCHS, "channels_last": case.channels_last},
+        splits=("val",),
+    )
+
+
+def ours(case, data):
+    """Seconds of the best epoch, checkpoint and log included."""
+    watch = Ticks()
+    with tempfile.TemporaryDirectory() as folder:
+        run(spec(case), data, Path(folder) / "run", device="cpu", watch=watch)
+    return min(np.diff(watch.ticks))
+
+
+def bare(case, data):
+    """Seconds of the best epoch of a loop as one would write it down."""
+    layout = torch.channels_last if case.channels_last else torch.contiguous_format
+    torch.manual_seed(0)
+    backbone = build(spec(case).network, channels=3)
+    network = find("methods", "map")().build(backbone, data.task)
+    network = network.to(memory_format=layout).train()
+    optimiser = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)
+    train = data.splits["train"]
+    raw = torch.from_numpy(train.image).permute(0, 3, 1, 2)
+    images = ((raw.float() / 255).expand(-1, 3, -1, -1) - MEAN) / STD
+    images = images.contiguous(memory_format=layout)
+    targets = torch.from_numpy(train.target)
+    seconds = []
+    for _ in range(EPOCHS):
+        since = time.process_time()
+        for rows in torch.randperm(len(targets)).split(BATCH):
+            optimiser.zero_grad()
+            error = network(images[rows])[:, 0] - targets[rows]
+            error.square().mean().backward()
+            optimiser.step()
+        seconds.append(time.process_time() - since)
+    return min(seconds[1:])
+
+
+def main():
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    torch.set_num_threads(1)
+    print("| network | layout | ours, images/s | bare loop | ours / bare |")
+    print("|---|---|---:|---:|---:|")
+    for case in CASES:
+        data = dataset(case.items)
+        pairs = [(ours(case, data), bare(case, data)) for _ in range(repeats)]
+        mine, plain = (min(column) for column in zip(*pairs, strict=True))
+        layout = "channels last" if case.channels_last else "channels first"
+        print(
+            f"| {case.network} | {layout} | {case.items / mine:,.1f} |"
+            f" {case.items / plain:,.1f} | {plain / mine:.3f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
