@@ -242,8 +242,11 @@ def test_closing_the_iterator_ends_the_workers(out, data):
 def other_launcher(out, data, *behaviours, workers=2):
     """A launcher in a process of its own, as from a shell; it leads its own group."""
     code = (
+        "import signal\n"
         "from launch import fakes\n"
         "if __name__ == '__main__':\n"
+        # Whoever is started in the background of a shell is deaf to interrupts.
+        "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"    fakes.launch({str(out)!r}, {str(data)!r}, workers={workers},"
         f" behaviours={list(behaviours)!r})\n"
     )
