@@ -14,9 +14,10 @@ import pytest
 
 from launch import fakes
 from launch.fakes import spec
+from qualms.datasets._cores import cores
 from qualms.launch import default_workers, prepared, run_all
 from qualms.launch._batches import batches
-from qualms.launch._devices import cores, devices_for, threads_for
+from qualms.launch._devices import devices_for, threads_for
 from qualms.launch._folder import folder_of, locked
 from qualms.spec import Part, RunSpec
 

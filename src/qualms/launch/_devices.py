@@ -1,8 +1,9 @@
 """Which devices workers train on, and with how many threads."""
 
 import os
-import sys
 from importlib.util import find_spec
+
+from qualms.datasets._cores import cores
 
 TOGETHER = 5
 """Runs that train at once in one process of a GPU, unless said otherwise."""
@@ -39,12 +40,6 @@ def devices_for(device: str) -> list[str]:
             " and CUDA_VISIBLE_DEVICES, or train with --device cpu"
         )
     return [f"cuda:{index}" for index in range(count)] or ["cpu"]
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    limited = sys.platform == "linux"
-    return len(os.sched_getaffinity(0)) if limited else os.cpu_count() or 1
 
 
 def threads_for(device: str, workers: int) -> int:

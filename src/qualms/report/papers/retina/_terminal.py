@@ -61,7 +61,7 @@ def _grids(table: Table, width: int) -> Iterator[Grid]:
         title = f"[bold]{escape(what)}[/bold]: [yellow]{escape(table.about)}[/yellow]"
         for places in _fitting(part, width, wide=wide):
             grid = _grid(part, places, title, wide=wide)
-            below = "; ".join(filter(None, (table.note, *_reasons(part))))
+            below = "; ".join(filter(None, (table.note.rstrip("."), *_reasons(part))))
             grid.caption = escape(below) or None
             yield grid
 
