@@ -1,6 +1,7 @@
 """What each RETINA method costs on a GPU, beside `map`: ResNet-50, 512 px, bf16.
 
     python bench/gpu_retina.py [--batch 128] [--limit 400] [--methods map,mfvi]
+                               [--only compiled]
 
 Trains through `qualms.training` on noise that lies on the device, channels last, first
 as written and then compiled, both recorded as CUDA graphs where that can be; then
@@ -227,16 +228,15 @@ def table(costs, asked, batch):
     return "\n".join([*lines, ""])
 
 
-def work(bench, methods, batch):
+def work(bench, methods, batch, only):
     """(seconds it may take, what is measured), the most important first."""
-    written = {"capture": "auto"}
-    compiled = {"compile": True}
-    for method in methods:
-        yield 25, bench.cost, (spec(method, batch, **written), "as written")
-    for method in methods:
+    for method in methods if only in (None, "written") else ():
+        yield 25, bench.cost, (spec(method, batch), "as written")
+    for method in methods if only in (None, "asked") else ():
         yield 15, bench.asked, (method, 64)
-    for method in methods:
-        yield 80, bench.cost, (spec(method, batch, **compiled), "compiled")
+    for method in methods if only in (None, "compiled") else ():
+        # From a warm cache of the compiler it takes a quarter of this.
+        yield 80, bench.cost, (spec(method, batch, compile=True), "compiled")
 
 
 def main():
@@ -244,12 +244,14 @@ def main():
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--limit", type=float, default=400.0)
     parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--only", choices=("written", "asked", "compiled"))
     chosen = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("this needs a CUDA device")
     started, found = time.monotonic(), []
     bench = Bench(dataset(STEPS * chosen.batch))
-    for seconds, measure, given in work(bench, chosen.methods.split(","), chosen.batch):
+    methods = chosen.methods.split(",")
+    for seconds, measure, given in work(bench, methods, chosen.batch, chosen.only):
         if time.monotonic() - started + seconds > chosen.limit:
             print(f"left out: {measure.__name__} {given[0]}", flush=True)
             continue

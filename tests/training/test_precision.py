@@ -28,6 +28,25 @@ def test_mixed_precision_stays_close(shelf, tmp_path, precision):
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_looks_are_as_precise_as_training_and_predictions_are_exact(shelf, tmp_path):
+    kinds = {"look": set(), "prediction": set()}
+
+    def loss(network, batch, moment):
+        outputs = network(batch.x)
+        kinds["look"].add(outputs.dtype)
+        return (outputs[:, 0] - batch.target).square().mean()
+
+    def predict(network, x, task):
+        outputs = network(x)[:, 0]
+        kinds["prediction"].add(outputs.dtype)
+        return {"mean": outputs[None]}
+
+    shelf(plain={"loss": loss, "predict": predict, "select": {}})
+    mean(tmp_path, precision="bf16", select_by="val_loss")
+    assert kinds == {"look": {torch.bfloat16}, "prediction": {torch.float32}}
+
+
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler here")
 def test_a_compiled_network_stays_close(shelf, tmp_path):
     shelf(network=made.Bare)  # compiled dropout draws other numbers

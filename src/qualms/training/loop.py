@@ -118,14 +118,15 @@ def _look(run: Run, moment: Moment) -> float | None:
     every = 1 if options.needs_val else options.validate
     if not every or (moment.epoch + 1) % every:
         return None
-    splits = run.place.splits
-    loss = validation_loss(run.predictor, splits["val"], moment)
-    if options.select_by != "last":
-        value = goodness(options.select_by, loss, run.predictor, splits)
-        if value > stand.best_value:
-            stand.best_value = value
-            state = run.learner.network.state_dict()
-            stand.best = {name: part.clone() for name, part in state.items()}
+    splits, value = run.place.splits, None
+    with run.place.machine.autocast():
+        loss = validation_loss(run.predictor, splits["val"], moment)
+        if options.select_by != "last":
+            value = goodness(options.select_by, loss, run.predictor, splits)
+    if value is not None and value > stand.best_value:
+        stand.best_value = value
+        state = run.learner.network.state_dict()
+        stand.best = {name: part.clone() for name, part in state.items()}
     return loss
 
 

@@ -47,7 +47,8 @@ class Training:
     """Share of `lr` that "linear" ends with."""
     precision: Precision = "float32"
     """"float32" is strict; "tf32" lets the tensor cores of a GPU round products to ten
-    bits; "bf16" and "fp16" are mixed. Predictions are never in 16 bits."""
+    bits; "bf16" and "fp16" are mixed. Training and its looks
+    at the split `val` are in this precision, predictions never in 16 bits."""
     compile: bool = False
     channels_last: bool = False
     capture: bool | Literal["auto"] = "auto"
