@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._annealing import Annealing, check_annealing, kl_weight
+from qualms.methods._folded import folded, worth_folding
 from qualms.methods._groups import kernels_decay
 from qualms.methods._headed import Headed
 from qualms.methods._layers import Layer, channels_of, replaced
@@ -125,6 +126,9 @@ class _Scaled(nn.Module):
 def _without_bias(layer: Layer, x: Tensor) -> Tensor:
     if isinstance(layer, nn.Linear):
         return functional.linear(x, layer.weight)
+    if worth_folding(layer, x):
+        assert not isinstance(layer.padding, str)
+        return folded(x, layer.weight, layer.padding)
     outputs: Tensor = layer._conv_forward(x, layer.weight, None)
     return outputs
 
