@@ -33,6 +33,7 @@ import numpy as np
 import torch
 
 from qualms.datasets._recipe import Card, Dataset, Split
+from qualms.networks._build import build
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
 from qualms.training.data import Splits
@@ -45,6 +46,7 @@ from qualms.training.watch import Silent
 
 ITEMS = 10_000
 EPOCHS = 4
+REPLAYS = 100
 STARTED = time.monotonic()
 
 
@@ -181,6 +183,55 @@ def serviced(count, **chosen):
                 del os.environ[name]
 
 
+def stacked(count, *, compiled=False):
+    """Weights of `count` networks as one more axis of every tensor, by `torch.vmap`."""
+    step = stacked_step(count, "resnet34_ddu", "cuda", compiled=compiled)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(5):
+            step()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            step()
+        stream.synchronize()
+        seconds = min(timed(replayed, graph, stream) for _ in range(3))
+    what = f"{count} runs stacked by vmap, replays alone, channels last"
+    images = REPLAYS * count * 32 / seconds
+    return Line(what + ", compiled" * compiled, "bf16", images, images)
+
+
+def stacked_step(count, name, device, *, compiled=False):
+    """A step of Adam for all of the networks, each with a batch of its own."""
+    models = [build(Part(name=name), channels=3).to(device) for _ in range(count)]
+    models = [model.to(memory_format=torch.channels_last).train() for model in models]
+    weights, buffers = torch.func.stack_module_state(models)
+    optimiser = torch.optim.Adam(
+        weights.values(), lr=1e-3, capturable=device == "cuda", foreach=True
+    )
+    image = torch.randn(count, 32, 3, 64, 64, device=device)
+
+    def loss(own, state, x):
+        return torch.func.functional_call(models[0], (own, state), (x,)).square().mean()
+
+    both = torch.vmap(loss, randomness="different")
+    both = torch.compile(both) if compiled else both
+
+    def step():
+        optimiser.zero_grad(set_to_none=True)
+        with torch.autocast(device, torch.bfloat16):
+            total = both(weights, buffers, image).sum()
+        total.backward()
+        optimiser.step()
+
+    return step
+
+
+def replayed(graph, stream):
+    for _ in range(REPLAYS):
+        graph.replay()
+    stream.synchronize()
+
+
 def worker(chosen, gate):
     """Train one run once the gate opens; prints when its epochs ended."""
     data = dataset()
@@ -258,6 +309,7 @@ def work(data):
         (20, partial(measure, many(5) + ", channels last", 5, **last)),
         (50, partial(measure, f"{one}, channels last, compiled", **compiled)),
         (50, partial(measure, many(5) + ", channels last, compiled", 5, **compiled)),
+        (15, partial(stacked, 5)),
         (35, partial(processes, 5, **last)),
         (35, partial(serviced, 5, **last)),
         (15, partial(measure, f"{one}, channels last", **wide)),
