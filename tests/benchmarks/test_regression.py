@@ -128,6 +128,15 @@ def test_graded_variants_need_no_runs_of_their_own(preset):
     assert BENCHMARK.runs(replace(preset, variants=whole)) == BENCHMARK.runs(preset)
 
 
+def test_further_test_cities_need_no_runs_of_their_own():
+    one, *others = [v for v in PAPER.variants if v.name.startswith("aerial")]
+    assert [v.test for v in others] == ["test/kitsap", "test/vienna"]
+    alone = BENCHMARK.runs(replace(PAPER, variants=(one,)))
+    assert BENCHMARK.runs(replace(PAPER, variants=(one, *others))) == alone
+    for variant in (one, *others):
+        assert all(variant.test in spec.splits for spec in alone)
+
+
 def test_graded_variants_keep_the_targets_of_the_paper():
     def kept(name, targets):
         within = variant_of(PAPER, name).within

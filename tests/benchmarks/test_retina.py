@@ -4,12 +4,13 @@ import inspect
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 
 from qualms.benchmarks._benchmark import Place, pools_of, regimes, variant_of
 from qualms.benchmarks._retina_configs import config_name, published_configs
+from qualms.benchmarks._retina_data import epochs_text
 from qualms.benchmarks._retina_rows import METHODS
 from qualms.benchmarks.retina import retina
 from qualms.published import published
@@ -251,6 +252,16 @@ def test_regimes_are_told_in_words():
         "in-domain validation items"
     ]
     assert "in-domain and shifted" in regimes(PAPER)[1]
+
+
+@each_preset
+def test_only_a_rule_that_no_regime_has_is_told_of_epochs(preset):
+    for variant in variants(preset):
+        assert epochs_text(preset, variant) == ""
+        for rule, words in (("last", "on no items"), ("val_loss", "by the loss on")):
+            chosen = replace(variant, training={"select_by": rule})
+            assert words in epochs_text(preset, chosen)
+        assert "the last" in epochs_text(preset, replace(variant, training={}))
 
 
 @each_preset

@@ -34,8 +34,8 @@ def root(tmp_path_factory):
     return home.parent
 
 
-def made(root, tmp_path, **options):
-    recipe = aerial_building_pixels(root, **options)
+def made(root, tmp_path):
+    recipe = aerial_building_pixels(root)
     return prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
 
 
@@ -43,7 +43,8 @@ def test_two_cities_are_divided_and_a_third_is_test(root, tmp_path):
     result = made(root, tmp_path)
     assert result.skipped == ()
     # three patches of each tile; the marks in row 15 are beyond the 15 x 15 grid
-    assert result.counts == {"train": 9, "val": 3, "test": 6}
+    further = {"test/kitsap": 6, "test/vienna": 6}
+    assert result.counts == {"train": 9, "val": 3, "test": 6} | further
     splits = result.dataset.splits
     test = splits["test"]
     assert test.item.tolist()[:3] == [
@@ -60,18 +61,12 @@ def test_two_cities_are_divided_and_a_third_is_test(root, tmp_path):
 
 
 @pytest.mark.parametrize("city", ["kitsap", "vienna"])
-def test_another_test_city_keeps_train_and_val(root, city):
-    base = aerial_building_pixels(root)
-    other = aerial_building_pixels(root, test_city=city)
-    assert [u for u in other.units if u.split == "trainval"] == [
-        u for u in base.units if u.split == "trainval"
-    ]
-    assert [u.key for u in other.units if u.split == "test"] == [
-        f"{city}1.tif",
-        f"{city}2.tif",
-    ]
-    assert other.divide == base.divide
-    assert other.counts == {"train": 11_184, "val": 2_797}
+def test_further_cities_are_test_splits_beside_the_first(root, tmp_path, city):
+    dataset = made(root, tmp_path).dataset
+    test = dataset.splits[f"test/{city}"]
+    assert set(test.extra["cluster"]) == {f"{city}1", f"{city}2"}
+    assert test.target.tolist() == [3, 60, 5] * 2
+    assert dataset.shifts.keys() == {"test", "test/kitsap", "test/vienna"}
 
 
 def test_the_paper_s_numbers_are_asserted(root, tmp_path):
@@ -89,7 +84,7 @@ def test_larger_tiles_are_shrunk_first(tmp_path):
     image = np.random.default_rng(0).integers(0, 256, (3000, 3000, 3), dtype=np.uint8)
     mask = np.zeros((3000, 3000), np.uint8)
     mask[0:9, 0:9] = 255
-    for city in ("austin", "chicago", "tyrol-w"):
+    for city in CITIES:
         Image.fromarray(image).save(home / "train" / "images" / f"{city}1.tif")
         Image.fromarray(mask).save(home / "train" / "gt" / f"{city}1.tif")
     recipe = aerial_building_pixels(home)
@@ -101,7 +96,7 @@ def test_larger_tiles_are_shrunk_first(tmp_path):
 
 def test_unreadable_tiles_are_named(tmp_path):
     home = tmp_path / "raw" / "AerialImageDataset"
-    for city in ("austin", "chicago", "tyrol-w"):
+    for city in CITIES:
         write(home, f"{city}1", 7, {(0, 0): 3})
     write(home, "austin2", 7, {(0, 0): 3})
     write(home, "chicago2", 7, {(0, 0): 3})
@@ -117,7 +112,7 @@ def test_unreadable_tiles_are_named(tmp_path):
     assert "images/tyrol-w1.tif" in reason["tyrol-w1.tif"]
 
 
-def test_a_wrong_place_or_city_is_said(root, tmp_path):
+def test_a_wrong_place_is_said(tmp_path):
     with pytest.raises(DatasetError, match=r"expected train in .* is empty"):
         aerial_building_pixels(tmp_path)
     (tmp_path / "train").mkdir()
@@ -127,5 +122,3 @@ def test_a_wrong_place_or_city_is_said(root, tmp_path):
         (tmp_path / "train" / part).mkdir()
     with pytest.raises(DatasetError, match=r"files like austin1\.tif in"):
         aerial_building_pixels(tmp_path)
-    with pytest.raises(ValueError, match="test_city must be one of tyrol-w, kitsap"):
-        aerial_building_pixels(root, test_city="tyrol")

@@ -211,6 +211,20 @@ def test_mended_files_are_added_and_nothing_else_is_loaded_again(source, tmp_pat
     assert not list((tmp_path / "cache").glob("shards*"))
 
 
+def test_mended_files_of_a_split_whose_number_nobody_knows_are_added_too(
+    source, tmp_path
+):
+    recipe = recipe_of(source, counts={"train": 5, "val": 3})
+    (source / "u00").unlink()
+    first = prepare(recipe, tmp_path / "cache", workers=1)
+    assert [key for key, _ in first.skipped] == ["u00"]
+    (source / "u00").write_text("0")
+    mended = prepare(recipe, tmp_path / "cache", workers=1)
+    assert not mended.skipped
+    assert mended.counts["test"] == 4
+    assert not list((tmp_path / "cache").glob("shards*"))
+
+
 def test_files_that_appear_later_are_noticed(source, tmp_path):
     prepare(recipe_of(source, n=6), tmp_path / "cache", workers=1)
     more = prepare(recipe_of(source, n=7), tmp_path / "cache", workers=1)

@@ -57,7 +57,7 @@ def test_another_place_gives_the_same_units_and_options(tmp_path):
         for part in ("images", "gt"):
             folder = tmp_path / place / "train" / part
             folder.mkdir(parents=True)
-            for city in ("austin", "chicago", "tyrol-w"):
+            for city in ("austin", "chicago", "kitsap", "tyrol-w", "vienna"):
                 picture = np.full((64, 64), 9, np.uint8)
                 Image.fromarray(picture).save(folder / f"{city}1.tif")
         recipes.append(aerial_building_pixels(tmp_path / place))

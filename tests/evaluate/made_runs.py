@@ -35,7 +35,8 @@ def make_runs(benchmark, preset, out, sizes=SIZES, ending=".safetensors", skip=(
                 "hardware": "an invented machine",
                 "seconds": 2.0,
             }
-            predictions.write(folder / f"{split}{ending}", arrays, header=header)
+            file = f"{split.replace('/', '~')}{ending}"
+            predictions.write(folder / file, arrays, header=header)
 
 
 def _arrays(spec, split, n):

@@ -410,6 +410,24 @@ def test_graded_variants_are_the_test_items_in_their_range(made):
     }
 
 
+def test_variants_of_the_same_runs_are_judged_on_their_own_test_splits(tmp_path):
+    paper = BENCHMARK.presets["paper"].variants
+    cities = tuple(v for v in paper if v.name.startswith("aerial"))
+    preset = replace(TINY, variants=cities, rows=("conformal",))
+    sizes = {"val": 200, "test": 60, "test/kitsap": 50, "test/vienna": 40}
+    make_runs(BENCHMARK, preset, tmp_path, sizes=sizes)
+    results = judge(BENCHMARK, preset, tmp_path, settings=QUICK)
+    for city in cities:
+        place = Place(city, 0.1, BENCHMARK.row("conformal"))
+        run = tmp_path / "regression" / BENCHMARK.spec(preset, place, 0).hash
+        file = f"{city.test.replace('/', '~')}.safetensors"
+        test = predictions.read(run / "predictions" / file).arrays
+        error = np.abs(test["mean"][0] - test["target"]).mean()
+        cell = results.cell(city.name, 0.1, "conformal", "test_mae")
+        assert len(test["target"]) == sizes[city.test]
+        assert cell.values[0] == pytest.approx(error)
+
+
 def test_too_few_validation_items_leave_ours_unbounded(tmp_path):
     preset = replace(TINY, variants=TINY.variants[:1], rows=("conformal",))
     make_runs(BENCHMARK, preset, tmp_path, sizes={"val": 8, "test": 20})

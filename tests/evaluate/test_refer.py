@@ -538,6 +538,8 @@ def test_a_check_on_the_items_of_the_plan_is_no_check(tmp_path):
     plan = qualms.refer(arrays, budget=0.2, on=[part])
     assert plan.warnings[0].startswith("50 items of arrays (2) bear the names")
     file = predictions.write(tmp_path / "t.npz", arrays, header={"split": "train"})
+    named = [out.name for out in qualms.refer(file, budget=0.2, on=[file]).outcomes]
+    assert named == ["t.npz (1)", "t.npz (2)"]
     assert "training items" in qualms.refer(file, budget=0.2).warnings[0]
 
 

@@ -21,6 +21,7 @@ from qualms.evaluate import Settings
 from qualms.evaluate._aleatoric import ONE_DRAW, UNKNOWN
 from qualms.evaluate._referral_drawings import Line, band_of
 from qualms.evaluate._referral_items import items_of, rebalanced
+from qualms.evaluate._referral_judge import CLASSIFICATION
 from qualms.evaluate._referral_replicates import replicates
 from qualms.evaluate._referral_scores import curve_of
 from qualms.evaluate.benchmark import DrawnKey, judge
@@ -379,7 +380,7 @@ def test_replicates_are_those_of_the_plans_of_the_scores(made):
 
     def on(part, make, *arrays):
         plan = make(*(array[part] for array in arrays))
-        return Plan(n, lambda weights: plan.value(weights[part]))
+        return Plan(n, lambda copies: plan.value(copies.of(part)))
 
     expected = {
         "joint/ood_auroc": plans.auroc_plan(doubt.total, items.shifted),
@@ -418,7 +419,7 @@ def test_replicates_are_those_of_the_plans_of_the_scores(made):
         if name.endswith("_mae"):
             plan = plans.mean_plan(np.abs(getattr(doubt, part) - entropy))
             inside = (~items.shifted).astype(np.int32)
-            first = plan.value(resampling.weights(0) * inside)
+            first = plan(resampling.weights(0) * inside)
             assert found[name][0] == pytest.approx(first)
 
 
@@ -583,3 +584,12 @@ def test_the_regime_and_what_differs_from_the_paper_are_noted(judged):
     assert "all items of a split count" in notes
     assert judged.hardware == ("an invented machine",)
     assert judged.seconds == 2.0 * 8
+
+
+def test_an_epoch_that_the_regime_did_not_choose_is_noted():
+    told = "in country_joint: the last epoch of each run, chosen on no items"
+    variant = variant_of(DEMO, "country_joint")
+    last = replace(variant, training={"select_by": "last"})
+    for chosen, expected in ((variant, False), (last, True)):
+        preset = replace(TINY, variants=(chosen,))
+        assert (told in CLASSIFICATION.notes(preset, BARE)) == expected

@@ -95,3 +95,17 @@ def test_selection_scores_and_their_rules_come_with_the_method():
     assert method.select == {"gmm2": "logmeanexp", "knn3": "mean"}
     arrays = predicted(method, trained(method, TASK), TASK)
     assert arrays["select/gmm2"].shape == arrays["mean"].shape
+
+
+def test_the_ridge_widens_the_mixture():
+    found = []
+    for ridge in (1e-6, 1e6):
+        method = made("gaussian", {"select": ("gmm2",), "ridge": ridge})
+        found.append(predicted(method, trained(method, TASK), TASK)["select/gmm2"])
+    assert float(found[1].std()) < float(found[0].std())
+
+
+@pytest.mark.parametrize("ridge", [-1e-6, float("inf"), float("nan")])
+def test_a_ridge_that_is_no_variance_is_refused(ridge):
+    with pytest.raises(ValueError, match="ridge must be a number from 0 on"):
+        made("gaussian", {"ridge": ridge})

@@ -48,6 +48,14 @@ def test_fit_is_that_of_scikit_learn(components):
     np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
+def test_the_ridge_is_that_of_scikit_learn():
+    known = features(n=30, d=40)
+    reference = GaussianMixture(2, random_state=0, reg_covar=1e-2).fit(known)
+    ours = fit_mixture(torch.as_tensor(known), 2, ridge=1e-2)
+    found = log_density(torch.as_tensor(known), ours)
+    np.testing.assert_allclose(found, reference.score_samples(known), rtol=1e-7)
+
+
 def test_fewer_items_than_dimensions_have_a_density():
     few = torch.as_tensor(features(n=20, d=40))
     assert torch.isfinite(log_density(few, fit_mixture(few, 2))).all()

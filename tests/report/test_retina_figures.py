@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from qualms.evaluate.benchmark import Band, DrawnKey, Sides
+from qualms.evaluate.benchmark import Band, Cell, DrawnKey, Key, Sides
 from qualms.published import published
 from qualms.report import _style
 from qualms.report.papers.retina import _histograms, _sheets
@@ -27,6 +27,7 @@ from qualms.report.papers.retina._looks import (
 from qualms.report.papers.retina._own_curves import own_sheets
 from qualms.report.papers.retina._panels import draw_panel, points_of
 from qualms.report.papers.retina._sheets import write_sheet
+from qualms.report.papers.retina._words import wrapped
 from report.made_retina import BENCHMARK, DEMO, results_as_published
 
 
@@ -147,6 +148,16 @@ def test_curves_are_means_with_bands_of_one_standard_error(real):
     assert (height.min(), height.max()) == pytest.approx((0.85, 0.95))
 
 
+@pytest.mark.parametrize(("score", "top"), [("accuracy", 1.01), ("nll", 1.05)])
+def test_only_a_score_without_bound_has_an_axis_far_beyond_one(simulated, score, top):
+    x = np.linspace(0, 1, 5)
+    key = DrawnKey("severity", "map", "shifted", f"referral_{score}")
+    place = ("accuracy", "auroc", "nll").index(score)
+    panel = panel_of(simulated, "figure_referral_runs_severity_simulated", place, 1)
+    made = replace(simulated, bands={key: Band(x, np.ones(5), np.full(5, np.nan))})
+    assert drawn(made, panel).get_ylim()[1] == pytest.approx(top, abs=0.006)
+
+
 def test_published_points_stand_at_the_shares_of_the_tables(real, simulated):
     panel = panel_of(real, "figure_3_country", 0, 3)
     curve = next(c for c in panel.curves if c.row.name == "mfvi")
@@ -174,10 +185,19 @@ def test_published_points_stand_beside_curves_of_their_own_setting_alone(real, o
         assert ("another setting" in sheet.remark) != ("_simulated" in sheet.file)
 
 
-def test_a_panel_of_one_class_says_that_it_has_no_numbers(simulated):
-    name = "figure_referral_runs_severity_simulated"
-    axes = drawn(simulated, panel_of(simulated, name, 1, 1))
-    assert [text.get_text() for text in axes.texts] == ["no numbers"]
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ("only one class among these items", "only one class\namong these\nitems"),
+        ("", "no numbers"),
+    ],
+)
+def test_an_empty_panel_says_why(simulated, why, words):
+    panel = panel_of(simulated, "figure_referral_runs_severity_simulated", 1, 1)
+    keys = [Key("severity", None, c.row.name, "shifted/auroc") for c in panel.curves]
+    cells = simulated.cells | {key: Cell(key=key, why=why) for key in keys}
+    axes = drawn(replace(simulated, cells=cells), panel)
+    assert [text.get_text() for text in axes.texts] == [words]
 
 
 def test_panels_of_the_same_score_share_their_limits(real, tmp_path, monkeypatch):
@@ -211,6 +231,44 @@ def test_right_decisions_are_blue_and_wrong_ones_red():
     # Up to its own peak, the second bin; a third of that in the first.
     assert outline[:, 1].max() == pytest.approx(_histograms._HIGH)
     assert outline[1, 1] == pytest.approx(_histograms._HIGH / 3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [(0.0, "0%"), (0.004, "0.4%"), (0.0094, "0.9%"), (0.0096, "1%"), (0.02, "2%")],
+)
+def test_a_share_of_wrong_decisions_has_a_decimal_below_one_percent(wrong, words):
+    axes = Figure().subplots()
+    edges = np.array([0.0, math.log(2)])
+    _histograms._cell(
+        axes, Sides(edges, np.array([1 - wrong]), np.array([wrong])), 0, 0
+    )
+    assert axes.texts[0].get_text() == f"{words} wrong"
+
+
+def test_a_figure_breaks_no_word_of_what_it_says(real):
+    sheet = sheets(real)["figure_14_country"]
+    for inches in (2, 3, 4, 5, 6):
+        lines = wrapped(sheet.remark, inches).splitlines()
+        assert len(lines) > 1
+        assert not any(line.endswith("-") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("least", "words"),
+    [
+        (1, "one repeat, so no bands"),
+        (2, "bands: standard error, none of a single repeat"),
+        (3, "bands: standard error"),
+    ],
+)
+def test_a_figure_says_why_curves_have_no_band(simulated, least, words):
+    bands = dict(simulated.bands)
+    for key, band in bands.items():
+        if BENCHMARK.row(key.row).pool >= least:
+            bands[key] = band._replace(stderr=np.full(len(band.x), np.nan))
+    told = said(replace(simulated, bands=bands), draw_panel=lambda *_: None)
+    assert told["figure_14_country_simulated"][0].endswith(f"; {words}")
 
 
 def test_bins_are_joined_until_a_small_panel_can_show_them():

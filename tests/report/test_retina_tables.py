@@ -244,6 +244,16 @@ def test_every_table_says_its_regime_preset_and_data(results, simulated, tmp_pat
     assert joint == {"8", "9", "10", "11"}
 
 
+def test_a_caption_says_which_epoch_the_regime_did_not_choose(results):
+    last = {"select_by": "last"}
+    variants = tuple(replace(v, training=last) for v in results.preset.variants)
+    made = replace(results, preset=replace(results.preset, variants=variants))
+    for table in all_tables(made):
+        assert "; the last epoch of each run, chosen on no items" in caption(table)
+    for table in all_tables(results):
+        assert "epoch" not in caption(table)
+
+
 def test_tables_are_written_as_csv_and_latex_in_the_papers_units(results, tmp_path):
     written = write_tables(results, tmp_path)
     assert {path.suffix for path in written} == {".csv", ".tex"}

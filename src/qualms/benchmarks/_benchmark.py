@@ -21,6 +21,9 @@ class Variant:
     dataset: Part
     test: str = "test"
     """The stored split whose scores a table shows."""
+    tests: tuple[str, ...] = ()
+    """All test splits that its runs predict; () for `test` alone. Variants that state
+    the same ones here, and differ in `test` alone, share their runs."""
     within: tuple[tuple[float, float], ...] = ()
     """Ranges of the target, ends included, that a test item must lie in; () for all.
     Variants that differ in nothing else share their runs."""
@@ -45,7 +48,7 @@ class Variant:
     def splits(self) -> tuple[str, ...]:
         """The splits that runs predict."""
         if not self.shifted:
-            return ("val", self.test)
+            return ("val", *(self.tests or (self.test,)))
         return ("val", "val/shifted", self.test, f"{self.test}/shifted")
 
 

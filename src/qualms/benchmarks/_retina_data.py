@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from qualms.benchmarks._benchmark import Variant
+from qualms.benchmarks._benchmark import Preset, Variant
 from qualms.benchmarks._retina_configs import config_name
 from qualms.benchmarks._retina_rows import METHODS
 from qualms.spec import Part
@@ -15,6 +15,10 @@ SHIFTS = {
 }
 SELECT_BY = {"in-domain": "val_auroc", "joint": "val_referral"}
 """What the epoch is chosen by in each regime."""
+_OTHERWISE = {
+    "last": "the last epoch of each run, chosen on no items",
+    "val_loss": "epochs chosen by the loss on in-domain validation items",
+}
 SPLITS = ("train", "val", "val/shifted", "test", "test/shifted")
 SIZES = {
     "country": (35_126, 10_906, 733, 42_670, 2_929),
@@ -69,6 +73,15 @@ def blurred() -> Iterator[Variant]:
                 dataset=replace(variant.dataset, options=options),
                 rows=BLUR_ROWS,
             )
+
+
+def epochs_text(preset: Preset, variant: Variant) -> str:
+    """What is to be said of epochs that the rule of the regime does not choose.
+
+    '' where it does, as in all presets until a user asks for another rule.
+    """
+    rule = {**preset.training, **variant.training}.get("select_by", "last")
+    return "" if rule == SELECT_BY.get(variant.regime) else _OTHERWISE.get(rule, "")
 
 
 def _variant(part: Part, shift: str, regime: str) -> Variant:

@@ -148,25 +148,32 @@ def _check_unchanged(folder: Path, meta: Meta, *, verify: bool) -> None:
     raise DatasetError(
         f"{folder} was changed after it was prepared: fingerprint {found} instead of"
         f" {meta['fingerprint']} ({', '.join(changed) or 'meta.json'});"
-        f" {_remedy(folder, meta, changed)}"
+        f" {_remedy(folder, changed)}"
     )
 
 
-def _remedy(folder: Path, meta: Meta, changed: Sequence[str]) -> str:
+def _remedy(folder: Path, changed: Sequence[str]) -> str:
     """What to do about files that changed.
 
-    Preparing again writes all arrays anew where an album that is shown has another
-    fingerprint than before, and only there.
+    Preparing again writes all arrays anew where an album that is shown does not have
+    the file any more, and only there.
     """
-    shared = [Path(file) for file in changed if file.startswith("../")]
-    albums = [read_meta(folder / file.parents[1]) for file in shared]
-    known = meta.get("albums", {}).values()
-    if any(album and album["fingerprint"] not in known for album in albums):
+    shared = [file for file in changed if file.startswith("../")]
+    if any(not _in_album(folder, file) for file in shared):
         return (
-            "the pictures it shows were prepared again since then: prepare it again as"
-            " well, nothing has to be deleted"
+            "the pictures it shows are gone or were prepared again since then: prepare"
+            " it again as well, nothing has to be deleted"
         )
     return "delete the folder and prepare again"
+
+
+def _in_album(folder: Path, file: str) -> bool:
+    """Whether the record of the album beside `folder` still names `file`."""
+    _, album, *rest = file.split("/")
+    meta = read_meta(folder.parent / album)
+    return meta is not None and any(
+        entry["file"] == "/".join(rest) for _, entry in _entries(meta)
+    )
 
 
 def _map(folder: Path, files: Mapping[str, Meta], side: int | None) -> Split:

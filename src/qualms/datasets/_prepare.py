@@ -202,7 +202,7 @@ def _make(
         check_tally(recipe, Tally(counts, {}), skipped)
     if _differs(read_meta(folder), recipe, skipped):
         publish(recipe, folder, finished, skipped)
-    if differences(Tally(counts, {}), expected(recipe)):
+    if skipped or differences(Tally(counts, {}), expected(recipe)):
         return  # shards stay, so that mended files can be added later
     shards.parent.rename(folder / "shards-done")
     _tidy(folder)

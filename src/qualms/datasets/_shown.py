@@ -49,8 +49,7 @@ def show(recipe: Recipe, folder: Path, albums: Mapping[str, Album]) -> None:
         "albums": {name: album.fingerprint for name, album in albums.items()},
         "units": _labels_digest(recipe),
     }
-    meta = read_meta(folder)
-    if meta is not None and all(meta.get(key) == stated[key] for key in stated):
+    if _is_there(recipe, read_meta(folder), stated, albums):
         return
     found = {
         split: _find(one.labels, albums[recipe_digest(one.album)])
@@ -66,6 +65,19 @@ def show(recipe: Recipe, folder: Path, albums: Mapping[str, Album]) -> None:
         split: _write(split, *one, arrays) for split, one in found.items()
     }
     record(recipe, folder, arrays, stated)
+
+
+def _is_there(
+    recipe: Recipe, meta: Meta | None, stated: Meta, albums: Mapping[str, Album]
+) -> bool:
+    """Whether `meta` says what is `stated`, of the very files the albums have now."""
+    if meta is None or any(meta.get(key) != stated[key] for key in stated):
+        return False
+    # An album that was deleted and made again has the same pictures in another place.
+    return all(
+        meta["splits"][split][ENCODED] == _shared(albums[recipe_digest(one.album)])
+        for split, one in recipe.shown.items()
+    )
 
 
 def _labels_digest(recipe: Recipe) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from qualms.benchmarks import Preset
 from qualms.benchmarks._benchmark import Place, regimes
+from qualms.benchmarks._retina_data import epochs_text
 from qualms.evaluate._benchmark_results import Band, Cell, DrawnKey, Sides
 from qualms.evaluate._entry import Settings
 from qualms.evaluate._judge import Asked, Direction, Judge, Judged
@@ -104,6 +105,7 @@ def _tied() -> dict[str, Direction]:
 def _notes(preset: Preset, settings: Settings) -> tuple[str, ...]:
     notes = [
         *regimes(preset),
+        *_epochs(preset),
         "all items of a split count; the released code leaves out the last incomplete "
         "batch",
         "ours: exact at every threshold (AUPRC at 2,000 of a large set), ties shared, "
@@ -129,6 +131,13 @@ def _notes(preset: Preset, settings: Settings) -> tuple[str, ...]:
             "referral areas of other scores than accuracy have none"
         )
     return tuple(notes)
+
+
+def _epochs(preset: Preset) -> Iterator[str]:
+    """Where a user had epochs chosen by another rule than the regime's."""
+    for variant in preset.variants:
+        if text := epochs_text(preset, variant):
+            yield f"in {variant.name}: {text}"
 
 
 CLASSIFICATION = Judge(variant=_variant, tied=_tied(), notes=_notes)

@@ -124,13 +124,16 @@ def _check_alike(read: Sequence[Predictions], request: Request) -> None:
 
 
 def _names(read: Sequence[Predictions]) -> list[str]:
-    """File names where they differ, else as much of the path as tells them apart."""
+    """File names where they differ, else as much of the path as tells them apart.
+
+    A file that is given twice is told apart by its place in the list.
+    """
     paths = [Path(each.source) for each in read]
     for depth in range(1, 12):
         names = ["/".join(path.parts[-depth:]) for path in paths]
         if len(set(names)) == len(names):
             return names
-    return [f"{path} ({i + 1})" for i, path in enumerate(paths)]
+    return [f"{path.name} ({i + 1})" for i, path in enumerate(paths)]
 
 
 class _Chosen(NamedTuple):

@@ -13,7 +13,8 @@ from torch import Tensor
 
 _TOLERANCE = 1e-3
 _STEPS = 100
-_RIDGE = 1e-6
+RIDGE = 1e-6
+"""Added to the variance of every feature within a component."""
 
 
 class Mixture(NamedTuple):
@@ -27,16 +28,18 @@ class Mixture(NamedTuple):
     """(K, D, D) upper triangular: a centred feature times it is white."""
 
 
-def fit_mixture(features: Tensor, components: int, *, seed: int = 0) -> Mixture:
+def fit_mixture(
+    features: Tensor, components: int, *, ridge: float = RIDGE, seed: int = 0
+) -> Mixture:
     """The mixture of `components` Gaussians that EM finds for `features` (N, D)."""
     values = features.double()
     shares = _first_shares(values, components, seed)
-    mixture = _maximised(values, shares)
+    mixture = _maximised(values, shares, ridge)
     before = -math.inf
     for _ in range(_STEPS):
         joint = _joint(values, mixture)
         total = joint.logsumexp(1)
-        mixture = _maximised(values, (joint - total[:, None]).exp())
+        mixture = _maximised(values, (joint - total[:, None]).exp(), ridge)
         reached = float(total.mean())
         if abs(reached - before) < _TOLERANCE:
             break
@@ -68,7 +71,7 @@ def _first_shares(values: Tensor, components: int, seed: int) -> Tensor:
     return torch.nn.functional.one_hot(cluster, components).double()
 
 
-def _maximised(values: Tensor, shares: Tensor) -> Mixture:
+def _maximised(values: Tensor, shares: Tensor, ridge: float) -> Mixture:
     """The M step: the mixture that fits `values` when `shares` (N, K) are known."""
     sizes = shares.sum(0) + 10 * torch.finfo(values.dtype).eps
     means = (shares.T @ values) / sizes[:, None]
@@ -76,7 +79,7 @@ def _maximised(values: Tensor, shares: Tensor) -> Mixture:
     for k, (mean, size) in enumerate(zip(means, sizes, strict=True)):
         gap = values - mean
         covariance = (shares[:, k, None] * gap).T @ gap / size
-        covariance.diagonal().add_(_RIDGE)
+        covariance.diagonal().add_(ridge)
         scales[k] = _whitening(covariance)
     return Mixture((sizes / sizes.sum()).log(), means, scales)
 
@@ -85,7 +88,8 @@ def _whitening(covariance: Tensor) -> Tensor:
     lower, failed = torch.linalg.cholesky_ex(covariance)
     if int(failed):
         raise ValueError(
-            "a mixture component has collapsed onto too few items; fit fewer components"
+            "a mixture component has collapsed onto too few items; fit fewer "
+            "components, or raise the ridge"
         )
     identity = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
     inverse: Tensor = torch.linalg.solve_triangular(lower, identity, upper=False)

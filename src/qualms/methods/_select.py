@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from qualms.methods._found import Found
-from qualms.methods._mixture import Mixture, fit_mixture, log_density
+from qualms.methods._mixture import RIDGE, Mixture, fit_mixture, log_density
 from qualms.methods._neighbours import neighbour_distances
 
 _NAME = re.compile(r"(gmm|knn)([1-9]\d*)(_l2)?")
@@ -39,8 +39,9 @@ def rules(names: Iterable[str]) -> dict[str, str]:
 class Selectors(nn.Module):
     """Selection scores: fitted on training features, then scoring any features."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], *, ridge: float = RIDGE) -> None:
         super().__init__()
+        self.ridge = ridge
         self.scores = tuple(map(_parsed, names))
         mixtures = {s.name: Found(_PARTS) for s in self.scores if s.kind == "gmm"}
         self.mixtures = nn.ModuleDict(mixtures)
@@ -53,7 +54,8 @@ class Selectors(nn.Module):
         values = torch.cat(list(features))
         for score in self.scores:
             if score.kind == "gmm":
-                self._keep_mixture(score.name, fit_mixture(values, score.size))
+                mixture = fit_mixture(values, score.size, ridge=self.ridge)
+                self._keep_mixture(score.name, mixture)
             elif score.size > len(values):
                 raise ValueError(
                     f"select '{score.name}' needs at least {score.size} training "

@@ -6,6 +6,7 @@ with the backbone held still, then the likelihood for all. The held backbone doe
 still, but for its normalisation statistics: their code with a current torch.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from qualms.methods._headed import Headed, TwoHeads, features_of, headed, read
 from qualms.methods._method import Batch, Batches, Method, Moment
+from qualms.methods._mixture import RIDGE
 from qualms.methods._plain import check_epochs, weighted_mean
 from qualms.methods._select import Selectors, rules
 from qualms.spec import Task
@@ -24,7 +26,11 @@ _LARGEST = 80.0
 
 
 def gaussian(
-    *, warmup: int = 20, frozen: int = 5, select: Sequence[str] = ()
+    *,
+    warmup: int = 20,
+    frozen: int = 5,
+    select: Sequence[str] = (),
+    ridge: float = RIDGE,
 ) -> Method:
     """Mean and variance of a Gaussian likelihood, and scores that select items.
 
@@ -33,11 +39,14 @@ def gaussian(
         frozen: epochs of likelihood after them that train the heads only.
         select: scores of the features to predict as select/<name>, larger for items to
             leave out: gmm<components>, knn<neighbours>, knn<neighbours>_l2.
+        ridge: added to the variance of every feature within a component of a mixture.
     """
+    if not 0 <= ridge < math.inf:
+        raise ValueError(f"ridge must be a number from 0 on, got {ridge}")
     check_epochs(warmup=warmup, frozen=frozen)
     phase = partial(_phase, warmup, frozen)
     return Method(
-        build=partial(_build, tuple(select)),
+        build=partial(_build, tuple(select), ridge),
         loss=partial(_loss, phase),
         predict=_predict,
         phase=phase,
@@ -53,9 +62,11 @@ def _phase(warmup: int, frozen: int, epoch: int) -> str:
     return "frozen" if epoch < warmup + frozen else "all"
 
 
-def _build(select: tuple[str, ...], backbone: nn.Module, task: Task) -> Headed:
+def _build(
+    select: tuple[str, ...], ridge: float, backbone: nn.Module, task: Task
+) -> Headed:
     heads = TwoHeads(features_of(backbone))
-    return Headed(backbone, heads, task, Selectors(select))
+    return Headed(backbone, heads, task, Selectors(select, ridge=ridge))
 
 
 def _loss(

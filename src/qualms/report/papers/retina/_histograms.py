@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from qualms.report.papers.retina._settings import (
     rows_of,
     task_of,
 )
-from qualms.report.papers.retina._words import PER_INCH, file_of, remark_of
+from qualms.report.papers.retina._words import file_of, remark_of, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,12 +97,11 @@ def _figure(
             words = f"{grade}: {GRADES[grade]}"
             axes.text(len(found) - 0.04, 0.4 - line, words, va="center")
         _dress(axes, len(found), len(grades))
-        letters = int(width * PER_INCH)
         remark = remark_of(results, variant)
         say(
             figure,
-            fill(_title(about, [row for row, _ in found]), letters),
-            fill(f"{remark}; each side up to its own peak", letters),
+            wrapped(_title(about, [row for row, _ in found]), width),
+            wrapped(f"{remark}; each side up to its own peak", width),
             list(_handles()),
             columns=2,
         )
@@ -149,7 +147,7 @@ def _cell(axes: "Axes", sides: Sides | None, left: int, bottom: int) -> None:
     wrong = float(sides.incorrect.sum())
     whole = wrong + float(sides.correct.sum())
     if whole > 0:
-        few = 0 < wrong / whole < 0.01
+        few = 0 < wrong / whole < 0.0095  # from there on it is 1%
         words = f"{wrong / whole:.{1 if few else 0}%} wrong"
         place = left + _WIDE / 2, bottom + _HIGH + 0.02
         axes.text(*place, words, ha="center", va="bottom", fontsize=6)

@@ -1,6 +1,7 @@
 """Curves with their bands in one panel: ROC, shifted items found, referral."""
 
 from collections.abc import Mapping
+from textwrap import fill
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,6 +22,10 @@ sensitivity."""
 LAST = 0.95
 """Share referred where curves end: beyond it few items are left, and curves jump."""
 _TAUS = (0.0, 0.5, 0.7)
+_TOP = 1.01
+"""Where axes of scores end that are 1 at most."""
+_NARROW = 16
+"""Letters that fit into a panel."""
 LABELS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "roc": ("1 - specificity", "sensitivity"),
@@ -89,7 +94,8 @@ def draw_panel(axes: "Axes", results: BenchmarkResults, panel: Panel) -> None:
             _line(axes, panel, curve, band, number)
             _published(axes, results, panel, curve)
     if not is_drawn(results, panel):
-        axes.text(0.5, 0.5, "no numbers", ha="center", va="center", color=OTHER)
+        words = fill(_absent(results, panel), _NARROW)
+        axes.text(0.5, 0.5, words, ha="center", va="center", color=OTHER)
         axes.set_xticks([])
         axes.set_yticks([])
         return
@@ -109,6 +115,23 @@ def draw_panel(axes: "Axes", results: BenchmarkResults, panel: Panel) -> None:
     else:
         axes.set_xlim(-0.03, 1.0)
         axes.set_xticks([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+        if panel.name != "referral_nll":
+            # A curve that is 1 all along has no height to make room above it.
+            axes.set_ylim(top=min(axes.get_ylim()[1], _TOP))
+
+
+def _absent(results: BenchmarkResults, panel: Panel) -> str:
+    """Why nothing is drawn: what the score of the curves says, if they agree."""
+    score = panel.name.removeprefix("referral_")
+    score = score if score in STANDARD else score.replace("roc", "auroc")
+    cells = (
+        results.cell(
+            curve.variant.name, None, curve.row.name, f"{panel.subset}/{score}"
+        )
+        for curve in panel.curves
+    )
+    said = {cell.why for cell in cells} - {""}
+    return said.pop() if len(said) == 1 else "no numbers"
 
 
 def _line(axes: "Axes", panel: Panel, curve: Curve, band: Band, number: int) -> None:

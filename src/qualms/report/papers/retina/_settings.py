@@ -8,6 +8,7 @@ whether the data are the paper's or simulated.
 from collections.abc import Iterable, Sequence
 
 from qualms.benchmarks import Benchmark, Preset, TableRow, Variant
+from qualms.benchmarks._retina_data import epochs_text
 
 TASKS = {"country": "Country Shift", "severity": "Severity Shift"}
 SUBSETS = {
@@ -154,7 +155,8 @@ def about_text(preset: Preset, variants: Sequence[Variant], *, regime: str = "")
     blurs = {blur_of(variant) for variant in variants}
     if len(blurs) == 1 and blurs.isdisjoint({None, PAPER_BLUR}):
         told.append(f"blur {blurs.pop()}")
-    return "; ".join((data_text(first), ", ".join(told), regime or regime_text(first)))
+    parts = [data_text(first), ", ".join(told), regime or regime_text(first)]
+    return "; ".join(filter(None, (*parts, epochs_text(preset, first))))
 
 
 def published_row(row: TableRow) -> dict[str, str]:

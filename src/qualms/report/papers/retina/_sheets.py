@@ -1,19 +1,22 @@
 """A grid of panels with curves as one figure."""
 
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from qualms.evaluate.benchmark import BenchmarkResults
 from qualms.report._style import OTHER, canvas, grid, legend_key, save, say
 from qualms.report.papers.retina._panels import (
     LABELS,
+    Curve,
     Panel,
+    band_of,
     draw_panel,
     is_drawn,
     points_of,
 )
-from qualms.report.papers.retina._words import PER_INCH, beside
+from qualms.report.papers.retina._words import beside, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,12 +62,11 @@ def write_sheet(results: BenchmarkResults, sheet: Sheet, folder: Path) -> list[P
         _named(lines, strips)
         _alike(lines, strips)
         figure.align_ylabels()
-        letters = int(width * PER_INCH)
         handles = _handles(results, strips)
         say(
             figure,
-            fill(sheet.title, letters),
-            fill(f"{sheet.remark}; {_remark(strips)}", letters),
+            wrapped(sheet.title, width),
+            wrapped(f"{sheet.remark}; {_remark(results, strips)}", width),
             handles,
             columns=min(len(handles), 3 if width < 5 else 4),
         )
@@ -98,12 +100,7 @@ def _alike(lines: list[list["Axes"]], strips: list[Strip]) -> None:
 
 
 def _handles(results: BenchmarkResults, strips: list[Strip]) -> list[Any]:
-    drawn = [
-        (panel, curve)
-        for strip in strips
-        for panel in strip.panels
-        for curve in panel.curves
-    ]
+    drawn = _drawn(strips)
     curves = {curve.label: curve for _, curve in drawn}
     handles = [
         legend_key(label, colour=curve.colour, marker=curve.marker, line="-")
@@ -116,11 +113,30 @@ def _handles(results: BenchmarkResults, strips: list[Strip]) -> list[Any]:
     return handles
 
 
-def _remark(strips: list[Strip]) -> str:
-    bands = "bands: standard error"
+def _remark(results: BenchmarkResults, strips: list[Strip]) -> str:
+    bands = _bands(results, strips)
     if not _has_roc(strips):
         return bands
     return f"{bands}; NHS: 85 % sensitivity at 80 % specificity"
+
+
+def _bands(results: BenchmarkResults, strips: list[Strip]) -> str:
+    """What bands show, and why curves may have none."""
+    found = [band_of(results, panel, curve) for panel, curve in _drawn(strips)]
+    wide = [bool(np.isfinite(band.stderr).any()) for band in found if band is not None]
+    if not any(wide):
+        return "one repeat, so no bands"
+    alone = "" if all(wide) else ", none of a single repeat"
+    return f"bands: standard error{alone}"
+
+
+def _drawn(strips: list[Strip]) -> list[tuple[Panel, Curve]]:
+    return [
+        (panel, curve)
+        for strip in strips
+        for panel in strip.panels
+        for curve in panel.curves
+    ]
 
 
 def _has_roc(strips: list[Strip]) -> bool:

@@ -1,5 +1,6 @@
 """What figures say about themselves: data, preset, regime, and file names."""
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from qualms.benchmarks import Variant
@@ -9,13 +10,18 @@ from qualms.report.papers.retina._settings import about_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-PER_INCH = 16.5
+_PER_INCH = 16.5
 """Letters of a title that fit into an inch."""
 
 
 def remark_of(results: BenchmarkResults, *variants: Variant, regime: str = "") -> str:
     """Data, preset, setting and regime, which stand in every figure."""
     return about_text(results.preset, variants, regime=regime)
+
+
+def wrapped(text: str, inches: float) -> str:
+    """A title or remark in lines that fit into a figure; words are kept whole."""
+    return fill(text, int(inches * _PER_INCH), break_on_hyphens=False)
 
 
 def file_of(name: str, variant: Variant) -> str:
