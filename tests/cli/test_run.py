@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 
 from launch import fakes
 from qualms.cli import _grid, _progress, app, main
+from qualms.cli._judged import show_judged
 from qualms.cli._progress import duration, view
-from qualms.launch import Outcome, run_all
+from qualms.launch import Outcome, Wish, everything, run_all
 from qualms.spec import RunSpec
 
 SIZES = {"train": 40, "val": 20, "test": 20}
@@ -62,6 +63,12 @@ def test_a_dry_run_lists_what_lacks_a_result_and_the_data_it_needs(run, tmp_path
         said.output
     )
     assert not (tmp_path / "runs").exists()
+
+
+def test_methods_may_be_listed_with_spaces(run):
+    said = run("regression/cells", "--methods", "map, gaussian", "--dry-run")
+    assert said.exit_code == 0, said.output
+    assert "10 of 10 runs lack a result" in said.output
 
 
 def test_without_a_benchmark_all_are_run(run):
@@ -136,6 +143,7 @@ def fails(arguments, capsys, monkeypatch):
         (["regression/cels"], "Did you mean 'cells'"),
         (["--preset", "dem"], "Did you mean 'demo'"),
         (["--methods", "maps"], "Did you mean 'map'"),
+        (["--methods", " ,"], "methods must name at least one, got ' ,'"),
         (["--seeds", "x"], "seeds must read like 0-4 or 0,2,7, got 'x'"),
         (["--seeds", "4-2"], "seeds must name at least one"),
         (["-o", "network.wdth=3"], "Did you mean 'network.width'"),
@@ -152,6 +160,18 @@ def test_a_folder_that_cannot_be_written_costs_no_time(
     (tmp_path / "file").touch()
     arguments = ["--out", tmp_path / "file" / "runs", "--data", data, "--device", "cpu"]
     assert "cannot write runs to" in fails(arguments, capsys, monkeypatch)
+
+
+def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(30, "Read-only file system", ".qualms-0.tmp")
+
+    monkeypatch.setattr("qualms.evaluate.benchmark.judge", lambda *_: None)
+    monkeypatch.setattr("qualms.report.benchmark.print_benchmark", lambda *_, **__: 0)
+    monkeypatch.setattr("qualms.report.benchmark.write_all", full)
+    (choice,) = everything("regression/cells", Wish())
+    with pytest.raises(OSError, match=r"cannot write tables to .*: Read-only file sys"):
+        show_judged(choice, tmp_path)
 
 
 def test_data_that_was_asked_for_by_name_must_be_there(capsys, monkeypatch, tmp_path):

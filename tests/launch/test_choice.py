@@ -107,6 +107,12 @@ def test_methods_are_chosen_by_their_name_or_by_that_of_a_row():
     assert choose(methods=("mc_dropout",)).preset.rows == ("dropout",)
 
 
+def test_rows_keep_the_order_of_the_preset_whatever_is_asked_for_first():
+    first = choose(methods=("gaussian", "map")).preset.rows
+    assert first == choose(methods=("map", "gaussian")).preset.rows
+    assert first == ("point", "pooled", "gauss")
+
+
 def test_pools_are_those_that_the_seeds_fill():
     assert choose(seeds=(2, 1)).preset.pools == ((1, 2),)
     choice = choose(seeds=(4, 5, 6))
@@ -276,6 +282,14 @@ def test_a_wrong_name_is_answered_with_the_nearest(target, wish, said):
 def test_a_value_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="'epochs' of training must be a whole number"):
         choose(options={"epochs": "many"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("epochs", 0), ("lr", -0.1), ("momentum", 2)]
+)
+def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, value):
+    with pytest.raises(ValueError, match=f"training option '{name}' must be"):
+        choose(options={name: value})
 
 
 @pytest.mark.parametrize(

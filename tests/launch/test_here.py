@@ -15,7 +15,7 @@ import pytest
 from launch import fakes
 from launch.fakes import spec
 from qualms.datasets._cores import cores
-from qualms.launch import default_workers, prepared, run_all
+from qualms.launch import default_workers, lacking, prepared, run_all
 from qualms.launch._batches import batches
 from qualms.launch._devices import devices_for, threads_for
 from qualms.launch._folder import folder_of, locked
@@ -123,6 +123,17 @@ def test_failed_and_killed_runs_do_not_stop_the_others(out, data):
     assert said["fail"] in log
 
 
+def test_a_run_whose_folder_cannot_be_used_fails_in_a_sentence(out, data):
+    specs = [spec(0), spec(1)]
+    folder = folder_of(out, specs[0])
+    folder.parent.mkdir(parents=True)
+    folder.touch()
+    outcomes = launch(specs, out, data)
+    assert statuses(outcomes) == {0: "failed", 1: "done"}
+    said = f"cannot use {folder}: File exists; see to it and run again"
+    assert outcomes[0].error == said
+
+
 def test_what_is_done_is_not_done_again(out, data):
     specs = [spec(seed) for seed in range(3)]
     other, broken = specs[1], specs[2]
@@ -134,6 +145,15 @@ def test_what_is_done_is_not_done_again(out, data):
     again = launch([*specs, specs[1]], out, data)
     assert statuses(again) == {0: "skipped", 1: "done", 2: "done"}
     assert [len(begun(out, run)) for run in specs] == [1, 1, 1]
+
+
+def test_a_run_whose_predictions_were_removed_is_not_done(out, data):
+    run = spec()
+    launch([run], out, data)
+    (folder_of(out, run) / "predictions/test.safetensors").unlink()
+    assert lacking([run], out) == [run]
+    assert statuses(launch([run], out, data)) == {0: "done"}
+    assert statuses(launch([run], out, data)) == {0: "skipped"}
 
 
 def test_nothing_is_started_when_all_is_done(out, tmp_path):
@@ -339,6 +359,11 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_starts(
         ({"workers": 0}, "workers must be at least 1, got 0"),
         ({"together": -1}, "together must be at least 1, got -1"),
         ({"device": "cuda"}, "no GPU is visible"),
+        ({"device": "cuda:1"}, "got 'cuda:1' and 0 GPUs are visible"),
+        ({"device": "cuda:0,1"}, "got 'cuda:0,1' and 0 GPUs are visible"),
+        ({"device": "cpu:0,0"}, "each once, got 'cpu:0,0'"),
+        ({"device": "gpu"}, "device must be auto, cpu, cuda, .* got 'gpu'"),
+        ({"device": "mps"}, "device must be auto, cpu, cuda, .* got 'mps'"),
     ],
 )
 def test_impossible_requests_are_refused(out, data, options, said, monkeypatch):

@@ -17,6 +17,8 @@ def part(
     sizes: Mapping[str, int] | None = None,
     blocks: Sequence[int] = (1, 1),
     names: tuple[str, ...] = (),
+    pair: tuple[int, float] = (1, 0.5),
+    sinks: tuple[Literal["board", "file"], ...] = (),
     fast: bool = False,
     capture: bool | Literal["auto"] = "auto",
     other: Any = None,
@@ -78,7 +80,8 @@ def test_options_that_do_not_read_name_value_are_refused(texts, said):
     "given",
     [
         {"rate": 1, "draws": 3, "kind": "diag", "fast": True},
-        {"sizes": {"train": 1}, "blocks": [1, 2], "names": ["a"]},
+        {"sizes": {"train": 1}, "blocks": [1, 2], "names": ["a"], "pair": [2, 0.1]},
+        {"sizes": {}, "blocks": [], "sinks": ["file", "board"]},
         {"sizes": None, "capture": True, "other": [1]},
         {"capture": "auto", "other": None, "label": "y"},
     ],
@@ -99,7 +102,14 @@ def test_values_that_fit_the_signature_pass(given):
         ({"fast": "yes"}, "must be true or false"),
         ({"capture": "aut"}, "must be true or false or auto, got 'aut'. Did you mean"),
         ({"sizes": [1]}, "or null, got"),
-        ({"blocks": 3}, "must be Sequence"),
+        ({"rate": float("inf")}, "must be a number, got inf"),
+        ({"blocks": 3}, "a list in JSON in which each is a whole number, got 3"),
+        ({"blocks": [1, "2"]}, "each is a whole number, got [1, '2']"),
+        ({"pair": [1]}, "got [1]"),
+        ({"pair": [1, "x"]}, "got [1, 'x']"),
+        ({"sizes": {"train": "a"}}, "each value is a whole number or null, got {'tr"),
+        ({"sinks": ["file", "bord"]}, "got ['file', 'bord']. Did you mean 'board'?"),
+        ({"sinks": [["file"]]}, "each is board or file, got [['file']]."),
         ({"label": 3}, "must be text, got 3"),
     ],
 )
@@ -107,6 +117,11 @@ def test_values_that_do_not_fit_the_signature_are_refused(given, said):
     with pytest.raises(ValueError, match="must be") as refused:
         check("part", given, KNOWN)
     assert said in str(refused.value)
+
+
+def test_nobody_is_told_to_mean_what_he_said():
+    with pytest.raises(ValueError, match=r"each is board or file, got 'file'\.$"):
+        check("part", {"sinks": "file"}, KNOWN)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():

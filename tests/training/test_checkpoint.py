@@ -65,6 +65,23 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     assert [json.loads(line)["epoch"] for line in lines] == [0, 1, 2, 3]
 
 
+def test_a_method_sees_the_same_progress_when_a_run_goes_on(
+    shelf, tmp_path, monkeypatch
+):
+    seen = []
+
+    def look(network, moment, batches):
+        seen.append(float(moment.progress))
+
+    shelf(looking={"epoch": look})
+    spec = made.spec(method="looking", epochs=3)
+    run(spec, made.dataset(), tmp_path / "whole")
+    whole, seen[:] = list(seen), []
+    stopped(monkeypatch, spec, tmp_path / "parts", 2)
+    run(spec, made.dataset(), tmp_path / "parts")
+    assert seen == whole == pytest.approx([0, 1 / 3, 2 / 3])
+
+
 def test_the_log_forgets_epochs_that_are_trained_again(shelf, tmp_path, monkeypatch):
     spec = made.spec()
     stopped(monkeypatch, spec, tmp_path, 2)
@@ -137,6 +154,17 @@ def test_a_checkpoint_of_another_run_is_refused(shelf, tmp_path, monkeypatch):
     (tmp_path / "a/checkpoint.pt").rename(tmp_path / "b/checkpoint.pt")
     with pytest.raises(TrainingError, match="belongs to run"):
         run(made.spec(1), made.dataset(), tmp_path / "b")
+
+
+def test_a_checkpoint_that_other_code_wrote_is_refused_in_a_sentence(
+    shelf, tmp_path, monkeypatch
+):
+    spec = made.spec()
+    stopped(monkeypatch, spec, tmp_path, 1)
+    shelf(network=made.Bare)
+    with pytest.raises(TrainingError, match=r"does not fit .* delete the folder"):
+        run(spec, made.dataset(), tmp_path)
+    assert (tmp_path / "checkpoint.pt").exists()
 
 
 def test_a_file_that_would_run_code_is_not_loaded(tmp_path):

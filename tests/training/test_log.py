@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from qualms.training import TrainingError, run
+from qualms.training.log import Log
 from training import made
 
 
@@ -31,11 +32,12 @@ def test_a_sink_that_is_not_installed_is_named(shelf, tmp_path, monkeypatch, nam
 
 
 def test_epochs_go_to_tensorboard(shelf, tmp_path, monkeypatch):
-    written = []
+    written, begun = [], []
 
     class SummaryWriter:
-        def __init__(self, folder):
+        def __init__(self, folder, purge_step):
             assert folder == tmp_path / "tensorboard"
+            begun.append(purge_step)
 
         def add_scalar(self, name, value, step):
             assert isinstance(value, float)
@@ -49,3 +51,15 @@ def test_epochs_go_to_tensorboard(shelf, tmp_path, monkeypatch):
     run(made.spec(sinks=("tensorboard",), validate=1), made.dataset(), tmp_path)
     assert ("val", 2) in written
     assert ("loss", 0) in written
+    assert begun == [None]
+    Log(tmp_path, ("tensorboard",), epoch=2)  # as after a kill in the third epoch
+    assert begun == [None, 2]
+
+
+def test_lines_that_a_crash_tore_are_dropped(tmp_path):
+    file = tmp_path / "log.jsonl"
+    good = b'{"epoch": 0, "loss": 1.0}\n'
+    torn = [b"\xff\x00{\n", b"null\n", b'{"loss": 2.0}\n', b'{"epoch": 1, "lo']
+    file.write_bytes(good + b"".join(torn))
+    Log(tmp_path, (), epoch=1)
+    assert file.read_bytes() == good

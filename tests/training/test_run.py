@@ -120,6 +120,21 @@ def test_what_is_done_is_not_done_again(shelf, tmp_path):
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == before
 
 
+def test_predictions_that_were_removed_are_made_again(shelf, tmp_path):
+    spec, dataset = made.spec(), made.dataset()
+    run(spec, dataset, tmp_path)
+    removed = tmp_path / "predictions/test.safetensors"
+    before, weighed = predictions.read(removed), weights(tmp_path)
+    removed.unlink()
+    heard = made.Heard()
+    run(spec, dataset, tmp_path, watch=heard)
+    again = predictions.read(removed)
+    assert again.header == before.header
+    assert np.array_equal(again.arrays["mean"], before.arrays["mean"])
+    assert heard.epochs == []  # nothing is trained for it
+    assert same(weights(tmp_path), weighed)
+
+
 def test_a_folder_of_another_run_is_left_alone(shelf, tmp_path):
     run(made.spec(), made.dataset(), tmp_path)
     with pytest.raises(TrainingError, match="holds another run"):
@@ -245,10 +260,19 @@ def test_accumulated_gradients_are_those_of_the_large_batch(shelf, tmp_path):
     )
 
 
-def test_too_little_memory_halves_the_batch_and_says_so(shelf, tmp_path):
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        RuntimeError("CUDA error: out of memory\nfrom the driver"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        RuntimeError("[enforce fail at a.cpp] DefaultCPUAllocator: can't allocate"),
+    ],
+)
+def test_too_little_memory_halves_the_batch_and_says_so(shelf, tmp_path, error):
     def hungry(network, batch, moment):
         if len(batch.x) > 4 and network.training:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            raise error
         return made.loss(network, batch, moment)
 
     shelf(network=made.Bare, hungry={"loss": hungry})
@@ -260,6 +284,31 @@ def test_too_little_memory_halves_the_batch_and_says_so(shelf, tmp_path):
     ]
     run(made.spec(batch=16), dataset, tmp_path / "whole")
     close(weights(tmp_path / "h"), weights(tmp_path / "whole"), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("where", ["epoch", "after", "loss"])
+def test_too_little_memory_between_steps_takes_fewer_items_at_once(
+    shelf, tmp_path, where
+):
+    def hungry(network, *rest):
+        for batch in rest[-1]():
+            if len(batch.x) > 8:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+
+    def choosy(network, batch, moment):
+        if len(batch.x) > 8 and not network.training:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return made.loss(network, batch, moment)
+
+    shelf(hungry={where: choosy if where == "loss" else hungry})
+    spec = made.spec(method="hungry", batch=8, predict_batch=32, validate=1)
+    heard = made.Heard()
+    run(spec, made.dataset(), tmp_path, watch=heard)
+    assert heard.messages == [
+        "the device is out of memory; halving the batch to 4 and adding up gradients",
+        "the device is out of memory; halving the batch to 2 and adding up gradients",
+    ]
+    assert (tmp_path / "done.json").exists()
 
 
 def test_too_little_memory_for_one_item_is_an_error(shelf, tmp_path):
@@ -443,7 +492,7 @@ def test_a_method_for_another_task_is_refused(shelf, tmp_path):
         run(made.spec(method="other"), made.dataset(), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["gpu", "cuda:99"])
+@pytest.mark.parametrize("name", ["gpu", "mps", "cuda:99"])
 def test_a_device_that_is_not_there_is_named(shelf, tmp_path, name):
     with pytest.raises(TrainingError, match=name):
         run(made.spec(), made.dataset(), tmp_path, device=name)

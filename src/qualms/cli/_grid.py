@@ -58,6 +58,18 @@ def seeds_of(text: str) -> tuple[int, ...]:
     return tuple(seeds)
 
 
+def methods_of(text: str) -> tuple[str, ...]:
+    """Methods from a text such as map,gaussian.
+
+    >>> methods_of("map, gaussian")
+    ('map', 'gaussian')
+    """
+    methods = tuple(filter(None, (part.strip() for part in text.split(","))))
+    if text and not methods:
+        raise ValueError(f"methods must name at least one, got {text!r}")
+    return methods
+
+
 def carry_out(
     choices: Sequence[Choice], place: Place, *, named: bool, judge: bool
 ) -> int:

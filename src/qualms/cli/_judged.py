@@ -23,9 +23,15 @@ def show_judged(choice: Choice, out: Path) -> None:
     print_benchmark(results, console=console)
     if choice.dropped:
         typer.echo(f"rows that pool more runs than seeds: {', '.join(choice.dropped)}")
-    with console.status("drawing"):
-        command = shlex.join(["qualms", *sys.argv[1:]])
-        written = write_all(results, folder, command=command)
+    command = shlex.join(["qualms", *sys.argv[1:]])
+    try:
+        with console.status("drawing"):
+            written = write_all(results, folder, command=command)
+    except OSError as error:
+        raise OSError(
+            f"cannot write tables to {folder}: {error.strerror or error}; free space"
+            " there or make it writable, and run again: what is done is kept"
+        ) from error
     for note in written.notes:
         typer.echo(f"note: {note}")
     typer.echo(

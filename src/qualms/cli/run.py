@@ -49,13 +49,13 @@ def run(
     What is done is not done again: after an interrupt, run the same command. Exit code
     1 means that runs failed; they are listed with their logs.
     """
-    from qualms.cli._grid import Place, carry_out, seeds_of, show_plan
+    from qualms.cli._grid import Place, carry_out, methods_of, seeds_of, show_plan
     from qualms.launch import Wish, default_cache, everything, parse
 
     wish = Wish(
         preset=preset,
         config=config,
-        methods=tuple(filter(None, methods.split(","))),
+        methods=methods_of(methods),
         seeds=seeds_of(seeds),
         options=parse(option or []),
     )

@@ -140,7 +140,7 @@ def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) ->
     if not asked:
         return preset
     rows = [benchmark.row(name) for name in preset.rows]
-    chosen: dict[str, None] = {}
+    chosen: set[str] = set()
     for name in asked:
         # A row that the preset leaves out can still be asked for.
         found = _rows_of(name, rows) or _rows_of(name, benchmark.rows)
@@ -148,8 +148,9 @@ def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) ->
             known = dict.fromkeys(row.method.name for row in benchmark.rows)
             known |= dict.fromkeys(row.name for row in benchmark.rows)
             _known(name, known, "methods", benchmark.name)
-        chosen |= dict.fromkeys(found)
-    return replace(preset, rows=tuple(chosen))
+        chosen.update(found)
+    ordered = dict.fromkeys((*preset.rows, *(row.name for row in benchmark.rows)))
+    return replace(preset, rows=tuple(name for name in ordered if name in chosen))
 
 
 def _rows_of(name: str, rows: Sequence[TableRow]) -> list[str]:
@@ -187,9 +188,10 @@ def _with_options(
     datasets = _spread("datasets", (v.dataset.name for v in preset.variants), dataset)
     networks = _spread("networks", (preset.network.name,), network)
     if loop:
-        from qualms.training import Training
+        from qualms.training.options import Training, training
 
         check("training", loop, options_of(Training))
+        training(loop)  # refuses what fits and makes no sense, such as no epochs
     changed = tuple(
         replace(row, method=_part(row.method, methods)) for row in benchmark.rows
     )

@@ -1,12 +1,14 @@
 """Which devices workers train on, and with how many threads."""
 
 import os
+import re
 from importlib.util import find_spec
 
 from qualms.datasets._cores import cores
 
 TOGETHER = 5
 """Runs that train at once in one process of a GPU, unless said otherwise."""
+_NAMES = re.compile(r"cpu|(cpu|cuda):\d+(,\d+)*")
 
 
 def check_installed() -> None:
@@ -27,19 +29,42 @@ def default_workers(device: str) -> int:
 def devices_for(device: str) -> list[str]:
     """The devices that `device` stands for: every GPU for "auto" and "cuda".
 
-    "auto" is the CPU where there is no GPU; any other name is taken as it is.
+    "auto" is the CPU where there is no GPU; any other name is taken as it is, if this
+    machine has that device.
     """
     if device not in ("auto", "cuda"):
+        _check_there(device)
         return [device]
-    import torch
-
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    count = _gpus()
     if count == 0 and device == "cuda":
         raise ValueError(
             "device must be there, got 'cuda' and no GPU is visible; check the driver"
             " and CUDA_VISIBLE_DEVICES, or train with --device cpu"
         )
     return [f"cuda:{index}" for index in range(count)] or ["cpu"]
+
+
+def _check_there(device: str) -> None:
+    """Raise, before any run does, unless this machine has the device of that name."""
+    kind, _, numbers = device.partition(":")
+    listed = numbers.split(",") if numbers else []
+    known = _NAMES.fullmatch(device) and len(set(listed)) == len(listed)
+    if not known:
+        raise ValueError(
+            "device must be auto, cpu, cuda, one GPU as in cuda:1, or several as in"
+            f" cuda:0,1, each once, got {device!r}"
+        )
+    if kind == "cuda" and max(map(int, listed)) >= (count := _gpus()):
+        raise ValueError(
+            f"device must be there, got {device!r} and {count} GPUs are visible; check"
+            " the driver and CUDA_VISIBLE_DEVICES, or train with --device cpu"
+        )
+
+
+def _gpus() -> int:
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
 def threads_for(device: str, workers: int) -> int:

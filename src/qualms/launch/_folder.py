@@ -20,12 +20,19 @@ def folder_of(out: Path, spec: RunSpec) -> Path:
 
 
 def is_done(folder: Path, spec: RunSpec) -> bool:
-    """Whether the run of `spec` was finished in `folder`."""
+    """Whether the run of `spec` was finished in `folder`, and nothing of it removed."""
     try:
         stated = json.loads((folder / "done.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
-    return isinstance(stated, dict) and stated.get("hash") == spec.hash
+    finished = isinstance(stated, dict) and stated.get("hash") == spec.hash
+    return finished and all(_is_predicted(folder, split) for split in spec.splits)
+
+
+def _is_predicted(folder: Path, split: str) -> bool:
+    """Whether the predictions of `split` are there: a file, or a folder of maps."""
+    path = folder / "predictions" / split.replace("/", "~")
+    return path.is_dir() or path.with_name(f"{path.name}.safetensors").is_file()
 
 
 def check_writable(out: Path) -> None:

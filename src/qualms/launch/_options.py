@@ -6,6 +6,7 @@ There is no other configuration: what a function takes by keyword is what can be
 import ast
 import inspect
 import json
+import math
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -88,6 +89,11 @@ def told(hint: Any) -> str:
         return " or ".join(str(value) for value in get_args(hint))
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join(told(choice) for choice in get_args(hint))
+    inner = get_args(hint)
+    if inner and _is_list(get_origin(hint)):
+        return f"a list in JSON in which each is {told(inner[0])}"
+    if inner and _is_mapping(get_origin(hint)):
+        return f"a mapping in JSON in which each value is {told(inner[-1])}"
     names = {int: "a whole number", float: "a number", bool: "true or false"}
     names |= {str: "text", type(None): "null"}
     return names.get(hint, str(hint).replace("collections.abc.", ""))
@@ -119,7 +125,9 @@ def _suggest(name: str, known: Mapping[str, Option], prefix: str) -> str:
 def _nearest(value: Any, hint: Any) -> str:
     choices = [hint, *get_args(hint)]
     literals = [c for h in choices if get_origin(h) is Literal for c in get_args(h)]
-    return suggest(str(value), map(str, literals))
+    parts = value if isinstance(value, list) else [value]
+    wrong = [part for part in parts if part not in literals]
+    return suggest(str(wrong[0]), map(str, literals)) if wrong else ""
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -132,19 +140,34 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint is bool or isinstance(value, bool):
         return hint in (bool, Any) and (hint is Any or isinstance(value, bool))
     if hint is float:
-        return isinstance(value, (int, float))
+        return isinstance(value, (int, float)) and abs(value) < math.inf
     if hint in (int, str):
         return isinstance(value, hint)
     if hint is type(None) or value is None:
         return hint in (type(None), Any) and (hint is Any or value is None)
-    return _fits_container(value, origin or hint)
+    return _fits_container(value, origin or hint, get_args(hint))
 
 
-def _fits_container(value: Any, origin: Any) -> bool:
-    if not isinstance(origin, type):
+def _fits_container(value: Any, origin: Any, inner: tuple[Any, ...]) -> bool:
+    if _is_mapping(origin):
+        return isinstance(value, Mapping) and _all_fit([*value.values()], inner[1:])
+    if not _is_list(origin):
         return True
-    if issubclass(origin, Mapping):
-        return isinstance(value, Mapping)
-    if issubclass(origin, (list, tuple)) or origin.__name__ == "Sequence":
-        return isinstance(value, list)
-    return True
+    fixed = origin is tuple and ... not in inner  # one hint for each place
+    return isinstance(value, list) and _all_fit(value, inner if fixed else inner[:1])
+
+
+def _all_fit(values: list[Any], hints: tuple[Any, ...]) -> bool:
+    """Whether each value fits its hint; a single hint is for all of them."""
+    each = hints * len(values) if len(hints) == 1 else hints
+    return not hints or (len(each) == len(values) and all(map(_fits, values, each)))
+
+
+def _is_mapping(origin: Any) -> bool:
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _is_list(origin: Any) -> bool:
+    return isinstance(origin, type) and (
+        issubclass(origin, (list, tuple)) or origin.__name__ == "Sequence"
+    )

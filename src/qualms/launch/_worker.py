@@ -195,6 +195,8 @@ def _sentence(error: Exception) -> str:
     """The first line of what an error says, with its name where that is not ours."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full; free space and run again, what is done is kept"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"cannot use {error.filename}: {error.strerror}; see to it and run again"
     said = str(error).strip().partition("\n")[0] or "no reason given"
     spoken = isinstance(error, (ValueError, LookupError, OSError))
     ours = type(error).__module__.startswith("qualms.")

@@ -59,7 +59,7 @@ def run_together(
     """
     jobs = [Job(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
     _check_alike(specs)
-    jobs = [job for job in jobs if not is_done(job)]
+    jobs = [job for job in jobs if not is_done(job, dataset.task)]
     if not jobs:
         return
     if needs_team(device):
@@ -171,16 +171,24 @@ def _take_turns(jobs: Sequence[Job], place: Place, micro: int) -> list[_Failure]
                     moved |= next(turn.steps)
             except StopIteration:
                 waiting.remove(turn)
-            except torch.OutOfMemoryError:
-                for other in waiting:
-                    other.steps.close()
-                raise
             except Exception as error:
+                if _lacks_memory(error):
+                    for other in waiting:
+                        other.steps.close()
+                    raise torch.OutOfMemoryError(str(error)) from error
                 waiting.remove(turn)
                 failures.append(_Failure(turn.job, error))
         if waiting and not moved:
             time.sleep(_PAUSE)  # checkpoints are written in the meantime
     return failures
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether memory is what was missing; not every library says so by a type."""
+    said = ("CUDA error: out of memory", "STATUS_ALLOC_FAILED", "DefaultCPUAllocator")
+    return isinstance(error, torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and any(text in str(error) for text in said)
+    )
 
 
 def _steps(job: Job, place: Place, micro: int) -> Generator[bool]:

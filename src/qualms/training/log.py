@@ -1,6 +1,7 @@
 """The log of a run: one JSON object per epoch, and optional sinks beside it."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ class Log:
 
     def __init__(self, folder: Path, sinks: Sequence[str], *, epoch: int) -> None:
         self._folder = folder
-        self._sinks = [_SINKS[name](folder) for name in sinks]
+        self._sinks = [_SINKS[name](folder, epoch) for name in sinks]
         self._drop_from(epoch)
 
     def write(self, entry: Entry) -> None:
@@ -34,20 +35,26 @@ class Log:
         path = self._folder / _FILE
         if not path.exists():
             return
-        kept = [
-            line for line in _whole_lines(path) if json.loads(line)["epoch"] < epoch
-        ]
+        kept = [line for line in _whole_lines(path) if _epoch(line) < epoch]
         with writing(self._folder), replacing(path) as temporary:
             temporary.write_text("".join(kept), encoding="utf-8")
 
 
 def _whole_lines(path: Path) -> list[str]:
     """Lines that were written to their end before the process was killed."""
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8", errors="replace")
     return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
-def _tensorboard(folder: Path) -> Sink:
+def _epoch(line: str) -> float:
+    """The epoch that a line is about; one that a crash of the system tore has none."""
+    try:
+        return float(json.loads(line)["epoch"])
+    except (ValueError, TypeError, KeyError):
+        return math.inf
+
+
+def _tensorboard(folder: Path, epoch: int) -> Sink:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -55,7 +62,8 @@ def _tensorboard(folder: Path) -> Sink:
             "the sink 'tensorboard' needs the package tensorboard; install it or leave"
             " the sink out"
         ) from error
-    writer = SummaryWriter(folder / "tensorboard")
+    # Epochs that are trained again are shown once.
+    writer = SummaryWriter(folder / "tensorboard", purge_step=epoch or None)
 
     def sink(entry: Entry) -> None:
         for name, value in _numbers(entry).items():
@@ -65,7 +73,7 @@ def _tensorboard(folder: Path) -> Sink:
     return sink
 
 
-def _wandb(folder: Path) -> Sink:
+def _wandb(folder: Path, _epoch: int) -> Sink:
     try:
         wandb = import_module("wandb")
     except ImportError as error:
@@ -84,7 +92,7 @@ def _numbers(entry: Entry) -> dict[str, float]:
     }
 
 
-_SINKS: dict[str, Callable[[Path], Sink]] = {
+_SINKS: dict[str, Callable[[Path, int], Sink]] = {
     "tensorboard": _tensorboard,
     "wandb": _wandb,
 }

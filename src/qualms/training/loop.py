@@ -77,6 +77,7 @@ def begin(run: Run, epoch: int) -> Moment:
         batch=run.options.batch,
         progress=board.progress,
     )
+    board.progress.fill_(epoch / epochs)  # also where a checkpoint was gone on from
     network.eval()
     with torch.no_grad():
         run.learner.method.epoch(network, moment, run.batches)

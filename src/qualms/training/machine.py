@@ -118,10 +118,12 @@ def _device(name: str) -> torch.device:
         return torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
-    except RuntimeError as error:
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
         raise TrainingError(
             f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {name!r}"
-        ) from error
+        )
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (device.index or 0) >= count:

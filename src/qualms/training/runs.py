@@ -95,6 +95,12 @@ class Run:
         return self.place.splits["train"]
 
     @property
+    def at_once(self) -> int:
+        """Items looked at without a step; fewer where memory was short for a step."""
+        passed = self.stepper.micro * self.place.machine.team.size
+        return max(1, self.options.predict_batch * passed // self.options.batch)
+
+    @property
     def predictor(self) -> Predictor:
         """The network as it is now, to be asked."""
         return Predictor(
@@ -102,7 +108,7 @@ class Run:
             method=self.learner.method,
             task=self.place.splits.dataset.task,
             inputs=self.stepper.inputs,
-            batch=self.options.predict_batch,
+            batch=self.at_once,
             say=partial(self.place.watch.message, self.spec),
         )
 
@@ -113,7 +119,7 @@ class Run:
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the items it trains on, in order, without augmentation."""
-        for raw in self.items.batches(self.rows, self.options.predict_batch):
+        for raw in self.items.batches(self.rows, self.at_once):
             yield self.stepper.inputs.plain(raw)
 
     def state(self) -> State:
@@ -211,9 +217,18 @@ def _resumed(job: Job, learner: Learner, watch: Watch) -> Stand:
         if spec.start is not None:
             start_from(learner.network, folder, spec.start)
         return Stand()
-    learner.restore(state)
-    held = state["stand"]
-    return Stand(**{**held, "plateau": Plateau(**held["plateau"])})
+    try:
+        learner.restore(state)
+        held = state["stand"]
+        return Stand(**{**held, "plateau": Plateau(**held["plateau"])})
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+        why = str(error).strip().partition("\n")[0]
+        raise TrainingError(
+            f"the checkpoint in {folder} was written by other code and does not fit"
+            f" this one ({why}); delete the folder to start anew"
+        ) from error
 
 
 def _recorder(stepper: Stepper, say: Callable[[str], None]) -> Recorder:
