@@ -48,6 +48,7 @@ from qualms.datasets._publish import (
 from qualms.datasets._recipe import Dataset, DatasetError, Recipe, Unit
 from qualms.datasets._shards import make_shard, shard_path
 from qualms.datasets._shown import Album, albums_of, show
+from qualms.interrupts import withheld
 
 __all__ = ["Prepared", "Skipped", "cache_folder", "open_dataset", "prepare"]
 
@@ -245,7 +246,9 @@ def _each(
     pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_settle)
     try:
         share = len(units) // (8 * workers)
-        yield from pool.map(make, units, chunksize=max(1, min(32, share)))
+        with withheld():  # all processes are started here
+            reasons = pool.map(make, units, chunksize=max(1, min(32, share)))
+        yield from reasons
     except BrokenProcessPool as error:
         raise DatasetError(
             "a process that loads units was killed, perhaps for lack of memory; run"

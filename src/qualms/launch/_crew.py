@@ -117,16 +117,3 @@ def _kill(worker: Worker) -> None:
     worker.process.kill()
     worker.process.join()
     worker.pipe.close()
-
-
-@contextmanager
-def interrupts_withheld() -> Iterator[None]:
-    """Start processes that never see Ctrl-C; here it arrives a moment later."""
-    if sys.platform == "win32":
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from qualms.launch._crew import Worker, dismiss, hire, interrupts_withheld, listen
+from qualms.interrupts import withheld
+from qualms.launch._crew import Worker, dismiss, hire, listen
 from qualms.launch._events import Ended, Epoch, Event, Free, Job, Lost, Message
 from qualms.launch._worker import Post
 from qualms.spec import RunSpec
@@ -61,7 +62,7 @@ def _staff(desks: Sequence[_Desk], queue: deque[Job]) -> None:
     starting = sum(desk.worker is not None and not desk.ready for desk in desks)
     for desk in desks:
         if desk.worker is None and starting < len(able):
-            with interrupts_withheld():
+            with withheld():
                 desk.worker = hire(desk.post)
             starting += 1
 
