@@ -53,7 +53,7 @@ def plain_weights(n, seed, replicate):
 
 
 @pytest.mark.parametrize(
-    ("n", "seed", "replicate"), [(1, 0, 0), (10, 0, 3), (97, 8, 1)]
+    ("n", "seed", "replicate"), [(1, 0, 0), (10, 0, 3), (97, 8, 1), (50_000, 1, 2)]
 )
 def test_weights_are_those_of_the_documented_generator(n, seed, replicate):
     weights = Resampling(n, seed=seed).weights(replicate)
@@ -66,6 +66,14 @@ def test_a_replicate_depends_on_seed_and_number_alone():
     np.testing.assert_array_equal(later, again.weights(4))
     assert (later != again.weights(3)).any()
     assert (later != Resampling(50, seed=4).weights(4)).any()
+
+
+@pytest.mark.parametrize("cluster", [None, np.arange(3000) // 2])
+def test_a_block_has_the_weights_of_its_replicates(cluster):
+    strata = np.random.default_rng(0).integers(0, 3, 3000)
+    resampling = Resampling(3000, strata=strata, cluster=cluster, seed=5)
+    rows = [resampling.weights(b) for b in range(2, 9)]
+    np.testing.assert_array_equal(resampling.block(range(2, 9)), rows)
 
 
 def test_weights_have_the_moments_of_a_multinomial():

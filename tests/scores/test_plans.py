@@ -166,6 +166,27 @@ def test_bootstrap_weights_of_many_items_lose_no_digits(make, plan_for, score):
     assert same(plan_for(*arrays)(weights), score(*repeated), rtol=1e-11)
 
 
+@cases
+@pytest.mark.parametrize("tied", [False, True])
+def test_replicates_beside_one_another_are_those_one_by_one(
+    make, plan_for, score, tied
+):
+    plan = plan_for(*make(np.random.default_rng(6), 200, tied))
+    weights = Resampling(200, seed=2).block(range(7))
+    together = plan.value(plans.Copies(weights))
+    assert together.tolist() == [plan(row) for row in weights]
+
+
+def test_copies_of_some_items_are_counted_once():
+    copies = plans.Copies(Resampling(6, seed=1).block(range(3)))
+    index = np.array([4, 4, 1])
+    some = copies.of(index)
+    assert (some.weights == copies.weights[:, [4, 4, 1]]).all()
+    assert copies.of(index) is some
+    assert copies.of(index.copy()) is not some
+    assert (some.total() == some.weights.sum(axis=1)).all()
+
+
 def test_smooth_ece_counts_copies():
     rng = np.random.default_rng(3)
     probs, target = many_classes(rng, 40, False)

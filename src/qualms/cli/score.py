@@ -1,5 +1,6 @@
 """`qualms score`: every score of one or more predictions files, with intervals."""
 
+import gc
 import json
 import shlex
 import sys
@@ -58,10 +59,14 @@ def score(
     referral curves. Several files stand side by side, and those that cannot be told
     apart from the best are marked. The task is read off the arrays.
     """
+    gc.disable()
     from qualms.atomic import beside
     from qualms.evaluate import Settings, score_files
     from qualms.report import print_results, to_json, write_curves, write_page
 
+    # What is imported stays; looking for garbage in it is a fifth of a short command.
+    gc.freeze()
+    gc.enable()
     for out in (html, curves):
         if out is not None:
             beside(out)  # fails now rather than after the work

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qualms.evaluate._classification import judge_classification
 from qualms.evaluate._embedding import judge_embedding
@@ -16,6 +15,7 @@ from qualms.evaluate._results import Array, Results, Row
 from qualms.evaluate._segmentation import judge_segmentation
 from qualms.predictions import Predictions, build, read
 from qualms.scores import Plan, Resampling, about, bootstrap, percentile_interval
+from qualms.scores.plans import Copies
 
 Source = str | Path | Mapping[str, Any] | Predictions
 Judge = Callable[[Predictions, Predictions | None, Settings], Judgement]
@@ -131,10 +131,11 @@ def _on_all(entry: Entry, n: int) -> Plan:
     if len(index) == n and (index == np.arange(n)).all():
         return plan
 
-    def value(weights: NDArray[np.int32]) -> float:
-        chosen = weights[index]
+    def value(copies: Copies) -> Array:
+        chosen = copies.of(index)
         # Drawing whole clusters may miss a small subset altogether.
-        return plan.value(chosen) if chosen.any() else float("nan")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(chosen.total() > 0, plan.value(chosen), np.nan)
 
     return Plan(n, value)
 

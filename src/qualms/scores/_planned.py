@@ -18,8 +18,9 @@ from qualms.scores import (
     selective,
 )
 from qualms.scores._arrays import Array
+from qualms.scores._copies import Copies
 from qualms.scores._labelled import labelled, top_label
-from qualms.scores._resample import Weights
+from qualms.scores._weighted import counted
 from qualms.scores.plans import Plan
 
 
@@ -116,7 +117,7 @@ def _mae(mean: ArrayLike, target: ArrayLike) -> Plan:
 
 def _rmse(mean: ArrayLike, target: ArrayLike) -> Plan:
     squared = plans.mean_plan(np.square(np.subtract(mean, target)))
-    return Plan(squared.items, lambda weights: float(np.sqrt(squared.value(weights))))
+    return Plan(squared.items, lambda copies: np.sqrt(squared.value(copies)))
 
 
 def _gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Plan:
@@ -142,12 +143,13 @@ def _regression_ece(
     needed = regression.item_level(mean, var, target)
     # The cell of an item: how many of the nominal levels are too low to hold it.
     ascending = np.sort(nominal)
-    cell = np.searchsorted(ascending, needed, side="left")
+    cell = np.searchsorted(ascending, needed, side="left").astype(np.uint32)
 
-    def value(weights: Weights) -> float:
-        counts = np.bincount(cell, weights, len(nominal) + 1)
-        observed = np.cumsum(counts)[:-1] / counts.sum()
-        return float(np.abs(observed - ascending).mean())
+    def value(copies: Copies) -> Array:
+        counts = counted(copies.weights, cell, len(nominal) + 1)
+        observed = np.cumsum(counts, axis=1)[:, :-1] / copies.total()[:, None]
+        off: Array = np.abs(observed - ascending).mean(axis=1)
+        return off
 
     return Plan(len(cell), value)
 
@@ -176,8 +178,14 @@ def _unbounded_mean(values: Array) -> Plan:
     if np.isfinite(values).all():
         return plans.mean_plan(values)
 
-    def value(weights: Weights) -> float:
-        return float(np.average(values[weights > 0], weights=weights[weights > 0]))
+    unbounded = np.isinf(values)
+    bounded = np.where(unbounded, 0.0, values)
+    ends = np.where(unbounded, values, 0.0)
+
+    def value(copies: Copies) -> Array:
+        drawn: Array = np.array([ends[row > 0].sum() for row in copies.weights])
+        drawn += copies.mean(bounded)
+        return drawn
 
     return Plan(len(values), value)
 

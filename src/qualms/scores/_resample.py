@@ -15,6 +15,7 @@ from qualms.scores._arrays import Index
 from qualms.scores._jit import jit
 
 Weights = NDArray[np.int32]
+Units = NDArray[np.uint32]
 
 # splitmix64 (Steele, Lea & Flood, 2014): its increment and the two multipliers.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -23,6 +24,8 @@ _MIX_B = np.uint64(0x94D049BB133111EB)
 _HALF = np.uint64(32)
 _LOW_BITS = np.uint64(0xFFFFFFFF)
 _MODULUS = np.uint64(1 << 32)
+# Random numbers made together.
+_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +44,7 @@ class Resampling:
     cluster: ArrayLike | None = field(default=None, repr=False)
     seed: int = 0
     _unit: Index | None = field(init=False, repr=False)
-    _members: Index = field(init=False, repr=False)
+    _members: Units = field(init=False, repr=False)
     _start: Index = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,16 +60,23 @@ class Resampling:
             stratum = _codes("strata", highest, len(highest))
         start = np.concatenate([[0], np.cumsum(np.bincount(stratum))])
         object.__setattr__(self, "_unit", unit)
-        object.__setattr__(self, "_members", np.argsort(stratum, kind="stable"))
+        members = np.argsort(stratum, kind="stable").astype(np.uint32)
+        object.__setattr__(self, "_members", members)
         object.__setattr__(self, "_start", start.astype(np.int64))
 
     def weights(self, replicate: int) -> Weights:
         """(N,) how often each item counts in `replicate` (0, 1, 2, ...)."""
         if replicate < 0:
             raise ValueError(f"replicate must be 0 or more, got {replicate}")
-        state = np.uint64(_mixed(_mixed(self.seed) + replicate))
-        counts = _drawn(state, self._members, self._start)
-        return counts if self._unit is None else counts[self._unit]
+        weights: Weights = self.block(range(replicate, replicate + 1))[0]
+        return weights
+
+    def block(self, replicates: range) -> Weights:
+        """(draws, N) the weights of several replicates, one row each."""
+        seed = _mixed(self.seed)
+        states = np.array([_mixed(seed + i) for i in replicates], dtype=np.uint64)
+        counts = _drawn(states, self._members, self._start)
+        return counts if self._unit is None else np.take(counts, self._unit, axis=1)
 
 
 def _codes(name: str, values: ArrayLike | None, n: int) -> Index:
@@ -92,24 +102,30 @@ def _mixed(value: int) -> int:
 
 
 @jit
-def _drawn(state: np.uint64, members: Index, start: Index) -> Weights:
-    counts = np.zeros(len(members), dtype=np.int32)
-    for stratum in range(len(start) - 1):
-        first = start[stratum]
-        size = np.uint64(start[stratum + 1] - first)
-        # Lemire (2019): multiply and keep the high half; the few low halves below
-        # `reject` would favour some members, so they are drawn again.
-        reject = (_MODULUS - size) % size
-        for _ in range(size):
-            low = np.uint64(0)
-            product = np.uint64(0)
-            while True:
-                state += _STEP
-                z = (state ^ (state >> np.uint64(30))) * _MIX_A
-                z = (z ^ (z >> np.uint64(27))) * _MIX_B
-                product = ((z ^ (z >> np.uint64(31))) >> _HALF) * size
-                low = product & _LOW_BITS
-                if low >= reject:
-                    break
-            counts[members[first + np.int64(product >> _HALF)]] += 1
+def _drawn(states: NDArray[np.uint64], members: Units, start: Index) -> Weights:
+    counts = np.zeros((len(states), len(members)), dtype=np.int32)
+    product = np.empty(_AT_ONCE, dtype=np.uint64)
+    for draw in range(len(states)):
+        state = states[draw]
+        for stratum in range(len(start) - 1):
+            first = np.uint64(start[stratum])
+            left = start[stratum + 1] - start[stratum]
+            size = np.uint64(left)
+            # Lemire (2019): multiply and keep the high half; the few low halves below
+            # `reject` would favour some members, so they are drawn again.
+            reject = (_MODULUS - size) % size
+            while left > 0:
+                tried = min(left, _AT_ONCE)
+                # Numbers first and counts after, so that the former are made in
+                # vector registers.
+                for i in range(tried):
+                    z = state + np.uint64(i + 1) * _STEP
+                    z = (z ^ (z >> np.uint64(30))) * _MIX_A
+                    z = (z ^ (z >> np.uint64(27))) * _MIX_B
+                    product[i] = ((z ^ (z >> np.uint64(31))) >> _HALF) * size
+                state += np.uint64(tried) * _STEP
+                for i in range(tried):
+                    kept = (product[i] & _LOW_BITS) >= reject
+                    counts[draw, members[first + (product[i] >> _HALF)]] += kept
+                    left -= kept
     return counts

@@ -15,6 +15,8 @@ STEPS = 1 << 13
 # interval, at a tenth of the time.
 COARSE_STEPS, COARSE_TOLERANCE = 1 << 9, 1e-7
 ROUNDS, TOLERANCE = 60, 1e-13
+# exp(-x^2 / 2) beyond this x is less than 1e-18.
+DECAYED = 9.2
 
 
 def fixed_point(
@@ -30,33 +32,35 @@ def fixed_point(
     the residual, so there is exactly one such sigma; it is found by false position,
     sped up as by Anderson & Bjorck (1973).
     """
-    return crossing(on_grid(position, residual, steps), tolerance=tolerance)
+    grid = on_grid(position, residual, steps)
+    return float(crossings(grid[None], tolerance=tolerance)[0])
 
 
-def crossing(grid: Array, *, tolerance: float) -> float:
-    """The fixed point for a residual that already stands on a grid (steps + 1,)."""
-    spectrum = _spectrum(grid)
+def crossings(grids: Array, *, tolerance: float) -> Array:
+    """(K,) fixed points of K residuals that already stand on a grid (steps + 1,)."""
+    spectrum = _spectrum(grids)
     # The size is at most 1, so that 2 is above the answer, however bad the residual.
-    low, high = 0.0, 2.0
+    low, high = np.zeros(len(grids)), np.full(len(grids), 2.0)
     above, below = _size(spectrum, low), _size(spectrum, high) - high
-    middle, excess = low, above
+    middle, excess = low.copy(), above.copy()
     for _ in range(ROUNDS):
-        if abs(excess) <= tolerance:
+        (row,) = np.nonzero(np.abs(excess) > tolerance)
+        if not row.size:
             break
-        middle = low + (high - low) * above / (above - below)
-        excess = _size(spectrum, middle) - middle
-        if excess > 0.0:
-            below *= _share_kept(excess / above)
-            low, above = middle, excess
-        else:
-            above *= _share_kept(excess / below)
-            high, below = middle, excess
+        width = high[row] - low[row]
+        middle[row] = low[row] + width * above[row] / (above[row] - below[row])
+        excess[row] = _size(spectrum[row], middle[row]) - middle[row]
+        short, far = row[excess[row] > 0.0], row[excess[row] <= 0.0]
+        below[short] *= _share_kept(excess[short] / above[short])
+        low[short], above[short] = middle[short], excess[short]
+        above[far] *= _share_kept(excess[far] / below[far])
+        high[far], below[far] = middle[far], excess[far]
     return middle
 
 
-def _share_kept(ratio: float) -> float:
+def _share_kept(ratio: Array) -> Array:
     """By how much the end that stays is scaled down, lest it stay for ever."""
-    return 1.0 - ratio if ratio < 1.0 else 0.5
+    return np.where(ratio < 1.0, 1.0 - ratio, 0.5)
 
 
 def on_grid(position: Array, residual: Array, steps: int) -> Array:
@@ -70,18 +74,22 @@ def on_grid(position: Array, residual: Array, steps: int) -> Array:
     return grid
 
 
-def _spectrum(grid: Array) -> Array:
-    """(steps + 1,) cosine coefficients of masses on the grid."""
+def _spectrum(grids: Array) -> Array:
+    """(K, steps + 1) cosine coefficients of masses on the grid."""
     # Mirrored into a period of length 2, the end points meet their own image.
-    mirrored = np.concatenate([grid, grid[-2:0:-1]])
-    mirrored[[0, len(grid) - 1]] *= 2.0
+    mirrored = np.concatenate([grids, grids[:, -2:0:-1]], axis=1)
+    mirrored[:, [0, grids.shape[1] - 1]] *= 2.0
     coefficients: Array = np.fft.rfft(mirrored).real
     return coefficients
 
 
-def _size(spectrum: Array, sigma: float) -> float:
-    """Integral over [0, 1] of the absolute residual, smoothed with bandwidth sigma."""
-    count = len(spectrum)
-    decay = np.exp(-0.5 * (np.pi * sigma * np.arange(count)) ** 2)
-    smoothed = np.abs(np.fft.irfft(spectrum * decay, 2 * (count - 1))[:count])
-    return float(smoothed.sum() - (smoothed[0] + smoothed[-1]) / 2)
+def _size(spectrum: Array, sigma: Array) -> Array:
+    """(K,) integrals over [0, 1] of the absolute residuals smoothed by sigma (K,)."""
+    count = spectrum.shape[1]
+    # Coefficients that shrink below the last digit need not be computed.
+    left = int(min(count, 1 + DECAYED // max(np.pi * sigma.min(), 1e-300)))
+    decay = np.exp(-0.5 * (np.pi * sigma[:, None] * np.arange(left)) ** 2)
+    period = np.fft.irfft(spectrum[:, :left] * decay, 2 * (count - 1))
+    smoothed = np.abs(period[:, :count])
+    size: Array = smoothed.sum(axis=1) - (smoothed[:, 0] + smoothed[:, -1]) / 2
+    return size

@@ -1,78 +1,94 @@
-"""One pass over presorted items that each count a whole number of times.
+"""One pass over cells of items that each count a whole number of times.
 
-`item` (N,) holds the items in ascending order of what ranks them, `last` (N,) marks the
-end of each tie group; per-item arrays come in that order, weights in file order.
+`copies` (draws, S) says how many copies there are of each cell, in the order of what
+ranks them; `last` (S,) marks the end of each tie group. Every row gives one number; nan
+where it is undefined.
 """
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qualms.scores._arrays import Array, Flags, Index
-from qualms.scores._jit import jit
+from qualms.scores._jit import jit, jit_sum
 from qualms.scores._resample import Weights
-from qualms.scores._ties import ranked
 
-
-class Order(NamedTuple):
-    """Items in ascending order of a value; `last` marks the end of each tie group."""
-
-    item: Index
-    last: Flags
-
-
-def ascending(values: Array) -> Order:
-    """The order of `values` (N,) and its tie groups."""
-    order, start = ranked(values)
-    last = np.zeros(len(order), dtype=np.bool_)
-    last[start[1:] - 1] = True
-    return Order(order, last)
+Cell = NDArray[np.uint32]
 
 
 @jit
 def concordance(
-    weights: Weights, item: Index, last: Flags, positive: Array, negative: Array
-) -> float:
-    """Share of (positive, negative) pairs in the right order, equal scores half."""
-    won, found, lower = 0.0, 0.0, 0.0
-    right, wrong = 0.0, 0.0
-    for i in range(len(item)):
-        copies = weights[item[i]]
-        right += copies * positive[i]
-        wrong += copies * negative[i]
-        if last[i]:
-            won += right * (lower + 0.5 * wrong)
-            lower += wrong
-            found += right
-            right, wrong = 0.0, 0.0
-    pairs = lower * found
-    return won / pairs if pairs > 0.0 else np.nan
+    copies: Weights, last: Flags, positive: Array, negative: Array
+) -> Array:
+    """Share of (positive, negative) pairs in the right order, equal scores half.
+
+    Cells come in descending order of their score.
+    """
+    area = np.empty(len(copies))
+    for draw in range(len(copies)):
+        won, found, passed = 0.0, 0.0, 0.0
+        right, wrong = 0.0, 0.0
+        for i in range(len(last)):
+            right += copies[draw, i] * positive[i]
+            wrong += copies[draw, i] * negative[i]
+            if last[i]:
+                won += wrong * (found + 0.5 * right)
+                found += right
+                passed += wrong
+                right, wrong = 0.0, 0.0
+        pairs = found * passed
+        area[draw] = won / pairs if pairs > 0.0 else np.nan
+    return area
 
 
 @jit
-def kept_risk(
-    weights: Weights, item: Index, last: Flags, risk: Array, harmonic: Array
-) -> float:
+def precision_areas(copies: Weights, last: Flags, positive: Array) -> Array:
+    """(2, draws) areas under precision against recall: by trapezoids, by steps.
+
+    Cells come in descending order of their score. Trapezoids start from precision 1
+    at recall 0.
+    """
+    areas = np.empty((2, len(copies)))
+    for draw in range(len(copies)):
+        sloped, stepped = 0.0, 0.0
+        hits, count, before, precision = 0.0, 0.0, 0.0, 1.0
+        for i in range(len(last)):
+            hits += copies[draw, i] * positive[i]
+            count += copies[draw, i]
+            if last[i] and count > 0.0:
+                after = hits / count
+                sloped += (hits - before) * (0.5 * (precision + after))
+                stepped += (hits - before) * after
+                before, precision = hits, after
+        areas[0, draw] = sloped / hits if hits > 0.0 else np.nan
+        areas[1, draw] = stepped / hits if hits > 0.0 else np.nan
+    return areas
+
+
+@jit
+def kept_risk(copies: Weights, last: Flags, risk: Array, harmonic: Array) -> Array:
     """Mean over k of the mean risk of the k lowest ranked.
 
     A tie group of s copies and total risk R, after n copies of total r, adds the sum
     over j = 1..s of (r + j R/s) / (n + j) = R + (r - n R/s) (H(n + s) - H(n)).
     """
-    area, kept, risk_kept, before = 0.0, 0, 0.0, 0.0
-    size, total = 0, 0.0
-    for i in range(len(item)):
-        copies = weights[item[i]]
-        size += copies
-        total += copies * risk[i]
-        if last[i]:
-            after = harmonic[kept + size]
-            # An empty group adds 0; a branch on it would be mispredicted all the time.
-            mean = total / max(size, 1)
-            area += total + (risk_kept - kept * mean) * (after - before)
-            kept, risk_kept, before = kept + size, risk_kept + total, after
-            size, total = 0, 0.0
-    return area / kept
+    areas = np.empty(len(copies))
+    for draw in range(len(copies)):
+        area, kept, risk_kept, before = 0.0, 0, 0.0, 0.0
+        size, total = 0, 0.0
+        for i in range(len(last)):
+            size += copies[draw, i]
+            total += copies[draw, i] * risk[i]
+            if last[i]:
+                after = harmonic[kept + size]
+                # An empty group adds 0; a branch on it would be mispredicted often.
+                mean = total / max(size, 1)
+                area += total + (risk_kept - kept * mean) * (after - before)
+                kept, risk_kept, before = kept + size, risk_kept + total, after
+                size, total = 0, 0.0
+        areas[draw] = area / kept
+    return areas
 
 
 @lru_cache(maxsize=4)
@@ -82,106 +98,110 @@ def harmonic_numbers(bits: int) -> Array:
 
 
 @jit
-def precision_area(
-    weights: Weights, item: Index, last: Flags, positive: Array, trapezoid: bool
-) -> float:
-    """Area under precision against recall, items in descending order of their score.
-
-    Trapezoids between the thresholds, from precision 1 at recall 0, or steps.
-    """
-    area, hits, count, before, precision = 0.0, 0.0, 0.0, 0.0, 1.0
-    for i in range(len(item)):
-        copies = weights[item[i]]
-        hits += copies * positive[i]
-        count += copies
-        if last[i] and count > 0.0:
-            after = hits / count
-            height = 0.5 * (precision + after) if trapezoid else after
-            area += (hits - before) * height
-            before, precision = hits, after
-    return area / hits if hits > 0.0 else np.nan
-
-
-@jit
-def undetected_risk(weights: Weights, item: Index, last: Flags, risk: Array) -> float:
+def undetected_risk(copies: Weights, last: Flags, risk: Array) -> Array:
     """Mean over k of the total risk of the k lowest ranked over all N.
 
     A tie group of s copies and total risk R after total r adds s r + R (s + 1) / 2.
     """
-    area, kept, risk_kept = 0.0, 0.0, 0.0
-    size, total = 0.0, 0.0
-    for i in range(len(item)):
-        copies = weights[item[i]]
-        size += copies
-        total += copies * risk[i]
-        if last[i]:
-            area += size * risk_kept + 0.5 * total * (size + 1.0)
-            kept, risk_kept = kept + size, risk_kept + total
-            size, total = 0.0, 0.0
-    return area / kept / kept
+    areas = np.empty(len(copies))
+    for draw in range(len(copies)):
+        area, kept, risk_kept = 0.0, 0.0, 0.0
+        size, total = 0.0, 0.0
+        for i in range(len(last)):
+            size += copies[draw, i]
+            total += copies[draw, i] * risk[i]
+            if last[i]:
+                area += size * risk_kept + 0.5 * total * (size + 1.0)
+                kept, risk_kept = kept + size, risk_kept + total
+                size, total = 0.0, 0.0
+        areas[draw] = area / kept / kept
+    return areas
 
 
 @jit
-def sums_at(
-    weights: Weights, item: Index, last: Flags, summand: Array, edges: Array
-) -> Array:
-    """Sum of `summand` over the first `edges` copies, ascending; linear in a group."""
-    sums = np.zeros(len(edges))
-    edge, kept, total = 0, 0.0, 0.0
-    size, inside = 0.0, 0.0
-    for i in range(len(item)):
-        copies = weights[item[i]]
-        size += copies
-        inside += copies * summand[i]
-        if last[i]:
-            while edge < len(edges) and edges[edge] <= kept + size:
-                share = (edges[edge] - kept) / size if size > 0.0 else 0.0
-                sums[edge] = total + share * inside
-                edge += 1
-            kept, total = kept + size, total + inside
-            size, inside = 0.0, 0.0
-    # An edge that rounding put above the last copy holds everything.
-    sums[edge:] = total
+def sums_at(copies: Weights, last: Flags, summand: Array, edges: Array) -> Array:
+    """(draws, E) sums of `summand` over the first `edges` (draws, E) copies.
+
+    Edges ascend; inside a group the sum grows linearly.
+    """
+    sums = np.zeros(edges.shape)
+    for draw in range(len(copies)):
+        edge, kept, total = 0, 0.0, 0.0
+        size, inside = 0.0, 0.0
+        goal = edges[draw, 0]
+        for i in range(len(last)):
+            size += copies[draw, i]
+            inside += copies[draw, i] * summand[i]
+            if last[i]:
+                while goal <= kept + size:
+                    share = (goal - kept) / size if size > 0.0 else 0.0
+                    sums[draw, edge] = total + share * inside
+                    edge += 1
+                    goal = edges[draw, edge] if edge < edges.shape[1] else np.inf
+                kept, total = kept + size, total + inside
+                size, inside = 0.0, 0.0
+        # An edge that rounding put above the last copy holds everything.
+        sums[draw, edge:] = total
     return sums
 
 
-def dot(weights: Weights, values: Array) -> float:
-    """Sum of `values` over all copies."""
-    # BLAS sums in vector registers, which a plain loop in order may not.
-    return float(weights.astype(np.float64) @ values)
-
-
-@jit
-def counted(weights: Weights, cell: Index, cells: int) -> Array:
-    """(cells,) copies in each cell; all in file order."""
-    sums = np.zeros(cells)
-    for i in range(len(cell)):
-        sums[cell[i]] += weights[i]
+@jit_sum
+def dot(weights: Weights, values: Array) -> Array:
+    """(draws,) sums of `values` (N,) over all copies, by weights (draws, N)."""
+    sums = np.empty(len(weights))
+    for draw in range(len(weights)):
+        total = 0.0
+        for i in range(len(values)):
+            total += weights[draw, i] * values[i]
+        sums[draw] = total
     return sums
 
 
 @jit
-def cumulative(weights: Weights, item: Index, last: Flags, summand: Array) -> Array:
-    """(2, G + 1) sums of `summand` and of copies up to each tie group that has any."""
-    sums = np.zeros((2, len(item) + 1))
-    group, total, count = 0, 0.0, 0.0
-    for i in range(len(item)):
-        copies = weights[item[i]]
-        total += copies * summand[i]
-        count += copies
-        if last[i]:
-            group += count > sums[1, group]
-            sums[0, group], sums[1, group] = total, count
-    return sums[:, : group + 1]
+def counted(weights: Weights, cell: Cell, cells: int) -> Weights:
+    """(draws, cells) copies in each cell; weights (draws, N) and `cell` (N,)."""
+    found = np.empty((len(weights), cells), dtype=np.int32)
+    sums = np.empty((cells, 4), dtype=np.int32)
+    for first in range(0, len(weights), 4):
+        # Four replicates side by side fill a register; past the last, it repeats.
+        a, b, c, d = _four(first, len(weights))
+        sums[:] = 0
+        for i in range(len(cell)):
+            at = cell[i]
+            sums[at, 0] += weights[a, i]
+            sums[at, 1] += weights[b, i]
+            sums[at, 2] += weights[c, i]
+            sums[at, 3] += weights[d, i]
+        for at in range(cells):
+            found[a, at], found[b, at] = sums[at, 0], sums[at, 1]
+            found[c, at], found[d, at] = sums[at, 2], sums[at, 3]
+    return found
 
 
 @jit
-def binned(weights: Weights, cell: Index, summand: Array, cells: int) -> Array:
-    """(cells,) sums of `summand` over the copies in each cell; all in file order."""
-    sums = np.zeros(cells)
-    for i in range(len(cell)):
-        sums[cell[i]] += weights[i] * summand[i]
-    return sums
+def binned(weights: Weights, cell: Cell, summand: Array, cells: int) -> Array:
+    """(draws, cells) sums of `summand` (N,) over the copies in each cell."""
+    found = np.empty((len(weights), cells))
+    sums = np.empty((cells, 4))
+    for first in range(0, len(weights), 4):
+        a, b, c, d = _four(first, len(weights))
+        sums[:] = 0.0
+        for i in range(len(cell)):
+            at, value = cell[i], summand[i]
+            sums[at, 0] += weights[a, i] * value
+            sums[at, 1] += weights[b, i] * value
+            sums[at, 2] += weights[c, i] * value
+            sums[at, 3] += weights[d, i] * value
+        for at in range(cells):
+            found[a, at], found[b, at] = sums[at, 0], sums[at, 1]
+            found[c, at], found[d, at] = sums[at, 2], sums[at, 3]
+    return found
+
+
+@jit
+def _four(first: int, stop: int) -> tuple[int, int, int, int]:
+    end = stop - 1
+    return first, min(first + 1, end), min(first + 2, end), min(first + 3, end)
 
 
 @jit
@@ -190,8 +210,9 @@ def kept_auroc(
 ) -> Array:
     """(2, G) AUROC and number of copies up to each tie group that has any.
 
-    `level` (N,) ranks the scores, equal scores sharing one. A Fenwick tree per class
-    counts the copies seen below a level.
+    Of one replicate: weights (N,), items `item` (N,) in ascending order of their
+    uncertainty. `level` (N,) ranks the scores, equal scores sharing one. A Fenwick
+    tree per class counts the copies seen below a level.
     """
     levels = level.max() + 1
     tree = np.zeros((2, levels + 1), np.int64)

@@ -13,11 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._arrays import Array
+from qualms.scores._copies import Copies
 from qualms.scores._planned import plan_of
 from qualms.scores._resample import Resampling
 from qualms.scores.plans import Plan
 
 Progress = Callable[[int, int], None]
+
+MOST_AT_ONCE = 8
+"""Replicates that are worked on together, in each thread."""
+WEIGHTS_AT_ONCE = 1 << 22
+"""Fewer where their weights would be more than this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +78,19 @@ def bootstrap(
     done = itertools.count(1)
 
     def replay(replicates: range) -> None:
-        for replicate in replicates:
-            weights = resampling.weights(replicate)
-            for name, plan in plans.items():
-                samples[name][replicate] = plan.value(weights)
-            if progress is not None:
+        copies = Copies(resampling.block(replicates))
+        for name, plan in plans.items():
+            samples[name][replicates.start : replicates.stop] = plan.value(copies)
+        if progress is not None:
+            for _ in replicates:
                 progress(next(done), draws)
 
+    # Plans share what they sum up over a few replicates; not too many for memory.
+    width = max(1, min(MOST_AT_ONCE, WEIGHTS_AT_ONCE // resampling.n))
+    starts = range(0, draws, width)
     # The kernels release the interpreter's lock, so threads really run at once.
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(replay, [range(i, draws, workers) for i in range(workers)]))
+        list(pool.map(lambda i: replay(range(i, min(i + width, draws))), starts))
     return samples
 
 

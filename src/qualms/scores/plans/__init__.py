@@ -2,9 +2,11 @@
 
 A plan maps whole weights (N,) to the score of the items in which item i appears
 `weights[i]` times, in O(N) and tie exact. With all weights 1 it is the score of the
-same name; a bootstrap calls it with the weights of `Resampling`.
+same name; a bootstrap hands it the `Copies` of a few replicates of `Resampling`, in
+which plans of the same items share what they count.
 """
 
+from qualms.scores._copies import Copies
 from qualms.scores.plans._calibration import (
     adaptive_ece_plan,
     balanced_accuracy_plan,
@@ -30,6 +32,7 @@ from qualms.scores.plans._selective import (
 )
 
 __all__ = [
+    "Copies",
     "Plan",
     "adaptive_ece_plan",
     "augrc_plan",

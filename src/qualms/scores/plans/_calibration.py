@@ -5,9 +5,9 @@ from numpy.typing import ArrayLike
 
 from qualms.scores import _weighted as kernel
 from qualms.scores._arrays import Array, Index, flags, labels, vector
+from qualms.scores._copies import Copies
 from qualms.scores._labelled import labelled
-from qualms.scores._resample import Weights
-from qualms.scores._smooth import COARSE_STEPS, COARSE_TOLERANCE, crossing
+from qualms.scores._smooth import COARSE_STEPS, COARSE_TOLERANCE, crossings
 from qualms.scores.plans._plan import Plan, edge_plan, share
 
 
@@ -31,11 +31,12 @@ def adaptive_ece_plan(
     claim, gap = _claims(confidence, correct)
     _check_bins(bins)
 
-    def edges(count: float) -> Array:
-        return np.linspace(0.0, count, bins + 1)
+    def edges(total: Array) -> Array:
+        return np.ascontiguousarray(np.linspace(0.0, total, bins + 1, axis=1))
 
-    def value(total: Array, edge: Array) -> float:
-        return float(np.abs(np.diff(total)).sum() / edge[-1])
+    def value(sums: Array, edge: Array) -> Array:
+        off: Array = np.abs(np.diff(sums)).sum(axis=1) / edge[:, -1]
+        return off
 
     return edge_plan(gap, claim, edges, value)
 
@@ -45,15 +46,15 @@ def smooth_ece_plan(confidence: ArrayLike, correct: ArrayLike) -> Plan:
     claim, gap = _claims(confidence, correct)
 
     scaled = claim * COARSE_STEPS
-    left = np.minimum(scaled.astype(np.int64), COARSE_STEPS - 1)
+    left = np.minimum(scaled.astype(np.uint32), COARSE_STEPS - 1)
     to_right = gap * (scaled - left)
     to_left = gap - to_right
 
-    def value(weights: Weights) -> float:
-        grid = np.zeros(COARSE_STEPS + 1)
-        grid[:-1] += kernel.binned(weights, left, to_left, COARSE_STEPS)
-        grid[1:] += kernel.binned(weights, left, to_right, COARSE_STEPS)
-        return crossing(grid / weights.sum(), tolerance=COARSE_TOLERANCE)
+    def value(copies: Copies) -> Array:
+        grid = np.zeros((len(copies.weights), COARSE_STEPS + 1))
+        grid[:, :-1] += kernel.binned(copies.weights, left, to_left, COARSE_STEPS)
+        grid[:, 1:] += kernel.binned(copies.weights, left, to_right, COARSE_STEPS)
+        return crossings(grid / copies.total()[:, None], tolerance=COARSE_TOLERANCE)
 
     return Plan(len(claim), value)
 
@@ -62,12 +63,13 @@ def balanced_accuracy_plan(correct: ArrayLike, target: ArrayLike) -> Plan:
     """`balanced_accuracy`: the mean recall (N,) over the classes that have weight."""
     hit = flags("correct", correct)
     truth, classes = _classes("target", target, len(hit))
-    cell = 2 * truth + hit
+    cell = (2 * truth + hit).astype(np.uint32)
 
-    def value(weights: Weights) -> float:
-        missed, found = kernel.counted(weights, cell, 2 * classes).reshape(-1, 2).T
-        size = missed + found
-        return float(np.mean(found[size > 0] / size[size > 0]))
+    def value(copies: Copies) -> Array:
+        counts = kernel.counted(copies.weights, cell, 2 * classes)
+        found, size = counts[:, 1::2], counts[:, ::2] + counts[:, 1::2]
+        recall = found / np.maximum(size, 1)
+        return share(recall.sum(axis=1), (size > 0).sum(axis=1))
 
     return Plan(len(hit), value)
 
@@ -77,14 +79,17 @@ def mcc_plan(predicted: ArrayLike, target: ArrayLike) -> Plan:
     truth, true_classes = _classes("target", target, None)
     guess, guessed_classes = _classes("predicted", predicted, len(truth))
     classes = max(true_classes, guessed_classes)
-    cell = truth * classes + guess
+    cell = (truth * classes + guess).astype(np.uint32)
 
-    def value(weights: Weights) -> float:
-        counts = kernel.counted(weights, cell, classes**2).reshape(classes, classes)
-        items, true, said = counts.sum(), counts.sum(axis=1), counts.sum(axis=0)
-        spread = (items**2 - true @ true) * (items**2 - said @ said)
-        right = float(np.trace(counts))
-        return share(items * right - true @ said, float(np.sqrt(spread)))
+    def value(copies: Copies) -> Array:
+        counts = kernel.counted(copies.weights, cell, classes**2)
+        table = counts.reshape(-1, classes, classes)
+        items, true, said = copies.total(), table.sum(axis=2), table.sum(axis=1)
+        chance = (true * said).sum(axis=1)
+        true_spread = items**2 - np.square(true).sum(axis=1)
+        said_spread = items**2 - np.square(said).sum(axis=1)
+        right = np.trace(table, axis1=1, axis2=2)
+        return share(items * right - chance, np.sqrt(true_spread * said_spread))
 
     return Plan(len(truth), value)
 
@@ -92,13 +97,14 @@ def mcc_plan(predicted: ArrayLike, target: ArrayLike) -> Plan:
 def _binned_plan(claim: Array, gap: Array, bins: int) -> Plan:
     """Mean over the K rows of `claim` and `gap` (K, N) of the binned absolute gap."""
     _check_bins(bins)
-    cell = np.minimum((claim * bins).astype(np.int64, order="C"), bins - 1)
+    cell = np.minimum((claim * bins).astype(np.uint32, order="C"), bins - 1)
     gap = np.ascontiguousarray(gap)
 
-    def value(weights: Weights) -> float:
-        rows = zip(cell, gap, strict=True)
-        off = sum(np.abs(kernel.binned(weights, *row, bins)).sum() for row in rows)
-        return float(off / (len(cell) * weights.sum()))
+    def value(copies: Copies) -> Array:
+        off = np.zeros(len(copies.weights))
+        for row in zip(cell, gap, strict=True):
+            off += np.abs(kernel.binned(copies.weights, *row, bins)).sum(axis=1)
+        return off / (len(cell) * copies.total())
 
     return Plan(claim.shape[1], value)
 

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.scores import _weighted as kernel
-from qualms.scores._arrays import Array, vector
-from qualms.scores._resample import Weights
+from qualms.scores._arrays import Array, Index, vector
+from qualms.scores._cells import Cells, ranked_cells
+from qualms.scores._copies import Copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,8 @@ class Plan:
 
     items: int
     """How many items the plan was made for."""
-    value: Callable[[Weights], float]
-    """The score for checked weights; call the plan itself to have them checked."""
+    value: Callable[[Copies], Array]
+    """(draws,) the score in each of some replicates; for one, call the plan itself."""
 
     def __call__(self, weights: NDArray[np.integer]) -> float:
         """The score of the items, each repeated by its weight; nan without any."""
@@ -37,13 +38,14 @@ class Plan:
             raise ValueError(f"weights must be 0 or more, got {weights.min()}")
         if not weights.any():
             return float("nan")
-        return float(self.value(np.require(weights, np.int32, ["C", "W"])))
+        copies = Copies(np.require(weights[None], np.int32, ["C", "W"]))
+        return float(self.value(copies)[0])
 
 
 def mean_plan(values: ArrayLike) -> Plan:
     """The mean of per-item `values` (N,): accuracy, NLL, Brier score, coverage."""
     array = vector("values", values)
-    return Plan(len(array), lambda weights: kernel.dot(weights, array) / weights.sum())
+    return Plan(len(array), lambda copies: copies.mean(array))
 
 
 def ratio_plan(numerator: ArrayLike, denominator: ArrayLike) -> Plan:
@@ -53,11 +55,7 @@ def ratio_plan(numerator: ArrayLike, denominator: ArrayLike) -> Plan:
     """
     below = vector("denominator", denominator)
     above = vector("numerator", numerator, length=len(below))
-
-    def value(weights: Weights) -> float:
-        return share(kernel.dot(weights, above), kernel.dot(weights, below))
-
-    return Plan(len(below), value)
+    return Plan(len(below), lambda copies: share(copies.dot(above), copies.dot(below)))
 
 
 def replay_plan(score: Callable[..., float], *arrays: ArrayLike) -> Plan:
@@ -75,15 +73,24 @@ def replay_plan(score: Callable[..., float], *arrays: ArrayLike) -> Plan:
             f"{lengths}; pass draws (M, N) as (N, M) and transpose inside the score"
         )
 
-    def value(weights: Weights) -> float:
-        index = np.repeat(np.arange(len(weights)), weights)
+    def one(index: Index) -> float:
+        # Drawing whole clusters may miss a small subset altogether.
+        if not index.size:
+            return float("nan")
         return _number(score(*(array[index] for array in held)))
+
+    def value(copies: Copies) -> Array:
+        items = np.arange(lengths[0])
+        return np.array([one(np.repeat(items, row)) for row in copies.weights])
 
     return Plan(lengths[0], value)
 
 
-def share(part: float, whole: float) -> float:
-    return float(part / whole) if whole != 0.0 else float("nan")
+def share(part: Array, whole: Array) -> Array:
+    """`part` of `whole`, nan where the latter is 0."""
+    undefined = np.full(len(whole), np.nan)
+    found: Array = np.divide(part, whole, out=undefined, where=whole != 0.0)
+    return found
 
 
 def _number(value: object) -> float:
@@ -98,15 +105,22 @@ def _number(value: object) -> float:
 def edge_plan(
     summand: ArrayLike,
     rank: Array,
-    edges: Callable[[float], Array],
-    value: Callable[[Array, Array], float],
+    edges: Callable[[Array], Array],
+    value: Callable[[Array, Array], Array],
 ) -> Plan:
-    """`value(total, edges)` of the sums of `summand` up to `edges(N)` copies."""
-    item, last = kernel.ascending(rank)
-    ranked_summand = vector("risk", summand, length=len(rank))[item]
+    """`value(sums, edges)` of the sums of `summand` up to `edges(total)` copies."""
+    cells = risk_cells(summand, rank)
+    (carried,) = cells.carried
 
-    def at(weights: Weights) -> float:
-        edge = edges(float(weights.sum()))
-        return value(kernel.sums_at(weights, item, last, ranked_summand, edge), edge)
+    def at(copies: Copies) -> Array:
+        edge = edges(copies.total())
+        counts = copies.within(cells)
+        return value(kernel.sums_at(counts, cells.last, carried, edge), edge)
 
     return Plan(len(rank), at)
+
+
+def risk_cells(risk: ArrayLike, rank: Array) -> Cells:
+    """Cells of `risk` (N,) by `rank`; neighbours of equal risk may count as one."""
+    carried = vector("risk", risk, length=len(rank))
+    return ranked_cells(rank, carried, alike=np.ones(len(rank), dtype=np.bool_))

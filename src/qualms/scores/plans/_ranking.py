@@ -1,13 +1,12 @@
 """Plans of the ranking scores: positives against negatives."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores import _weighted as kernel
 from qualms.scores._arrays import Array, flags, vector
-from qualms.scores._resample import Weights
+from qualms.scores._cells import Cells, ranked_cells
+from qualms.scores._copies import Copies
 from qualms.scores.plans._plan import Plan, share
 
 
@@ -21,15 +20,17 @@ def weighted_auroc_plan(
     score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
 ) -> Plan:
     """`weighted_auroc`: items are positive and negative by a share, all (N,)."""
-    rank = vector("score", score)
-    item, last = kernel.ascending(rank)
-    positive = _at_least_zero("positive_weight", positive_weight, len(rank))[item]
-    negative = _at_least_zero("negative_weight", negative_weight, len(rank))[item]
+    values = vector("score", score)
+    cells = _descending(
+        values,
+        _at_least_zero("positive_weight", positive_weight, len(values)),
+        _at_least_zero("negative_weight", negative_weight, len(values)),
+    )
 
-    def value(weights: Weights) -> float:
-        return kernel.concordance(weights, item, last, positive, negative)
+    def value(copies: Copies) -> Array:
+        return kernel.concordance(copies.within(cells), cells.last, *cells.carried)
 
-    return Plan(len(rank), value)
+    return Plan(len(values), value)
 
 
 def auprc_plan(score: ArrayLike, positive: ArrayLike) -> Plan:
@@ -48,49 +49,45 @@ def fpr_at_tpr_plan(
     """`fpr_at_tpr` of `score` (N,) for `positive` (N,)."""
     if not 0.0 < tpr <= 1.0:
         raise ValueError(f"tpr must lie in (0, 1], got {tpr}")
+    cells = _detected(score, positive)
+    true, false = cells.carried
 
-    def rate(found: Array, count: Array) -> float:
-        false = count - found
-        return share(false[np.argmax(found / found[-1] >= tpr)], false[-1])
+    def value(copies: Copies) -> Array:
+        counts = copies.within(cells)
+        found = np.cumsum(counts * true, axis=1)[:, cells.last]
+        passed = np.cumsum(counts * false, axis=1)[:, cells.last]
+        enough = found / np.maximum(found[:, -1:], 1.0) >= tpr
+        false_there = passed[np.arange(len(passed)), enough.argmax(axis=1)]
+        return share(false_there, passed[:, -1] * (found[:, -1] > 0.0))
 
-    return _detection_plan(score, positive, rate)
+    return Plan(len(cells.cell), value)
 
 
 def _precision_plan(score: ArrayLike, positive: ArrayLike, *, trapezoid: bool) -> Plan:
-    highest_first = -vector("score", score)
-    truth = flags("positive", positive, length=len(highest_first))
-    item, last = kernel.ascending(highest_first)
-    hit = truth[item].astype(np.float64)
-    return Plan(
-        len(hit), lambda w: kernel.precision_area(w, item, last, hit, trapezoid)
-    )
+    cells = _detected(score, positive)
+    hit, _ = cells.carried
+
+    def areas(copies: Copies) -> Array:
+        return kernel.precision_areas(copies.within(cells), cells.last, hit)
+
+    def value(copies: Copies) -> Array:
+        both = copies.shared((cells, "precision"), lambda: areas(copies))
+        area: Array = both[0 if trapezoid else 1]
+        return area
+
+    return Plan(len(cells.cell), value)
 
 
-def _detection_plan(
-    score: ArrayLike, positive: ArrayLike, value: Callable[[Array, Array], float]
-) -> Plan:
-    """`value(found, count)` of the positives among the highest scores; nan if none."""
-
-    def defined(found: Array, count: Array) -> float:
-        return value(found, count) if found[-1] > 0 else np.nan
-
-    highest_first = -vector("score", score)
-    truth = flags("positive", positive, length=len(highest_first))
-    return _cumulative_plan(truth, highest_first, defined)
+def _detected(score: ArrayLike, positive: ArrayLike) -> Cells:
+    values = vector("score", score)
+    truth = flags("positive", positive, length=len(values))
+    return _descending(values, truth.astype(np.float64), (~truth).astype(np.float64))
 
 
-def _cumulative_plan(
-    summand: ArrayLike, rank: Array, value: Callable[[Array, Array], float]
-) -> Plan:
-    """`value(total, count)` of the sums of `summand` up to each tie group."""
-    item, last = kernel.ascending(rank)
-    ranked_summand = vector("risk", summand, length=len(rank))[item]
-
-    def at(weights: Weights) -> float:
-        total, count = kernel.cumulative(weights, item, last, ranked_summand)
-        return value(total, count)
-
-    return Plan(len(rank), at)
+def _descending(score: Array, positive: Array, negative: Array) -> Cells:
+    """Cells of what counts as positive and negative, the highest score first."""
+    # Between two positives the order of the negatives changes nothing.
+    return ranked_cells(-score, positive, negative, alike=positive == 0.0)
 
 
 def _at_least_zero(name: str, values: ArrayLike, length: int) -> Array:

@@ -8,39 +8,46 @@ from numpy.typing import ArrayLike
 from qualms.scores import _weighted as kernel
 from qualms.scores import proper
 from qualms.scores._arrays import Array, Index, vector
+from qualms.scores._copies import Copies
 from qualms.scores._labelled import labelled
 from qualms.scores._resample import Weights
 from qualms.scores._ties import ranked
 from qualms.scores.decomposition import entropy
-from qualms.scores.plans._plan import Plan, edge_plan, replay_plan, share
+from qualms.scores.plans._plan import Plan, edge_plan, replay_plan, risk_cells
 from qualms.scores.referral import referral_curve
 
 
 def aurc_plan(risk: ArrayLike, uncertainty: ArrayLike) -> Plan:
     """`aurc` of `risk` (N,), most certain first by `uncertainty` (N,)."""
-    rank = vector("uncertainty", uncertainty)
-    item, last = kernel.ascending(rank)
-    ranked_risk = vector("risk", risk, length=len(rank))[item]
+    cells = risk_cells(risk, vector("uncertainty", uncertainty))
+    (carried,) = cells.carried
 
-    def value(weights: Weights) -> float:
-        harmonic = kernel.harmonic_numbers(int(weights.sum()).bit_length())
-        return kernel.kept_risk(weights, item, last, ranked_risk, harmonic)
+    def areas(copies: Copies) -> Array:
+        harmonic = kernel.harmonic_numbers(int(copies.total().max()).bit_length())
+        counts = copies.within(cells)
+        return kernel.kept_risk(counts, cells.last, carried, harmonic)
 
-    return Plan(len(rank), value)
+    def value(copies: Copies) -> Array:
+        return copies.shared((cells, "aurc"), lambda: areas(copies))
+
+    return Plan(len(cells.cell), value)
 
 
 def eaurc_plan(risk: ArrayLike, uncertainty: ArrayLike) -> Plan:
     """`eaurc`: the AURC above that of the same items ranked by their risk (N,)."""
     ours, best = aurc_plan(risk, uncertainty), aurc_plan(risk, risk)
-    return Plan(ours.items, lambda weights: ours.value(weights) - best.value(weights))
+    return Plan(ours.items, lambda copies: ours.value(copies) - best.value(copies))
 
 
 def augrc_plan(risk: ArrayLike, uncertainty: ArrayLike) -> Plan:
     """`augrc` of `risk` (N,), most certain first by `uncertainty` (N,)."""
-    rank = vector("uncertainty", uncertainty)
-    item, last = kernel.ascending(rank)
-    ranked_risk = vector("risk", risk, length=len(rank))[item]
-    return Plan(len(rank), lambda w: kernel.undetected_risk(w, item, last, ranked_risk))
+    cells = risk_cells(risk, vector("uncertainty", uncertainty))
+    (carried,) = cells.carried
+
+    def value(copies: Copies) -> Array:
+        return kernel.undetected_risk(copies.within(cells), cells.last, carried)
+
+    return Plan(len(cells.cell), value)
 
 
 def risk_at_coverage_plan(
@@ -50,11 +57,11 @@ def risk_at_coverage_plan(
     if not 0.0 < coverage <= 1.0:
         raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")
 
-    def kept(count: float) -> Array:
-        return np.array([max(1.0, round(coverage * count))])
+    def kept(total: Array) -> Array:
+        return np.maximum(1.0, np.rint(coverage * total))[:, None]
 
-    def value(total: Array, edges: Array) -> float:
-        return float(total[0] / edges[0])
+    def value(sums: Array, edges: Array) -> Array:
+        return sums[:, 0] / edges[:, 0]
 
     return edge_plan(risk, vector("uncertainty", uncertainty), kept, value)
 
@@ -82,16 +89,23 @@ def referral_area_plan(
 
 
 def _auroc_area_plan(score: Array, positive: Index, uncertainty: Array) -> Plan:
-    item, last = kernel.ascending(uncertainty)
+    item, first = ranked(uncertainty)
+    last = np.zeros(len(item), dtype=np.bool_)
+    last[first[1:] - 1] = True
     order, start = ranked(score)
     level = np.empty(len(score), dtype=np.int64)
     level[order] = np.repeat(np.arange(len(start) - 1), np.diff(start))
     truth, ranked_level = (positive == 1)[item], level[item]
 
-    def value(weights: Weights) -> float:
+    def one(weights: Weights) -> float:
         ends, count = kernel.kept_auroc(weights, item, last, truth, ranked_level)
+        if not count.size:
+            return float("nan")
         curve = np.interp(np.arange(1.0, count[-1] + 1.0), count, ends)
         defined = curve[~np.isnan(curve)]
-        return share(defined.sum(), defined.size)
+        return float(defined.mean()) if defined.size else float("nan")
+
+    def value(copies: Copies) -> Array:
+        return np.array([one(row) for row in copies.weights])
 
     return Plan(len(score), value)
