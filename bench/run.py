@@ -325,10 +325,13 @@ def neighbours() -> list[Line]:
 def processes() -> list[Line]:
     def run(*arguments: str) -> Callable[[], object]:
         command = [sys.executable, "-m", "qualms", *arguments]
-        return lambda: subprocess.run(command, check=True, capture_output=True)
+        return lambda: subprocess.run(command, check=True, capture_output=True, env=env)
 
     prob, target, _ = binary()
     with tempfile.TemporaryDirectory() as folder:
+        # A warm cache holds bytecode too, whatever this process was told about it.
+        env = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
         file = Path(folder) / "predictions.safetensors"
         predictions.write(file, {"target": target, "prob": prob})
         helped, scored = best(run("--help"), run("score", str(file)), repeats=5)
