@@ -1,10 +1,11 @@
 """Training speed on a CPU, beside a bare loop of PyTorch.
 
-    python bench/cpu_train.py [REPEATS]
+    python bench/cpu_train.py
 
 Both train the same network on the same batches of 32 items of 64x64 with Adam, on one
-thread; the bare loop has its images as normalised floats in memory already. Figures are
-images per second of CPU time of the best epoch, so that other processes hardly matter.
+thread; the bare loop has its images as normalised floats in memory already and writes
+no checkpoints. They take turns, an epoch each, because the speed of a shared machine
+changes within seconds. Figures are medians, in images per second of CPU time.
 """
 
 import sys
@@ -27,36 +28,41 @@ from qualms.spec import Part, RunSpec, Task
 from qualms.training import run
 from qualms.training.watch import Silent
 
-EPOCHS = 4
 BATCH = 32
 MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
 STD = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
 
 
 class Case(NamedTuple):
-    """A network, and the items of an epoch."""
+    """A network, and what it is trained on."""
 
     network: str
     items: int
+    epochs: int
     channels_last: bool
 
 
 CASES = (
-    Case("resnet_small", 640, False),
-    Case("resnet_small", 640, True),
-    Case("resnet34_ddu", 96, False),
+    Case("resnet_small", 640, 30, False),
+    Case("resnet_small", 640, 30, True),
+    Case("resnet34_ddu", 256, 4, False),
 )
 
 
-class Ticks(Silent):
-    """A watch that notes the CPU time at the end of every epoch."""
+class Turns(Silent):
+    """A watch that lets the bare loop go on whenever an epoch has ended."""
 
-    def __init__(self):
-        self.ticks = []
+    def __init__(self, bare):
+        self.ours, self.theirs = [], []
+        self._bare = bare
+        self._since = None
 
     def epoch(self, *_):
-        """Note it."""
-        self.ticks.append(time.process_time())
+        """Note the seconds of both; the first epoch also builds the network."""
+        if self._since is not None:
+            self.ours.append(time.process_time() - self._since)
+        self.theirs.append(next(self._bare))
+        self._since = time.process_time()
 
 
 def dataset(items):
@@ -85,21 +91,22 @@ def spec(case):
         network=Part(name=case.network),
         method=Part(name="map"),
         seed=0,
-        training={"epochs": EPOCHS, "channels_last": case.channels_last},
+        training={"epochs": case.epochs, "channels_last": case.channels_last},
         splits=("val",),
     )
 
 
-def ours(case, data):
-    """Seconds of the best epoch, checkpoint and log included."""
-    watch = Ticks()
+def seconds(case):
+    """Median seconds of an epoch: ours with checkpoint and log, and the bare loop's."""
+    data = dataset(case.items)
+    watch = Turns(bare(case, data))
     with tempfile.TemporaryDirectory() as folder:
         run(spec(case), data, Path(folder) / "run", device="cpu", watch=watch)
-    return min(np.diff(watch.ticks))
+    return float(np.median(watch.ours)), float(np.median(watch.theirs[1:]))
 
 
 def bare(case, data):
-    """Seconds of the best epoch of a loop as one would write it down."""
+    """Seconds of each epoch of a loop as one would write it down."""
     layout = torch.channels_last if case.channels_last else torch.contiguous_format
     torch.manual_seed(0)
     backbone = build(spec(case).network, channels=3)
@@ -111,27 +118,22 @@ def bare(case, data):
     images = ((raw.float() / 255).expand(-1, 3, -1, -1) - MEAN) / STD
     images = images.contiguous(memory_format=layout)
     targets = torch.from_numpy(train.target)
-    seconds = []
-    for _ in range(EPOCHS):
+    while True:
         since = time.process_time()
         for rows in torch.randperm(len(targets)).split(BATCH):
             optimiser.zero_grad()
             error = network(images[rows])[:, 0] - targets[rows]
             error.square().mean().backward()
             optimiser.step()
-        seconds.append(time.process_time() - since)
-    return min(seconds[1:])
+        yield time.process_time() - since
 
 
 def main():
-    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     torch.set_num_threads(1)
     print("| network | layout | ours, images/s | bare loop | ours / bare |")
     print("|---|---|---:|---:|---:|")
     for case in CASES:
-        data = dataset(case.items)
-        pairs = [(ours(case, data), bare(case, data)) for _ in range(repeats)]
-        mine, plain = (min(column) for column in zip(*pairs, strict=True))
+        mine, plain = seconds(case)
         layout = "channels last" if case.channels_last else "channels first"
         print(
             f"| {case.network} | {layout} | {case.items / mine:,.1f} |"

@@ -102,6 +102,18 @@ def test_a_group_may_scale_the_learning_rate_and_set_its_own_decay():
     assert [g["weight_decay"] for g in held] == [0.1, 0.0]
 
 
+def test_groups_that_state_the_same_are_one():
+    made = network()
+    groups = [
+        {"params": made[0].parameters()},
+        {"params": made[2].parameters(), "weight_decay": 0.0},
+    ]
+    one = make_optimiser(Training(), groups, CPU).optimiser.param_groups
+    assert [len(group["params"]) for group in one] == [4]
+    two = make_optimiser(Training(weight_decay=0.1), groups, CPU).optimiser.param_groups
+    assert [group["weight_decay"] for group in two] == [0.1, 0.0]
+
+
 def test_momentum_may_start_later_for_weights_without_a_gradient_at_first():
     made = network()
     tuned = make_optimiser(

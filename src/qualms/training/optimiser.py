@@ -1,5 +1,6 @@
 """Optimisers whose learning rate is a tensor, so that a recorded step follows it."""
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import torch
@@ -35,9 +36,9 @@ def make_optimiser(options: Training, groups: Groups, device: torch.device) -> T
     # Fused kernels on a GPU read float32; elsewhere the rate is exact.
     dtype = torch.float32 if device.type == "cuda" else torch.float64
     rates, held = [], []
-    for group in groups:
+    for group in _merged(groups, options):
         value = torch.tensor(options.lr, dtype=dtype, device=device)
-        rates.append(Rate(value, group.get("lr_scale", 1.0)))
+        rates.append(Rate(value, group["lr_scale"]))
         kept = {key: entry for key, entry in group.items() if key != "lr_scale"}
         held.append({**kept, "lr": value})
     return Tuned(_build(options, held, device.type == "cuda"), rates)
@@ -61,6 +62,17 @@ def restore_optimiser(tuned: Tuned, state: dict[str, Any]) -> None:
     tuned.optimiser.load_state_dict(state)
     for group, rate in zip(tuned.optimiser.param_groups, tuned.rates, strict=True):
         group["lr"] = rate.value
+
+
+def _merged(groups: Groups, options: Training) -> Groups:
+    """Groups that state the same as one: each costs kernels of its own."""
+    merged: dict[Hashable, dict[str, Any]] = {}
+    for group in groups:
+        stated = {"weight_decay": options.weight_decay, "lr_scale": 1.0, **group}
+        params = stated.pop("params")
+        key = tuple(sorted(stated.items()))
+        merged.setdefault(key, {"params": [], **stated})["params"].extend(params)
+    return list(merged.values())
 
 
 def _build(options: Training, groups: Groups, cuda: bool) -> Optimizer:
