@@ -535,3 +535,14 @@ def test_a_plateau_without_validation_items_is_refused_before_training(shelf, tm
     splits = {name: part for name, part in whole.splits.items() if name != "val"}
     with pytest.raises(TrainingError, match="'plateau' needs the split 'val'"):
         run(made.spec(schedule="plateau"), replace(whole, splits=splits), tmp_path)
+
+
+@pytest.mark.parametrize(("epochs", "told"), [(2, 1), (3, 0)])
+def test_a_phase_that_training_never_reaches_is_told(shelf, tmp_path, epochs, told):
+    shelf(plain={"phase": lambda epoch: "all" if epoch >= 2 else "warmup"})
+    heard = made.Heard()
+    run(made.spec(epochs=epochs), made.dataset(), tmp_path, watch=heard)
+    assert heard.messages == told * [
+        "2 epochs end in the method's phase 'warmup', and its last one, 'all', is never"
+        " trained; train longer or shorten the others"
+    ]

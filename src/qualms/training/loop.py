@@ -21,10 +21,14 @@ from qualms.training.schedule import rates
 from qualms.training.seeds import seed
 from qualms.training.validate import goodness, validation_loss
 
+_LATE = 10**9
+"""An epoch in which a method has come to its last phase."""
+
 
 def carry_out(run: Run) -> Iterator[bool]:
     """Train `run` from where it stands, fit, and write what it predicts."""
     feed, board, team = run.stepper.feed, run.stepper.board, run.place.machine.team
+    _tell_phase(run)
     for epoch in range(run.stand.epoch, run.options.epochs):
         started = time.perf_counter()
         moment = begin(run, epoch)
@@ -48,6 +52,18 @@ def carry_out(run: Run) -> Iterator[bool]:
         yield True
     yield from _disk(run)
     mark_done(run)
+
+
+def _tell_phase(run: Run) -> None:
+    """Say so where training ends before the last phase of its method begins."""
+    phase, epochs = run.learner.method.phase, run.options.epochs
+    reached, last = phase(epochs - 1), phase(_LATE)
+    if reached != last:
+        run.place.watch.message(
+            run.spec,
+            f"{epochs} epochs end in the method's phase {reached!r}, and its last one,"
+            f" {last!r}, is never trained; train longer or shorten the others",
+        )
 
 
 def _device(run: Run) -> Iterator[bool]:
