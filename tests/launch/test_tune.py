@@ -266,6 +266,7 @@ def test_another_space_is_another_search(out):
         ("toy/plain", {"regime": "jont"}, "no regime 'jont'. Did you mean 'joint'"),
         ("toy/lone", {"regime": "joint"}, "'lone' of toy has none; search in regime"),
         ("toy/plain", {"epochz": 3}, "Did you mean 'epochs'"),
+        ("toy/plain", {"select_by": "last"}, "chooses epochs by val_auroc, as it does"),
         (
             "toy/plain",
             {"lr": 0.1, "momentum": 0.9, "final_factor": 0.1},

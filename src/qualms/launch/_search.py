@@ -98,10 +98,12 @@ def search_of(target: str, wish: Wish, regime: str = "") -> Search:
     variant = _of_regime(benchmark, wish, variant, regime)
     choice = choose(name, replace(wish, variants=(variant,)))
     base = _base(choice, wish)
+    searched = _regime(regime or choice.preset.variants[0].regime)
+    _check_rule(wish, searched)
     return Search(
         variant=variant,
         wish=wish,
-        regime=_regime(regime or choice.preset.variants[0].regime),
+        regime=searched,
         ranges=_ranges(benchmark, variant, base.method.name, wish),
         base=base,
     )
@@ -118,6 +120,16 @@ def _check_searchable(benchmark: Benchmark, variant: str) -> None:
         raise ValueError(
             f"name one variant to search on, as in {benchmark.name}/VARIANT, got"
             f" {variant!r}. Known: {', '.join(benchmark.search)}."
+        )
+
+
+def _check_rule(wish: Wish, regime: Regime) -> None:
+    """Raise where epochs of a trial would be chosen by another rule than trials are."""
+    asked, rule = wish.options.get("select_by"), RULES[regime].select_by
+    if asked not in (None, rule):
+        raise ValueError(
+            f"a search in regime {regime} chooses epochs by {rule}, as it does trials,"
+            f" got select_by={asked}; leave it out"
         )
 
 
