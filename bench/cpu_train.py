@@ -18,10 +18,10 @@ HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "src"))
 
 # ruff: noqa: E402
+import noise
 import numpy as np
 import torch
 
-from qualms.datasets._recipe import Card, Dataset, Split
 from qualms.networks import build
 from qualms.shelf import find
 from qualms.spec import Part, RunSpec, Task
@@ -66,22 +66,12 @@ class Turns(Silent):
 
 
 def dataset(items):
-    rng = np.random.default_rng(0)
-    splits = {}
-    for name, count in (("train", items), ("val", 8)):
-        image = rng.integers(0, 256, (count, 64, 64, 1), dtype=np.uint8)
-        target = rng.normal(size=count).astype(np.float32)
-        item = np.arange(count).astype(str)
-        splits[name] = Split(image=image, target=target, item=item)
-    return Dataset(
-        name="noise",
-        options={},
-        card=Card(title="noise", licence="", citation="", url="", obtain=""),
-        task=Task(name="regression"),
-        splits=splits,
-        shifts={},
-        fingerprint="0" * 16,
-    )
+    sizes = {"train": items, "val": 8}
+    splits = {
+        name: noise.split((count, 64, 64, 1), 0, noise.brightness)
+        for name, count in sizes.items()
+    }
+    return noise.dataset(Task(name="regression"), splits)
 
 
 def spec(case):

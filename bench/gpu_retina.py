@@ -23,10 +23,9 @@ HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "src"))
 
 # ruff: noqa: E402
-import numpy as np
+import noise
 import torch
 
-from qualms.datasets._recipe import Card, Dataset, Split
 from qualms.spec import Part, RunSpec, Task
 from qualms.training.data import Splits
 from qualms.training.loop import begin
@@ -76,22 +75,12 @@ class Said(Silent):
 
 
 def dataset(items):
-    rng = np.random.default_rng(0)
-    splits = {}
-    for name, count in (("train", items), ("val", 64)):
-        image = rng.integers(0, 256, (count, SIZE, SIZE, 3), dtype=np.uint8)
-        target = rng.integers(0, 2, count)
-        item = np.arange(count).astype(str)
-        splits[name] = Split(image=image, target=target, item=item)
-    return Dataset(
-        name="noise",
-        options={},
-        card=Card(title="noise", licence="", citation="", url="", obtain=""),
-        task=Task(name="classification", classes=2),
-        splits=splits,
-        shifts={},
-        fingerprint="0" * 16,
-    )
+    sizes = {"train": items, "val": 64}
+    splits = {
+        name: noise.split((count, SIZE, SIZE, 3), 0, noise.parity)
+        for name, count in sizes.items()
+    }
+    return noise.dataset(Task(name="classification", classes=2), splits)
 
 
 def spec(method, batch, **chosen):

@@ -29,11 +29,10 @@ HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "src"))
 
 # ruff: noqa: E402
-import numpy as np
+import noise
 import torch
 
-from qualms.datasets._recipe import Card, Dataset, Split
-from qualms.networks._build import build
+from qualms.networks import build
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
 from qualms.training.data import Splits
@@ -76,24 +75,13 @@ class Ticks:
         self.said.append(text)
 
 
-def noise(items, seed):
-    rng = np.random.default_rng(seed)
-    image = rng.integers(0, 256, (items, 64, 64, 1), dtype=np.uint8)
-    target = image.mean((1, 2, 3)).astype(np.float32)
-    return Split(image=image, target=target, item=np.arange(items).astype(str))
-
-
 def dataset(items=ITEMS):
-    nothing = Card(title="noise", licence="", citation="", url="", obtain="")
-    return Dataset(
-        name="noise",
-        options={},
-        card=nothing,
-        task=Task(name="regression"),
-        splits={"train": noise(items, 0), "val": noise(64, 1), "test": noise(items, 2)},
-        shifts={},
-        fingerprint="0" * 16,
-    )
+    sizes = {"train": items, "val": 64, "test": items}
+    splits = {
+        name: noise.split((count, 64, 64, 1), seed, noise.brightness)
+        for seed, (name, count) in enumerate(sizes.items())
+    }
+    return noise.dataset(Task(name="regression"), splits)
 
 
 def spec(seed, *, method="map", options=None, **chosen):

@@ -14,7 +14,6 @@ from qualms.evaluate._referral_items import Array, Index, Items
 from qualms.evaluate._replicates import mean_of_repeats
 from qualms.scores import Plan, Resampling, plans
 from qualms.scores.plans import Copies
-from qualms.scores.plans._plan import edge_plan
 
 Replay = Callable[[Copies], Array]
 """From how often each item counts to replicates (draws, scores)."""
@@ -125,4 +124,4 @@ def _kept_plan(right: Array, doubt: Array, share: float) -> Plan:
     def kept(total: Array) -> Array:
         return np.maximum(1.0, total - np.rint((1.0 - share) * total))[:, None]
 
-    return edge_plan(right, doubt, kept, lambda sums, edge: (sums / edge)[:, 0])
+    return plans.edge_plan(right, doubt, kept, lambda sums, edge: (sums / edge)[:, 0])

@@ -8,6 +8,7 @@ from qualms.benchmarks import Benchmark, Preset
 from qualms.benchmarks._benchmark import Place, pools_of, trained
 from qualms.evaluate._benchmark_results import Missing
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
+from qualms.predictions._stem import split_stem
 from qualms.spec import RunSpec
 
 # What training writes, then what people may put in its place.
@@ -105,7 +106,7 @@ def complete_pools(
 def _file(folder: Path, split: str) -> Path:
     if not folder.is_dir():
         raise AbsentError("was not run")
-    stem = folder / "predictions" / split.replace("/", "~")
+    stem = split_stem(folder, split)
     for ending in _ENDINGS:
         path = stem.with_name(stem.name + ending)
         if path.is_file():

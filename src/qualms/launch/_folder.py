@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from qualms.atomic import replacing
+from qualms.predictions._stem import split_stem
 from qualms.spec import RunSpec
 
 SPARE = 8 * 2**20
@@ -31,7 +32,7 @@ def is_done(folder: Path, spec: RunSpec) -> bool:
 
 def _is_predicted(folder: Path, split: str) -> bool:
     """Whether the predictions of `split` are there: a file, or a folder of maps."""
-    path = folder / "predictions" / split.replace("/", "~")
+    path = split_stem(folder, split)
     return path.is_dir() or path.with_name(f"{path.name}.safetensors").is_file()
 
 

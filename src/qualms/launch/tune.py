@@ -20,6 +20,7 @@ from qualms.launch._search import Search, search_of
 from qualms.launch._trials import Trial, Tried, trials_of
 from qualms.launch.here import Outcome
 from qualms.predictions import PredictionsError, read
+from qualms.predictions._stem import split_stem
 from qualms.spec import RunSpec
 
 __all__ = ["Search", "Trial", "Tried", "ranked", "search_of", "trials_of", "tune"]
@@ -84,8 +85,8 @@ def _value(search: Search, folder: Path) -> float:
 
     judged = []
     for split in search.rule.splits:
-        name = f"{split.replace('/', '~')}.safetensors"
-        arrays = read(folder / "predictions" / name).arrays
+        stem = split_stem(folder, split)
+        arrays = read(stem.with_name(f"{stem.name}.safetensors")).arrays
         judged.append(Judged(arrays["probs"], arrays["target"]))
     return selection_score(search.rule.select_by, judged)
 

@@ -15,6 +15,7 @@ from qualms.methods._method import Method
 from qualms.predictions import Header, Maps, SegmentationWriter
 from qualms.predictions import write as write_predictions
 from qualms.predictions._schema import field
+from qualms.predictions._stem import split_stem
 from qualms.spec import Task
 from qualms.training._error import TrainingError
 from qualms.training.data import Items
@@ -73,7 +74,8 @@ class Predictor:
 def split_path(folder: Path, split: str, task: Task) -> Path:
     """Where the predictions of `split` lie: a file, or a folder for segmentation."""
     ending = "" if task.name == "segmentation" else ".safetensors"
-    return folder / "predictions" / f"{split.replace('/', '~')}{ending}"
+    stem = split_stem(folder, split)
+    return stem.with_name(stem.name + ending)
 
 
 def write_split(path: Path, predictor: Predictor, items: Items, header: Header) -> None:

@@ -15,7 +15,13 @@ from qualms.scores.plans._calibration import (
     mcc_plan,
     smooth_ece_plan,
 )
-from qualms.scores.plans._plan import Plan, mean_plan, ratio_plan, replay_plan
+from qualms.scores.plans._plan import (
+    Plan,
+    edge_plan,
+    mean_plan,
+    ratio_plan,
+    replay_plan,
+)
 from qualms.scores.plans._ranking import (
     auprc_plan,
     auroc_plan,
@@ -44,6 +50,7 @@ __all__ = [
     "classwise_ece_plan",
     "eaurc_plan",
     "ece_plan",
+    "edge_plan",
     "fpr_at_tpr_plan",
     "mcc_plan",
     "mean_plan",
