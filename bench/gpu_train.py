@@ -136,7 +136,7 @@ def measured(data, what, count=1, **chosen):
     return Line(what, chosen["precision"], rate(watch.ticks), whole, note)
 
 
-def processes(count, told="", **chosen):
+def processes(count, **chosen):
     """Independent processes at once, each recording its own steps."""
     command = [sys.executable, str(HERE), "--worker", json.dumps(chosen)]
     with tempfile.TemporaryDirectory() as folder:
@@ -152,23 +152,9 @@ def processes(count, told="", **chosen):
         said = [process.communicate()[0] for process in started]
     seconds = time.monotonic() - since
     ticks = {seed: json.loads(text.splitlines()[-1]) for seed, text in enumerate(said)}
-    what = f"{count} independent processes{told}, recorded, channels last"
+    what = f"{count} independent processes, recorded, channels last"
     whole = count * ITEMS * EPOCHS / seconds
     return Line(what, chosen["precision"], rate(ticks), whole)
-
-
-def serviced(count, **chosen):
-    """The same with NVIDIA's Multi-Process Service, which lets them overlap."""
-    with tempfile.TemporaryDirectory() as folder:
-        place = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
-        os.environ.update(place)
-        subprocess.run(["nvidia-cuda-mps-control", "-d"], check=True)
-        try:
-            return processes(count, " with MPS", **chosen)
-        finally:
-            subprocess.run(["nvidia-cuda-mps-control"], input=b"quit", check=False)
-            for name in place:
-                del os.environ[name]
 
 
 def stacked(count, *, compiled=False):
@@ -299,7 +285,7 @@ def work(data):
         (50, partial(measure, many(5) + ", channels last, compiled", 5, **compiled)),
         (15, partial(stacked, 5)),
         (35, partial(processes, 5, **last)),
-        (35, partial(serviced, 5, **last)),
+        (60, partial(stacked, 5, compiled=True)),
         (15, partial(measure, f"{one}, channels last", **wide)),
         (25, partial(measure, many(5) + ", channels last", 5, **wide)),
         (30, partial(predicting, data, ("gmm4", "knn10"))),

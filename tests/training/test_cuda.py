@@ -103,13 +103,21 @@ def test_data_that_do_not_fit_are_read_ahead(shelf, tmp_path, monkeypatch):
     close(resident, train(tmp_path / "read"), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("precision", ["tf32", "bf16", "fp16"])
-def test_lower_precision_stays_close(shelf, tmp_path, precision):
-    full, low = train(tmp_path / "full"), train(tmp_path / "low", precision=precision)
-    close(full, low, rtol=0.1, atol=0.1)
+# With fp16 the first steps are skipped, until gradients scaled by half as much fit.
+@pytest.mark.parametrize(
+    ("precision", "far"), [("tf32", 0.01), ("bf16", 0.01), ("fp16", 0.05)]
+)
+def test_lower_precision_stays_close(shelf, tmp_path, precision, far):
+    # Random numbers differ with the precision, and Adam would take whole steps where a
+    # gradient is nothing but rounding.
+    shelf(network=made.Bare)
+    calm = {"optimiser": "sgd", "lr": 1e-3}
+    full = train(tmp_path / "full", **calm)
+    low = train(tmp_path / "low", precision=precision, **calm)
+    close(full, low, rtol=far, atol=far)
     read = [
         predictions.read(tmp_path / name / "predictions/test.safetensors")
         for name in ("full", "low")
     ]
     one, other = (torch.from_numpy(p.arrays["mean"]) for p in read)
-    torch.testing.assert_close(one, other, rtol=0.1, atol=0.3)
+    torch.testing.assert_close(one, other, rtol=far, atol=2 * far)

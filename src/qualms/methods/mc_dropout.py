@@ -8,8 +8,8 @@ from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 from torch import Tensor, nn
-from torch.nn import functional
 
+from qualms.methods._fused_dropout import fused_dropout
 from qualms.methods._headed import Headed
 from qualms.methods._method import Method
 from qualms.methods._plain import passes, plain_head
@@ -60,7 +60,7 @@ class _Dropped(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        return functional.dropout(self.layer(x), self.rate, training=True)
+        return fused_dropout(self.layer(x), self.rate)
 
 
 def _build(rate: float, place: Place | None, backbone: nn.Module, task: Task) -> Headed:
