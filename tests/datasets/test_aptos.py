@@ -75,10 +75,18 @@ def test_a_missing_photograph_is_named(root, tmp_path):
     assert done.counts == {"val": 2, "test": 7}
 
 
+def test_the_folder_may_be_text(root, tmp_path):
+    assert made(aptos(str(root), size=20), tmp_path).counts == {"val": 2, "test": 8}
+
+
 def test_wrong_choices_are_refused(root, tmp_path):
     with pytest.raises(ValueError, match="onset must be one of"):
         aptos(root, onset="late")
     with pytest.raises(ValueError, match="blur must be one of"):
         aptos(root, blur=4)
+    with pytest.raises(ValueError, match=r"blur must be a whole number, got 30\.0"):
+        aptos(root, blur=30.0)
+    with pytest.raises(ValueError, match=r"size must be a whole number, got 64\.0"):
+        aptos(root, size=64.0)
     with pytest.raises(DatasetError, match=r"expected train\.csv in"):
         aptos(tmp_path)

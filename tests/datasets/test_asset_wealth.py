@@ -92,7 +92,7 @@ def test_too_few_items_are_refused(root, tmp_path):
     ("old", "new", "sentence"),
     [
         ("wealthpooled", "wealth", r"must have the columns .* wealthpooled not in"),
-        ("True", "maybe", r"urban must be True or False, got 'maybe' in row"),
+        ("True", "maybe", r"urban must be True or False, got 'maybe' in line"),
         ("0.125,", "rich,", r"wealthpooled must be a finite number, got '.*rich' in"),
     ],
 )

@@ -7,12 +7,24 @@ import sys
 from dataclasses import fields
 from importlib import import_module
 
+import numpy as np
 import pytest
 
 from qualms import shelf
-from qualms.datasets._recipe import Card, Recipe
+from qualms.datasets._cache import cache_folder
+from qualms.datasets._recipe import Card, DatasetError, Recipe
 
 NAMES = shelf.names("datasets")
+SIMULATED = [
+    name for name in NAMES if import_module(f"qualms.datasets.{name}").CARD.simulated
+]
+REAL = [name for name in NAMES if name not in SIMULATED]
+
+
+def seeded(names):
+    """Those of `names` that have an option of that name."""
+    makers = {name: inspect.signature(shelf.find("datasets", name)) for name in names}
+    return [name for name, maker in makers.items() if "seed" in maker.parameters]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -60,10 +72,56 @@ def test_only_simulators_do_without_a_folder(name):
     assert takes_root is not card.simulated
 
 
+@pytest.mark.parametrize("name", REAL)
+def test_the_folder_may_be_text_or_a_path(name, tmp_path):
+    make = shelf.find("datasets", name)
+    said = []
+    for root in (tmp_path, str(tmp_path)):
+        with pytest.raises(DatasetError, match="expected ") as refused:
+            make(root)
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("seed", ["a", 1.0, None, True, -1])
+@pytest.mark.parametrize("name", seeded(REAL))
+def test_a_seed_is_checked_before_the_folder_is_looked_at(name, seed, tmp_path):
+    said = "at least 0" if seed == -1 else "a whole number"
+    with pytest.raises(ValueError, match=f"seed must be {said}, got {seed!r}"):
+        shelf.find("datasets", name)(tmp_path, seed=seed)
+
+
 @pytest.mark.parametrize(
-    "name",
-    [n for n in NAMES if import_module(f"qualms.datasets.{n}").CARD.simulated],
+    ("options", "said"),
+    [
+        ({"seed": "a"}, "seed must be a whole number, got 'a'"),
+        ({"seed": 1.0}, "seed must be a whole number, got 1.0"),
+        ({"seed": None}, "seed must be a whole number, got None"),
+        ({"seed": True}, "seed must be a whole number, got True"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"sizes": {"train": 2.5}}, "size of 'train' must be a whole number, got 2.5"),
+        ({"sizes": {"val": "3"}}, "size of 'val' must be a whole number, got '3'"),
+        ({"sizes": {"val": None}}, "size of 'val' must be a whole number, got None"),
+        ({"sizes": {"val": True}}, "size of 'val' must be a whole number, got True"),
+        ({"sizes": 5}, "sizes must be a mapping of splits or None, got 5"),
+        ({"sizes": []}, "sizes must be a mapping of splits or None, got "),
+    ],
 )
+@pytest.mark.parametrize("name", SIMULATED)
+def test_what_is_no_whole_number_is_refused_with_a_sentence(name, options, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        shelf.find("datasets", name)(**options)
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_whole_numbers_of_numpy_make_the_same_dataset(name):
+    make = shelf.find("datasets", name)
+    plain = make(seed=2, sizes={"train": 3})
+    numpy = make(seed=np.int64(2), sizes={"train": np.int32(3)})
+    assert cache_folder("x", numpy) == cache_folder("x", plain)
+
+
+@pytest.mark.parametrize("name", SIMULATED)
 def test_a_simulators_recipe_is_stable_and_follows_its_seed(name):
     make = shelf.find("datasets", name)
     assert make().units == make(seed=0).units

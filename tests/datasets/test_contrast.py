@@ -57,15 +57,16 @@ def test_the_golden_case_is_reproduced_to_the_last_digit():
 
 
 def test_the_golden_case_as_jpeg_is_close_in_colour_and_size():
-    # how a codec rounds is its own affair, hence no equality
+    # Encoders of other versions may round or write their headers in another way, hence
+    # no equality; but a quality of 71 or 73 would miss every one of these by far.
     found, golden = enhanced(golden_input()), EXPECTED["jpeg72"]
     data = jpeg(found, quality=72)
     decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     assert list(decoded.shape) == golden["shape"]
-    np.testing.assert_allclose(decoded.mean(axis=(0, 1)), golden["mean_bgr"], atol=0.05)
-    assert len(data) == pytest.approx(golden["bytes"], rel=0.02)
+    np.testing.assert_allclose(decoded.mean(axis=(0, 1)), golden["mean_bgr"], atol=1e-3)
+    assert len(data) == pytest.approx(golden["bytes"], rel=2e-3)
     difference = np.abs(decoded.astype(float) - found).mean()
-    assert difference == pytest.approx(golden["mean_abs_diff"], abs=0.05)
+    assert difference == pytest.approx(golden["mean_abs_diff"], abs=2e-3)
 
 
 # the wide blurs are slow, and as good a test on a smaller eye

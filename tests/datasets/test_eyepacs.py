@@ -252,10 +252,22 @@ def test_the_layouts_of_the_documentation_are_found(root, tmp_path, home, away):
 def test_wrong_choices_are_refused(root):
     with pytest.raises(ValueError, match="blur must be one of 3, 5, 10, 20, 30, got 7"):
         eyepacs(root, blur=7)
+    with pytest.raises(ValueError, match=r"blur must be a whole number, got 30\.0"):
+        eyepacs(root, blur=30.0)
+    with pytest.raises(ValueError, match="size must be a whole number, got '64'"):
+        eyepacs(root, size="64")
     with pytest.raises(ValueError, match="size must be at least 1, got 0"):
         eyepacs(root, size=0)
     with pytest.raises(ValueError, match="shift must be one of"):
         eyepacs(root, shift="age")
+
+
+def test_the_folder_may_be_text(root):
+    for shift in ("country", "severity"):
+        mine, theirs = eyepacs(str(root), shift=shift), eyepacs(root, shift=shift)
+        assert list(albums_of(mine)) == list(albums_of(theirs))
+        for album in albums_of(mine).values():
+            assert album.load(album.units[0]).item == (album.units[0].key,)
 
 
 def test_an_empty_folder_is_told_what_belongs_there(tmp_path):

@@ -194,6 +194,16 @@ def test_target_probs_are_the_odds_of_the_readings(shift, onset, split):
     assert abs(brier) < 4 * spread
 
 
+@pytest.mark.parametrize("onset", [1, 2])
+@pytest.mark.parametrize("split", ["train", "val", "val/shifted", "test"])
+def test_target_probs_sum_to_one_where_the_split_keeps_some_grades(split, onset):
+    clinic = Clinic("severity", onset, 5)
+    numbers, _ = eyes(clinic, split, 2_000)
+    found = target_probs(clinic, split, graded(clinic, split, numbers))
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+    assert found.min() >= 0
+
+
 def test_beyond_the_trained_severity_every_target_is_certain():
     clinic = Clinic("severity", 2, 0)
     numbers, grades = eyes(clinic, "test/shifted", 500)
@@ -282,6 +292,10 @@ def test_everything_that_changes_the_images_is_an_option():
         ({"sizes": {"train": 35_127}}, "size of 'train' must lie in 1..35126"),
         ({"sizes": {"val": 0}}, "size of 'val' must lie in 1..10906, got 0"),
         ({"sizes": {"shifted": 5}}, "sizes must name train, val, .*, got 'shifted'"),
+        ({"size": 64.0}, "size must be a whole number, got 64.0"),
+        ({"size": "64"}, "size must be a whole number, got '64'"),
+        ({"blur": 30.0}, "blur must be a whole number, got 30.0"),
+        ({"blur": True}, "blur must be a whole number, got True"),
     ],
 )
 def test_wrong_options_are_refused_with_a_sentence(options, said):

@@ -249,6 +249,49 @@ def test_a_photograph_with_two_rows_is_refused(small, name):
         retina_splits(small, check_counts=False)
 
 
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("9_left,7,Public", "got '7' in line 6 of"),
+        ("9_top,0,Public", "got '9_top' in line 6 of"),
+        ("9_left,0,Neither", "got 'Neither' for 9_left in line 6 of"),
+        ("9_left,0,Public,x,y", "line 6 of .* has too many fields"),
+        ("9_left", "line 6 of .* has too few fields"),
+    ],
+)
+def test_blank_lines_count_where_a_line_is_named(small, row, said):
+    changed(
+        small,
+        "retinopathy_solution.csv",
+        lambda x: [*x[:2], "", "", x[2], row, *x[3:]],
+    )
+    with pytest.raises(DatasetError, match=said):
+        retina_splits(small, check_counts=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x: [*x[:2], "", x[2], "", x[1]], "in lines 2 and 6 of .*train.csv"),
+        (lambda x: [*x[:2], "", ",0", *x[2:]], "line 4 of .*train.csv names no phot"),
+    ],
+)
+def test_blank_lines_count_in_the_file_of_aptos(small, change, said):
+    changed(small, "train.csv", change)
+    with pytest.raises(DatasetError, match=said):
+        retina_splits(small, check_counts=False)
+
+
+def test_blank_lines_change_no_label(small):
+    before = retina_splits(small, check_counts=False)
+    for name in ("trainLabels.csv", "retinopathy_solution.csv", "train.csv"):
+        changed(small, name, lambda x: [line for row in x for line in (row, "")])
+    after = retina_splits(str(small), check_counts=False)
+    for split in SPLITS:
+        np.testing.assert_array_equal(before[split].item, after[split].item)
+        np.testing.assert_array_equal(before[split].target, after[split].target)
+
+
 def test_a_photograph_in_both_files_is_refused(small):
     _, lines = lines_of(small, "trainLabels.csv")
     changed(small, "retinopathy_solution.csv", lambda x: [*x, f"{lines[1]},Public"])
@@ -265,7 +308,9 @@ def test_an_unknown_usage_is_refused(small, usage):
         retina_splits(small, check_counts=False)
 
 
-@pytest.mark.parametrize("name", ["12_middle", "left_12", "12_left.jpeg", ""])
+@pytest.mark.parametrize(
+    "name", ["12_middle", "left_12", "12_left.jpeg", "", "١٢_left"]
+)
 def test_a_name_that_is_no_eye_is_refused(small, name):
     changed(small, "trainLabels.csv", lambda x: [*x, f"{name},0"])
     with pytest.raises(DatasetError, match=f"<patient>_right, got '{name}' in line 12"):
@@ -352,6 +397,8 @@ def test_rebalanced_rows_may_have_other_shares_and_another_size():
         ({"shares": {}}, "not all 0, got"),
         ({"shares": {0: np.nan}}, "shares must be finite"),
         ({"size": 0}, "size must be at least 1, got 0"),
+        ({"size": 9.5}, "size must be a whole number, got 9.5"),
+        ({"seed": "a"}, "seed must be a whole number, got 'a'"),
     ],
 )
 def test_shares_that_cannot_be_drawn_are_refused(options, said):

@@ -69,8 +69,19 @@ def test_a_table_may_have_commas_or_tabs(tmp_path, mark):
     rows = [["name", "x"], ['"a"', "1"], ["b", "2"]]
     path.write_text("\ufeff" + "\n".join(mark.join(row) for row in rows))
     assert table(path, ["x", "name"]) == [
-        {"name": "a", "x": "1"},
-        {"name": "b", "x": "2"},
+        ({"name": "a", "x": "1"}, 2),
+        ({"name": "b", "x": "2"}, 3),
+    ]
+
+
+def test_rows_know_their_line_where_lines_are_blank(tmp_path):
+    path = tmp_path / "t"
+    path.write_bytes(b'name,x\r\n\r\na,1\r\n\r\n\r\nb,2\r\n"c\nd",3\r\ne,4')
+    assert [(row.fields["name"], row.line) for row in table(path, ["x"])] == [
+        ("a", 3),
+        ("b", 6),
+        ("c\nd", 8),
+        ("e", 9),
     ]
 
 
@@ -81,7 +92,13 @@ def test_a_table_may_have_commas_or_tabs(tmp_path, mark):
         (b"", "not in an empty header"),
         (b"name,x\n", "has a header but no rows"),
         (b"name,x\na,1\nb\n", "line 3 of .* has too few fields"),
-        (b"name,x\n\xff\xfe,1\n", "cannot read .*t: .*utf-8"),
+        (b"name,x\n\na,1\n\nb\n", "line 5 of .* has too few fields"),
+        (b"name,x\n\na,1,2\n", "line 3 of .* too many fields, the header has 2"),
+        (b"name,x\na,1,,2\n", "line 2 of .* has too many fields"),
+        (b"name,x\n\xff\xfe,1\n", "cannot read .*t: .* save the table as CSV in UTF-8"),
+        ("name,x\na,1\n".encode("utf-16"), "must be in UTF-8, got another encoding"),
+        ("name,x\na,1\n".encode("utf-16-le"), "must be in UTF-8, got another enc"),
+        ("name,x\nå,1\n".encode("latin-1"), "must be in UTF-8, got another encoding"),
     ],
 )
 def test_a_bad_table_is_refused(tmp_path, content, sentence):
@@ -119,3 +136,12 @@ def test_whatever_a_decoder_raises_names_the_file(tmp_path):
 def test_faults_of_the_machine_are_not_blamed_on_the_file(tmp_path, error):
     with pytest.raises(error), reading(tmp_path):
         raise error
+
+
+def test_a_comma_at_the_end_of_a_line_is_no_field(tmp_path):
+    (tmp_path / "t").write_bytes(b"name,x\na,1,\nb,2,,\n")
+    rows = table(tmp_path / "t", ["name", "x"])
+    assert [row.fields for row in rows] == [
+        {"name": "a", "x": "1"},
+        {"name": "b", "x": "2"},
+    ]

@@ -23,6 +23,7 @@ def part(
     capture: bool | Literal["auto"] = "auto",
     other: Any = None,
     label: str = "x",
+    limits: Sequence[float | None] | str | None = None,
 ):
     """Nothing."""
 
@@ -84,6 +85,7 @@ def test_options_that_do_not_read_name_value_are_refused(texts, said):
         {"sizes": {}, "blocks": [], "sinks": ["file", "board"]},
         {"sizes": None, "capture": True, "other": [1]},
         {"capture": "auto", "other": None, "label": "y"},
+        {"limits": [0.5, None]},
     ],
 )
 def test_values_that_fit_the_signature_pass(given):
@@ -101,13 +103,15 @@ def test_values_that_fit_the_signature_pass(given):
         ({"fast": 1}, "must be true or false, got 1"),
         ({"fast": "yes"}, "must be true or false"),
         ({"capture": "aut"}, "must be true or false or auto, got 'aut'. Did you mean"),
-        ({"sizes": [1]}, "or null, got"),
+        ({"sizes": [1]}, "must be null or a mapping in JSON in which each value is a"),
         ({"rate": float("inf")}, "must be a number, got inf"),
         ({"blocks": 3}, "a list in JSON in which each is a whole number, got 3"),
         ({"blocks": [1, "2"]}, "each is a whole number, got [1, '2']"),
         ({"pair": [1]}, "got [1]"),
         ({"pair": [1, "x"]}, "got [1, 'x']"),
-        ({"sizes": {"train": "a"}}, "each value is a whole number or null, got {'tr"),
+        ({"sizes": {"train": "a"}}, "each value is a whole number, got {'train': 'a'}"),
+        ({"sizes": {"train": None}}, "each value is a whole number, got {'train': No"),
+        ({"limits": 3}, "must be text or null or a list in JSON in which each is a n"),
         ({"sinks": ["file", "bord"]}, "got ['file', 'bord']. Did you mean 'board'?"),
         ({"sinks": [["file"]]}, "each is board or file, got [['file']]."),
         ({"label": 3}, "must be text, got 3"),

@@ -10,14 +10,14 @@ keep their order, which decides its splits.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._layout import found, table
+from qualms.datasets._layout import Row, found, table
 from qualms.datasets._recipe import DatasetError
 from qualms.datasets._retina_protocol import GRADES
 
@@ -74,7 +74,7 @@ def aptos_gradings(root: Path) -> Gradings:
     """All of APTOS in the order of the file; patients are not told."""
     path = aptos_folder(root) / APTOS_LABELS
     rows = table(path, ("id_code", "diagnosis"))
-    item = _unique([row["id_code"].strip() for row in rows], path)
+    item = _unique(rows, "id_code", path)
     return Gradings(item, _grades(rows, "diagnosis", path), item)
 
 
@@ -90,21 +90,23 @@ def _place(root: Path, folders: Sequence[str], files: Sequence[str]) -> Path:
     )
 
 
-def _eyes(rows: Sequence[Mapping[str, str]], path: Path) -> Gradings:
-    item = [row["image"].strip() for row in rows]
-    for line, name in enumerate(item, start=2):
-        if not re.fullmatch(r"\d+_(left|right)", name):
+def _eyes(rows: Sequence[Row], path: Path) -> Gradings:
+    for row in rows:
+        name = row.fields["image"].strip()
+        if not re.fullmatch(r"[0-9]+_(left|right)", name):
             raise DatasetError(
                 f"image must be <patient>_left or <patient>_right, got {name!r} in line"
-                f" {line} of {path}"
+                f" {row.line} of {path}"
             )
-    patient = np.array([name.partition("_")[0] for name in item])
-    return Gradings(_unique(item, path), _grades(rows, "level", path), patient)
+    item = _unique(rows, "image", path)
+    patient = np.array([name.partition("_")[0] for name in item.tolist()])
+    return Gradings(item, _grades(rows, "level", path), patient)
 
 
-def _unique(items: Sequence[str], path: Path) -> NDArray[np.str_]:
+def _unique(rows: Sequence[Row], column: str, path: Path) -> NDArray[np.str_]:
     first: dict[str, int] = {}
-    for line, item in enumerate(items, start=2):
+    for row in rows:
+        item, line = row.fields[column].strip(), row.line
         if not item:
             raise DatasetError(f"line {line} of {path} names no photograph")
         if first.setdefault(item, line) != line:
@@ -112,28 +114,26 @@ def _unique(items: Sequence[str], path: Path) -> NDArray[np.str_]:
                 f"a photograph has one row, got {item!r} in lines {first[item]} and"
                 f" {line} of {path}; remove one"
             )
-    return np.array(items)
+    return np.array(list(first))
 
 
-def _grades(
-    rows: Sequence[Mapping[str, str]], column: str, path: Path
-) -> NDArray[np.int64]:
+def _grades(rows: Sequence[Row], column: str, path: Path) -> NDArray[np.int64]:
     known = [str(grade) for grade in range(GRADES)]
-    written = [row[column].strip() for row in rows]
-    for line, grade in enumerate(written, start=2):
+    for row in rows:
+        grade = row.fields[column].strip()
         if grade not in known:
             raise DatasetError(
                 f"{column} must be a grade from 0 to {GRADES - 1}, got {grade!r} in"
-                f" line {line} of {path}"
+                f" line {row.line} of {path}"
             )
-    return np.array(written, dtype=np.int64)
+    return np.array([int(row.fields[column]) for row in rows], dtype=np.int64)
 
 
-def _usage(row: Mapping[str, str], path: Path) -> str:
-    usage = row["Usage"].strip()
+def _usage(row: Row, path: Path) -> str:
+    usage = row.fields["Usage"].strip()
     if usage not in USAGES:
         raise DatasetError(
-            f"Usage must be {' or '.join(USAGES)}, got {usage!r} for {row['image']} in"
-            f" {path}"
+            f"Usage must be {' or '.join(USAGES)}, got {usage!r} for"
+            f" {row.fields['image']} in line {row.line} of {path}"
         )
     return USAGES[usage]

@@ -11,10 +11,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple, TextIO
 
 from qualms.datasets._recipe import DatasetError
 
 SHOWN = 5
+
+
+class Row(NamedTuple):
+    """A row of a table."""
+
+    fields: Mapping[str, str]
+    line: int
+    """Where it stands in the file, from 1 on; the header and blank lines count."""
 
 
 def located(root: Path, folder: str, *, holding: Sequence[str]) -> Path:
@@ -65,15 +74,18 @@ def found(place: Path) -> str:
     return f"{place} holds {', '.join(present[:SHOWN])}{rest}"
 
 
-def table(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
+def table(path: Path, columns: Sequence[str]) -> list[Row]:
     """The rows of a comma- or tab-separated file that has at least `columns`."""
     if not path.is_file():
         raise DatasetError(f"expected a table at {path}; {found(path.parent)}")
     with reading(path), path.open(newline="", encoding="utf-8-sig") as lines:
-        header = lines.readline()
-        delimiter = "\t" if "\t" in header else ","
-        fields = next(csv.reader([header], delimiter=delimiter), [])
-        rows = list(csv.DictReader(lines, fields, delimiter=delimiter))
+        try:
+            fields, rows = _parsed(lines)
+        except UnicodeError as error:
+            raise ValueError(
+                "its text must be in UTF-8, got another encoding such as UTF-16; save"
+                " the table as CSV in UTF-8"
+            ) from error
     _check_table(path, columns, fields, rows)
     return rows
 
@@ -114,11 +126,24 @@ def _matching(folder: Path, pattern: str) -> tuple[str, ...]:
     return tuple(sorted(name for name in present if whole.fullmatch(name)))
 
 
+def _parsed(lines: TextIO) -> tuple[list[str], list[Row]]:
+    """The header and the rows; of blank lines there are none."""
+    header = lines.readline()
+    if "\0" in header:  # UTF-16 that does not say so
+        raise UnicodeError
+    delimiter = "\t" if "\t" in header else ","
+    fields = next(csv.reader([header], delimiter=delimiter), [])
+    reader = csv.DictReader(lines, fields, delimiter=delimiter)
+    rows = []
+    for row in reader:
+        if not any(row.get(None, ())):  # a comma at the end is no field
+            row.pop(None, None)
+        rows.append(Row(row, reader.line_num + 1))
+    return fields, rows
+
+
 def _check_table(
-    path: Path,
-    columns: Sequence[str],
-    fields: Sequence[str],
-    rows: Sequence[Mapping[str, str]],
+    path: Path, columns: Sequence[str], fields: Sequence[str], rows: Sequence[Row]
 ) -> None:
     missing = [column for column in columns if column not in fields]
     if missing:
@@ -128,7 +153,12 @@ def _check_table(
         )
     if not rows:
         raise DatasetError(f"{path} has a header but no rows")
-    for line, row in enumerate(rows, start=2):
-        # DictReader fills a short row with None
-        if any(row[column] is None for column in columns):
-            raise DatasetError(f"line {line} of {path} has too few fields")
+    for row in rows:
+        # DictReader fills a short row with None, and keeps what is too much under None
+        if any(row.fields[column] is None for column in columns):
+            raise DatasetError(f"line {row.line} of {path} has too few fields")
+        if None in row.fields:
+            raise DatasetError(
+                f"line {row.line} of {path} has too many fields, the header has"
+                f" {len(fields)}"
+            )

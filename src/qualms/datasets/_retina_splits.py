@@ -28,7 +28,7 @@ from qualms.datasets._retina_protocol import (
     retina_grades,
     totals,
 )
-from qualms.datasets._simulated import check_choice
+from qualms.datasets._simulated import check_choice, whole
 
 REBALANCED = 10_000
 
@@ -100,13 +100,14 @@ def rebalanced_rows(
     """
     wanted = dict(enumerate(EYEPACS["test"])) if shares is None else shares
     _check_shares(wanted, size)
-    rng, whole = np.random.default_rng(seed), sum(wanted.values())
+    rng = np.random.default_rng(whole("seed", seed, least=0))
+    total = sum(wanted.values())
     drawn = []
     for number in sorted(wanted):
         rows = np.flatnonzero(np.asarray(grade) == number)
         if not len(rows) and wanted[number]:
             raise ValueError(f"every grade must occur, got no item of grade {number}")
-        drawn.append(rng.choice(rows, int(size * wanted[number] / whole)))
+        drawn.append(rng.choice(rows, int(size * wanted[number] / total)))
     return np.concatenate(drawn)
 
 
@@ -116,8 +117,7 @@ def _check_shares(shares: Mapping[int, float], size: int) -> None:
         raise ValueError(
             f"shares must be finite weights of at least 0, not all 0, got {shares}"
         )
-    if size < 1:
-        raise ValueError(f"size must be at least 1, got {size}")
+    whole("size", size, least=1)
 
 
 def _by_country(eyes: Mapping[str, Gradings], aptos: Gradings) -> dict[str, Gradings]:

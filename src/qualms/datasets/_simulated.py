@@ -14,20 +14,30 @@ CHUNK = 250
 
 
 def chosen_sizes(
-    asked: Mapping[str, int] | None, full: Mapping[str, int]
+    asked: Mapping[str, int] | None,
+    usual: Mapping[str, int],
+    most: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """Items per split: the paper's numbers, or those asked for instead of them."""
-    sizes = dict(full)
+    """Items per split: the usual numbers, or those asked for instead of them.
+
+    Args:
+        asked: items of some splits; None asks for none.
+        usual: items of every split.
+        most: the most that can be asked for, where that is not the usual number.
+    """
+    if asked is not None and not isinstance(asked, Mapping):
+        raise ValueError(f"sizes must be a mapping of splits or None, got {asked!r}")
+    sizes, limits = dict(usual), most or usual
     for split, size in (asked or {}).items():
-        if split not in full:
+        if split not in limits:
             raise ValueError(
-                f"sizes must name {', '.join(full)}, got {split!r}; remove it"
+                f"sizes must name {', '.join(limits)}, got {split!r}; remove it"
             )
-        if not 1 <= size <= full[split]:
+        sizes[split] = whole(f"size of {split!r}", size)
+        if not 1 <= size <= limits[split]:
             raise ValueError(
-                f"size of {split!r} must lie in 1..{full[split]}, got {size}"
+                f"size of {split!r} must lie in 1..{limits[split]}, got {size}"
             )
-        sizes[split] = int(size)
     return sizes
 
 
@@ -56,7 +66,10 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
 
-def check_seed(seed: int) -> None:
-    """Raise unless `seed` can seed a generator."""
-    if seed < 0:
-        raise ValueError(f"seed must be at least 0, got {seed}")
+def whole(name: str, value: int, *, least: int | None = None) -> int:
+    """`value` as an int, as options need it; what is no whole number is refused."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    if least is not None and value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)

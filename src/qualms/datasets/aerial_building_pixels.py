@@ -19,6 +19,7 @@ from qualms.datasets._layout import located, names_in_either
 from qualms.datasets._pictures import read_mask, read_rgb
 from qualms.datasets._recipe import Card, Divide, Examples, Recipe, Unit
 from qualms.datasets._resize import bilinear, nearest
+from qualms.datasets._simulated import whole
 from qualms.spec import Task
 
 TILE_SIDE = 1_000
@@ -47,9 +48,10 @@ CARD = Card(
 )
 
 
-def aerial_building_pixels(root: Path, *, seed: int = 0) -> Recipe:
+def aerial_building_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
     """Building pixels of 4,096 per patch; clusters are tiles, groups cities."""
-    folder = located(root, "AerialImageDataset", holding=["train"]) / "train"
+    seed = whole("seed", seed, least=0)
+    folder = located(Path(root), "AerialImageDataset", holding=["train"]) / "train"
     return Recipe(
         name="aerial_building_pixels",
         options={"seed": seed},

@@ -8,10 +8,11 @@ val. Photographs are enhanced as those of `eyepacs`, and kept once for both.
 
 from pathlib import Path
 
-from qualms.datasets._albums import aptos_album, check_size
+from qualms.datasets._albums import aptos_album, checked_blur
 from qualms.datasets._recipe import Card, Recipe, Shown
 from qualms.datasets._retina_protocol import APTOS, Onset, totals
 from qualms.datasets._retina_splits import aptos_splits
+from qualms.datasets._simulated import whole
 from qualms.spec import Task
 
 CARD = Card(
@@ -34,7 +35,7 @@ CARD = Card(
 
 
 def aptos(
-    root: Path, *, onset: Onset = "moderate", blur: int = 30, size: int = 512
+    root: str | Path, *, onset: Onset = "moderate", blur: int = 30, size: int = 512
 ) -> Recipe:
     """Referable or not, images (size, size, 3); groups are grades.
 
@@ -45,7 +46,8 @@ def aptos(
             blur one of 3, 5, 10, 20 and 30.
         size: height and width that photographs are decoded to.
     """
-    check_size(size)
+    root, blur = Path(root), checked_blur(blur)
+    size = whole("size", size, least=1)
     splits = aptos_splits(root, onset=onset)
     album = aptos_album(root, CARD, blur=blur)
     return Recipe(

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._layout import located, number, reading, table
+from qualms.datasets._layout import Row, located, number, reading, table
 from qualms.datasets._recipe import Card, DatasetError, Examples, Recipe, Unit
 from qualms.datasets._resize import bilinear
 from qualms.spec import Task
@@ -54,11 +54,11 @@ CARD = Card(
 )
 
 
-def asset_wealth(root: Path) -> Recipe:
+def asset_wealth(root: str | Path) -> Recipe:
     """Wealth index, images (64, 64, 8); clusters: countries, groups: urban, rural."""
-    folder = located(root, "poverty_v1.1", holding=["dhs_metadata.csv", "images"])
+    folder = located(Path(root), "poverty_v1.1", holding=["dhs_metadata.csv", "images"])
     rows = table(folder / "dhs_metadata.csv", ("country", "wealthpooled", "urban"))
-    country = np.array([row["country"] for row in rows])
+    country = np.array([row.fields["country"] for row in rows])
     units = [
         _unit(i, split, rows[i])
         for split, index in _official_splits(country).items()
@@ -88,15 +88,15 @@ def _official_splits(country: NDArray[np.str_]) -> dict[str, NDArray[np.int64]]:
     }
 
 
-def _unit(i: int, split: str, row: dict[str, str]) -> Unit:
-    where = f"row {i} of dhs_metadata.csv"
-    urban = row["urban"].strip().lower()
+def _unit(i: int, split: str, row: Row) -> Unit:
+    fields, where = row.fields, f"line {row.line} of dhs_metadata.csv"
+    urban = fields["urban"].strip().lower()
     if urban not in SETTLEMENT:
         raise DatasetError(
-            f"urban must be True or False, got {row['urban']!r} in {where}"
+            f"urban must be True or False, got {fields['urban']!r} in {where}"
         )
-    wealth = number(row, "wealthpooled", where=where)
-    args = (wealth, row["country"], SETTLEMENT[urban])
+    wealth = number(fields, "wealthpooled", where=where)
+    args = (wealth, fields["country"], SETTLEMENT[urban])
     return Unit(key=f"landsat_poverty_img_{i}", split=split, args=args)
 
 

@@ -46,9 +46,9 @@ CARD = Card(
 )
 
 
-def brain_tumour_pixels(root: Path) -> Recipe:
+def brain_tumour_pixels(root: str | Path) -> Recipe:
     """Tumour pixels of 4,096 per slice; clusters are patients."""
-    folder = located(root, "Task01_BrainTumour", holding=["imagesTr", "labelsTr"])
+    folder = located(Path(root), "Task01_BrainTumour", holding=["imagesTr", "labelsTr"])
     files = names_in_either(
         folder / "imagesTr", folder / "labelsTr", NAME, like="BRATS_001.nii.gz"
     )

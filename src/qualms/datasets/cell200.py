@@ -25,7 +25,7 @@ from qualms.datasets._layout import found, names
 from qualms.datasets._pictures import read_grey
 from qualms.datasets._ranges import GRADED_COUNTS, VARIANTS, Variant, trained_counts
 from qualms.datasets._recipe import Card, DatasetError, Examples, Recipe, Unit
-from qualms.datasets._simulated import check_choice, check_seed, chosen_sizes
+from qualms.datasets._simulated import check_choice, chosen_sizes, whole
 from qualms.spec import Task
 
 FILE = "Cell200_64x64.h5"
@@ -61,7 +61,7 @@ class _Pictures(NamedTuple):
 
 
 def cell200(
-    root: Path,
+    root: str | Path,
     *,
     variant: Variant = "plain",
     sizes: Mapping[str, int] | None = None,
@@ -81,8 +81,9 @@ def cell200(
         source: "hdf5" or "png"; None takes the HDF5 file if it is there.
     """
     check_choice("variant", variant, VARIANTS)
-    check_seed(seed)
+    seed = whole("seed", seed, least=0)
     wanted = chosen_sizes(sizes, SIZES)
+    root = Path(root)
     source = source or _present(root)
     check_choice("source", source, ("hdf5", "png"))
     pictures = _hdf5_file(root) if source == "hdf5" else _png_folder(root)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from qualms.datasets._microscope import Illumination, photograph
 from qualms.datasets._ranges import GRADED_COUNTS, VARIANTS, Variant, trained_counts
 from qualms.datasets._recipe import Card, Examples, Recipe, Unit
-from qualms.datasets._simulated import check_choice, check_seed, chosen_sizes, chunked
+from qualms.datasets._simulated import check_choice, chosen_sizes, chunked, whole
 from qualms.spec import Task
 
 CARD = Card(
@@ -65,7 +65,7 @@ def cells(
     """
     check_choice("variant", variant, VARIANTS)
     check_choice("illumination", illumination, ("energy", "fixed"))
-    check_seed(seed)
+    seed = whole("seed", seed, least=0)
     wanted = chosen_sizes(sizes, SIZES)
     plan = _plan(variant, seed)
     units = chain.from_iterable(

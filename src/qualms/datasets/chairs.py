@@ -18,7 +18,7 @@ from qualms.datasets._camera import picture
 from qualms.datasets._carpenter import Chair, chair
 from qualms.datasets._ranges import GRADED_YAWS, VARIANTS, Variant, trained_tenths
 from qualms.datasets._recipe import Card, Examples, Recipe, Unit
-from qualms.datasets._simulated import check_choice, check_seed, chosen_sizes, chunked
+from qualms.datasets._simulated import check_choice, chosen_sizes, chunked, whole
 from qualms.spec import Task
 
 CARD = Card(
@@ -61,7 +61,7 @@ def chairs(
         seed: seeds the chairs and the division into splits.
     """
     check_choice("variant", variant, VARIANTS)
-    check_seed(seed)
+    seed = whole("seed", seed, least=0)
     plan = _plan(variant, seed)
     wanted = chosen_sizes(sizes, {split: len(rows) for split, rows in plan.items()})
     units = chain.from_iterable(

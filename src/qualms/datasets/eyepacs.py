@@ -11,10 +11,11 @@ The paper's code evaluates whole batches only and drops the rest of a split (42,
 
 from pathlib import Path
 
-from qualms.datasets._albums import aptos_album, check_size, eyepacs_album
+from qualms.datasets._albums import aptos_album, checked_blur, eyepacs_album
 from qualms.datasets._recipe import Card, Recipe, Shown
 from qualms.datasets._retina_protocol import Onset, Shift, retina_grades, totals
 from qualms.datasets._retina_splits import retina_splits
+from qualms.datasets._simulated import whole
 from qualms.spec import Task
 
 CARD = Card(
@@ -39,7 +40,7 @@ ABROAD = "APTOS, India, instead of EyePACS, United States"
 
 
 def eyepacs(
-    root: Path,
+    root: str | Path,
     *,
     shift: Shift = "country",
     onset: Onset = "moderate",
@@ -58,7 +59,8 @@ def eyepacs(
         size: height and width that photographs are decoded to. Photographs are kept
             once for all shifts, onsets and sizes.
     """
-    check_size(size)
+    root, blur = Path(root), checked_blur(blur)
+    size = whole("size", size, least=1)
     splits = retina_splits(root, shift=shift, onset=onset, check_counts=False)
     home = eyepacs_album(root, CARD, blur=blur)
     albums = dict.fromkeys(splits, home)

@@ -30,7 +30,7 @@ from qualms.datasets._retina_protocol import (
     Shift,
     largest,
 )
-from qualms.datasets._simulated import check_choice, check_seed, chosen_sizes, chunked
+from qualms.datasets._simulated import check_choice, chosen_sizes, chunked, whole
 from qualms.spec import Task
 
 CARD = Card(
@@ -79,9 +79,9 @@ def fundus(
     """
     check_choice("shift", shift, SHIFTS)
     check_choice("onset", onset, tuple(ONSETS))
-    check_seed(seed)
-    _check_picture(size, blur)
-    wanted = chosen_sizes(SIZES | dict(sizes or {}), largest())
+    seed = whole("seed", seed, least=0)
+    size, blur = _checked_size(size), _checked_blur(blur)
+    wanted = chosen_sizes(sizes, SIZES, largest())
     clinic = Clinic(shift, ONSETS[onset], seed)
     units = chain.from_iterable(
         chunked(split, *eyes(clinic, split, count)) for split, count in wanted.items()
@@ -99,14 +99,23 @@ def fundus(
     )
 
 
-def _check_picture(size: int, blur: int | None) -> None:
+def _checked_size(size: int) -> int:
+    size = whole("size", size)
     if size < SMALLEST:
         raise ValueError(
             f"size must be at least {SMALLEST} pixels to show an eye, got {size}"
         )
-    if blur is not None and blur not in BLURS:
+    return size
+
+
+def _checked_blur(blur: int | None) -> int | None:
+    if blur is None:
+        return None
+    blur = whole("blur", blur)
+    if blur not in BLURS:
         listed = ", ".join(str(allowed) for allowed in BLURS)
         raise ValueError(f"blur must be None or one of {listed}, got {blur}")
+    return blur
 
 
 def _load(unit: Unit, *, clinic: Clinic, size: int, blur: int | None) -> Examples:

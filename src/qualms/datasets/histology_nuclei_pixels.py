@@ -22,6 +22,7 @@ from qualms.datasets._hdf5 import opened
 from qualms.datasets._layout import located, names, reading
 from qualms.datasets._pictures import read_rgb
 from qualms.datasets._recipe import Card, Divide, Examples, Recipe, Unit
+from qualms.datasets._simulated import whole
 from qualms.spec import Task
 
 CARD = Card(
@@ -70,10 +71,11 @@ PARTS = (
 )
 
 
-def histology_nuclei_pixels(root: Path, *, seed: int = 0) -> Recipe:
+def histology_nuclei_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
     """Nuclei pixels of 4,096 per patch; clusters are tiles, groups the three sets."""
+    seed = whole("seed", seed, least=0)
     sets = ["CoNSeP", "kumar", "tnbc"]
-    folder = located(root, "HistologyNucleiPixels", holding=sets)
+    folder = located(Path(root), "HistologyNucleiPixels", holding=sets)
     return Recipe(
         name="histology_nuclei_pixels",
         options={"seed": seed},

@@ -21,7 +21,7 @@ from qualms.datasets import _hdf5
 from qualms.datasets._layout import located
 from qualms.datasets._ranges import GRADED_YAWS, VARIANTS, Variant, trained_tenths
 from qualms.datasets._recipe import Card, DatasetError, Examples, Recipe, Unit
-from qualms.datasets._simulated import check_choice, check_seed, chosen_sizes
+from qualms.datasets._simulated import check_choice, chosen_sizes, whole
 from qualms.spec import Task
 
 FILE = "RC-49_64x64.h5"
@@ -53,7 +53,7 @@ Ints = NDArray[np.int64]
 
 
 def rc49(
-    root: Path,
+    root: str | Path,
     *,
     variant: Variant = "plain",
     sizes: Mapping[str, int] | None = None,
@@ -73,8 +73,9 @@ def rc49(
         seed: seeds the division into splits.
     """
     check_choice("variant", variant, VARIANTS)
-    check_seed(seed)
+    seed = whole("seed", seed, least=0)
     wanted = chosen_sizes(sizes, SIZES[variant])
+    root = Path(root)
     path = (
         root if root.suffix == ".h5" else located(root, "RC-49", holding=[FILE]) / FILE
     )

@@ -19,6 +19,7 @@ from qualms.datasets._layout import found, located, table
 from qualms.datasets._pictures import read_mask, read_rgb
 from qualms.datasets._recipe import Card, DatasetError, Divide, Examples, Recipe, Unit
 from qualms.datasets._resize import bilinear, nearest
+from qualms.datasets._simulated import whole
 from qualms.spec import Task
 
 SIDE = 64
@@ -46,10 +47,12 @@ CARD = Card(
 )
 
 
-def skin_lesion_pixels(root: Path, *, seed: int = 0) -> Recipe:
+def skin_lesion_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
     """Lesion pixels of 4,096 per photo; clusters are lesions, groups diagnoses."""
-    folder = located(root, "ham10000", holding=[MASKS])
-    rows = table(_metadata(folder), ("lesion_id", "image_id", "dx", "dataset"))
+    seed = whole("seed", seed, least=0)
+    folder = located(Path(root), "ham10000", holding=[MASKS])
+    listed = table(_metadata(folder), ("lesion_id", "image_id", "dx", "dataset"))
+    rows = [row.fields for row in listed]
     units = [
         Unit(
             key=row["image_id"],

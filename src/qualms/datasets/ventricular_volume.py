@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._layout import located, number, table
+from qualms.datasets._layout import Row, located, number, table
 from qualms.datasets._recipe import Card, DatasetError, Examples, Recipe, Unit
 from qualms.datasets._resize import bilinear
 from qualms.spec import Task
@@ -49,18 +49,18 @@ CARD = Card(
 Traces = dict[str, dict[int, list[tuple[float, float, float, float]]]]
 
 
-def ventricular_volume(root: Path, *, order: str = "area") -> Recipe:
+def ventricular_volume(root: str | Path, *, order: str = "area") -> Recipe:
     """Ventricular volume in ml; `order` tells diastole from systole: area or listed."""
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
     needed = ["FileList.csv", "VolumeTracings.csv", "Videos"]
-    folder = located(root, "EchoNet-Dynamic", holding=needed)
+    folder = located(Path(root), "EchoNet-Dynamic", holding=needed)
     traces = _traces(folder / "VolumeTracings.csv")
     rows = table(folder / "FileList.csv", ("FileName", "ESV", "EDV", "Split"))
     units = [
         _unit(row, traces[name], order)
-        for row in sorted(rows, key=lambda row: row["FileName"])
-        if len(traces.get(name := row["FileName"].removesuffix(".avi"), {})) >= 2
+        for row in sorted(rows, key=lambda row: row.fields["FileName"])
+        if len(traces.get(name := _video(row), {})) >= 2
     ]
     return Recipe(
         name="ventricular_volume",
@@ -78,32 +78,36 @@ def _traces(path: Path) -> Traces:
     """The traced lines by video and frame, both in the order of the file."""
     traces: Traces = {}
     rows = table(path, ("FileName", "X1", "Y1", "X2", "Y2", "Frame"))
-    for line, row in enumerate(rows, start=2):
-        where = f"line {line} of {path}"
+    for row in rows:
+        where = f"line {row.line} of {path}"
         x1, y1, x2, y2, frame = (
-            number(row, column, where=where)
+            number(row.fields, column, where=where)
             for column in ("X1", "Y1", "X2", "Y2", "Frame")
         )
-        video = traces.setdefault(row["FileName"].removesuffix(".avi"), {})
+        video = traces.setdefault(_video(row), {})
         video.setdefault(int(frame), []).append((x1, y1, x2, y2))
     return traces
 
 
+def _video(row: Row) -> str:
+    return row.fields["FileName"].removesuffix(".avi")
+
+
 def _unit(
-    row: Mapping[str, str],
+    row: Row,
     frames: Mapping[int, list[tuple[float, float, float, float]]],
     order: str,
 ) -> Unit:
-    name = row["FileName"].removesuffix(".avi")
-    if row["Split"].upper() not in SPLITS:
+    name, named = _video(row), row.fields["Split"]
+    if named.upper() not in SPLITS:
         raise DatasetError(
-            f"Split must be TRAIN, VAL or TEST, got {row['Split']!r} for {name}"
+            f"Split must be TRAIN, VAL or TEST, got {named!r} for {name}"
         )
-    split = SPLITS[row["Split"].upper()]
+    split = SPLITS[named.upper()]
     diastole, systole = _phases(frames, order)
     volume = "EDV" if split == "test" else "ESV"
     frame = diastole if split == "test" else systole
-    target = number(row, volume, where=f"the row of {name} in FileList.csv")
+    target = number(row.fields, volume, where=f"the row of {name} in FileList.csv")
     return Unit(key=name, split=split, args=(frame, target))
 
 

@@ -88,7 +88,9 @@ def told(hint: Any) -> str:
     if get_origin(hint) is Literal:
         return " or ".join(str(value) for value in get_args(hint))
     if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(told(choice) for choice in get_args(hint))
+        # What follows a container would read as one more of its values.
+        choices = sorted(get_args(hint), key=_is_container)
+        return " or ".join(told(choice) for choice in choices)
     inner = get_args(hint)
     if inner and _is_list(get_origin(hint)):
         return f"a list in JSON in which each is {told(inner[0])}"
@@ -161,6 +163,10 @@ def _all_fit(values: list[Any], hints: tuple[Any, ...]) -> bool:
     """Whether each value fits its hint; a single hint is for all of them."""
     each = hints * len(values) if len(hints) == 1 else hints
     return not hints or (len(each) == len(values) and all(map(_fits, values, each)))
+
+
+def _is_container(hint: Any) -> bool:
+    return _is_mapping(get_origin(hint)) or _is_list(get_origin(hint))
 
 
 def _is_mapping(origin: Any) -> bool:
