@@ -67,13 +67,13 @@ def test_divergence_is_that_of_gaussians():
 @pytest.mark.parametrize("stochastic", [False, True])
 def test_loss_is_the_released_objective(stochastic):
     """-(LL - KL / n) / B, with LL summed over the batch and averaged over draws."""
-    n, count, size, prior = 7, 4, 48, 3.0
+    n, count, size, prior = 7, 4, 16, 3.0
     options = {"prior_cov": prior, "inducing": n, "train_draws": count}
     options["stochastic_linearisation"] = stochastic
     network = network_of(options)
-    (batch,) = batches(TASK, size=size)()
+    batch = next(batches(TASK, size=size)())
     torch.manual_seed(4)
-    found = made("fsvi", options).loss(network, batch, moment())
+    found = made("fsvi", options).loss(network, batch, moment(batch=size))
     torch.manual_seed(4)
     last, inputs = network.head.last, last_inputs(network, batch.x)
     draws = last.draws(inputs, count).log_softmax(2)

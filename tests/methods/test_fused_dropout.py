@@ -49,9 +49,27 @@ def test_entries_at_any_distance_are_independent(rate):
 def test_calls_are_independent(rate):
     masks = [line(rate) for _ in range(12)]
     scores = [score(a, b, rate) for i, a in enumerate(masks) for b in masks[:i]]
-    # Later calls are no earlier ones, further along.
-    scores += [score(masks[0][lag:], masks[1][:-lag], rate) for lag in LAGS]
     assert kstest(scores, "norm").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+@pytest.mark.parametrize("start", [None, -(2**31) + 5])
+def test_calls_whose_places_overlap_are_independent(rate, start):
+    """Later calls are no earlier ones, further along."""
+    x, scores = torch.empty(2**20), []
+    for lag in LAGS:
+        one, other = numbers(), numbers()
+        one[0] = one[0] if start is None else start
+        other[0] = one[0] - lag  # past the least number it goes on from the largest
+        here, there = kept(x, rate, one), kept(x, rate, other)
+        scores.append(score(here[:-lag], there[lag:], rate))
+    assert kstest(scores, "norm").pvalue > 1e-3
+    assert max(map(abs, scores)) < 4.5
+
+
+def test_a_rate_next_to_one_drops_everything():
+    mask = kept(torch.empty(2**16), 1 - 1e-12, numbers())
+    assert not mask.any()
 
 
 def test_words_of_entries_are_equally_frequent():

@@ -1,7 +1,13 @@
+import pytest
 import torch
 from torch import nn
+from torch.nn.utils import spectral_norm
+from torch.nn.utils.parametrizations import orthogonal
 
-from qualms.methods._layers import replaced
+from methods.tiny import TASKS, made
+from qualms.methods._layers import WITH_KERNELS, replaced
+from qualms.networks import build
+from qualms.spec import Part
 
 
 class Wrapped(nn.Module):
@@ -18,8 +24,7 @@ def network():
     return nn.Sequential(
         nn.Conv2d(1, 2, 3),
         nn.Sequential(nn.Conv3d(2, 2, 1), nn.ReLU(), nn.Linear(4, 4)),
-        Subclass(2, 2, 1),
-        nn.Conv1d(2, 2, 1),
+        nn.BatchNorm2d(2),
         nn.Linear(4, 1),
     )
 
@@ -31,7 +36,7 @@ def test_convolutions_and_linear_layers_are_replaced_wherever_they_stand():
     kinds = [type(layer).__name__ for layer in (*whole[1], *whole)]
     assert kinds == [
         *("Wrapped", "ReLU", "Wrapped"),
-        *("Wrapped", "Sequential", "Subclass", "Conv1d", "Wrapped"),
+        *("Wrapped", "Sequential", "BatchNorm2d", "Wrapped"),
     ]
     assert isinstance(whole[0].layer, nn.Conv2d)
 
@@ -42,7 +47,65 @@ def test_none_keeps_a_layer():
     )
     assert type(whole[0]) is nn.Conv2d
     assert type(whole[1][0]) is Wrapped
-    assert type(whole[4]) is nn.Linear
+    assert type(whole[3]) is nn.Linear
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda: Subclass(2, 2, 1), "Subclass"),
+        (lambda: nn.Conv1d(2, 2, 1), "Conv1d"),
+        (lambda: nn.ConvTranspose2d(2, 2, 1), "ConvTranspose2d"),
+        (lambda: nn.Bilinear(2, 2, 1), "Bilinear"),
+        (lambda: nn.LSTM(2, 2), "LSTM"),
+        (lambda: nn.MultiheadAttention(4, 2), "MultiheadAttention"),
+        (lambda: orthogonal(nn.Linear(2, 2)), "ParametrizedLinear"),
+        (lambda: spectral_norm(nn.Conv2d(2, 2, 1)), "Conv2d"),
+    ],
+)
+def test_layers_that_would_stay_as_they_are_are_refused(make, kind):
+    plain = nn.Sequential(nn.Linear(2, 2), make(), nn.Sequential(make()))
+    sentence = f"layers for which it cannot: 2 of type {kind}[,;].*choose a network"
+    with pytest.raises(ValueError, match=sentence):
+        replaced(plain, Wrapped)
+    assert type(plain[0]) is nn.Linear  # nothing was changed
+
+
+@pytest.mark.parametrize("method", ["mfvi", "radial", "rank1"])
+def test_a_network_with_unknown_convolutions_has_no_random_kernels(method):
+    part = Part(name="resnet34_ddu", options={"spectral": 3.0})
+    with pytest.raises(ValueError, match="33 of type ParametrizedConv2d; choose"):
+        made(method).build(build(part, channels=1), TASKS["classification"])
+
+
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("nf_resnet26", "29 of type ScaledStd"),
+        ("tf_efficientnet_b0", "5 of type Conv2dSame"),
+    ],
+)
+def test_timm_s_own_convolutions_are_refused(name, left):
+    plain = build(Part(name=f"timm:{name}"), channels=3)
+    with pytest.raises(ValueError, match=left):
+        replaced(plain, Wrapped)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("resnet18", 20),
+        ("vit_tiny_patch16_224", 1 + 12 * 4),
+        ("swin_tiny_patch4_window7_224", 1 + 12 * 4 + 3),
+        ("convnext_atto", 4 + 12 * 3),
+        ("mobilenetv3_small_050", 53),
+    ],
+)
+def test_all_of_a_timm_network_is_replaced(name, count):
+    whole = replaced(build(Part(name=f"timm:{name}"), channels=3), Wrapped)
+    inside = [m for m in whole.modules() if isinstance(m, Wrapped)]
+    kinds = [m for m in whole.modules() if isinstance(m, WITH_KERNELS)]
+    assert len(inside) == len(kinds) == count
 
 
 def test_a_layer_in_two_places_stays_one():

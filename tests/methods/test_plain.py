@@ -9,6 +9,7 @@ from qualms.methods._headed import features_of, read
 from qualms.methods._plain import (
     check_epochs,
     likelihood_loss,
+    likelihood_terms,
     plain_head,
     plain_loss,
     summarise,
@@ -76,6 +77,27 @@ def test_a_batch_of_ignored_pixels_has_no_loss():
         outputs, Batch(x=outputs, target=target), TASKS["segmentation"]
     )
     assert loss.item() == 0.0
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_an_item_has_one_term(task):
+    batch = Batch(x=torch.zeros(4, 1), target=torch.zeros(4))
+    assert likelihood_terms(batch, TASKS[task]) == 1
+
+
+def test_an_item_has_as_many_terms_as_labelled_pixels():
+    target = torch.zeros(2, 3, 4)
+    target[0, :2] = 255
+    batch = Batch(x=torch.zeros(2, 1, 3, 4), target=target)
+    assert likelihood_terms(batch, TASKS["segmentation"]).item() == (4 + 12) / 2
+    everywhere = Task(name="segmentation", classes=3)
+    assert likelihood_terms(batch, everywhere).item() == 12
+
+
+def test_a_batch_without_labels_gives_a_prior_no_more_weight_than_others():
+    target = torch.full((2, 3, 4), 255)
+    batch = Batch(x=torch.zeros(2, 1, 3, 4), target=target)
+    assert likelihood_terms(batch, TASKS["segmentation"]).item() == 12
 
 
 def test_weights_multiply_each_item_s_loss():

@@ -33,6 +33,15 @@ def test_lengths_are_those_of_one_normal_number():
     assert stats.kstest(lengths, "halfnorm").pvalue > 0.01
 
 
+def test_lengths_are_never_negative():
+    torch.manual_seed(0)
+    signs = torch.randint(0, 2, (200, 3, 1, 1)) * 2.0 - 1
+    turned = RADIAL.own(signs)
+    lengths = turned / signs
+    assert lengths.gt(0).all()
+    torch.testing.assert_close(lengths, lengths[:, :1].expand_as(lengths))
+
+
 def test_the_length_is_that_of_the_whole_tensor():
     torch.manual_seed(0)
     direction = RADIAL.shared(torch.zeros(7, 3, 3, 3))

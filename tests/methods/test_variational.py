@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from methods.tiny import TASKS, backbone, batches, built, made, moment, predicted
-from qualms.methods._batch import Batch
+from qualms.methods._batch import Batch, Moment
 from qualms.methods._flipout import Flipout, divergence
 from qualms.methods._plain import plain_loss
 from qualms.spec import Task
@@ -37,7 +37,7 @@ def layers(network):
 
 
 def one_batch(weight=None):
-    (batch,) = batches(CLASSES, size=48)()
+    batch = next(batches(CLASSES)())
     return Batch(x=batch.x, target=batch.target, weight=weight)
 
 
@@ -74,8 +74,8 @@ def test_items_count_by_their_weight(name):
     method = made(name, {"tempering": 0.0})
     network = built(method, CLASSES)
     full = loss_of(method, network, one_batch())
-    weight = torch.zeros(48)
-    weight[:8] = 6.0
+    weight = torch.zeros(16)
+    weight[:4] = 4.0
     some = loss_of(method, network, one_batch(weight))
     doubled = loss_of(method, network, one_batch(2 * weight))
     assert doubled.item() == pytest.approx(2 * some.item(), rel=1e-5)
@@ -225,3 +225,46 @@ def test_the_backbone_is_random_too():
     plain = [type(m) for m in backbone(CLASSES).modules() if isinstance(m, nn.Conv2d)]
     assert len(layers(network.backbone)) == len(plain)
     assert len(layers(network.head)) == 1
+
+
+class Same(nn.Module):
+    """Pixels as they are."""
+
+    features = 4
+
+    def forward(self, x):
+        return x
+
+
+@pytest.mark.parametrize("name", [*METHODS, "rank1"])
+@pytest.mark.parametrize("unlabelled", [0, 3])
+def test_a_pixel_weighs_as_much_as_an_item_of_a_classification(name, unlabelled):
+    """As it is one, for a network of convolutions that see a pixel each."""
+    torch.manual_seed(0)
+    maps = torch.randn(5, 4, 8, 8)
+    labels = torch.randint(0, 3, (5, 8, 8))
+    labels[1:, :unlabelled] = 255
+    pixels = maps.movedim(1, -1)[labels != 255]
+    there = Batch(x=maps, target=labels)
+    here = Batch(x=pixels, target=labels[labels != 255])
+    items = 40
+    found = _loss_and_gradients(name, TASKS["segmentation"], there, items)
+    alike = _loss_and_gradients(name, CLASSES, here, items * len(pixels) // 5)
+    for one, other in zip(found, alike, strict=True):
+        torch.testing.assert_close(one, other.view_as(one))
+
+
+def _loss_and_gradients(name, task, batch, items):
+    """Of a network with as good as no noise, and with a prior that moves its means."""
+    prior = {} if name == "rank1" else {"prior": "centred"}
+    method = made(name, {"annealing": "none", **prior})
+    torch.manual_seed(1)
+    network = method.build(Same(), task)
+    with torch.no_grad():
+        for key, weight in network.named_parameters():
+            weight.fill_(-25.0) if key.endswith("rho") else None
+    when = Moment(
+        epoch=0, epochs=1, items=items, batch=len(batch.x), progress=torch.ones(())
+    )
+    loss = method.loss(network, batch, when)
+    return [loss.detach(), *torch.autograd.grad(loss, list(network.parameters()))]

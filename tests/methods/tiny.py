@@ -9,6 +9,8 @@ from qualms.shelf import find
 from qualms.spec import Task
 
 N = 48
+SIZE = 16
+"""Items of a batch, fewer than there are: a method must not take one for the other."""
 TASKS = {
     "classification": Task(name="classification", classes=3),
     "regression": Task(name="regression"),
@@ -70,7 +72,7 @@ def data(task):
     return x, target
 
 
-def batches(task, size=16):
+def batches(task, size=SIZE):
     x, target = data(task)
 
     def once():
@@ -81,9 +83,9 @@ def batches(task, size=16):
     return once
 
 
-def moment(epoch=0, epochs=100, step=1, steps=100):
+def moment(epoch=0, epochs=100, step=1, steps=100, batch=SIZE):
     progress = torch.tensor(step / steps)
-    return Moment(epoch=epoch, epochs=epochs, items=N, batch=N, progress=progress)
+    return Moment(epoch=epoch, epochs=epochs, items=N, batch=batch, progress=progress)
 
 
 def made(name, options=None):

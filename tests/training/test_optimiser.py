@@ -5,7 +5,6 @@ import pytest
 import torch
 from torch import nn
 
-from qualms.methods._groups import kernels_decay
 from qualms.training.optimiser import (
     make_optimiser,
     optimiser_state,
@@ -25,7 +24,8 @@ def test_lamb_takes_the_steps_of_the_url_benchmark(golden):
     case = golden("url")["F_lamb_3steps"]
     weights = [parameter(90, (3, 4)), parameter(91, 4)]
     options = Training(optimiser="lamb", lr=0.01, weight_decay=2e-5)
-    tuned = make_optimiser(options, kernels_decay(weights), CPU)
+    groups = [{"params": weights[:1]}, {"params": weights[1:], "weight_decay": 0.0}]
+    tuned = make_optimiser(options, groups, CPU)
     for step in range(3):
         for seed, weight in zip((92, 95), weights, strict=True):
             weight.grad = parameter(seed + step, weight.shape).data

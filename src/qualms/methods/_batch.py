@@ -25,7 +25,8 @@ class Moment:
     epoch: int
     epochs: int
     items: int
-    """Size of the training split: what a KL term is divided by."""
+    """Size of the training split: a KL term is divided by it, and where items have
+    many terms of the likelihood by their number too."""
     batch: int
     """Items of a whole batch, also where a pass or a device sees a part of it."""
     progress: Tensor

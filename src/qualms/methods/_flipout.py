@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from qualms.methods._items import Items, spread
 from qualms.methods._layers import Layer, channels_of
 
 
@@ -36,16 +37,19 @@ class Flipout(nn.Module):
     """A convolution or linear layer with random weights and a fixed bias.
 
     The weights' means are the weights of the layer it replaces, under the same name.
-    Axis 0 of the input counts items.
+    Axis 0 of the input counts items, or parts of them side by side.
     """
 
-    def __init__(self, layer: Layer, noise: Noise, rho: Tensor) -> None:
+    def __init__(
+        self, layer: Layer, noise: Noise, rho: Tensor, items: Items | None = None
+    ) -> None:
         super().__init__()
         self.weight = layer.weight
         self.rho = nn.Parameter(rho)
         """Standard deviations before a softplus."""
         self.bias = layer.bias
         self.noise = noise
+        self._items = items or Items()
         self._run = _operation(layer)
         self._channels = channels_of(layer)
         self._axis = -1 if isinstance(layer, nn.Linear) else 1
@@ -60,13 +64,14 @@ class Flipout(nn.Module):
         incoming, outgoing = self._signs(x)
         disturbance = self.stddev * self.noise.shared(self.rho)
         mean = self._run(x, self.weight, self.bias)
-        turned = self._run(x * incoming, disturbance, None)
+        turned = self._run(x * spread(incoming, len(x)), disturbance, None)
+        own = spread(self.noise.own(outgoing), len(x))
         # One pass over the outputs, in their own precision.
-        return torch.addcmul(mean, turned, self.noise.own(outgoing).to(mean.dtype))
+        return torch.addcmul(mean, turned, own.to(mean.dtype))
 
     def _signs(self, x: Tensor) -> tuple[Tensor, ...]:
         """For each item, signs of the input channels and of the output channels."""
-        shape = [len(x)] + [1] * (x.ndim - 1)
+        shape = [self._items.among(len(x))] + [1] * (x.ndim - 1)
         shape[self._axis] = sum(self._channels)
         return torch.split(random_signs(shape, x), self._channels, self._axis)
 

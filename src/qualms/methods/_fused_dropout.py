@@ -34,12 +34,15 @@ def kept(x: Tensor, rate: float, numbers: Tensor) -> Tensor:
     # Added before anything else: a compiler multiplies places alone as numbers without
     # a limit, which it then cannot write in 32 bits.
     mixed = (_places(x) + numbers[0]) * _STRIDE
-    mixed = (mixed ^ _shifted(mixed, _SHIFTS[0])) * _FACTORS[0]
-    # With one number alone, another one would give the same sequence from elsewhere.
+    # With one number alone, another one would give the same sequence from elsewhere;
+    # with this one any later, calls with some places in common would be correlated.
     mixed = mixed ^ numbers[1]
+    mixed = (mixed ^ _shifted(mixed, _SHIFTS[0])) * _FACTORS[0]
     mixed = (mixed ^ _shifted(mixed, _SHIFTS[1])) * _FACTORS[1]
     # The highest bits decide, which another shift would leave as they are.
-    return mixed.ge(round(rate * 2 * _MOST) - _MOST)
+    least = round(rate * 2 * _MOST) - _MOST
+    # A rate next to 1 would ask for a number past the last, which is the first one.
+    return mixed.ge(min(least, _MOST - 1))
 
 
 def _on_gpu(x: Tensor) -> bool:

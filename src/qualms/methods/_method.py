@@ -24,10 +24,6 @@ from qualms.spec import Task
 __all__ = ["Batch", "Batches", "Method", "Moment"]
 
 
-def _all_of(network: nn.Module) -> list[dict[str, Any]]:
-    return kernels_decay(network.parameters())
-
-
 def _one_phase(_epoch: int) -> Hashable:
     return 0
 
@@ -54,7 +50,7 @@ class Method:
     embedding (B, D), uncertainty/<name> (B,); for segmentation mean_probs
     (B, C, *space), expected_entropy (B, *space), draw_labels (M, B, *space). Asked
     before `after`, for validation, it gives what it can without."""
-    groups: Callable[[nn.Module], list[dict[str, Any]]] = _all_of
+    groups: Callable[[nn.Module], list[dict[str, Any]]] = kernels_decay
     """Parameter groups for the optimiser; `lr_scale` multiplies the learning rate, any
     other option, such as `weight_decay`, replaces the run's. By default only kernels
     decay."""

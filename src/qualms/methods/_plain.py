@@ -62,12 +62,24 @@ def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
         error = (outputs[:, 0] - batch.target.float()).square()
         return weighted_mean(error, batch)
     target = batch.target.long()
-    ignore = -100 if task.ignore is None else task.ignore
     loss = functional.cross_entropy(
-        _logits(outputs), target, ignore_index=ignore, reduction="none"
+        _logits(outputs), target, ignore_index=_ignored(task), reduction="none"
     )
-    counted = (target != ignore).to(loss.dtype)
+    counted = _counted(target, task).to(loss.dtype)
     return weighted_mean(loss, batch) * counted.numel() / counted.sum().clamp(min=1)
+
+
+def likelihood_terms(batch: Batch, task: Task) -> Tensor | int:
+    """Terms of the likelihood that an item has: 1, or labelled pixels in the mean, 0-d.
+
+    What `likelihood_loss` divides an item's own loss by, so a KL term has to be divided
+    by it as well. A batch without a label counts as one that has all.
+    """
+    if task.name != "segmentation":
+        return 1
+    counted = _counted(batch.target.long(), task)
+    labels = counted.sum()
+    return torch.where(labels > 0, labels, counted.numel()) / len(counted)
 
 
 def weighted_mean(loss: Tensor, batch: Batch) -> Tensor:
@@ -110,6 +122,15 @@ def summarise(draws: Iterable[Tensor], task: Task) -> dict[str, Tensor]:
         probs = [_logits(outputs).softmax(1) for outputs in draws]
         return {"probs": torch.stack(probs)}
     return _label_maps(draws)
+
+
+def _counted(target: Tensor, task: Task) -> Tensor:
+    """Which of the labels count."""
+    return target != _ignored(task)
+
+
+def _ignored(task: Task) -> int:
+    return -100 if task.ignore is None else task.ignore
 
 
 def _logits(outputs: Tensor) -> Tensor:

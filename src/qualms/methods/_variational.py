@@ -12,10 +12,11 @@ from torch import Tensor, nn
 from qualms.methods._annealing import Annealing, check_annealing, kl_weight
 from qualms.methods._flipout import Flipout, Noise, divergence
 from qualms.methods._groups import kernels_decay
-from qualms.methods._headed import Headed
+from qualms.methods._headed import Headed, headed
+from qualms.methods._items import Items
 from qualms.methods._layers import Layer, replaced
 from qualms.methods._method import Batch, Method, Moment
-from qualms.methods._plain import passes, plain_head, plain_loss
+from qualms.methods._plain import likelihood_terms, passes, plain_head, plain_loss
 from qualms.methods._truncated import truncated_normal
 from qualms.spec import Task
 
@@ -65,7 +66,9 @@ def variational(noise: Noise, options: Options) -> Method:
 
 def flipped(network: Headed, noise: Noise, options: Options) -> Headed:
     """`network` with random kernels, in place."""
-    replaced(network, partial(_random, noise, options))
+    items = Items()
+    replaced(network, partial(_random, noise, options, items))
+    items.watch(network.backbone)
     return network
 
 
@@ -82,10 +85,10 @@ def _build(noise: Noise, options: Options, backbone: nn.Module, task: Task) -> H
     return flipped(plain_head(backbone, task), noise, options)
 
 
-def _random(noise: Noise, options: Options, layer: Layer) -> Flipout:
+def _random(noise: Noise, options: Options, items: Items, layer: Layer) -> Flipout:
     middle = math.log(math.expm1(options.stddev_mean))
     spread = options.stddev_stddev * truncated_normal(layer.weight)
-    return Flipout(layer, noise, middle + spread)
+    return Flipout(layer, noise, middle + spread, items)
 
 
 def _loss(options: Options, network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
@@ -95,8 +98,9 @@ def _loss(options: Options, network: nn.Module, batch: Batch, moment: Moment) ->
         epochs=options.annealing_epochs,
         tempering=options.tempering,
     )
+    terms = moment.items * likelihood_terms(batch, headed(network).task)
     loss = plain_loss(network, batch, moment)
-    loss = loss + weight * _divergence(options.prior, network) / moment.items
+    loss = loss + weight * _divergence(options.prior, network) / terms
     return loss + options.l2 * _squares(network) if options.l2 else loss
 
 
@@ -128,9 +132,8 @@ def _groups(options: Options, network: nn.Module) -> list[dict[str, Any]]:
     steady: list[Tensor] = [layer.rho for layer in layers]
     if options.prior != "tied":
         steady += [layer.weight for layer in layers]
-    held = {id(weight) for weight in steady}
-    others = [weight for weight in network.parameters() if id(weight) not in held]
-    return [*kernels_decay(others), {"params": steady, "weight_decay": 0.0}]
+    random = {"params": steady, "weight_decay": 0.0}
+    return [*kernels_decay(network, apart=steady), random]
 
 
 def _layers(network: nn.Module) -> Iterator[Flipout]:

@@ -161,9 +161,8 @@ def _squares(network: nn.Module) -> Tensor:
 def _groups(network: nn.Module) -> list[dict[str, Any]]:
     """No weight decay for the last layer, whose prior is one on functions."""
     random = list(_last(network).parameters())
-    held = {id(weight) for weight in random}
-    others = [weight for weight in network.parameters() if id(weight) not in held]
-    return [*kernels_decay(others), {"params": random, "weight_decay": 0.0}]
+    last = {"params": random, "weight_decay": 0.0}
+    return [*kernels_decay(network, apart=random), last]
 
 
 def _predict(

@@ -5,7 +5,9 @@ linear layer is a Gaussian of its own; biases and normalisation have no distribu
 batch is trained with one draw of the noise, and flipout decorrelates its items. To
 predict, each draw is one such pass: every item has a fair draw of the weights, those of
 two items share the sizes of the noise but are uncorrelated, and the draws of one item
-are independent.
+are independent. A network with other layers that have kernels, whose weights would stay
+fixed, is refused. The KL term is divided by the number of items, and for label maps by
+that of labelled pixels, as the likelihood is a mean over them.
 
 Their runs rose linearly to a KL weight of 0.45, for they stopped after 90 of 200
 epochs; the paper writes of a cyclical schedule. They reset the means of the last layer

@@ -5,7 +5,7 @@ linear layer is one number per weight; what is random is two vectors beside it, 
 input channels and r over output channels, which make the kernel W * (r s^T). Biases and
 normalisation are fixed. That is a multiplication before the layer and one after it, so
 every item, in training and in every draw, has vectors of its own, as in the released
-code.
+code. Which networks are refused, and what the KL term is divided by, is as for `mfvi`.
 
 That code multiplies the gradients of all that is called neither kernel nor batch_norm
 by its fast learning rate; its normalisation layers are called otherwise, so they and
@@ -26,10 +26,11 @@ from torch.nn import functional
 from qualms.methods._annealing import Annealing, check_annealing, kl_weight
 from qualms.methods._folded import folded, worth_folding
 from qualms.methods._groups import kernels_decay
-from qualms.methods._headed import Headed
+from qualms.methods._headed import Headed, headed
+from qualms.methods._items import Items, spread
 from qualms.methods._layers import Layer, channels_of, replaced
 from qualms.methods._method import Batch, Method, Moment
-from qualms.methods._plain import passes, plain_head, plain_loss
+from qualms.methods._plain import likelihood_terms, passes, plain_head, plain_loss
 from qualms.methods._truncated import truncated_normal
 from qualms.spec import Task
 
@@ -72,7 +73,8 @@ def rank1(
     weight = partial(kl_weight, annealing=annealing, epochs=annealing_epochs)
 
     def loss(network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
-        share = weight(moment) / moment.items
+        terms = moment.items * likelihood_terms(batch, headed(network).task)
+        share = weight(moment) / terms
         divergence = _divergence(network, prior_stddev)
         return plain_loss(network, batch, moment) + share * divergence
 
@@ -87,13 +89,14 @@ def rank1(
 class _Scaled(nn.Module):
     """A layer between two random scalings of its channels.
 
-    Axis 0 of its input counts items. Both vectors lie in one tensor, input channels
-    first, so that one draw makes them all.
+    Axis 0 of its input counts items, or parts of them side by side. Both vectors lie in
+    one tensor, input channels first, so that one draw makes them all.
     """
 
-    def __init__(self, layer: Layer, stddev: float) -> None:
+    def __init__(self, layer: Layer, stddev: float, items: Items | None = None) -> None:
         super().__init__()
         self.layer = layer
+        self._items = items or Items()
         self._linear = isinstance(layer, nn.Linear)
         self._channels = channels_of(layer)
         size = sum(self._channels)
@@ -106,9 +109,13 @@ class _Scaled(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (B, C, *space), or (B, ..., C) of a linear layer."""
         noise = torch.randn(
-            len(x), len(self.mean), dtype=self.mean.dtype, device=x.device
+            self._items.among(len(x)),
+            len(self.mean),
+            dtype=self.mean.dtype,
+            device=x.device,
         )
         scales = torch.addcmul(self.mean, functional.softplus(self.rho), noise)
+        scales = spread(scales, len(x))
         before, after = torch.split_with_sizes(scales, self._channels, 1)
         y = _without_bias(self.layer, x * self._beside(before, x))
         y = y * self._beside(after, y)
@@ -135,7 +142,9 @@ def _without_bias(layer: Layer, x: Tensor) -> Tensor:
 
 def _build(stddev: float, backbone: nn.Module, task: Task) -> Headed:
     network = plain_head(backbone, task)
-    replaced(network, lambda layer: _Scaled(layer, stddev))
+    items = Items()
+    replaced(network, lambda layer: _Scaled(layer, stddev, items))
+    items.watch(network.backbone)
     return network
 
 
@@ -151,10 +160,8 @@ def _divergence(network: nn.Module, stddev: float) -> Tensor:
 
 def _groups(fast_lr: float, network: nn.Module) -> list[dict[str, Any]]:
     fast = [weight for layer in _layers(network) for weight in (layer.mean, layer.rho)]
-    held = {id(weight) for weight in fast}
-    others = [weight for weight in network.parameters() if id(weight) not in held]
     random = {"params": fast, "weight_decay": 0.0, "lr_scale": fast_lr}
-    return [*kernels_decay(others), random]
+    return [*kernels_decay(network, apart=fast), random]
 
 
 def _layers(network: nn.Module) -> Iterator[_Scaled]:
