@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from qualms.cli import app, main
-from qualms.shelf import names
+from qualms.shelf import find, names
 
 
 def listed(shelf):
@@ -49,6 +49,24 @@ def test_benchmarks_state_their_presets_and_variants():
             (line,) = (line for line in mine if f" {preset} " in line)
             assert variant in line
             assert " runs " in line
+
+
+def test_variants_that_are_run_only_by_name_are_listed():
+    result = CliRunner().invoke(app, ["list", "benchmarks"])
+    (line,) = (s for s in result.output.splitlines() if "retina" in s and " demo " in s)
+    assert line.split()[-4:] == [
+        "country,",
+        "severity",
+        "country_joint,",
+        "severity_joint",
+    ]
+
+
+def test_configs_are_listed_with_their_options():
+    lines = listed("configs")
+    assert "retina" in lines["map_country_joint"]
+    assert "lr=0.026561 momentum=0.954009" in lines["map_country_joint"]
+    assert set(find("benchmarks", "retina")().configs) <= set(lines)
 
 
 def test_scores_state_their_label_direction_and_range():

@@ -123,6 +123,27 @@ def test_real_data_that_is_not_prepared_is_left_out_with_its_remedy(
     assert {spec.dataset.name for spec in seen} == {"cells", "chairs"}
 
 
+def test_finished_runs_are_judged_also_where_their_data_are_not(
+    run, tmp_path, monkeypatch
+):
+    seen = []
+    monkeypatch.setattr(_grid, "prepared", lambda *_, **__: {})
+    monkeypatch.setattr(_grid, "run_all", lambda specs, **_: nothing(specs, seen))
+    wish = Wish(preset="paper", methods=("map",), seeds=(42,))
+    (choice,) = everything("retina", wish)
+    for spec in choice.runs:
+        if spec.dataset.options == {"shift": "country"}:
+            folder = tmp_path / "runs" / "retina" / spec.hash
+            folder.mkdir(parents=True)
+            fakes.finish(spec, folder)
+    asked = ("--preset", "paper", "--methods", "map", "--seeds", "42", "--no-judge")
+    said = run("retina", *asked, "--device", "cpu")
+    assert "left out: eyepacs severity: not prepared" in said.output
+    assert "-o shift=country` first" not in said.output
+    kept = [spec.dataset for spec in seen if spec.dataset.name == "eyepacs"]
+    assert [part.options for part in kept] == 2 * [{"shift": "country"}]
+
+
 def nothing(specs, seen):
     seen += specs
     yield from ()

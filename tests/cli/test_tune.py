@@ -106,6 +106,7 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(tune, monkeypatch):
         (["toy/plain", "--method", "mapp"], "Did you mean 'map'"),
         (["toy/plain", "--method", "map", "--regime", "x"], "Known: in-domain, joint"),
         (["toy", "--method", "map"], "name one variant to search on"),
+        (["retina", "--method", "map"], "''. Known: country, severity, country_joint"),
         (["regression/cells", "--method", "map"], "states no ranges to search"),
         (["toy/plain", "--method", "map", "--trials", "0"], "trials must be at least"),
     ],

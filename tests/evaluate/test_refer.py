@@ -530,6 +530,26 @@ def test_groups_are_described_on_request():
     assert qualms.refer(arrays, budget=0.2).outcomes[0].groups == ()
 
 
+def test_a_file_without_groups_is_noted_where_they_are_asked_for():
+    note = "has no array 'group', so its groups are not shown"
+    options = ReferralOptions(by_group=True)
+    plan = qualms.refer(binary(100), budget=0.2, options=options)
+    assert [n.endswith(note) for n in plan.notes].count(True) == 1
+    assert not [n for n in qualms.refer(binary(100), budget=0.2).notes if note in n]
+
+
+def test_why_a_budget_cannot_be_promised_is_told():
+    def why(items):
+        notes = qualms.refer(items, budget=0.2).notes
+        (note,) = (note for note in notes if "to promise a budget of 20%" in note)
+        return note
+
+    number = np.arange(1000)
+    tied = {"target": number % 2, "prob": np.where(number % 3, 0.2, 0.8)}
+    assert why(tied).startswith("1000 items share the highest uncertainty, which is")
+    assert why(binary(5)).startswith("these items are too few")
+
+
 def test_a_check_on_the_items_of_the_plan_is_no_check(tmp_path):
     arrays = binary(200, item=np.array([f"eye {i}" for i in range(200)]))
     plan = qualms.refer(arrays, budget=0.2, on=[arrays])

@@ -586,10 +586,25 @@ def test_the_regime_and_what_differs_from_the_paper_are_noted(judged):
     assert judged.seconds == 2.0 * 8
 
 
+def test_pools_are_noted_where_there_are_some():
+    def noted(**changed):
+        notes = CLASSIFICATION.notes(BENCHMARK, replace(DEMO, **changed), BARE)
+        return [note for note in notes if "pool" in note]
+
+    assert noted(rows=("map",)) == []
+    assert noted(rows=("map",), seeds=(1, 2), pools=((1, 2), (2, 1))) == []
+    (one,) = noted(rows=("map", "map_pair"), seeds=(1, 2), pools=((1, 2), (2, 1)))
+    assert one.startswith("the 2 runs form one pool")
+    (two,) = noted(rows=("map_pair",), seeds=(1, 2, 3), pools=((1, 2), (2, 3)))
+    assert two.startswith("the 2 pools are drawn from 3 runs: they share some")
+    apart = {"seeds": (1, 2, 3, 4), "pools": ((1, 2), (3, 4))}
+    assert noted(rows=("map_pair",), **apart) == []
+
+
 def test_an_epoch_that_the_regime_did_not_choose_is_noted():
     told = "in country_joint: the last epoch of each run, chosen on no items"
     variant = variant_of(DEMO, "country_joint")
     last = replace(variant, training={"select_by": "last"})
     for chosen, expected in ((variant, False), (last, True)):
         preset = replace(TINY, variants=(chosen,))
-        assert (told in CLASSIFICATION.notes(preset, BARE)) == expected
+        assert (told in CLASSIFICATION.notes(BENCHMARK, preset, BARE)) == expected

@@ -8,6 +8,9 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+from safetensors.numpy import save_file
+
 from qualms.spec import Part, RunSpec
 
 
@@ -27,7 +30,8 @@ def spec(seed=0, *, method="map", behave="", **options):
 def finish(spec, folder):
     (folder / "predictions").mkdir(exist_ok=True)
     for split in spec.splits:
-        (folder / "predictions" / f"{split.replace('/', '~')}.safetensors").touch()
+        file = folder / "predictions" / f"{split.replace('/', '~')}.safetensors"
+        save_file({"mean": np.zeros(2)}, file)
     told = {"hash": spec.hash, "seconds": 0.1}
     (folder / "done.json").write_text(json.dumps(told))
 

@@ -375,3 +375,14 @@ def test_a_config_of_all_runs_cannot_change_the_regime_either(monkeypatch):
     assert choose("toy/joint", config="sly").runs
     with pytest.raises(ValueError, match=r"toy/in-domain of .*; run toy/joint"):
         choose("toy/in-domain", config="sly")
+
+
+def test_what_is_changed_is_told():
+    options = {"epochs": 3, "method.place": "blocks"}
+    methods = ("map", "mc_dropout")
+    wish = Wish(config="map_country_joint", options=options, methods=methods)
+    (choice,) = everything("retina/country_joint", wish)
+    said = "config map_country_joint, epochs=3, method.place=blocks"
+    assert choice.preset.told == f"demo with {said}"
+    (plain,) = everything("retina", Wish())
+    assert plain.preset.told == "demo"

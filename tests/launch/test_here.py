@@ -156,6 +156,29 @@ def test_a_run_whose_predictions_were_removed_is_not_done(out, data):
     assert statuses(launch([run], out, data)) == {0: "skipped"}
 
 
+def test_a_run_whose_predictions_were_damaged_is_not_done(out, data):
+    run = spec()
+    launch([run], out, data)
+    file = folder_of(out, run) / "predictions/test.safetensors"
+    for damaged in (b"", file.read_bytes()[:-1], b"\xff" * 100):
+        file.write_bytes(damaged)
+        assert lacking([run], out) == [run]
+    assert statuses(launch([run], out, data)) == {0: "done"}
+    assert lacking([run], out) == []
+
+
+@pytest.mark.parametrize("ending", [".npz", ".csv", ""])
+def test_predictions_may_be_of_another_kind_than_training_writes(out, data, ending):
+    run = spec()
+    launch([run], out, data)
+    file = folder_of(out, run) / "predictions/test.safetensors"
+    file.rename(file.with_suffix(ending))
+    if not ending:
+        file.with_suffix("").unlink()
+        file.with_suffix("").mkdir()  # as segmentation has
+    assert lacking([run], out) == []
+
+
 def test_nothing_is_started_when_all_is_done(out, tmp_path):
     run = spec()
     folder = folder_of(out, run)

@@ -126,6 +126,25 @@ def test_the_study_of_blur_has_four_rows_of_four(tables):
         )
 
 
+def test_the_study_of_blur_marks_no_best_one(results):
+    """It is sought among the rows of one constant, and the lines are of four."""
+    key = Key("country_blur5", None, "", "in_domain/auroc")
+    group = TieGroup(best="map", members=("map", "mc_dropout"), p={})
+    made = replace(results, ties={key: group, key._replace(variant="country"): group})
+    tables = {table.name: table for table in paper_tables(made)}
+    assert tables["1"].marks
+    assert not tables["13"].marks
+    assert tables["13"].title.endswith("preprocessing with different blur")
+
+
+def test_what_was_changed_stands_in_every_table(results, simulated):
+    for made in (results, simulated):
+        preset = replace(made.preset, changed=("epochs=1", "method.rate=0.2"))
+        for table in all_tables(replace(made, preset=preset)):
+            told = f"preset {made.preset.name} with epochs=1, method.rate=0.2, onset"
+            assert told in caption(table)
+
+
 def test_table_3_has_both_shifts(tables):
     tasks = [column.task for column in tables["3"].parts[0].columns]
     assert tasks == ["country", "country", "severity", "severity"]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -14,6 +15,9 @@ from training import made
 def loss(network, batch, moment):
     stopped = os.environ.get("STOPS") and os.environ.get("LOCAL_RANK") == "1"
     if stopped and moment.epoch == 1 and network.training:
+        # Not before the first has kept the first epoch.
+        while not [*Path(os.environ["STOPS"]).glob("*/checkpoint.pt")]:
+            time.sleep(0.01)
         raise RuntimeError("the second stops in the second epoch")
     logits = network(batch.x)[:, 0]
     weight = batch.weight

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -120,12 +121,15 @@ def test_what_is_done_is_not_done_again(shelf, tmp_path):
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == before
 
 
-def test_predictions_that_were_removed_are_made_again(shelf, tmp_path):
+@pytest.mark.parametrize(
+    "harm", [Path.unlink, lambda file: file.write_bytes(file.read_bytes()[:100])]
+)
+def test_predictions_that_were_removed_or_damaged_are_made_again(shelf, tmp_path, harm):
     spec, dataset = made.spec(), made.dataset()
     run(spec, dataset, tmp_path)
     removed = tmp_path / "predictions/test.safetensors"
     before, weighed = predictions.read(removed), weights(tmp_path)
-    removed.unlink()
+    harm(removed)
     heard = made.Heard()
     run(spec, dataset, tmp_path, watch=heard)
     again = predictions.read(removed)

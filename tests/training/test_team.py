@@ -93,7 +93,7 @@ def train(folder, *devices, stops=False, **options):
     given = {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
         [sys.executable, script],
-        env=os.environ | given | ({"STOPS": "1"} if stops else {}),
+        env=os.environ | given | ({"STOPS": str(folder)} if stops else {}),
         capture_output=True,
         text=True,
         timeout=300,

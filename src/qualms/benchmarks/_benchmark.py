@@ -139,7 +139,20 @@ class Preset:
     """Variants that are run only where they are asked for by name."""
     trained_alphas: tuple[float, ...] = (0.1,)
     """Alphas for which rows are run whose training alpha enters."""
+    changed: tuple[str, ...] = ()
+    """What a user changed of it, in words; it stands in every table and figure."""
     note: str = ""
+
+    @property
+    def told(self) -> str:
+        """Its name, and what was changed.
+
+        >>> from dataclasses import replace
+        >>> from qualms.benchmarks.retina import retina
+        >>> replace(retina().presets["demo"], changed=("epochs=3",)).told
+        'demo with epochs=3'
+        """
+        return " with ".join(filter(None, (self.name, ", ".join(self.changed))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +288,13 @@ def pools_of(preset: Preset, row: TableRow) -> tuple[tuple[int, ...], ...]:
             )
     chosen = (tuple(sorted(pool[: row.pool])) for pool in preset.pools)
     return tuple(dict.fromkeys(chosen))
+
+
+def ensembles(benchmark: Benchmark, preset: Preset) -> tuple[tuple[int, ...], ...]:
+    """The seeds of each repeat of the largest pools; () where no row pools runs."""
+    rows = (benchmark.row(name) for name in preset.rows)
+    largest = max(rows, key=lambda row: row.pool)
+    return pools_of(preset, largest) if largest.pool > 1 else ()
 
 
 def regimes(preset: Preset) -> list[str]:

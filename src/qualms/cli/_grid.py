@@ -80,7 +80,7 @@ def carry_out(
     started = time.monotonic()
     try:
         if not named:
-            choices = [_prepared_only(choice, place.data) for choice in choices]
+            choices = [_prepared_only(choice, place) for choice in choices]
         outcomes = _make(choices, place)
         failed = [outcome for outcome in outcomes if outcome.status == "failed"]
         try:
@@ -112,15 +112,16 @@ def show_plan(choices: Sequence[Choice], place: Place) -> None:
             typer.echo(f"data: {data_name(need.part)}: {_state(need)}")
 
 
-def _prepared_only(choice: Choice, data: Path) -> Choice:
-    parts = [variant.dataset for variant in choice.preset.variants]
-    needs = needed(parts, data)
-    absent = [need for need in needs if need.folder is None]
-    if len(absent) == len(needs):
+def _prepared_only(choice: Choice, place: Place) -> Choice:
+    """`choice` without variants that lack runs and the data to train them on."""
+    parts = [spec.dataset for spec in lacking(choice.runs, place.out)]
+    needs = needed(parts, place.data)
+    absent = {key(need.part): need for need in needs if need.folder is None}
+    if absent.keys() >= {key(variant.dataset) for variant in choice.preset.variants}:
         return choice  # the launcher says what to do
-    for need in absent:
+    for need in absent.values():
         typer.echo(f"left out: {data_name(need.part)}: {_state(need)}")
-    return without(choice, [key(need.part) for need in absent])
+    return without(choice, absent)
 
 
 def _make(choices: Sequence[Choice], place: Place) -> list[Outcome]:

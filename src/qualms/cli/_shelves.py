@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rich.markup import escape
 
-from qualms.launch import card_of, check_installed, options_of
+from qualms.launch import card_of, check_installed, options_of, written
 from qualms.shelf import find, names
 
 
@@ -50,9 +50,22 @@ def benchmarks() -> Listing:
         benchmark = find("benchmarks", name)()
         for preset in benchmark.presets.values():
             variants = ", ".join(variant.name for variant in preset.variants)
+            further = ", ".join(variant.name for variant in preset.further)
             size = f"{len(benchmark.runs(preset))} runs"
-            rows.append((name, escape(benchmark.title), preset.name, size, variants))
-    return Listing(("name", "what", "preset", "size", "variants"), rows)
+            title = escape(benchmark.title)
+            rows.append((name, title, preset.name, size, variants, further))
+    columns = ("name", "what", "preset", "size", "variants", "only if named")
+    return Listing(columns, rows)
+
+
+def configs() -> Listing:
+    """Every named set of options, for `qualms run --config`."""
+    rows = []
+    for name in names("benchmarks"):
+        for config, about in find("benchmarks", name)().configs.items():
+            options = escape(" ".join(written(about.options)))
+            rows.append((config, name, about.method, options, escape(about.note)))
+    return Listing(("name", "benchmark", "method", "options", "note"), rows)
 
 
 def scores() -> Listing:
@@ -75,6 +88,7 @@ TABLES: Mapping[str, Callable[[], Listing]] = {
     "methods": methods,
     "datasets": datasets,
     "benchmarks": benchmarks,
+    "configs": configs,
     "networks": networks,
     "scores": scores,
 }

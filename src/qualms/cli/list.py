@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-SHELVES = ("methods", "datasets", "benchmarks", "networks", "scores")
+SHELVES = ("methods", "datasets", "benchmarks", "configs", "networks", "scores")
 
 
 def list_parts(
     shelf: Annotated[str, typer.Argument(metavar="SHELF", help=", ".join(SHELVES))],
 ) -> None:
-    """List methods, datasets, benchmarks, networks or scores."""
+    """List methods, datasets, benchmarks, configs, networks or scores."""
     from rich.console import Console
     from rich.table import Table
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from qualms.benchmarks import Preset
+from qualms.benchmarks import Benchmark, Preset
+from qualms.benchmarks._benchmark import ensembles
 from qualms.evaluate._benchmark_results import Cell
 from qualms.evaluate._entry import Settings
 from qualms.evaluate._judge import Asked, Judge, Judged
@@ -30,12 +31,12 @@ def _cells(asked: Asked) -> Iterator[Cell]:
         yield from cells_of(place, repeats, shared)
 
 
-def _notes(preset: Preset, settings: Settings) -> tuple[str, ...]:
+def _notes(benchmark: Benchmark, preset: Preset, settings: Settings) -> tuple[str, ...]:
     notes = [
         "ours: finite-sample rank; beside the paper: the rank of its released code",
         "test scores are of the items that are predicted",
     ]
-    if len({frozenset(pool) for pool in preset.pools}) == 1:
+    if len(ensembles(benchmark, preset)) == 1:
         notes.append(
             f"the {len(preset.seeds)} runs form one pool, so ensembles have one repeat "
             "and no spread over repeats"

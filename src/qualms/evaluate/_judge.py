@@ -38,5 +38,5 @@ class Judge:
     variant: Callable[[Asked], Judged]
     tied: Mapping[str, Direction]
     """Scores whose best rows are sought, and which value is best."""
-    notes: Callable[[Preset, Settings], tuple[str, ...]]
+    notes: Callable[[Benchmark, Preset, Settings], tuple[str, ...]]
     """What a reader of the tables must know."""

@@ -6,7 +6,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from qualms.evaluate._refer_items import Items
-from qualms.evaluate._refer_plan import Choice, Outcome, ReferralPlan
+from qualms.evaluate._refer_plan import (
+    Choice,
+    Outcome,
+    ReferralOptions,
+    ReferralPlan,
+)
 from qualms.predictions import Predictions
 
 ARRAYS = ("target", "probs")
@@ -45,13 +50,18 @@ def warnings_of(
 
 
 def notes_of(
-    plan: ReferralPlan, planning: Items, read: Sequence[Predictions]
+    plan: ReferralPlan,
+    planning: Items,
+    read: Sequence[Predictions],
+    options: ReferralOptions,
 ) -> Iterator[str]:
     """What explains the numbers."""
     yield from _chosen_on(plan, planning, read[0])
-    yield from _other_choice(plan)
+    yield from _other_choice(plan, planning)
     yield from _ties(plan, planning)
     yield from _clusters(planning)
+    if options.by_group:
+        yield from _groupless(read)
     yield from dict.fromkeys(note for each in read for note in each.notes)
 
 
@@ -145,7 +155,7 @@ def _chosen_on(
         yield "all items are marked shifted: the plan is for shifted items"
 
 
-def _other_choice(plan: ReferralPlan) -> Iterator[str]:
+def _other_choice(plan: ReferralPlan, planning: Items) -> Iterator[str]:
     """The threshold that was not taken: without the promise, or with it."""
     request = plan.request
     if request.budget is None:
@@ -158,9 +168,13 @@ def _other_choice(plan: ReferralPlan) -> Iterator[str]:
     if plan.promised is None or not 0.0 < request.budget < 1.0:
         return
     if math.isinf(plan.promised.threshold):
+        tied = int((planning.uncertainty == planning.uncertainty.max()).sum())
+        why = "these items are too few"
+        if tied > request.budget * planning.n:
+            why = f"{tied} items share the highest uncertainty, which is too many"
         yield (
-            f"these items are too few to promise a budget of {percent(request.budget)} "
-            "for new ones, other than by referring none"
+            f"{why} to promise a budget of {percent(request.budget)} for new ones, "
+            "other than by referring none"
         )
     elif request.confidence is None:
         clustered = plan.outcomes[0].clusters is not None
@@ -193,6 +207,12 @@ def _ties(plan: ReferralPlan, planning: Items) -> Iterator[str]:
         f"{tied} items share the uncertainty {kept.max():.4g} and are referred "
         f"together or not at all, which leaves {unspent} referrals of the budget unused"
     )
+
+
+def _groupless(read: Sequence[Predictions]) -> Iterator[str]:
+    for each in read:
+        if each.get("group") is None:
+            yield f"{each.source} has no array 'group', so its groups are not shown"
 
 
 def _clusters(planning: Items) -> Iterator[str]:

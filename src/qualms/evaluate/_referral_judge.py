@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from qualms.benchmarks import Preset
-from qualms.benchmarks._benchmark import Place, regimes
+from qualms.benchmarks import Benchmark, Preset
+from qualms.benchmarks._benchmark import Place, ensembles, regimes
 from qualms.benchmarks._retina_data import epochs_text
 from qualms.evaluate._benchmark_results import Band, Cell, DrawnKey, Sides
 from qualms.evaluate._entry import Settings
@@ -102,7 +102,7 @@ def _tied() -> dict[str, Direction]:
     return {**found, "joint/ood_auroc": "higher"}
 
 
-def _notes(preset: Preset, settings: Settings) -> tuple[str, ...]:
+def _notes(benchmark: Benchmark, preset: Preset, settings: Settings) -> tuple[str, ...]:
     notes = [
         *regimes(preset),
         *_epochs(preset),
@@ -113,13 +113,13 @@ def _notes(preset: Preset, settings: Settings) -> tuple[str, ...]:
         "whose balanced AUROC and AUPRC are those of the plain joint set, and areas, "
         "which count referred items as right",
     ]
-    sizes = {len(set(pool)) for pool in preset.pools}
-    if len(preset.pools) * max(sizes) > len(preset.seeds):
+    pools = ensembles(benchmark, preset)
+    if sum(map(len, pools)) > len(preset.seeds):
         notes.append(
-            f"the {len(preset.pools)} pools are drawn from {len(preset.seeds)} runs: "
+            f"the {len(pools)} pools are drawn from {len(preset.seeds)} runs: "
             "they share some, and spread less than separate ensembles would"
         )
-    elif len(preset.pools) == 1:
+    elif len(pools) == 1:
         notes.append(
             f"the {len(preset.seeds)} runs form one pool, so pools have one repeat, "
             "and their intervals nothing of what other runs would change"

@@ -8,11 +8,8 @@ from qualms.benchmarks import Benchmark, Preset
 from qualms.benchmarks._benchmark import Place, pools_of, trained
 from qualms.evaluate._benchmark_results import Missing
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
-from qualms.predictions._stem import split_stem
+from qualms.predictions._stored import stored
 from qualms.spec import RunSpec
-
-# What training writes, then what people may put in its place.
-_ENDINGS = (".safetensors", ".npz", ".parquet", ".csv")
 
 
 class AbsentError(Exception):
@@ -106,9 +103,7 @@ def complete_pools(
 def _file(folder: Path, split: str) -> Path:
     if not folder.is_dir():
         raise AbsentError("was not run")
-    stem = split_stem(folder, split)
-    for ending in _ENDINGS:
-        path = stem.with_name(stem.name + ending)
-        if path.is_file():
-            return path
-    raise AbsentError(f"has no predictions of split {split!r} yet")
+    path = stored(folder, split)
+    if path is None:
+        raise AbsentError(f"has no predictions of split {split!r} yet")
+    return path

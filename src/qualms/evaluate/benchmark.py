@@ -83,7 +83,7 @@ def judge(
             sorted({h.hardware or "" for h in runs.headers.values()} - {""})
         ),
         seconds=math.fsum(seconds) if seconds else None,
-        notes=by.notes(preset, settings),
+        notes=by.notes(benchmark, preset, settings),
         level=settings.level,
         resamples=settings.resamples,
         seed=settings.seed,

@@ -86,7 +86,7 @@ def refer(
     return replace(
         plan,
         warnings=tuple(warnings_of(plan, read, names)),
-        notes=tuple(notes_of(plan, planning, read)),
+        notes=tuple(notes_of(plan, planning, read, options)),
     )
 
 

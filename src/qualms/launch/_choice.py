@@ -4,13 +4,13 @@ The result is a benchmark and a preset again, so that the same pair says which r
 made and how they are judged.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow
 from qualms.launch._data import key
-from qualms.launch._options import check, options_of
+from qualms.launch._options import check, options_of, written
 from qualms.launch._regimes import Declared, check_config, check_rules
 from qualms.shelf import find, names, suggest
 from qualms.spec import Part, RunSpec
@@ -56,6 +56,7 @@ def choose(name: str, wish: Wish) -> Choice:
     benchmark: Benchmark = find("benchmarks", name)()
     preset = benchmark.presets[_known(wish.preset, benchmark.presets, "presets", name)]
     declared = Declared(benchmark, preset)
+    preset = replace(preset, changed=tuple(_changed(wish)))
     preset = _with_variants(benchmark, preset, wish.variants)
     options = dict(wish.options)
     if wish.config:
@@ -72,6 +73,13 @@ def choose(name: str, wish: Wish) -> Choice:
     return Choice(
         benchmark=_with_expectations(benchmark, preset), preset=preset, dropped=dropped
     )
+
+
+def _changed(wish: Wish) -> Iterator[str]:
+    """What is asked of runs that the preset does not ask of them, in words."""
+    if wish.config:
+        yield f"config {wish.config}"
+    yield from written(wish.options)
 
 
 def everything(target: str, wish: Wish) -> list[Choice]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from qualms.atomic import replacing
-from qualms.predictions._stem import split_stem
+from qualms.predictions._stored import is_stored
 from qualms.spec import RunSpec
 
 SPARE = 8 * 2**20
@@ -21,19 +21,13 @@ def folder_of(out: Path, spec: RunSpec) -> Path:
 
 
 def is_done(folder: Path, spec: RunSpec) -> bool:
-    """Whether the run of `spec` was finished in `folder`, and nothing of it removed."""
+    """Whether the run of `spec` was finished in `folder`, and all of it is there."""
     try:
         stated = json.loads((folder / "done.json").read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
     finished = isinstance(stated, dict) and stated.get("hash") == spec.hash
-    return finished and all(_is_predicted(folder, split) for split in spec.splits)
-
-
-def _is_predicted(folder: Path, split: str) -> bool:
-    """Whether the predictions of `split` are there: a file, or a folder of maps."""
-    path = split_stem(folder, split)
-    return path.is_dir() or path.with_name(f"{path.name}.safetensors").is_file()
+    return finished and all(is_stored(folder, split) for split in spec.splits)
 
 
 def check_writable(out: Path) -> None:

@@ -90,7 +90,7 @@ def search_of(target: str, wish: Wish, regime: str = "") -> Search:
     """
     name, _, variant = target.partition("/")
     benchmark: Benchmark = find("benchmarks", name)()
-    _check_searchable(benchmark, variant)
+    _check_searchable(benchmark, variant, wish.preset)
     if regime and regime not in RULES:
         raise LookupError(
             f"no regime {regime!r}.{suggest(regime, RULES)} Known: {', '.join(RULES)}."
@@ -109,7 +109,7 @@ def search_of(target: str, wish: Wish, regime: str = "") -> Search:
     )
 
 
-def _check_searchable(benchmark: Benchmark, variant: str) -> None:
+def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
     if not benchmark.search:
         able = [n for n in names("benchmarks") if find("benchmarks", n)().search]
         raise LookupError(
@@ -117,9 +117,13 @@ def _check_searchable(benchmark: Benchmark, variant: str) -> None:
             f" {', '.join(able) or 'none'}"
         )
     if not variant or "," in variant:
+        known = list(benchmark.search)
+        if preset in benchmark.presets:
+            there = Declared(benchmark, benchmark.presets[preset]).variants
+            known = [name for name in known if name in there]
         raise ValueError(
             f"name one variant to search on, as in {benchmark.name}/VARIANT, got"
-            f" {variant!r}. Known: {', '.join(benchmark.search)}."
+            f" {variant!r}. Known: {', '.join(known)}."
         )
 
 

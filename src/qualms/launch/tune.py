@@ -21,6 +21,7 @@ from qualms.launch._trials import Trial, Tried, trials_of
 from qualms.launch.here import Outcome
 from qualms.predictions import PredictionsError, read
 from qualms.predictions._stem import split_stem
+from qualms.predictions._stored import stored
 from qualms.spec import RunSpec
 
 __all__ = ["Search", "Trial", "Tried", "ranked", "search_of", "trials_of", "tune"]
@@ -85,8 +86,7 @@ def _value(search: Search, folder: Path) -> float:
 
     judged = []
     for split in search.rule.splits:
-        stem = split_stem(folder, split)
-        arrays = read(stem.with_name(f"{stem.name}.safetensors")).arrays
+        arrays = read(stored(folder, split) or split_stem(folder, split)).arrays
         judged.append(Judged(arrays["probs"], arrays["target"]))
     return selection_score(search.rule.select_by, judged)
 

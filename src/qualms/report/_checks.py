@@ -5,6 +5,7 @@ from collections import Counter
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from qualms.evaluate.benchmark import BenchmarkResults, Check
 
@@ -21,7 +22,9 @@ def print_checks(results: BenchmarkResults, *, console: Console | None = None) -
             for row, value in check.values.items()
         )
         text = escape(f"{check.expectation.text}: {numbers}")
-        console.print(f"  {verdict} {text}", highlight=False, soft_wrap=True)
+        line = Table.grid(padding=(0, 1))
+        line.add_row(" ", verdict, text)
+        console.print(line, highlight=False)
 
 
 def print_missing(results: BenchmarkResults, *, console: Console) -> None:
@@ -39,5 +42,5 @@ def print_missing(results: BenchmarkResults, *, console: Console) -> None:
 
 def _verdict(check: Check) -> str:
     if not check.known:
-        return "[yellow]unknown [/yellow]"
-    return "[green]held    [/green]" if check.held else "[red]NOT HELD[/red]"
+        return "[yellow]unknown[/yellow]"
+    return "[green]held[/green]" if check.held else "[red]NOT HELD[/red]"

@@ -59,7 +59,7 @@ def run_together(
     """
     jobs = [Job(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
     _check_alike(specs)
-    jobs = [job for job in jobs if not is_done(job, dataset.task)]
+    jobs = [job for job in jobs if not is_done(job)]
     if not jobs:
         return
     if needs_team(device):

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from qualms.methods._method import Moment
+from qualms.predictions._stored import is_stored
 from qualms.training._error import TrainingError, writing
 from qualms.training.predict import split_path, write_split
 from qualms.training.record import header, mark_done
@@ -186,9 +187,9 @@ def _fit(run: Run) -> None:
 
 
 def _predict(run: Run, split: str) -> None:
-    path = split_path(run.folder, split, run.place.splits.dataset.task)
-    if path.exists():
+    if is_stored(run.folder, split):
         return
+    path = split_path(run.folder, split, run.place.splits.dataset.task)
     seed(run.spec.seed, "predict", split)
     with writing(run.folder):
         write_split(path, run.predictor, run.place.splits[split], header(run, split))

@@ -7,21 +7,20 @@ from typing import Any
 import qualms
 from qualms.atomic import replacing
 from qualms.predictions import Header
-from qualms.spec import Task
+from qualms.predictions._stored import is_stored
 from qualms.training import checkpoint
 from qualms.training._error import TrainingError, writing
 from qualms.training.hardware import commit, environment, hardware
 from qualms.training.machine import Machine
-from qualms.training.predict import split_path
 from qualms.training.runs import Job, Run
 
 
-def is_done(job: Job, task: Task) -> bool:
-    """Whether the run was finished in its folder, and no prediction removed since."""
+def is_done(job: Job) -> bool:
+    """Whether the run was finished in its folder, and its predictions are there."""
     spec, folder = job
     stated = _read(folder / "done.json")
     finished = stated is not None and stated.get("hash") == spec.hash
-    return finished and all(split_path(folder, s, task).exists() for s in spec.splits)
+    return finished and all(is_stored(folder, split) for split in spec.splits)
 
 
 def describe(job: Job, machine: Machine) -> None:

@@ -47,7 +47,7 @@ class Source(NamedTuple):
     def remark(self) -> str:
         """Belongs into the title of a figure."""
         data = "simulated data, not the paper's; " if self.simulated else ""
-        return f"{data}preset {self.results.preset.name}"
+        return f"{data}preset {self.results.preset.told}"
 
     def variant(self, label: str) -> Variant | None:
         """The dataset the paper calls `label`, if it was judged at all."""

@@ -57,7 +57,7 @@ def paper_tables(results: BenchmarkResults) -> tuple[PaperTable, ...]:
     return tuple(
         PaperTable(
             name=name,
-            preset=results.preset.name,
+            preset=results.preset.told,
             variant=variant,
             alpha=alpha,
             lines=tuple(_lines(results, printed, (name, variant, alpha), methods)),

@@ -49,7 +49,7 @@ def _lines(table: Table) -> Iterator[dict[str, Any]]:
                 blur = blur_of(variant)
                 yield {
                     "table": table.name,
-                    "preset": table.preset.name,
+                    "preset": table.preset.told,
                     "data": data_text(variant),
                     "regime": variant.regime,
                     "variant": variant.name,

@@ -149,7 +149,7 @@ def about_text(preset: Preset, variants: Sequence[Variant], *, regime: str = "")
     have the same that is not the usual one.
     """
     first = variants[0]
-    told = [f"preset {preset.name}", f"onset {onset_of(first)}"]
+    told = [f"preset {preset.told}", f"onset {onset_of(first)}"]
     if size := first.dataset.options.get("size"):
         told.append(f"{size} pixels")
     blurs = {blur_of(variant) for variant in variants}
