@@ -386,3 +386,20 @@ def test_what_is_changed_is_told():
     assert choice.preset.told == f"demo with {said}"
     (plain,) = everything("retina", Wish())
     assert plain.preset.told == "demo"
+
+
+def test_of_all_benchmarks_those_are_run_that_have_the_method():
+    chosen = everything("", Wish(methods=("gaussian", "map")))
+    assert {c.benchmark.name: set(c.preset.rows) >= {"map"} for c in chosen} == {
+        "regression": False,
+        "retina": True,
+    }
+    (only,) = everything("", Wish(methods=("gaussian",)))
+    assert only.benchmark.name == "regression"
+    assert {only.benchmark.row(name).method.name for name in only.preset.rows} == {
+        "gaussian"
+    }
+    with pytest.raises(LookupError, match="in the methods of benchmarks"):
+        everything("", Wish(methods=("gausian", "map")))
+    with pytest.raises(LookupError, match="in the methods of retina"):
+        everything("retina", Wish(methods=("gaussian",)))

@@ -6,6 +6,7 @@ made and how they are judged.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow
@@ -83,11 +84,20 @@ def _changed(wish: Wish) -> Iterator[str]:
 
 
 def everything(target: str, wish: Wish) -> list[Choice]:
-    """The choices that `target` names: BENCHMARK, BENCHMARK/VARIANT, or '' for all."""
+    """The choices that `target` names: BENCHMARK, BENCHMARK/VARIANT, or '' for all.
+
+    Of all benchmarks, those that have some of the methods asked for, and these alone.
+    """
     name, _, variants = target.partition("/")
     chosen = tuple(variant for variant in variants.split(",") if variant)
     wish = replace(wish, variants=chosen)
-    return [choose(each, wish) for each in ([name] if name else names("benchmarks"))]
+    if name or not wish.methods:
+        return [choose(n, wish) for n in ([name] if name else names("benchmarks"))]
+    known = {name: _methods(find("benchmarks", name)()) for name in names("benchmarks")}
+    for method in wish.methods:
+        _known(method, dict.fromkeys(chain(*known.values())), "methods", "benchmarks")
+    own = {n: tuple(m for m in wish.methods if m in known[n]) for n in known}
+    return [choose(n, replace(wish, methods=m)) for n, m in own.items() if m]
 
 
 def without(choice: Choice, missing: Collection[str]) -> Choice:
@@ -153,12 +163,16 @@ def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) ->
         # A row that the preset leaves out can still be asked for.
         found = _rows_of(name, rows) or _rows_of(name, benchmark.rows)
         if not found:
-            known = dict.fromkeys(row.method.name for row in benchmark.rows)
-            known |= dict.fromkeys(row.name for row in benchmark.rows)
-            _known(name, known, "methods", benchmark.name)
+            _known(name, _methods(benchmark), "methods", benchmark.name)
         chosen.update(found)
     ordered = dict.fromkeys((*preset.rows, *(row.name for row in benchmark.rows)))
     return replace(preset, rows=tuple(name for name in ordered if name in chosen))
+
+
+def _methods(benchmark: Benchmark) -> dict[str, None]:
+    """What may be asked for: methods, then rows."""
+    methods = [row.method.name for row in benchmark.rows]
+    return dict.fromkeys([*methods, *(row.name for row in benchmark.rows)])
 
 
 def _rows_of(name: str, rows: Sequence[TableRow]) -> list[str]:
