@@ -13,18 +13,18 @@ from qualms.evaluate.benchmark import BenchmarkResults, Check
 def print_checks(results: BenchmarkResults, *, console: Console | None = None) -> None:
     """Print each expected effect with whether it held, and the numbers."""
     console = console or Console()
-    if results.checks:
-        console.print("[bold]expected effects[/bold]")
+    if not results.checks:
+        return
+    console.print("[bold]expected effects[/bold]")
+    lines = Table.grid(padding=(0, 1))
     for check in results.checks:
-        verdict = _verdict(check)
         numbers = ", ".join(
             f"{row} {value:.3f}" if math.isfinite(value) else f"{row} missing"
             for row, value in check.values.items()
         )
-        text = escape(f"{check.expectation.text}: {numbers}")
-        line = Table.grid(padding=(0, 1))
-        line.add_row(" ", verdict, text)
-        console.print(line, highlight=False)
+        text = f"{check.expectation.text}: {numbers}"
+        lines.add_row(" ", _verdict(check), escape(text))
+    console.print(lines, highlight=False)
 
 
 def print_missing(results: BenchmarkResults, *, console: Console) -> None:
