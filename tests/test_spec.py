@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from qualms.spec import Part, RunSpec, Task, digest, grid, pools
+from qualms.spec import ItemRule, Part, RunSpec, Task, digest, grid, place_of, pools
 
 SPEC = RunSpec(
     benchmark="regression",
@@ -25,7 +25,8 @@ CHANGED = {
     "training": {"epochs": 75, "batch": 32, "lr": 2e-3},
     "splits": ("val", "test", "test/shifted"),
     "start": "0123456789abcdef",
-    "items": "0123456789abcdef",
+    "items": ItemRule(name="most_uncertain", runs=("0123456789abcdef",)),
+    "datasets": {"birds": Part(name="cub", options={"size": 64})},
     "version": 2,
 }
 
@@ -53,9 +54,45 @@ def test_every_field_changes_the_hash():
     assert len(hashes | {SPEC.hash}) == len(CHANGED) + 1
 
 
-def test_start_and_items_are_told_apart():
-    parent = "0123456789abcdef"
-    assert replace(SPEC, start=parent).hash != replace(SPEC, items=parent).hash
+def test_every_part_of_a_rule_for_items_changes_the_hash():
+    rule = ItemRule(name="most_uncertain", runs=("0" * 16,), options={"count": 10})
+    others = (
+        replace(rule, name="random"),
+        replace(rule, runs=("1" * 16,)),
+        replace(rule, split="pool"),
+        replace(rule, options={"count": 20}),
+    )
+    specs = [replace(SPEC, items=each) for each in (None, rule, *others)]
+    assert len({spec.hash for spec in specs}) == len(specs)
+    assert [RunSpec.from_json(spec.to_json()) for spec in specs] == specs
+
+
+def test_options_that_change_no_number_leave_the_hash_as_it_was():
+    for option in ({"sinks": ["wandb"]}, {"validate": 2}):
+        spec = replace(SPEC, training={**SPEC.training, **option})
+        assert spec.hash == SPEC.hash
+        assert RunSpec.from_json(spec.to_json()) == spec
+
+
+def test_the_parents_of_a_run_are_where_it_starts_and_what_chose_its_items():
+    assert SPEC.parents == ()
+    rule = ItemRule(name="most_uncertain", runs=("b" * 16, "a" * 16))
+    spec = replace(SPEC, start="a" * 16, items=rule)
+    assert spec.parents == ("a" * 16, "b" * 16)
+
+
+def test_splits_of_further_datasets_are_named_by_their_dataset():
+    further = {"birds": Part(name="cub")}
+    spec = replace(SPEC, datasets=further, splits=("test", "birds:test/shifted"))
+    assert [place_of(split) for split in spec.splits] == [
+        ("", "test"),
+        ("birds", "test/shifted"),
+    ]
+    assert spec.parts == {"": SPEC.dataset, **further}
+    with pytest.raises(ValueError, match=r"'cars:test' .* which are birds"):
+        replace(spec, splits=("cars:test",))
+    with pytest.raises(ValueError, match="a word without ':' and '/', got 'a:b'"):
+        replace(SPEC, datasets={"a:b": Part(name="cub")})
 
 
 def test_a_tuple_among_the_options_leaves_the_hash_as_it_was():

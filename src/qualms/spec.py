@@ -51,28 +51,67 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ItemRule:
+    """How the training items of a run are chosen from predictions of earlier runs.
+
+    Only the rule is part of a spec, so a run that trains on chosen items has its hash
+    before the list of these items exists.
+    """
+
+    name: str
+    runs: tuple[str, ...] = ()
+    """Hashes of the runs whose predictions the rule reads."""
+    split: str = "train"
+    """The split whose predictions it reads."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+SILENT = ("sinks", "validate", "workers", "progress")
+"""Training options that change no number, and so do not count in a run's hash."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
     """One training with one seed, and the splits it predicts."""
 
     benchmark: str
     dataset: Part
+    """The dataset that the run trains on."""
     network: Part
     method: Part
     seed: int
     training: Mapping[str, Any] = field(default_factory=dict)
     """Options of the loop: epochs, batch, optimiser, schedule, precision ..."""
     splits: tuple[str, ...] = ("val", "test")
-    """Splits whose predictions are written."""
+    """Splits whose predictions are written; "NAME:SPLIT" is of a further dataset."""
     start: str | None = None
     """Hash of the run whose weights this one continues from."""
-    items: str | None = None
-    """Hash of the list of training items, where it is not the whole split."""
+    items: ItemRule | None = None
+    """How its training items are chosen, where it does not train on all of them."""
+    datasets: Mapping[str, Part] = field(default_factory=dict)
+    """Further datasets by name; the run predicts splits of them."""
     version: int = 1
     """Version of the benchmark: numbers of different versions never mix."""
 
+    def __post_init__(self) -> None:
+        for name in self.datasets:
+            if not name or ":" in name or "/" in name:
+                raise ValueError(
+                    "the name of a further dataset must be a word without ':' and '/',"
+                    f" got {name!r}"
+                )
+        for split in self.splits:
+            name, _ = place_of(split)
+            if name and name not in self.datasets:
+                known = ", ".join(self.datasets) or "none"
+                raise ValueError(
+                    f"split {split!r} must be of one of the run's further datasets,"
+                    f" which are {known}"
+                )
+
     def to_json(self) -> str:
         """Canonical JSON: the same spec always gives the same text."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return _canonical(self._fields())
 
     @classmethod
     def from_json(cls, text: str) -> "RunSpec":
@@ -81,12 +120,55 @@ class RunSpec:
         for name in ("dataset", "network", "method"):
             fields[name] = Part(**fields[name])
         fields["splits"] = tuple(fields["splits"])
+        if fields.get("items") is not None:
+            rule = fields["items"]
+            fields["items"] = ItemRule(**{**rule, "runs": tuple(rule["runs"])})
+        further = fields.get("datasets", {})
+        fields["datasets"] = {name: Part(**part) for name, part in further.items()}
         return cls(**fields)
 
     @property
     def hash(self) -> str:
-        """Sixteen hexadecimal digits that identify the run."""
-        return digest(self.to_json())
+        """Sixteen hexadecimal digits that identify the run.
+
+        Training options that change no number, such as `sinks`, do not count.
+        """
+        fields = self._fields()
+        kept = {n: v for n, v in self.training.items() if n not in SILENT}
+        return digest(_canonical({**fields, "training": kept}))
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """Hashes of the runs that must be done before this one, each once."""
+        start = (self.start,) if self.start is not None else ()
+        chosen_by = self.items.runs if self.items is not None else ()
+        return tuple(dict.fromkeys((*start, *chosen_by)))
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """Every dataset that the run reads, by name; "" is the one it trains on."""
+        return {"": self.dataset, **self.datasets}
+
+    def _fields(self) -> dict[str, Any]:
+        fields = asdict(self)
+        # A spec that says nothing about them has the hash it had before they existed.
+        if not fields["datasets"]:
+            del fields["datasets"]
+        return fields
+
+
+def place_of(split: str) -> tuple[str, str]:
+    """The dataset of a run that a split belongs to, and the split's name there.
+
+    >>> place_of("test/shifted"), place_of("birds:test")
+    (('', 'test/shifted'), ('birds', 'test'))
+    """
+    name, _, own = split.rpartition(":")
+    return name, own
+
+
+def _canonical(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"))
 
 
 def digest(text: str) -> str:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from qualms import predictions
-from qualms.spec import Part, digest
+from qualms.spec import ItemRule, Part, digest
 from qualms.training import TrainingError, data, learner, run, run_together
 from qualms.training.seeds import seed, shuffled
 from training import made
@@ -25,6 +25,10 @@ def same(one, other):
 def close(one, other, **tolerance):
     for name in one | other:
         torch.testing.assert_close(one[name], other[name], **tolerance)
+
+
+def on_list(name):
+    return ItemRule(name="listed", options={"list": name})
 
 
 def by_hand(spec, dataset, *, batch=8, lr=1e-2):
@@ -474,20 +478,24 @@ def test_a_run_can_train_on_a_list_of_items(shelf, tmp_path):
     text = json.dumps(listed)
     (tmp_path / "items").mkdir()
     (tmp_path / "items" / f"{digest(text)}.json").write_text(text)
-    spec = replace(made.spec(method="noting"), items=digest(text))
+    spec = replace(made.spec(method="noting"), items=on_list(digest(text)))
     run(spec, dataset, tmp_path / "run")
     assert seen == set(dataset.splits["train"].target[::2].tolist())
 
 
 def test_a_list_of_items_that_is_missing_or_foreign_is_refused(shelf, tmp_path):
-    spec = replace(made.spec(), items="0" * 16)
+    spec = replace(made.spec(), items=on_list("0" * 16))
     with pytest.raises(TrainingError, match="write the list again"):
         run(spec, made.dataset(), tmp_path / "a")
     text = json.dumps(["nobody"])
     (tmp_path / "items").mkdir()
     (tmp_path / "items" / f"{digest(text)}.json").write_text(text)
     with pytest.raises(TrainingError, match="belongs to another dataset"):
-        run(replace(made.spec(), items=digest(text)), made.dataset(), tmp_path / "b")
+        run(
+            replace(made.spec(), items=on_list(digest(text))),
+            made.dataset(),
+            tmp_path / "b",
+        )
 
 
 def test_a_method_for_another_task_is_refused(shelf, tmp_path):

@@ -183,10 +183,11 @@ def _rows(job: Job, split: Split) -> Tensor:
     spec, folder = job
     if spec.items is None:
         return torch.arange(len(split))
-    path = folder.parent / "items" / f"{spec.items}.json"
-    if not path.exists() or digest(path.read_text(encoding="utf-8")) != spec.items:
+    listed = str(spec.items.options["list"])
+    path = folder.parent / "items" / f"{listed}.json"
+    if not path.exists() or digest(path.read_text(encoding="utf-8")) != listed:
         raise TrainingError(
-            f"this run trains on the item list {spec.items}, and {path} is not there or"
+            f"this run trains on the item list {listed}, and {path} is not there or"
             " not that list; write the list again"
         )
     wanted = json.loads(path.read_text(encoding="utf-8"))
