@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._jit import jit
+from qualms.jit import jit
 
 Floats = NDArray[np.float64]
 Layers = NDArray[np.float32]

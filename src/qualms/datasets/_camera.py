@@ -8,7 +8,7 @@ that stays with the object, 2 x 2 samples per pixel.
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._jit import jit
+from qualms.jit import jit
 from qualms.datasets._simulated import SAMPLES, shrink
 
 Floats = NDArray[np.float64]

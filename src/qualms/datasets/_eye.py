@@ -28,7 +28,7 @@ from qualms.datasets._brush import (
     View,
     painted,
 )
-from qualms.datasets._jit import jit
+from qualms.jit import jit
 from qualms.datasets._vessels import arcades
 
 Floats = NDArray[np.float64]

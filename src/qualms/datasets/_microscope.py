@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._jit import jit
+from qualms.jit import jit
 from qualms.datasets._simulated import SAMPLES, shrink
 
 Illumination = Literal["energy", "fixed"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._brush import ARTERY, STROKE, VEIN
-from qualms.datasets._jit import jit
+from qualms.jit import jit
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator

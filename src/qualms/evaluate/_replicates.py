@@ -17,7 +17,7 @@ from qualms.evaluate._entry import Settings
 from qualms.evaluate._measured import RATE, Calibration, Items, Measured
 from qualms.predictions import Predictions
 from qualms.scores import Resampling
-from qualms.scores._jit import jit
+from qualms.jit import jit
 from qualms.scores._levels import SLACK
 
 Array = NDArray[np.float64]

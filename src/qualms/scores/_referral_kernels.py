@@ -9,7 +9,7 @@ that ends with it.
 import numpy as np
 
 from qualms.scores._arrays import Array, Flags, Index
-from qualms.scores._jit import jit
+from qualms.jit import jit
 
 
 @jit

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.scores._arrays import Index
-from qualms.scores._jit import jit
+from qualms.jit import jit
 
 Weights = NDArray[np.int32]
 Units = NDArray[np.uint32]

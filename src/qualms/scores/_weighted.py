@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.scores._arrays import Array, Flags, Index
-from qualms.scores._jit import jit, jit_sum
+from qualms.jit import jit, jit_sum
 from qualms.scores._resample import Weights
 
 Cell = NDArray[np.uint32]

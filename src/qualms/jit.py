@@ -1,0 +1,61 @@
+"""numba's `njit`, typed and configured once.
+
+Compiled code is cached on disk, so a second process never compiles. A cache that cannot
+be written or read is done without. `fastmath` stays off: kernels must treat nan, signed
+zero and division by zero as NumPy does.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+from numba.core.caching import FunctionCache
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def jit(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` on first call; reuse the compiled code in later processes."""
+    compile_ = numba.njit(nogil=True, error_model="numpy")
+    return _cached(compile_(function), function)
+
+
+def jit_sum(function: Callable[P, R]) -> Callable[P, R]:
+    """`jit` for a plain sum, whose terms may be added in any order, several at once."""
+    compile_ = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})
+    return _cached(compile_(function), function)
+
+
+def _cached(compiled: Any, function: Callable[P, R]) -> Callable[P, R]:
+    # numba raises where it finds no folder to write to, for example a read-only home.
+    with suppress(RuntimeError, OSError):
+        held = FunctionCache(function)  # type: ignore[no-untyped-call]
+        compiled._cache = _ForgivingCache(held)
+    kernel: Callable[P, R] = compiled
+    return kernel
+
+
+class _ForgivingCache:
+    """A cache of compiled code whose failures mean compiling again, never an error."""
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        try:
+            return self._cache.load_overload(signature, target)
+        # Unpickling bytes that were cut short raises nearly every class there is.
+        except Exception:
+            with suppress(Exception):
+                self._cache.flush()  # or the damaged index would stay for good
+            return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        # A full disk, or a home that became read-only since.
+        with suppress(Exception):
+            self._cache.save_overload(signature, compiled)
