@@ -8,8 +8,8 @@ that stays with the object, 2 x 2 samples per pixel.
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.jit import jit
 from qualms.datasets._simulated import SAMPLES, shrink
+from qualms.jit import jit
 
 Floats = NDArray[np.float64]
 

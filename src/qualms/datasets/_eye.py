@@ -28,8 +28,8 @@ from qualms.datasets._brush import (
     View,
     painted,
 )
-from qualms.jit import jit
 from qualms.datasets._vessels import arcades
+from qualms.jit import jit
 
 Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]

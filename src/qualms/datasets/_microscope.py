@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.jit import jit
 from qualms.datasets._simulated import SAMPLES, shrink
+from qualms.jit import jit
 
 Illumination = Literal["energy", "fixed"]
 Floats = NDArray[np.float64]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from qualms.evaluate._entry import Settings
 from qualms.evaluate._measured import RATE, Calibration, Items, Measured
+from qualms.jit import jit
 from qualms.predictions import Predictions
 from qualms.scores import Resampling
-from qualms.jit import jit
 from qualms.scores._levels import SLACK
 
 Array = NDArray[np.float64]

@@ -8,8 +8,8 @@ that ends with it.
 
 import numpy as np
 
-from qualms.scores._arrays import Array, Flags, Index
 from qualms.jit import jit
+from qualms.scores._arrays import Array, Flags, Index
 
 
 @jit
