@@ -32,7 +32,7 @@ from qualms.training.loop import begin
 from qualms.training.machine import make_lane, make_machine, numerics
 from qualms.training.options import training
 from qualms.training.record import describe
-from qualms.training.runs import Job, Place, make_run
+from qualms.training.runs import Assigned, Workplace, make_run
 from qualms.training.watch import Silent
 
 METHODS = ("map", "mfvi", "rank1", "mc_dropout", "fsvi", "radial")
@@ -159,8 +159,8 @@ class Bench:
         return Asked(method, one, every, high / low)
 
     def _run(self, asked, folder, lane):
-        place = Place(machine=self.machine, splits=self.splits, watch=Said())
-        job = Job(asked, folder / "run")
+        place = Workplace(machine=self.machine, splits=self.splits, watch=Said())
+        job = Assigned(asked, folder / "run")
         describe(job, self.machine)
         with lane():
             return make_run(job, place, asked.training["batch"])

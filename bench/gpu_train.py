@@ -36,11 +36,11 @@ from qualms.networks import build
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
 from qualms.training.data import Splits
-from qualms.training.loop import begin, carry_out
+from qualms.training.loop import begin, train_and_predict
 from qualms.training.machine import make_lane, make_machine, numerics
 from qualms.training.options import training
 from qualms.training.record import describe
-from qualms.training.runs import Job, Place, make_run
+from qualms.training.runs import Assigned, Workplace, make_run
 from qualms.training.watch import Silent
 
 ITEMS = 10_000
@@ -223,9 +223,9 @@ def opened(data, asked):
     options = training(asked.training)
     machine = make_machine("cuda", options)
     splits = Splits(data, machine.device)
-    place = Place(machine=machine, splits=splits, watch=Silent())
+    place = Workplace(machine=machine, splits=splits, watch=Silent())
     with tempfile.TemporaryDirectory() as folder, numerics(machine, options):
-        job = Job(asked, Path(folder) / "run")
+        job = Assigned(asked, Path(folder) / "run")
         describe(job, machine)
         with make_lane(machine)():
             run = make_run(job, place, options.batch)
@@ -254,7 +254,7 @@ def predicting(data, select=()):
     chosen = {"epochs": 1, "precision": "tf32", "predict_batch": 512}
     asked = spec(0, method="gaussian", options={"select": select}, **chosen)
     with opened(data, asked) as run:
-        for _ in carry_out(run):
+        for _ in train_and_predict(run):
             pass
         items = run.place.splits["test"]
         seconds = [timed(run.predictor, items) for _ in range(4)]

@@ -199,9 +199,9 @@ def test_training_sees_the_same_decoded_once_or_in_every_epoch(images):
     plain = Split(image=np.asarray(images), target=target, item=item)
     split = Split(image=images, target=target, item=item)
     rows = torch.tensor([3, 0, 6, 6, 1])
-    expected = list(data.load(plain, CPU, fits=True).batches(rows, 2))
+    expected = list(data.load_split(plain, CPU, fits=True).batches(rows, 2))
     for fits in (True, False):
-        found = list(data.load(split, CPU, fits=fits).batches(rows, 2))
+        found = list(data.load_split(split, CPU, fits=fits).batches(rows, 2))
         for mine, theirs in zip(found, expected, strict=True):
             assert torch.equal(mine.image, theirs.image)
             assert torch.equal(mine.target, theirs.target)
@@ -213,9 +213,9 @@ def test_what_fits_is_judged_by_decoded_bytes(images, monkeypatch):
     room = images.nbytes / data._SHARE
     assert images.data.nbytes < images.nbytes / 2
     monkeypatch.setattr(data, "_free_bytes", lambda _: room - 1)
-    assert data.load(split, CPU).resident is None
+    assert data.load_split(split, CPU).resident is None
     monkeypatch.setattr(data, "_free_bytes", lambda _: room + 1)
-    assert data.load(split, CPU).resident is not None
+    assert data.load_split(split, CPU).resident is not None
 
 
 def load(unit):

@@ -20,7 +20,7 @@ from qualms.launch.tune import ranked, search_of, trials_of, tune
 from qualms.predictions import read
 from qualms.shelf import find
 from qualms.training.options import training
-from qualms.training.selection import Judged, selection_score
+from qualms.training.selection import PredictedSplit, selection_score
 
 TESTS = Path(__file__).parents[1]
 
@@ -143,7 +143,7 @@ def test_the_best_trial_is_the_one_its_regime_asks_for(
         files = [f"{split.replace('/', '~')}.safetensors" for split in splits]
         folder = folder_of(out, each.trial.spec) / "predictions"
         arrays = [read(folder / name).arrays for name in files]
-        judged = [Judged(a["probs"], a["target"]) for a in arrays]
+        judged = [PredictedSplit(a["probs"], a["target"]) for a in arrays]
         assert each.value == selection_score(found.rule.select_by, judged)
     best = ranked(tried)[0]
     wanted = 0.01 if regime == "in-domain" else np.sqrt(0.01 * 0.1)

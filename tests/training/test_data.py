@@ -26,9 +26,11 @@ def epoch(items, stride=8):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_reading_ahead_gives_what_lies_on_the_device(threads):
     split = made.split(29)
-    resident = data.load(split, CPU, fits=True)
-    read = data.load(split, CPU, fits=False)
-    read = data.Items(split=read.split, device=CPU, resident=None, threads=threads)
+    resident = data.load_split(split, CPU, fits=True)
+    read = data.load_split(split, CPU, fits=False)
+    read = data.LoadedSplit(
+        split=read.split, device=CPU, resident=None, threads=threads
+    )
     for mine, theirs in zip(epoch(read), epoch(resident), strict=True):
         assert torch.equal(mine[0], theirs[0])
         assert torch.equal(mine[1], theirs[1])
@@ -43,8 +45,8 @@ def test_a_mapped_file_is_copied_and_never_written_to(tmp_path, fits):
     mapped = made.Split(
         **{n: np.load(tmp_path / f"{n}.npy", mmap_mode="r") for n in arrays}
     )
-    found = epoch(data.load(mapped, CPU, fits=fits))
-    for mine, theirs in zip(found, epoch(data.load(split, CPU)), strict=True):
+    found = epoch(data.load_split(mapped, CPU, fits=fits))
+    for mine, theirs in zip(found, epoch(data.load_split(split, CPU)), strict=True):
         assert torch.equal(mine[0], theirs[0])
         mine[0].zero_()
     np.testing.assert_array_equal(np.load(tmp_path / "image.npy"), split.image)
@@ -53,7 +55,7 @@ def test_a_mapped_file_is_copied_and_never_written_to(tmp_path, fits):
 def test_a_step_takes_its_items_in_the_order_of_the_epoch():
     split = made.split(10)
     order = torch.tensor([3, 1, 4, 0, 5, 9, 2, 6])
-    source = data.feed(data.load(split, CPU, fits=True), rows=8, stride=4)
+    source = data.feed(data.load_split(split, CPU, fits=True), rows=8, stride=4)
     source.begin(order)
     raw = source.take(torch.tensor([1]), 1, 2)
     assert raw.target.tolist() == split.target[[9, 2]].tolist()
@@ -62,23 +64,23 @@ def test_a_step_takes_its_items_in_the_order_of_the_epoch():
 def test_a_split_that_does_not_fit_is_read(monkeypatch):
     split = made.split(10)
     monkeypatch.setattr(data, "_free_bytes", lambda _: 1000.0)
-    assert data.load(split, CPU).resident is None
+    assert data.load_split(split, CPU).resident is None
     monkeypatch.setattr(data, "_free_bytes", lambda _: 1e6)
-    assert data.load(split, CPU).resident is not None
+    assert data.load_split(split, CPU).resident is not None
 
 
 @pytest.mark.parametrize("fits", [True, False])
 def test_batches_come_in_order_with_the_last_one_smaller(fits):
     split = made.split(10)
-    items = data.load(split, CPU, fits=fits)
+    items = data.load_split(split, CPU, fits=fits)
     found = list(items.batches(torch.arange(10), 4))
     assert [len(raw.target) for raw in found] == [4, 4, 2]
     assert torch.cat([raw.target for raw in found]).tolist() == split.target.tolist()
 
 
 def test_classes_are_wide_and_label_maps_stay_bytes():
-    classes = data.load(made.split(4, kind="classification"), CPU).resident
-    maps = data.load(made.split(4, kind="segmentation"), CPU).resident
+    classes = data.load_split(made.split(4, kind="classification"), CPU).resident
+    maps = data.load_split(made.split(4, kind="segmentation"), CPU).resident
     assert classes.target.dtype == torch.int64
     assert maps.target.dtype == torch.uint8
 
@@ -87,7 +89,7 @@ def test_classes_are_wide_and_label_maps_stay_bytes():
 @pytest.mark.parametrize("last", [False, True])
 def test_bytes_become_normalised_colours(channels, last):
     split = made.split(5, channels=channels)
-    items = data.load(split, CPU)
+    items = data.load_split(split, CPU)
     inputs = make_inputs(items, Training(channels_last=last))
     x = inputs.plain(items.resident).x
     mean, std = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
@@ -100,7 +102,7 @@ def test_bytes_become_normalised_colours(channels, last):
 
 def test_without_normalisation_bytes_are_scaled_and_channels_kept():
     split = made.split(5, channels=8)
-    items = data.load(split, CPU)
+    items = data.load_split(split, CPU)
     inputs = make_inputs(items, Training(normalise="none"))
     expected = split.image.transpose(0, 3, 1, 2) / 255
     np.testing.assert_allclose(inputs.plain(items.resident).x, expected, rtol=1e-6)
@@ -112,19 +114,19 @@ def test_numbers_that_are_not_bytes_stay_as_they_are():
     split = made.Split(
         image=split.image.astype(np.float32), target=split.target, item=split.item
     )
-    items = data.load(split, CPU)
+    items = data.load_split(split, CPU)
     x = make_inputs(items, Training(normalise="none")).plain(items.resident).x
     np.testing.assert_array_equal(x, split.image.transpose(0, 3, 1, 2))
 
 
 def test_colours_of_eight_channels_are_refused():
-    items = data.load(made.split(5, channels=8), CPU)
+    items = data.load_split(made.split(5, channels=8), CPU)
     with pytest.raises(TrainingError, match="1 or 3 channels, these have 8"):
         make_inputs(items, Training())
 
 
 def test_augmentation_changes_training_and_nothing_else():
-    items = data.load(made.split(6), CPU)
+    items = data.load_split(made.split(6), CPU)
     inputs = make_inputs(items, Training(augment=("hflip", "noise")))
     plain = inputs.plain(items.resident).x
     assert torch.equal(plain, make_inputs(items, Training()).plain(items.resident).x)
@@ -134,7 +136,7 @@ def test_augmentation_changes_training_and_nothing_else():
 
 
 def test_views_follow_one_another_and_differ():
-    items = data.load(made.split(6), CPU)
+    items = data.load_split(made.split(6), CPU)
     inputs = make_inputs(items, Training(augment=("noise",)))
     batch = inputs.train(items.resident, 2)
     plain = inputs.plain(items.resident).x

@@ -9,14 +9,14 @@ from qualms import predictions
 from qualms.scores.as_published import retina
 from qualms.spec import Task
 from qualms.training import TrainingError, run
-from qualms.training.selection import Judged, selection_score
+from qualms.training.selection import PredictedSplit, selection_score
 from training import made
 
 
 def judged(count, seed, *, draws=3, classes=2):
     rng = np.random.default_rng(seed)
     probs = rng.dirichlet(np.ones(classes), (draws, count)).astype(np.float32)
-    return Judged(probs, rng.integers(0, classes, count))
+    return PredictedSplit(probs, rng.integers(0, classes, count))
 
 
 def test_val_auroc_is_that_of_the_mean_over_draws():

@@ -11,7 +11,7 @@ import torch
 
 from qualms.training import Training, TrainingError
 from qualms.training._members import _packed, work_together
-from qualms.training.devices import needs_team, several
+from qualms.training.machine import needs_team, several
 from qualms.training.team import Team, check_divides
 from training import made, teamwork
 

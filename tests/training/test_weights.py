@@ -9,7 +9,7 @@ from torch.nn import functional
 from qualms.training import Training, TrainingError, entry, run
 from qualms.training.machine import make_machine
 from qualms.training.team import Team
-from qualms.training.weights import Weights, balancing
+from qualms.training.weights import ItemWeights, balancing
 from training import made
 
 MACHINE = make_machine("cpu", Training())
@@ -41,7 +41,7 @@ def test_classes_that_are_there_count_the_same_in_sum():
 
 def test_weights_are_read_off_by_step_and_place():
     target = torch.tensor([0, 1, 1, 1, 0, 0, 1, 0, 1, 1])
-    weights = Weights(target, 2, Training(batch=2, accumulate=2), MACHINE)
+    weights = ItemWeights(target, 2, Training(batch=2, accumulate=2), MACHINE)
     order = torch.randperm(10, generator=torch.Generator().manual_seed(3))
     weights.begin(order)
     expected = by_hand(target[order].numpy(), 2, 2)
@@ -60,7 +60,7 @@ def test_the_members_of_a_team_have_their_parts_of_the_same_weights():
     whole = balancing(target[order], 2, 4).view(3, 2, 2, 2)  # step, pass, member, item
     for rank in range(2):
         machine = replace(MACHINE, team=Team(rank=rank, size=2))
-        weights = Weights(target, 2, options, machine)
+        weights = ItemWeights(target, 2, options, machine)
         weights.begin(order)
         for step in range(3):
             found = weights.take(torch.tensor([step]), 0, 4)

@@ -20,7 +20,6 @@ PACKAGES = (
     "torch",
     "torchvision",
     "timm",
-    "lightning-fabric",
 )
 
 

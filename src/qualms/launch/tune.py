@@ -82,12 +82,12 @@ def _judged(search: Search, trial: Trial, outcome: Outcome) -> Tried:
 
 
 def _value(search: Search, folder: Path) -> float:
-    from qualms.training.selection import Judged, selection_score
+    from qualms.training.selection import PredictedSplit, selection_score
 
     judged = []
     for split in search.rule.splits:
         arrays = read(stored(folder, split) or split_stem(folder, split)).arrays
-        judged.append(Judged(arrays["probs"], arrays["target"]))
+        judged.append(PredictedSplit(arrays["probs"], arrays["target"]))
     return selection_score(search.rule.select_by, judged)
 
 

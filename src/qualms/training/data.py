@@ -31,7 +31,7 @@ _AT_ONCE = 512
 """Items on their way to another device, so that no whole split lies on the host."""
 
 
-class Raw(NamedTuple):
+class RawItems(NamedTuple):
     """Items as stored: images (B, *space, channels), targets (B,) or (B, *space)."""
 
     image: Tensor
@@ -39,36 +39,40 @@ class Raw(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Items:
+class LoadedSplit:
     """A split, ready to be taken from."""
 
     split: Split
     device: torch.device
-    resident: Raw | None
+    resident: RawItems | None
     """All of it on the device; None where it does not fit."""
     threads: int = _THREADS
 
     def __len__(self) -> int:
         return len(self.split)
 
-    def batches(self, rows: Tensor, size: int) -> Iterator[Raw]:
+    def batches(self, rows: Tensor, size: int) -> Iterator[RawItems]:
         """The items `rows`, on the device, `size` at a time."""
         parts = torch.split(rows, size)
         if self.resident is None:
             for raw in _ahead(self, parts):
-                yield Raw(*(part.to(self.device, non_blocking=True) for part in raw))
+                yield RawItems(
+                    *(part.to(self.device, non_blocking=True) for part in raw)
+                )
             return
         for part in parts:
             yield _pick(self.resident, part.to(self.device))
 
 
-def load(split: Split, device: torch.device, *, fits: bool | None = None) -> Items:
+def load_split(
+    split: Split, device: torch.device, *, fits: bool | None = None
+) -> LoadedSplit:
     """`split` on `device` if it fits there (or `fits` says so), else to be read."""
     if fits is None:
         # Encoded pictures count as what they are once they are decoded.
         fits = split.image.nbytes <= _SHARE * _free_bytes(device)
     resident = _resident(split, device) if fits else None
-    return Items(split=split, device=device, resident=resident)
+    return LoadedSplit(split=split, device=device, resident=resident)
 
 
 class Splits:
@@ -77,11 +81,11 @@ class Splits:
     def __init__(self, dataset: Dataset, device: torch.device) -> None:
         self.dataset = dataset
         self._device = device
-        self._loaded: dict[str, Items] = {}
+        self._loaded: dict[str, LoadedSplit] = {}
 
-    def __getitem__(self, name: str) -> Items:
+    def __getitem__(self, name: str) -> LoadedSplit:
         if name not in self._loaded:
-            self._loaded[name] = load(self.dataset.split(name), self._device)
+            self._loaded[name] = load_split(self.dataset.split(name), self._device)
         return self._loaded[name]
 
 
@@ -94,11 +98,11 @@ class Feed(Protocol):
     def advance(self) -> None:
         """Before each step, outside of what is recorded."""
 
-    def take(self, cursor: Tensor, first: int, count: int) -> Raw:
+    def take(self, cursor: Tensor, first: int, count: int) -> RawItems:
         """`count` items of step `cursor` from its item `first` on, on the device."""
 
 
-def feed(items: Items, *, rows: int, stride: int) -> Feed:
+def feed(items: LoadedSplit, *, rows: int, stride: int) -> Feed:
     """A feed of `stride` items per step out of `rows` per epoch."""
     if items.resident is None:
         return _Streamed(items, stride)
@@ -108,7 +112,7 @@ def feed(items: Items, *, rows: int, stride: int) -> Feed:
 class _Resident:
     """The order of an epoch lies on the device, and so does the way through it."""
 
-    def __init__(self, raw: Raw, rows: int, stride: int) -> None:
+    def __init__(self, raw: RawItems, rows: int, stride: int) -> None:
         device = raw.target.device
         self._raw = raw
         self._stride = stride
@@ -121,7 +125,7 @@ class _Resident:
     def advance(self) -> None:
         pass
 
-    def take(self, cursor: Tensor, first: int, count: int) -> Raw:
+    def take(self, cursor: Tensor, first: int, count: int) -> RawItems:
         place = cursor * self._stride + self._offset[first : first + count]
         return _pick(self._raw, self._order.index_select(0, place))
 
@@ -129,12 +133,14 @@ class _Resident:
 class _Streamed:
     """Batches are read ahead and copied to buffers that every step reads."""
 
-    def __init__(self, items: Items, stride: int) -> None:
+    def __init__(self, items: LoadedSplit, stride: int) -> None:
         first = _host(items.split, np.arange(1))
         self._items = items
         self._stride = stride
-        self._buffer = Raw(*(_buffer(part, stride, items.device) for part in first))
-        self._coming: Iterator[Raw] = iter(())
+        self._buffer = RawItems(
+            *(_buffer(part, stride, items.device) for part in first)
+        )
+        self._coming: Iterator[RawItems] = iter(())
 
     def begin(self, order: Tensor) -> None:
         self._coming = _ahead(self._items, torch.split(order, self._stride))
@@ -143,21 +149,21 @@ class _Streamed:
         for buffer, part in zip(self._buffer, next(self._coming), strict=True):
             buffer[: len(part)].copy_(part, non_blocking=True)
 
-    def take(self, cursor: Tensor, first: int, count: int) -> Raw:  # noqa: ARG002
-        return Raw(*(part[first : first + count] for part in self._buffer))
+    def take(self, cursor: Tensor, first: int, count: int) -> RawItems:  # noqa: ARG002
+        return RawItems(*(part[first : first + count] for part in self._buffer))
 
 
 def _buffer(like: Tensor, count: int, device: torch.device) -> Tensor:
     return torch.empty(count, *like.shape[1:], dtype=like.dtype, device=device)
 
 
-def _pick(raw: Raw, rows: Tensor) -> Raw:
-    return Raw(raw.image.index_select(0, rows), raw.target.index_select(0, rows))
+def _pick(raw: RawItems, rows: Tensor) -> RawItems:
+    return RawItems(raw.image.index_select(0, rows), raw.target.index_select(0, rows))
 
 
-def _ahead(items: Items, parts: Iterable[Tensor]) -> Iterator[Raw]:
+def _ahead(items: LoadedSplit, parts: Iterable[Tensor]) -> Iterator[RawItems]:
     """Each part read by one of several threads, handed out in order."""
-    waiting: deque[Future[Raw]] = deque()
+    waiting: deque[Future[RawItems]] = deque()
     pool = ThreadPoolExecutor(items.threads, thread_name_prefix="items")
     try:
         for rows in parts:
@@ -170,18 +176,18 @@ def _ahead(items: Items, parts: Iterable[Tensor]) -> Iterator[Raw]:
         pool.shutdown(cancel_futures=True)
 
 
-def _read(items: Items, rows: NDArray[np.int64]) -> Raw:
+def _read(items: LoadedSplit, rows: NDArray[np.int64]) -> RawItems:
     raw = _host(items.split, rows)
     if items.device.type != "cuda":
         return raw
-    return Raw(*(part.pin_memory() for part in raw))
+    return RawItems(*(part.pin_memory() for part in raw))
 
 
-def _resident(split: Split, device: torch.device) -> Raw:
+def _resident(split: Split, device: torch.device) -> RawItems:
     """All of `split` on `device`."""
     rows = np.arange(len(split))
     like = _host(split, rows[:1])
-    whole = Raw(*(_buffer(part, len(split), device) for part in like))
+    whole = RawItems(*(_buffer(part, len(split), device) for part in like))
     for start in range(0, len(split), _AT_ONCE):
         some = _host(split, rows[start : start + _AT_ONCE])
         for buffer, part in zip(whole, some, strict=True):
@@ -189,10 +195,10 @@ def _resident(split: Split, device: torch.device) -> Raw:
     return whole
 
 
-def _host(split: Split, rows: NDArray[np.int64]) -> Raw:
+def _host(split: Split, rows: NDArray[np.int64]) -> RawItems:
     """A copy of some rows: tensors must not share the pages of a mapped file."""
     image, target = split.image.take(rows, axis=0), split.target.take(rows, axis=0)
-    return Raw(torch.from_numpy(image), torch.from_numpy(_target(target)))
+    return RawItems(torch.from_numpy(image), torch.from_numpy(_target(target)))
 
 
 def _target(target: NDArray[Any]) -> NDArray[Any]:

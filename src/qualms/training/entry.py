@@ -16,12 +16,18 @@ from qualms.spec import RunSpec
 from qualms.training._error import TrainingError
 from qualms.training._members import work_together
 from qualms.training.data import Splits
-from qualms.training.devices import join, needs_team, several
-from qualms.training.loop import carry_out
-from qualms.training.machine import Context, make_lane, numerics
+from qualms.training.loop import train_and_predict
+from qualms.training.machine import (
+    Context,
+    join_team,
+    make_lane,
+    needs_team,
+    numerics,
+    several,
+)
 from qualms.training.options import training
 from qualms.training.record import describe, is_done
-from qualms.training.runs import Job, Place, make_run
+from qualms.training.runs import Assigned, Workplace, make_run
 from qualms.training.watch import Silent, Watch
 
 
@@ -57,7 +63,7 @@ def run_together(
     and on several devices ("cuda:0,1"), which divide the batches of a run, they are
     trained one after another. A run that fails does not stop the others.
     """
-    jobs = [Job(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
+    jobs = [Assigned(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
     _check_alike(specs)
     jobs = [job for job in jobs if not is_done(job)]
     if not jobs:
@@ -66,7 +72,7 @@ def run_together(
         _tell(_by_teams(jobs, dataset, device, watch or Silent()), len(jobs))
         return
     options = training(jobs[0].spec.training)
-    machine = join(device, options)
+    machine = join_team(device, options)
     for job in jobs if machine.team.leads else ():
         describe(job, machine)
     splits = Splits(dataset, machine.device)
@@ -74,7 +80,7 @@ def run_together(
         numerics(machine, options),
         ThreadPoolExecutor(1, thread_name_prefix="checkpoints") as writer,
     ):
-        place = Place(
+        place = Workplace(
             machine=machine,
             splits=splits,
             watch=watch or Silent(),
@@ -92,20 +98,20 @@ _PAUSE = 0.001
 
 
 class _Failure(NamedTuple):
-    job: Job
+    job: Assigned
     error: Exception
 
 
 class _Turn(NamedTuple):
     """A run that waits for its turn to take a step."""
 
-    job: Job
+    job: Assigned
     lane: Context
     steps: Generator[bool]
 
 
 def _by_teams(
-    jobs: Sequence[Job], dataset: Dataset, device: str, watch: Watch
+    jobs: Sequence[Assigned], dataset: Dataset, device: str, watch: Watch
 ) -> list[_Failure]:
     """Train one of `jobs` after another, in a process for each device."""
     failures = []
@@ -126,7 +132,7 @@ def _check_alike(specs: Sequence[RunSpec]) -> None:
         )
 
 
-def _train(jobs: Sequence[Job], place: Place, micro: int) -> list[_Failure]:
+def _train(jobs: Sequence[Assigned], place: Workplace, micro: int) -> list[_Failure]:
     """Train `jobs` at once; with less at a time where the device has too little memory.
 
     Each try goes on from the checkpoints of the one before.
@@ -158,7 +164,9 @@ def _train(jobs: Sequence[Job], place: Place, micro: int) -> list[_Failure]:
     return _train(jobs, place, smaller)
 
 
-def _take_turns(jobs: Sequence[Job], place: Place, micro: int) -> list[_Failure]:
+def _take_turns(
+    jobs: Sequence[Assigned], place: Workplace, micro: int
+) -> list[_Failure]:
     failures = []
     waiting = [
         _Turn(j, make_lane(place.machine), _steps(j, place, micro)) for j in jobs
@@ -191,15 +199,15 @@ def _lacks_memory(error: Exception) -> bool:
     )
 
 
-def _steps(job: Job, place: Place, micro: int) -> Generator[bool]:
+def _steps(job: Assigned, place: Workplace, micro: int) -> Generator[bool]:
     run = make_run(job, place, micro)
     try:
-        yield from carry_out(run)
+        yield from train_and_predict(run)
     finally:
         run.saver.settle()  # before anyone reads what it writes
 
 
-def _say(jobs: Sequence[Job], place: Place, what: str) -> None:
+def _say(jobs: Sequence[Assigned], place: Workplace, what: str) -> None:
     for job in jobs:
         place.watch.message(job.spec, f"the device is out of memory; {what}")
 

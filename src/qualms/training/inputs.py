@@ -9,7 +9,7 @@ from torch import Tensor
 from qualms.methods._method import Batch
 from qualms.training._error import TrainingError
 from qualms.training.augment import augment
-from qualms.training.data import Items, Raw
+from qualms.training.data import LoadedSplit, RawItems
 from qualms.training.options import Training
 
 _MEAN = (0.485, 0.456, 0.406)
@@ -24,9 +24,9 @@ class Inputs(NamedTuple):
     channels: int
     """That the network sees."""
     layout: torch.memory_format
-    train: Callable[[Raw, int], Batch]
+    train: Callable[[RawItems, int], Batch]
     """(items, views) to a batch with `views` augmented versions of each item."""
-    plain: Callable[[Raw], Batch]
+    plain: Callable[[RawItems], Batch]
     """Items to a batch without augmentation."""
 
 
@@ -37,7 +37,7 @@ class _Affine(NamedTuple):
     shift: Tensor
 
 
-def make_inputs(items: Items, options: Training) -> Inputs:
+def make_inputs(items: LoadedSplit, options: Training) -> Inputs:
     """How the images of `items` become batches."""
     shape, dtype = items.split.image.shape, items.split.image.dtype
     space, stored = len(shape) - 2, shape[-1]
@@ -47,10 +47,10 @@ def make_inputs(items: Items, options: Training) -> Inputs:
     at_once = _Affine(normal.scale * unit, normal.shift)
     layout = _layout(space, options)
 
-    def plain(raw: Raw) -> Batch:
+    def plain(raw: RawItems) -> Batch:
         return Batch(x=_apply(at_once, _image(raw), layout), target=raw.target)
 
-    def train(raw: Raw, views: int) -> Batch:
+    def train(raw: RawItems, views: int) -> Batch:
         if views == 1 and not options.augment:
             return plain(raw)
         image = _image(raw).repeat(views, *(1,) * (space + 1)) * unit
@@ -62,7 +62,7 @@ def make_inputs(items: Items, options: Training) -> Inputs:
     return Inputs(normal.scale.shape[0], layout, train, plain)
 
 
-def _image(raw: Raw) -> Tensor:
+def _image(raw: RawItems) -> Tensor:
     """(B, channels, *space) in float32."""
     image = raw.image.movedim(-1, 1)
     return image.to(torch.float32, memory_format=torch.contiguous_format)

@@ -26,7 +26,7 @@ _LATE = 10**9
 """An epoch in which a method has come to its last phase."""
 
 
-def carry_out(run: Run) -> Iterator[bool]:
+def train_and_predict(run: Run) -> Iterator[bool]:
     """Train `run` from where it stands, fit, and write what it predicts."""
     feed, board, team = run.stepper.feed, run.stepper.board, run.place.machine.team
     _tell_phase(run)

@@ -1,13 +1,9 @@
-"""Where a run trains: device, precision, and its own lane on a shared GPU.
-
-Lightning Fabric chooses the device and the precision. It takes seconds to import, so a
-plain float32 run on a CPU, which asks nothing of it, goes without.
-"""
+"""Where a run trains: one device or several, the precision, and its lane on a GPU."""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -17,12 +13,6 @@ from qualms.training._error import TrainingError
 from qualms.training.options import Precision, Training
 from qualms.training.team import Team
 
-_FABRIC_NAMES: dict[Precision, Any] = {
-    "float32": "32-true",
-    "tf32": "32-true",
-    "bf16": "bf16-mixed",
-    "fp16": "16-mixed",
-}
 Context = Callable[[], AbstractContextManager[Any]]
 
 
@@ -47,18 +37,63 @@ def make_machine(device: str, options: Training) -> Machine:
     # Each of several streams gets a queue of its own; read when CUDA starts.
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     chosen = _device(device)
-    if chosen.type == "cpu" and options.precision in ("float32", "tf32"):
-        return Machine(device=chosen, autocast=nullcontext)
-    from lightning_fabric import Fabric
-
-    fabric = Fabric(
-        accelerator=chosen.type,
-        devices=[chosen.index or 0] if chosen.type == "cuda" else 1,
-        precision=_FABRIC_NAMES[options.precision],
-    )
     if chosen.type == "cuda":
-        torch.cuda.set_device(fabric.device)
-    return Machine(device=fabric.device, autocast=fabric.autocast)
+        torch.cuda.set_device(chosen)
+    return Machine(device=chosen, autocast=_autocast(chosen, options.precision))
+
+
+def _autocast(device: torch.device, precision: Precision) -> Context:
+    if precision in ("float32", "tf32"):
+        return nullcontext
+    # Mixed precision on a CPU is bfloat16: few operations there know float16.
+    half = precision == "fp16" and device.type == "cuda"
+    dtype = torch.float16 if half else torch.bfloat16
+    return partial(torch.autocast, device.type, dtype=dtype)
+
+
+def several(device: str) -> list[str]:
+    """The devices that a name stands for: itself, or all of one such as "cuda:0,1".
+
+    >>> several("cuda:0,2")
+    ['cuda:0', 'cuda:2']
+    """
+    if "," not in device:
+        return [device]
+    kind, _, numbers = device.partition(":")
+    listed = numbers.split(",")
+    once = len(set(listed)) == len(listed)
+    if not once or not all(number.isdecimal() for number in listed):
+        raise TrainingError(
+            f"several devices are named as in 'cuda:0,1', each once, got {device!r}"
+        )
+    return [f"{kind}:{number}" for number in listed]
+
+
+def needs_team(device: str) -> bool:
+    """Whether `device` names several devices and their processes must be started.
+
+    In a process of such a team the environment has LOCAL_RANK.
+    """
+    return len(several(device)) > 1 and "LOCAL_RANK" not in os.environ
+
+
+def join_team(device: str, options: Training) -> Machine:
+    """The machine that `device` names; of several devices, that of this process.
+
+    Its number (LOCAL_RANK) and where the processes of the team meet (MASTER_ADDR,
+    MASTER_PORT) stand in the environment.
+    """
+    names = several(device)
+    if len(names) == 1:
+        return make_machine(device, options)
+    team = Team(rank=int(os.environ["LOCAL_RANK"]), size=len(names))
+    kind = torch.device(names[0]).type
+    machine = make_machine(names[team.rank] if kind == "cuda" else kind, options)
+    if not torch.distributed.is_initialized():
+        torch.distributed.init_process_group(
+            "nccl" if machine.cuda else "gloo", rank=team.rank, world_size=team.size
+        )
+    return replace(machine, team=team)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from qualms.predictions._schema import field
 from qualms.predictions._stem import split_stem
 from qualms.spec import Task
 from qualms.training._error import TrainingError
-from qualms.training.data import Items
+from qualms.training.data import LoadedSplit
 from qualms.training.inputs import Inputs
 
 Arrays = dict[str, NDArray[Any]]
@@ -37,7 +37,7 @@ class Predictor:
     batch: int
     say: Callable[[str], None]
 
-    def __call__(self, items: Items) -> Arrays:
+    def __call__(self, items: LoadedSplit) -> Arrays:
         """Predictions of all `items` as the predictions schema names them."""
         parts: dict[str, list[Tensor]] = {}
         for found in self.chunks(items):
@@ -50,7 +50,7 @@ class Predictor:
         return {name: _host(name, whole) for name, whole in joined.items()}
 
     @torch.no_grad()
-    def chunks(self, items: Items) -> Iterator[Mapping[str, Tensor]]:
+    def chunks(self, items: LoadedSplit) -> Iterator[Mapping[str, Tensor]]:
         """Predictions of `batch` items at a time; fewer where memory is short."""
         self.network.eval()
         size, done = self.batch, 0
@@ -78,7 +78,9 @@ def split_path(folder: Path, split: str, task: Task) -> Path:
     return stem.with_name(stem.name + ending)
 
 
-def write_split(path: Path, predictor: Predictor, items: Items, header: Header) -> None:
+def write_split(
+    path: Path, predictor: Predictor, items: LoadedSplit, header: Header
+) -> None:
     """Predict `items` and write what was found to `path`."""
     path.parent.mkdir(exist_ok=True)
     if predictor.task.name == "segmentation":
@@ -132,7 +134,7 @@ def _host(name: str, whole: Tensor) -> NDArray[Any]:
 
 
 def _write_maps(
-    folder: Path, predictor: Predictor, items: Items, header: Header
+    folder: Path, predictor: Predictor, items: LoadedSplit, header: Header
 ) -> None:
     split, row = items.split, 0
     raters = np.asarray(split.extra.get("raters", split.target[:, None]))

@@ -12,10 +12,10 @@ from qualms.training import checkpoint
 from qualms.training._error import TrainingError, writing
 from qualms.training.hardware import commit, environment, hardware
 from qualms.training.machine import Machine
-from qualms.training.runs import Job, Run
+from qualms.training.runs import Assigned, Run
 
 
-def is_done(job: Job) -> bool:
+def is_done(job: Assigned) -> bool:
     """Whether the run was finished in its folder, and its predictions are there."""
     spec, folder = job
     stated = _read(folder / "done.json")
@@ -23,7 +23,7 @@ def is_done(job: Job) -> bool:
     return finished and all(is_stored(folder, split) for split in spec.splits)
 
 
-def describe(job: Job, machine: Machine) -> None:
+def describe(job: Assigned, machine: Machine) -> None:
     """Make the folder of a run and say in it what the run is and what it runs on."""
     spec, folder = job
     with writing(folder):

@@ -20,7 +20,7 @@ from qualms.training import checkpoint
 from qualms.training._error import TrainingError
 from qualms.training.capture import Recorder
 from qualms.training.checkpoint import Saver, State
-from qualms.training.data import Items, Splits, feed
+from qualms.training.data import LoadedSplit, Splits, feed
 from qualms.training.inputs import make_inputs
 from qualms.training.learner import Learner, make_learner, start_from
 from qualms.training.log import Log
@@ -36,7 +36,7 @@ from qualms.training.watch import Watch
 from qualms.training.weights import make_weights
 
 
-class Job(NamedTuple):
+class Assigned(NamedTuple):
     """A run by name: what to train, and where it is kept."""
 
     spec: RunSpec
@@ -44,7 +44,7 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Workplace:
     """What runs on one device share."""
 
     machine: Machine
@@ -76,7 +76,7 @@ class Run:
     spec: RunSpec
     folder: Path
     options: Training
-    place: Place
+    place: Workplace
     rows: Tensor
     """The items of the split `train` that it trains on."""
     counts: list[int]
@@ -90,7 +90,7 @@ class Run:
     stand: Stand
 
     @property
-    def items(self) -> Items:
+    def items(self) -> LoadedSplit:
         """The split `train`."""
         return self.place.splits["train"]
 
@@ -135,7 +135,7 @@ class Run:
 _PLAIN = ("epoch", "best_value", "seconds", "fit_seconds", "fitted")
 
 
-def make_run(job: Job, place: Place, micro: int) -> Run:
+def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     """The run of `job`, with at most `micro` items in a forward pass.
 
     It stands where its checkpoint says, else at the beginning.
@@ -178,7 +178,7 @@ def make_run(job: Job, place: Place, micro: int) -> Run:
     )
 
 
-def _rows(job: Job, split: Split) -> Tensor:
+def _rows(job: Assigned, split: Split) -> Tensor:
     """All rows, or those of the items that the spec's list names."""
     spec, folder = job
     if spec.items is None:
@@ -211,7 +211,7 @@ def _counts(rows: int, stride: int, options: Training) -> list[int]:
     return [stride] * steps + [left] * (left > 0 and options.partial)
 
 
-def _resumed(job: Job, learner: Learner, watch: Watch) -> Stand:
+def _resumed(job: Assigned, learner: Learner, watch: Watch) -> Stand:
     spec, folder = job
     state = checkpoint.read(folder, spec.hash, partial(watch.message, spec))
     if state is None:

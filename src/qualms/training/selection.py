@@ -23,7 +23,7 @@ SEEN: Mapping[Selection, tuple[str, ...]] = {
 """Splits that a rule looks at."""
 
 
-class Judged(NamedTuple):
+class PredictedSplit(NamedTuple):
     """What is predicted for a split, and what should be."""
 
     probs: NDArray[Any]
@@ -56,7 +56,7 @@ def check_selection(options: Training, dataset: Dataset) -> None:
         _check_two_classes(dataset)
 
 
-def selection_score(by: Selection, judged: list[Judged]) -> float:
+def selection_score(by: Selection, judged: list[PredictedSplit]) -> float:
     """The score of the rule `by`, larger is better, of the splits `SEEN` names."""
     return _SCORES[by](*judged)
 
@@ -74,13 +74,13 @@ def _check_two_classes(dataset: Dataset) -> None:
         )
 
 
-def _auroc(val: Judged) -> float:
+def _auroc(val: PredictedSplit) -> float:
     from qualms.scores import auroc  # compiles kernels, which few runs need
 
     return auroc(_mean(val)[:, 1], val.target == 1)
 
 
-def _referral(val: Judged, shifted: Judged) -> float:
+def _referral(val: PredictedSplit, shifted: PredictedSplit) -> float:
     """Area under the referral curve of accuracy on as many shifted items as others.
 
     The most uncertain go first, by the entropy of the mean over draws.
@@ -94,7 +94,7 @@ def _referral(val: Judged, shifted: Judged) -> float:
     return referral_curve("accuracy", probs[rows], target[rows]).area
 
 
-def _mean(judged: Judged) -> NDArray[np.float64]:
+def _mean(judged: PredictedSplit) -> NDArray[np.float64]:
     """(N, C) mean over draws; float32 would tie items that are almost certain."""
     mean: NDArray[np.float64] = judged.probs.astype(np.float64).mean(0)
     return mean

@@ -19,7 +19,7 @@ from qualms.training.machine import Machine
 from qualms.training.optimiser import set_rates
 from qualms.training.options import Training
 from qualms.training.team import Objective
-from qualms.training.weights import Weights
+from qualms.training.weights import ItemWeights
 
 
 class Board:
@@ -62,7 +62,7 @@ class Stepper:
     options: Training
     micro: int
     """Items in one forward pass."""
-    weights: Weights | None = None
+    weights: ItemWeights | None = None
     """What items count in the loss; None for one each."""
 
     def __call__(self, moment: Moment, count: int) -> None:

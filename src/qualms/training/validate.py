@@ -6,13 +6,13 @@ import numpy as np
 import torch
 
 from qualms.methods._method import Moment
-from qualms.training.data import Items, Splits
+from qualms.training.data import LoadedSplit, Splits
 from qualms.training.options import Selection
 from qualms.training.predict import Predictor
-from qualms.training.selection import SEEN, Judged, selection_score
+from qualms.training.selection import SEEN, PredictedSplit, selection_score
 
 
-def validation_loss(predictor: Predictor, items: Items, moment: Moment) -> float:
+def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) -> float:
     """Mean loss of `items` in evaluation mode.
 
     It is the loss at the end of training: one whose parts are weighed differently as
@@ -39,10 +39,10 @@ def goodness(by: Selection, loss: float, predictor: Predictor, splits: Splits) -
     return selection_score(by, [_judged(predictor, splits[n]) for n in SEEN[by]])
 
 
-def _judged(predictor: Predictor, items: Items) -> Judged:
+def _judged(predictor: Predictor, items: LoadedSplit) -> PredictedSplit:
     found = predictor(items)
     if "prob" in found:  # P(y=1) (M, N)
         probs = np.stack([1 - found["prob"], found["prob"]], axis=-1)
     else:
         probs = found["probs"]
-    return Judged(probs, np.asarray(items.split.target))
+    return PredictedSplit(probs, np.asarray(items.split.target))

@@ -16,7 +16,7 @@ from qualms.training.machine import Machine
 from qualms.training.options import Training
 
 
-class Weights:
+class ItemWeights:
     """Weights of the items of an epoch, on the device, in the order of its steps."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Weights:
 
 def make_weights(
     options: Training, dataset: Dataset, machine: Machine
-) -> Weights | None:
+) -> ItemWeights | None:
     """What items of the split `train` count; None where all count the same."""
     task = dataset.task
     if options.class_weights == "none":
@@ -55,7 +55,7 @@ def make_weights(
             f" {dataset.name!r} is {task.name}; leave it out"
         )
     target = torch.from_numpy(np.array(dataset.split("train").target, np.int64))
-    return Weights(target, task.classes, options, machine)
+    return ItemWeights(target, task.classes, options, machine)
 
 
 def balancing(target: Tensor, classes: int, batch: int) -> Tensor:
