@@ -120,7 +120,7 @@ def test_a_huge_declared_shape_is_refused(tmp_path, shape):
 
 
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr("qualms.predictions._npz.memory", lambda: 10_000)
+    monkeypatch.setattr("os.sysconf", lambda _: 100)  # pages of 100 bytes, 100 of them
     path = tmp_path / "p.npz"
     np.savez_compressed(path, target=np.zeros(10_000), prob=np.zeros(10_000))
     assert path.stat().st_size < 2_000
@@ -129,7 +129,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
 
 def test_a_parquet_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     path = write(tmp_path / "p.parquet", SMALL)
-    monkeypatch.setattr("qualms.predictions._parquet.memory", lambda: 10)
+    monkeypatch.setattr("os.sysconf", lambda _: 3)
     refused(path, "more than this machine's memory")
 
 

@@ -180,19 +180,14 @@ class TestSegmentation:
         assert again.draws == 5
         assert again.arrays["group"].tolist() == a.arrays["group"].tolist()
 
-    def test_nothing_is_read_before_it_is_asked_for(self, folders, monkeypatch):
-        from qualms.predictions import _folder
-
+    def test_nothing_is_read_before_it_is_asked_for(self, folders):
         a, b = (read(folder) for folder in folders)
-        asked = []
-        reader = _folder._READERS[".safetensors"]
-        monkeypatch.setitem(
-            _folder._READERS, ".safetensors", lambda p: asked.append(p) or reader(p)
-        )
+        for name in ("000000", "000002"):
+            (folders[0] / f"{name}.safetensors").unlink()
         found = pool([a, b])
-        assert asked == []
-        _ = found.maps[1]
-        assert [path.name for path in asked] == ["000001.safetensors"] * 2
+        assert found.maps[1].draw_labels.shape == (4, 4, 5)
+        with pytest.raises(PredictionsError, match="000002"):
+            found.maps[2]
 
     def test_other_raters_or_sizes_are_refused(self):
         arrays = made.segmentation()

@@ -205,13 +205,11 @@ def test_a_read_only_folder_ends_in_a_sentence(shelf, tmp_path, monkeypatch):
 
 
 def test_a_full_disk_while_predicting_ends_in_a_sentence(shelf, tmp_path, monkeypatch):
-    from qualms.predictions import _safetensors
-
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(_safetensors, "save_file", full)
+        patched.setattr("safetensors.numpy.save_file", full)
         with pytest.raises(TrainingError, match="No space left on device"):
             run(made.spec(), made.dataset(), tmp_path)
     run(made.spec(), made.dataset(), tmp_path)

@@ -5,13 +5,13 @@ arrays in memory, `write` and `SegmentationWriter` make files, and `pool` makes 
 ensemble from files alone. Whatever is wrong ends in a `PredictionsError` that says so.
 """
 
-from qualms.predictions._build import build
-from qualms.predictions._error import PredictionsError
-from qualms.predictions._files import read, write
+from qualms.predictions._errors import PredictionsError
+from qualms.predictions._files import build, read, write
+from qualms.predictions._folder import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
 from qualms.predictions._pool import pool
 from qualms.predictions._record import Maps, Predictions
-from qualms.predictions._writer import SegmentationWriter
+from qualms.predictions._schema import array_field
 
 __all__ = [
     "FORMAT",
@@ -20,6 +20,7 @@ __all__ = [
     "Predictions",
     "PredictionsError",
     "SegmentationWriter",
+    "array_field",
     "build",
     "pool",
     "read",

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._error import PredictionsError
-from qualms.predictions._normal import Raw
+from qualms.predictions._errors import PredictionsError, parsing
+from qualms.predictions._normal import RawArrays
 from qualms.predictions._schema import Kind
 from qualms.predictions._tables import field_of, gathered
-from qualms.predictions._unreadable import parsing
 
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 
 
-def read_csv(path: Path) -> Raw:
+def read_csv(path: Path) -> RawArrays:
     """The arrays of a .csv file, and the header of its sidecar."""
     # Spreadsheets put a byte order mark before the first column.
     with parsing(path), path.open(encoding="utf-8-sig", newline="") as file:
@@ -31,7 +30,7 @@ def read_csv(path: Path) -> Raw:
     return gathered(path, columns, unread)
 
 
-def write_csv(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+def write_csv_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
     """Write columns as a .csv file; numbers come back with the same bits."""
     cells = [
         np.where(values, "true", "false").tolist()

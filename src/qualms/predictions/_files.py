@@ -1,7 +1,8 @@
 """Reading and writing predictions, by what the path ends in."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,89 @@ from typing import Any
 from numpy.typing import NDArray
 
 from qualms.atomic import replacing
-from qualms.predictions._build import build
-from qualms.predictions._csv import read_csv, write_csv
-from qualms.predictions._error import PredictionsError, naming
+from qualms.predictions._binary import (
+    read_npz,
+    read_safetensors,
+    write_npz,
+    write_safetensors,
+)
+from qualms.predictions._csv import read_csv, write_csv_table
+from qualms.predictions._errors import PredictionsError, encoding, naming
 from qualms.predictions._folder import read_folder, write_folder
-from qualms.predictions._header import Header, as_header, dumps, parse
-from qualms.predictions._normal import Asked, Raw, normal_form
-from qualms.predictions._npz import read_npz, write_npz
-from qualms.predictions._parquet import read_parquet, write_parquet
+from qualms.predictions._foreign import to_array
+from qualms.predictions._header import Header, as_header, dumps, parse_header
+from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
 from qualms.predictions._record import Predictions
-from qualms.predictions._safetensors import read_safetensors, write_safetensors
-from qualms.predictions._tables import columns_of, sidecar, spread
-from qualms.predictions._unreadable import encoding
+from qualms.predictions._schema import is_array_name
+from qualms.predictions._segmentation import held_in_memory, segmentation
+from qualms.predictions._tables import (
+    columns_of,
+    read_parquet,
+    sidecar,
+    table_arrays,
+    write_parquet_table,
+)
 from qualms.shelf import suggest
+
+_SOURCE = "arrays"
+
+
+def build(
+    arrays: Mapping[str, Any],
+    *,
+    header: Header | Mapping[str, Any] | None = None,
+    task: str | None = None,
+    logits: bool = False,
+) -> Predictions:
+    """Predictions from a mapping of names to arrays, checked and in normal form.
+
+    Takes NumPy, PyTorch, JAX and TensorFlow arrays, pandas columns and lists. For
+    segmentation, `maps` is a sequence of `Maps`, checked item by item when asked for,
+    with `item`, `group`, `cluster` and `shifted` beside it. `task` and `logits` are
+    those of `read`.
+
+    >>> made = build({"target": [0, 1], "prob": [0.2, 0.9]})
+    >>> made.task, made.arrays["probs"].shape
+    ('classification', (1, 2, 2))
+    """
+    asked = ReadOptions(task, logits)
+    with naming(_SOURCE):
+        _refuse_unnamed(arrays)
+        raw = RawArrays(
+            arrays={
+                name: to_array(name, values)
+                for name, values in arrays.items()
+                if is_array_name(name) and name != "maps"
+            },
+            header=as_header(header),
+            header_at="header=...",
+            unread=tuple(name for name in arrays if not is_array_name(name)),
+        )
+        if "maps" not in arrays:
+            return normal_form(raw, asked, _SOURCE)
+        maps = _sequence(arrays["maps"])
+    return segmentation(raw, partial(held_in_memory, maps), asked, _SOURCE)
+
+
+def _refuse_unnamed(arrays: Any) -> None:
+    if not isinstance(arrays, Mapping):
+        raise PredictionsError(
+            f"must be a mapping of names to arrays, got {type(arrays).__name__}; pass "
+            "for example {'target': ..., 'probs': ...}"
+        )
+    wrong = next((name for name in arrays if not isinstance(name, str)), None)
+    if wrong is not None:
+        raise PredictionsError(f"the name of an array must be text, got {wrong!r:.60}")
+
+
+def _sequence(maps: Any) -> Sequence[Any]:
+    if isinstance(maps, Sequence):
+        return maps
+    raise PredictionsError(
+        f"'maps' must be a sequence of Maps, got {type(maps).__name__}; pass a list, "
+        "or stream the items with qualms.predictions.SegmentationWriter"
+    )
+
 
 _Arrays = Mapping[str, NDArray[Any]]
 _Write = Callable[[Path, _Arrays, Header], None]
@@ -31,7 +102,7 @@ _Write = Callable[[Path, _Arrays, Header], None]
 class Carrier:
     """How one kind of file is read and written."""
 
-    read: Callable[[Path], Raw]
+    read: Callable[[Path], RawArrays]
     write: _Write
 
 
@@ -50,7 +121,7 @@ def read(
             Rows count from 0.
     """
     where = Path(path)
-    asked = Asked(task, logits)
+    asked = ReadOptions(task, logits)
     if where.is_dir():
         return read_folder(where, asked)
     with naming(str(path)):
@@ -74,7 +145,7 @@ def write(
     if not isinstance(predictions, Predictions):
         predictions = build(predictions, header=header)
     elif header is not None:
-        stated = parse(as_header(header)).header
+        stated = parse_header(as_header(header)).header
         predictions = replace(
             predictions, header=replace(stated, task=predictions.task)
         )
@@ -118,7 +189,7 @@ def _whole(write: _Write) -> _Write:
 
 def _table(write: Callable[[Path, _Arrays], None]) -> _Write:
     def atomic(path: Path, arrays: _Arrays, header: Header) -> None:
-        held = spread(arrays)
+        held = table_arrays(arrays)
         text = dumps(header, {name: array.shape for name, array in held.items()})
         with replacing(sidecar(path)) as header_file, replacing(path) as temporary:
             header_file.write_text(text, encoding="utf-8")
@@ -130,6 +201,6 @@ def _table(write: Callable[[Path, _Arrays], None]) -> _Write:
 CARRIERS = {
     ".safetensors": Carrier(read=read_safetensors, write=_whole(write_safetensors)),
     ".npz": Carrier(read=read_npz, write=_whole(write_npz)),
-    ".csv": Carrier(read=read_csv, write=_table(write_csv)),
-    ".parquet": Carrier(read=read_parquet, write=_table(write_parquet)),
+    ".csv": Carrier(read=read_csv, write=_table(write_csv_table)),
+    ".parquet": Carrier(read=read_parquet, write=_table(write_parquet_table)),
 }

@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._error import PredictionsError
+from qualms.predictions._errors import PredictionsError
 
 
 def to_array(name: str, values: Any) -> NDArray[Any]:
@@ -28,10 +28,10 @@ def to_array(name: str, values: Any) -> NDArray[Any]:
             f"array '{name}' cannot be turned into an array ({_first_line(error)}); "
             "pass numbers in a rectangular shape"
         ) from error
-    return plain(name, array)
+    return numpy_array(name, array)
 
 
-def plain(name: str, array: NDArray[Any]) -> NDArray[Any]:
+def numpy_array(name: str, array: NDArray[Any]) -> NDArray[Any]:
     """`array` in a dtype of NumPy's own; objects are unboxed or refused."""
     kind = array.dtype.kind
     if kind == "V" and array.dtype.names is None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from qualms.predictions._error import PredictionsError
+from qualms.predictions._errors import PredictionsError
 from qualms.predictions._schema import TASKS, listed
 from qualms.shelf import suggest
 
@@ -71,7 +71,7 @@ class Stated(NamedTuple):
     notes: tuple[str, ...]
 
 
-def parse(mapping: Mapping[str, Any]) -> Stated:
+def parse_header(mapping: Mapping[str, Any]) -> Stated:
     """The header in `mapping`; unknown keys become notes."""
     names = {f.name for f in fields(Header)}
     found = {key: value for key, value in mapping.items() if key in names}

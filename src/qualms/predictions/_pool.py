@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._error import PredictionsError
+from qualms.predictions._errors import PredictionsError
 from qualms.predictions._files import read
 from qualms.predictions._header import Header
+from qualms.predictions._pairing import check_same, check_same_item
 from qualms.predictions._record import LazyMaps, Maps, Predictions
-from qualms.predictions._same import check_same, check_same_item
 
 _Array = NDArray[Any]
 _OF_THE_DATA = ("benchmark", "dataset", "split", "fingerprint", "alpha", "ignore")

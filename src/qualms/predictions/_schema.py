@@ -64,7 +64,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class TaskSchema:
     """The arrays of one task: what it must have, what gives it away, what it may have.
 
     `needs` holds alternatives: of each inner tuple at least one array must be there.
@@ -90,7 +90,7 @@ _EVERYWHERE = (
 _THUMBNAIL = Field(name="thumbnail", axes=("NHW3",), kind="byte")
 
 TASKS = {
-    "classification": Task(
+    "classification": TaskSchema(
         needs=(("target",), ("probs", "prob")),
         marks=("probs", "prob"),
         instead=(("probs", "prob"),),
@@ -115,7 +115,7 @@ TASKS = {
             _THUMBNAIL,
         ),
     ),
-    "regression": Task(
+    "regression": TaskSchema(
         needs=(("target",), ("mean", "lower")),
         marks=("mean", "var", "lower", "upper"),
         given=(("lower", "upper"), ("upper", "lower"), ("var", "mean")),
@@ -130,7 +130,7 @@ TASKS = {
             _THUMBNAIL,
         ),
     ),
-    "embedding": Task(
+    "embedding": TaskSchema(
         needs=(("target",), ("embedding",), ("uncertainty/",)),
         marks=("embedding",),
         fields=(
@@ -144,7 +144,7 @@ TASKS = {
             _THUMBNAIL,
         ),
     ),
-    "segmentation": Task(
+    "segmentation": TaskSchema(
         needs=(),
         marks=("maps", "mean_probs", "expected_entropy", "draw_labels", "raters"),
         fields=_EVERYWHERE,
@@ -170,14 +170,16 @@ ELSEWHERE = {
 }
 
 
-def field(task: str, name: str) -> Field | None:
+def array_field(task: str, name: str) -> Field | None:
     """The field of `task` that the array `name` belongs to, or None."""
     return next((f for f in TASKS[task].fields if f.covers(name)), None)
 
 
-def known(name: str) -> bool:
+def is_array_name(name: str) -> bool:
     """Whether any task has an array of this name."""
-    return any(field(task, name) for task in TASKS) or name in marks("segmentation")
+    return any(array_field(task, name) for task in TASKS) or name in marks(
+        "segmentation"
+    )
 
 
 def marks(task: str) -> tuple[str, ...]:

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._error import PredictionsError
+from qualms.predictions._binary import machine_memory
+from qualms.predictions._errors import PredictionsError, parsing
+from qualms.predictions._foreign import numpy_array
 from qualms.predictions._header import loads
-from qualms.predictions._normal import Raw
-from qualms.predictions._schema import TASKS, Field, field, known
+from qualms.predictions._normal import RawArrays
+from qualms.predictions._schema import TASKS, Field, array_field, is_array_name
 
 _NUMBERED = re.compile(r"(.+)_(0|[1-9][0-9]{0,8})")
 
@@ -29,13 +31,13 @@ def sidecar(path: Path) -> Path:
 def field_of(column: str) -> Field | None:
     """The field a column belongs to, whatever the task."""
     name = _array_of(column)
-    found = (field(task, name) for task in TASKS)
+    found = (array_field(task, name) for task in TASKS)
     return next((f for f in found if f is not None), None)
 
 
 def gathered(
     path: Path, columns: Mapping[str, NDArray[Any]], unread: tuple[str, ...]
-) -> Raw:
+) -> RawArrays:
     """Columns as arrays, with the header of the sidecar."""
     wide: dict[str, dict[int, NDArray[Any]]] = {}
     arrays: dict[str, NDArray[Any]] = {}
@@ -47,7 +49,7 @@ def gathered(
             wide.setdefault(name, {})[int(column.rpartition("_")[2])] = values
     for name, parts in wide.items():
         arrays[name] = _joined(name, parts, arrays)
-    return Raw(
+    return RawArrays(
         arrays=arrays,
         header=_header(sidecar(path)),
         header_at=f"a file '{sidecar(path).name}' beside it (JSON)",
@@ -55,7 +57,7 @@ def gathered(
     )
 
 
-def spread(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def table_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Arrays in normal form as those a table can hold: without the axis of draws."""
     return {name: _one_draw(name, array) for name, array in arrays.items()}
 
@@ -74,10 +76,12 @@ def columns_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 def _array_of(column: str) -> str:
     numbered = _NUMBERED.fullmatch(column)
-    if known(column) or numbered is None:
+    if is_array_name(column) or numbered is None:
         return column
     name = "probs" if numbered[1] == "prob" else numbered[1]
-    forms = [axes for task in TASKS if (f := field(task, name)) for axes in f.axes]
+    forms = [
+        axes for task in TASKS if (f := array_field(task, name)) for axes in f.axes
+    ]
     if any(len(axes) == 2 and axes[0] == "N" for axes in forms):
         return name
     if "MN" in forms:
@@ -126,3 +130,61 @@ def _one_draw(name: str, array: NDArray[Any]) -> NDArray[Any]:
             "it out, or write .safetensors or .npz"
         )
     return array
+
+
+def read_parquet(path: Path) -> RawArrays:
+    """The arrays of a .parquet file, and the header of its sidecar."""
+    parquet = _parquet()
+    with parsing(path), parquet.ParquetFile(path) as file:
+        names = list(file.schema_arrow.names)
+        wanted = [name for name in names if field_of(name) is not None]
+        _refuse(names, file.metadata.num_rows * len(wanted) * 8)
+        # A dot in a name would be taken for a path into a nested column.
+        nested = any("." in name for name in wanted)
+        table = file.read(columns=None if nested else wanted)
+        columns = {name: _column(name, table.column(name)) for name in wanted}
+    return gathered(path, columns, tuple(n for n in names if n not in columns))
+
+
+def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write columns as a .parquet file, numbers as they are in memory."""
+    parquet = _parquet()
+    from pyarrow import array, table
+
+    held = {
+        name: array(np.ascontiguousarray(values)) for name, values in columns.items()
+    }
+    parquet.write_table(table(held), path)
+
+
+def _parquet() -> Any:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise PredictionsError(
+            ".parquet files need pyarrow: pip install 'qualms[tables]'"
+        ) from error
+    return parquet
+
+
+def _refuse(names: list[str], size: int) -> None:
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise PredictionsError(f"column '{twice}' is there twice; rename one")
+    if size > machine_memory():
+        raise PredictionsError(
+            f"unpacks to {size / 2**30:.0f} GiB, more than this machine's memory; "
+            "split it into several files"
+        )
+
+
+def _column(name: str, column: Any) -> NDArray[Any]:
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise PredictionsError(
+            f"column '{name}', row {row} is empty (null); fill it or leave the row out"
+        )
+    kind = str(column.type)
+    if kind.startswith("dictionary") or "string" in kind:
+        return numpy_array(name, np.array(column.to_pylist(), dtype=object))
+    return numpy_array(name, np.asarray(column.to_numpy()))

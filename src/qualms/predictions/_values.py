@@ -5,12 +5,13 @@ dtype; a refusal names the array, the row and the value.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._error import PredictionsError
+from qualms.predictions._errors import PredictionsError
 from qualms.predictions._schema import AXES, Field, Kind
 
 
@@ -23,7 +24,7 @@ def normal_values(
     return np.ascontiguousarray(made)
 
 
-def place(axes: str, index: Sequence[Any], skip: str = "") -> str:
+def where_in(axes: str, index: Sequence[Any], skip: str = "") -> str:
     """Where in an array: 'draw 0, row 3, class 1'; space is given as one position."""
     named = [
         f"{AXES[axis]} {int(i)}"
@@ -41,19 +42,19 @@ class Span(NamedTuple):
     high: float
 
 
-def finite(name: str, array: NDArray[Any], axes: str) -> Span:
+def finite_span(name: str, array: NDArray[Any], axes: str) -> Span:
     """The range of `array`; nan and infinity are refused."""
     span = Span(array.min().item(), array.max().item())
     if np.isfinite(span.low) and np.isfinite(span.high):
         return span
     where = tuple(np.argwhere(~np.isfinite(array))[0])
     raise PredictionsError(
-        f"array '{name}' must be finite, {place(axes, where)} is {array[where]}; "
+        f"array '{name}' must be finite, {where_in(axes, where)} is {array[where]}; "
         "correct the value or leave the item out"
     )
 
 
-def numbers(name: str, array: NDArray[Any], hint: str = "") -> NDArray[Any]:
+def as_numbers(name: str, array: NDArray[Any], hint: str = "") -> NDArray[Any]:
     """`array` if its dtype is one of numbers or booleans."""
     if array.dtype.kind in "fiub":
         return array
@@ -68,17 +69,17 @@ def numbers(name: str, array: NDArray[Any], hint: str = "") -> NDArray[Any]:
 def _real(
     field: Field, name: str, array: NDArray[Any], axes: str, _: Mapping[str, int]
 ) -> NDArray[Any]:
-    given = numbers(name, array)
-    low, high = finite(name, given, axes)
+    given = as_numbers(name, array)
+    low, high = finite_span(name, given, axes)
     made = given.astype(field.dtype, copy=False)
     if made is not given:
-        low, high = finite(name, made, axes)
+        low, high = finite_span(name, made, axes)
     if low < field.low or high > field.high:
         wrong = (made < field.low) | (made > field.high)
         where = tuple(np.argwhere(wrong)[0])
         raise PredictionsError(
-            f"array '{name}' must be at least {field.low:g}, {place(axes, where)} is "
-            f"{float(made[where]):.6g}; correct the value or leave the item out"
+            f"array '{name}' must be at least {field.low:g}, {where_in(axes, where)} "
+            f"is {float(made[where]):.6g}; correct the value or leave the item out"
         )
     return made
 
@@ -86,9 +87,9 @@ def _real(
 def _class(
     field: Field, name: str, array: NDArray[Any], axes: str, sizes: Mapping[str, int]
 ) -> NDArray[Any]:
-    given = numbers(name, array, "encode the classes as whole numbers 0..C-1")
-    low, high = finite(name, given, axes)
-    whole(name, given, axes)
+    given = as_numbers(name, array, "encode the classes as whole numbers 0..C-1")
+    low, high = finite_span(name, given, axes)
+    refuse_fractions(name, given, axes)
     classes = sizes.get("C")
     limit = 2**63 if classes is None else classes
     if low >= 0 and high < limit:
@@ -96,12 +97,12 @@ def _class(
     where = tuple(np.argwhere((given < 0) | (given >= limit))[0])
     wanted = "0 or more" if classes is None else f"0..{limit - 1} for {limit} classes"
     raise PredictionsError(
-        f"array '{name}' must lie in {wanted}, {place(axes, where)} is "
+        f"array '{name}' must lie in {wanted}, {where_in(axes, where)} is "
         f"{given[where]:g}; {field.hint}"
     )
 
 
-def whole(name: str, array: NDArray[Any], axes: str) -> None:
+def refuse_fractions(name: str, array: NDArray[Any], axes: str) -> None:
     """Refuse numbers with a fraction."""
     if array.dtype.kind != "f":
         return
@@ -109,7 +110,7 @@ def whole(name: str, array: NDArray[Any], axes: str) -> None:
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0])
         raise PredictionsError(
-            f"array '{name}' must be whole numbers, {place(axes, where)} is "
+            f"array '{name}' must be whole numbers, {where_in(axes, where)} is "
             f"{float(array[where]):.6g}; correct it"
         )
 
@@ -119,13 +120,13 @@ def _flag(
 ) -> NDArray[Any]:
     if array.dtype.kind == "b":
         return array
-    given = numbers(name, array, "write true or false, as 1 or 0")
+    given = as_numbers(name, array, "write true or false, as 1 or 0")
     wrong = (given != 0) & (given != 1)
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0])
         raise PredictionsError(
-            f"array '{name}' must be true or false (1 or 0), {place(axes, where)} is "
-            f"{given[where]:g}; correct it"
+            f"array '{name}' must be true or false (1 or 0), {where_in(axes, where)} "
+            f"is {given[where]:g}; correct it"
         )
     return given.astype(np.bool_)
 
@@ -160,9 +161,9 @@ def _name(
             raise PredictionsError(
                 f"array '{name}' must be text in UTF-8 ({error}); encode it so"
             ) from error
-    given = numbers(name, array, "give text or whole numbers")
-    low, high = finite(name, given, axes)
-    whole(name, given, axes)
+    given = as_numbers(name, array, "give text or whole numbers")
+    low, high = finite_span(name, given, axes)
+    refuse_fractions(name, given, axes)
     if low < -(2.0**63) or high >= 2.0**63:
         raise PredictionsError(
             f"array '{name}' must hold text or whole numbers below 2**63, got up to "
@@ -189,7 +190,7 @@ def to_bytes(name: str, array: NDArray[Any], axes: str) -> NDArray[Any]:
     if array.min() < 0 or array.max() > 255:
         where = tuple(np.argwhere((array < 0) | (array > 255))[0])
         raise PredictionsError(
-            f"array '{name}' must lie in 0..255, {place(axes, where)} is "
+            f"array '{name}' must lie in 0..255, {where_in(axes, where)} is "
             f"{array[where]}; correct it"
         )
     return array.astype(np.uint8)
@@ -204,3 +205,115 @@ _KINDS: dict[Kind, _Normal] = {
     "name": _name,
     "byte": _byte,
 }
+
+
+_COUNTED = {"N": "items", "M": "draws", "C": "classes", "3": "channels"}
+
+
+class Shaped(NamedTuple):
+    """The axes each array was given with, and the size of every axis."""
+
+    axes: dict[str, str]
+    sizes: dict[str, int]
+
+
+def check_axes(
+    fields: Mapping[str, Field],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    maps: int | None = None,
+) -> Shaped:
+    """Refuse wrong numbers of axes, empty axes and sizes that disagree.
+
+    `fields` is in the order of the schema, so that `target` says how many items there
+    are; for segmentation it is the number of `maps`.
+    """
+    axes: dict[str, str] = {}
+    sizes = {} if maps is None else {"N": maps}
+    stated_by = {"N": "maps"} if sizes else {}
+    for name, field in fields.items():
+        shape = arrays[name].shape
+        axes[name] = _axes(name, field, shape)
+        _refuse_empty(name, axes[name], shape)
+        for axis, size in zip(axes[name], shape, strict=True):
+            if not _agrees(axis, size, sizes, name):
+                known = (sizes.get(axis, 3), stated_by.get(axis, ""))
+                raise PredictionsError(
+                    _disagreement(name, axes[name], shape, axis, known)
+                    + _transposed(name, axes[name], shape, sizes)
+                )
+        for axis, size in (*zip(axes[name], shape, strict=True), *field.implies):
+            if not _stands_for_all(axis, size, name):
+                sizes.setdefault(axis, size)
+                stated_by.setdefault(axis, name)
+    return Shaped(axes, sizes)
+
+
+def _axes(name: str, field: Field, shape: tuple[int, ...]) -> str:
+    for axes in field.axes:
+        if len(axes) == len(shape):
+            return axes
+    wanted = " or ".join(f"({', '.join(axes)})" for axes in field.axes)
+    hint = field.hint if field.probability and field.hint else "reshape it"
+    if field.kind == "class" and len(shape) == 2:
+        hint = "if it is one-hot, take its argmax over the last axis"
+    if len(shape) == len(field.axes[-1]) + 1 and shape[-1] == 1:
+        hint = f"drop the last axis, for example {name}[..., 0]"
+    wanted = wanted.replace("(N)", "(N,)")
+    raise PredictionsError(
+        f"array '{name}' must have shape {wanted}, got {shape}; {hint}"
+    )
+
+
+def _refuse_empty(name: str, axes: str, shape: tuple[int, ...]) -> None:
+    if 0 in shape:
+        axis = AXES[axes[shape.index(0)]]
+        plural = "classes" if axis == "class" else f"{axis}s"
+        raise PredictionsError(
+            f"array '{name}' has no {plural} (shape {shape}); there must be at least "
+            "one"
+        )
+    if axes.endswith("C") and shape[-1] < 2:
+        raise PredictionsError(
+            f"array '{name}' must have at least two classes on its last axis, got "
+            f"shape {shape}; P(y=1) of two classes alone is called 'prob'"
+        )
+
+
+def _agrees(axis: str, size: int, sizes: Mapping[str, int], name: str) -> bool:
+    if axis.isdigit():
+        return size == int(axis)
+    return _stands_for_all(axis, size, name) or sizes.get(axis, size) == size
+
+
+def _stands_for_all(axis: str, size: int, name: str) -> bool:
+    # A select/<name> of one draw stands for all draws of the file.
+    return axis == "M" and size == 1 and name.startswith("select/")
+
+
+def _disagreement(
+    name: str, axes: str, shape: tuple[int, ...], axis: str, known: tuple[int, str]
+) -> str:
+    counted = _COUNTED[axis]
+    size, other = known
+    got = f"array '{name}' has {shape[axes.index(axis)]} {counted} (shape {shape})"
+    if not other:
+        return f"{got}, there must be {size}"
+    return f"{got}, but array '{other}' has {size}; they must agree"
+
+
+def _transposed(
+    name: str, axes: str, shape: tuple[int, ...], sizes: Mapping[str, int]
+) -> str:
+    for order in permutations(range(len(shape))):
+        turned = [shape[i] for i in order]
+        if all(
+            _agrees(axis, size, sizes, name)
+            for axis, size in zip(axes, turned, strict=True)
+        ):
+            wanted = ", ".join(axes)
+            return (
+                f". It would fit with its axes turned to ({wanted}): "
+                f"np.transpose({name}, {order})"
+            )
+    return ""

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from qualms.datasets._recipe import Split
 from qualms.methods._method import Method
-from qualms.predictions import Header, Maps, SegmentationWriter
+from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
-from qualms.predictions._schema import field
 from qualms.predictions._stem import split_stem
 from qualms.spec import Task
 from qualms.training._error import TrainingError
@@ -94,7 +93,7 @@ def _of_the_split(split: Split, task: Task) -> Arrays:
     carried = {
         name: np.asarray(split.extra[name])
         for name in _CARRIED
-        if name in split.extra and field(task.name, name) is not None
+        if name in split.extra and array_field(task.name, name) is not None
     }
     return {
         "target": np.asarray(split.target),
@@ -105,7 +104,7 @@ def _of_the_split(split: Split, task: Task) -> Arrays:
 
 def _axis(task: Task, name: str, part: Tensor) -> int:
     """Which axis of an array counts items."""
-    about = field(task.name, name)
+    about = array_field(task.name, name)
     if about is None:
         raise TrainingError(
             f"predict gave an array {name!r}, which {task.name} predictions do not have"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._error import PredictionsError
+from qualms.predictions._errors import PredictionsError
 from qualms.predictions._record import Maps, Predictions
 
 _HEADER = ("dataset", "split", "fingerprint", "alpha", "ignore")

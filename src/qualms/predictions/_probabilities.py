@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._error import PredictionsError
-from qualms.predictions._values import place
+from qualms.predictions._errors import PredictionsError
+from qualms.predictions._values import where_in
 
 # Probabilities may miss summing to one by this much; they are then renormalised.
 SUM_TOLERANCE = 1e-3
@@ -23,7 +23,7 @@ class Renormalised(NamedTuple):
     notes: tuple[str, ...]
 
 
-def probabilities(
+def checked_probs(
     name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
 ) -> Renormalised:
     """`array` with its class axis 'C' summing to one."""
@@ -35,14 +35,14 @@ def probabilities(
     if off[worst] > SUM_TOLERANCE:
         raise PredictionsError(
             f"array '{name}' must sum to 1 over its classes, "
-            f"{place(axes, worst, skip='C')} sums to {float(total[worst]):.6g}; "
+            f"{where_in(axes, worst, skip='C')} sums to {float(total[worst]):.6g}; "
             f"{remedy}"
         )
     if off[worst] <= ROUNDING:
         return Renormalised(array, ())
     note = (
         f"array '{name}' missed summing to 1 by up to {float(off[worst]):.1g} "
-        f"({place(axes, worst, skip='C')}) and was renormalised"
+        f"({where_in(axes, worst, skip='C')}) and was renormalised"
     )
     divisor = np.where(off > ROUNDING, total, total.dtype.type(1.0))
     return Renormalised(array / divisor, (note,))
@@ -59,7 +59,7 @@ def unit_interval(
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0])
         raise PredictionsError(
-            f"array '{name}' must lie in [0, 1], {place(axes, where)} is "
+            f"array '{name}' must lie in [0, 1], {where_in(axes, where)} is "
             f"{float(array[where]):.6g}; {remedy}"
         )
     return np.asarray(np.clip(array, 0.0, 1.0))
@@ -91,6 +91,6 @@ def _not_logits(name: str, array: NDArray[Any], axes: str) -> str:
     first = (0,) * array.ndim
     return (
         f"array '{name}' was said to hold logits, but all its values are probabilities "
-        f"already ({place(axes, first)} is {float(array[first]):.6g}); leave out "
+        f"already ({where_in(axes, first)} is {float(array[first]):.6g}); leave out "
         "--logits (logits=True)"
     )
