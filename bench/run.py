@@ -38,7 +38,6 @@ from torchmetrics.functional.regression import (
 )
 
 from qualms import predictions, scores
-from qualms.scores import plans
 
 N = 42_670
 HERE = Path(__file__).parent
@@ -202,9 +201,9 @@ def bootstrap() -> list[Line]:
     confidence = np.maximum(prob, 1 - prob)
     resampling = scores.Resampling(N, strata=target, seed=0)
     ready = {
-        "auroc": plans.auroc_plan(prob, target == 1),
-        "aurc": plans.aurc_plan(1.0 - correct, u),
-        "ece": plans.ece_plan(confidence, correct),
+        "auroc": scores.auroc_plan(prob, target == 1),
+        "aurc": scores.aurc_plan(1.0 - correct, u),
+        "ece": scores.ece_plan(confidence, correct),
     }
     few = 20
     p, y = torch.from_numpy(prob), torch.from_numpy(target)
@@ -224,7 +223,9 @@ def bootstrap() -> list[Line]:
             drawn = torch.randint(N, (N,))
             torch_aurc(risk[drawn], tu[drawn])
 
-    (ours,) = best(lambda: scores.bootstrap(ready, resampling, draws=1000), repeats=3)
+    (ours,) = best(
+        lambda: scores.bootstrap(ready, resampling, replicates=1000), repeats=3
+    )
     (theirs,) = best(peer, repeats=3)
     theirs *= 1000 / few
     return [

@@ -411,7 +411,7 @@ def test_intervals_agree_with_the_bootstrap(size):
     for ours, score_of, arrays in cases:
         found = ours(*arrays, cluster, level=0.95)
         known = scores.bootstrap_interval(
-            score_of, *arrays, cluster=cluster, draws=600, seed=1
+            score_of, *arrays, cluster=cluster, replicates=600, seed=1
         )
         assert found.value == pytest.approx(known.value)
         width = known.high - known.low

@@ -26,7 +26,7 @@ from qualms.evaluate._referral_replicates import replicates
 from qualms.evaluate._referral_scores import curve_of
 from qualms.evaluate.benchmark import DrawnKey, judge
 from qualms.predictions import pool, read
-from qualms.scores import Plan, Resampling, bootstrap, plan_of, plans
+from qualms.scores import Plan, Resampling, bootstrap, plan_of
 from qualms.scores.as_published import retina as published
 
 GOLDEN = json.loads(
@@ -383,8 +383,10 @@ def test_replicates_are_those_of_the_plans_of_the_scores(made):
         return Plan(n, lambda copies: plan.value(copies.of(part)))
 
     expected = {
-        "joint/ood_auroc": plans.auroc_plan(doubt.total, items.shifted),
-        "joint/epistemic_shift_auroc": plans.auroc_plan(doubt.epistemic, items.shifted),
+        "joint/ood_auroc": scores.auroc_plan(doubt.total, items.shifted),
+        "joint/epistemic_shift_auroc": scores.auroc_plan(
+            doubt.epistemic, items.shifted
+        ),
     }
     for where, part in (
         ("in_domain", np.flatnonzero(~items.shifted)),
@@ -392,17 +394,17 @@ def test_replicates_are_those_of_the_plans_of_the_scores(made):
         ("joint", np.arange(n)),
     ):
         expected |= {
-            f"{where}/accuracy": on(part, plans.mean_plan, right),
+            f"{where}/accuracy": on(part, scores.mean_plan, right),
             f"{where}/nll": on(part, partial(plan_of, scores.nll), probs, target),
             f"{where}/ece": on(part, partial(plan_of, scores.ece), probs, target),
-            f"{where}/auroc": on(part, plans.auroc_plan, probs[:, 1], target == 1),
+            f"{where}/auroc": on(part, scores.auroc_plan, probs[:, 1], target == 1),
             f"{where}/referral_accuracy_area": on(
-                part, plans.aurc_plan, right, doubt.total
+                part, scores.aurc_plan, right, doubt.total
             ),
         } | {
             f"{where}/accuracy@{tau}": on(
                 part,
-                partial(plans.risk_at_coverage_plan, coverage=1 - tau),
+                partial(scores.risk_at_coverage_plan, coverage=1 - tau),
                 *(right, doubt.total),
             )
             for tau in (0.5, 0.7)
@@ -410,14 +412,14 @@ def test_replicates_are_those_of_the_plans_of_the_scores(made):
     resampling = Resampling(
         n, strata=2 * target + items.shifted, cluster=items.cluster, seed=3
     )
-    reference = bootstrap(expected, resampling, draws=120)
+    reference = bootstrap(expected, resampling, replicates=120)
     for name, samples in reference.items():
         assert found[name] == pytest.approx(samples, rel=1e-12), name
     entropy = scores.entropy(items.truth)
     for name in found.keys() - reference.keys():
         part = name.split("/")[1].split("_")[0]
         if name.endswith("_mae"):
-            plan = plans.mean_plan(np.abs(getattr(doubt, part) - entropy))
+            plan = scores.mean_plan(np.abs(getattr(doubt, part) - entropy))
             inside = (~items.shifted).astype(np.int32)
             first = plan(resampling.weights(0) * inside)
             assert found[name][0] == pytest.approx(first)

@@ -7,23 +7,26 @@ import pytest
 from scipy import stats
 
 from qualms.scores import (
+    Resampling,
+    aurc_plan,
+    auroc_plan,
     calibration,
     intervals,
+    mean_plan,
     ood,
     proper,
     ranking,
     regression,
+    replay_plan,
     retrieval,
     selective,
 )
-from qualms.scores._resample import Resampling
-from qualms.scores.bootstrap import (
+from qualms.scores.resampling import (
     bootstrap,
     bootstrap_interval,
     percentile_interval,
     plan_of,
 )
-from qualms.scores.plans import aurc_plan, auroc_plan, mean_plan, replay_plan
 
 
 def all_weights(resampling, draws):
@@ -136,9 +139,9 @@ def test_wrong_resampling_arguments_are_refused():
 def test_all_plans_see_the_same_replicates():
     values = np.random.default_rng(2).normal(size=40)
     both = {"mean": mean_plan(values), "shifted": mean_plan(values + 1)}
-    samples = bootstrap(both, Resampling(40), draws=30)
+    samples = bootstrap(both, Resampling(40), replicates=30)
     np.testing.assert_allclose(samples["shifted"], samples["mean"] + 1, rtol=1e-12)
-    alone = bootstrap({"mean": both["mean"]}, Resampling(40), draws=30)
+    alone = bootstrap({"mean": both["mean"]}, Resampling(40), replicates=30)
     np.testing.assert_array_equal(alone["mean"], samples["mean"])
 
 
@@ -147,7 +150,7 @@ def test_progress_counts_every_replicate():
     bootstrap(
         {"mean": mean_plan([1.0, 2.0])},
         Resampling(2),
-        draws=3,
+        replicates=3,
         progress=lambda done, total: seen.append((done, total)),
     )
     assert seen == [(1, 3), (2, 3), (3, 3)]
@@ -157,8 +160,8 @@ def test_wrong_bootstrap_arguments_are_refused():
     plan = mean_plan([1.0, 2.0])
     with pytest.raises(ValueError, match=r"plan 'mean' is for 2 items.* for 3"):
         bootstrap({"mean": plan}, Resampling(3))
-    with pytest.raises(ValueError, match="draws must be at least 1, got 0"):
-        bootstrap({"mean": plan}, Resampling(2), draws=0)
+    with pytest.raises(ValueError, match="replicates must be at least 1, got 0"):
+        bootstrap({"mean": plan}, Resampling(2), replicates=0)
 
 
 def test_undefined_replicates_are_left_out_and_counted():
@@ -177,16 +180,18 @@ def test_wrong_interval_arguments_are_refused():
 
 
 def test_one_class_only_has_an_undefined_interval():
-    estimate = bootstrap_interval(ranking.auroc, [0.1, 0.2, 0.3], [1, 1, 1], draws=5)
+    estimate = bootstrap_interval(
+        ranking.auroc, [0.1, 0.2, 0.3], [1, 1, 1], replicates=5
+    )
     assert np.isnan([estimate.value, estimate.low, estimate.high]).all()
     assert estimate.undefined == 1.0
 
 
 def test_strata_keep_rare_classes_in_every_replicate():
     score, positive = np.arange(20.0), np.arange(20) == 18
-    loose = bootstrap_interval(ranking.auroc, score, positive, draws=200)
+    loose = bootstrap_interval(ranking.auroc, score, positive, replicates=200)
     tight = bootstrap_interval(
-        ranking.auroc, score, positive, strata=positive, draws=200
+        ranking.auroc, score, positive, strata=positive, replicates=200
     )
     # Without strata the one positive is missed with probability (1 - 1/20)^20.
     assert loose.undefined == pytest.approx(0.95**20, abs=0.12)
@@ -198,7 +203,7 @@ def test_the_interval_covers_a_known_mean_as_often_as_it_says():
     hits = []
     for seed in range(300):
         estimate = bootstrap_interval(
-            np.mean, rng.normal(3.0, 2.0, 60), draws=200, seed=seed
+            np.mean, rng.normal(3.0, 2.0, 60), replicates=200, seed=seed
         )
         hits.append(estimate.low <= 3.0 <= estimate.high)
     # 95 % less the known shortfall of percentile intervals at n = 60 (about 1.5 %);
@@ -208,7 +213,7 @@ def test_the_interval_covers_a_known_mean_as_often_as_it_says():
 
 def test_the_interval_is_that_of_scipy_up_to_chance():
     values = np.random.default_rng(6).exponential(size=200)
-    ours = bootstrap_interval(np.mean, values, draws=4000)
+    ours = bootstrap_interval(np.mean, values, replicates=4000)
     theirs = stats.bootstrap(
         (values,),
         np.mean,
@@ -224,8 +229,8 @@ def test_the_interval_is_that_of_scipy_up_to_chance():
 def test_two_equal_eyes_are_one_patient():
     values = np.random.default_rng(8).normal(size=150).repeat(2)
     patient = np.arange(300) // 2
-    eyes = bootstrap_interval(np.mean, values, draws=1000)
-    patients = bootstrap_interval(np.mean, values, cluster=patient, draws=1000)
+    eyes = bootstrap_interval(np.mean, values, replicates=1000)
+    patients = bootstrap_interval(np.mean, values, cluster=patient, replicates=1000)
     widening = (patients.high - patients.low) / (eyes.high - eyes.low)
     assert widening == pytest.approx(np.sqrt(2), rel=0.12)
 
@@ -243,7 +248,7 @@ def test_the_generic_path_gives_the_replicates_of_the_plan():
             "aurc replayed": replay_plan(selective.aurc, wrong, doubt),
         },
         Resampling(80, strata=positive, cluster=np.arange(80) // 3, seed=4),
-        draws=25,
+        replicates=25,
     )
     for name in ("auroc", "aurc"):
         np.testing.assert_allclose(
@@ -349,8 +354,8 @@ def test_unbounded_intervals_keep_an_infinite_length():
 def test_threads_change_no_replicate(workers):
     plan = {"mean": mean_plan(np.random.default_rng(0).random(60))}
     resampling = Resampling(60, seed=4)
-    one = bootstrap(plan, resampling, draws=23)
-    several = bootstrap(plan, resampling, draws=23, workers=workers)
+    one = bootstrap(plan, resampling, replicates=23)
+    several = bootstrap(plan, resampling, replicates=23, workers=workers)
     assert (one["mean"] == several["mean"]).all()
 
 
@@ -368,7 +373,7 @@ def test_the_plan_found_for_a_score_is_its_own(score, make):
     # Smooth ECE is replayed on a coarser grid.
     coarse = {"abs": 1e-4} if score is calibration.smooth_ece else {"rel": 1e-10}
     assert plan(weights) == pytest.approx(replayed, **coarse)
-    estimate = bootstrap_interval(score, *arrays, draws=2)
+    estimate = bootstrap_interval(score, *arrays, replicates=2)
     assert estimate.value == score(*arrays)
 
 
@@ -376,8 +381,8 @@ def test_draws_of_probabilities_are_averaged_before_items_are_drawn():
     rng = np.random.default_rng(11)
     draws = rng.dirichlet(np.ones(3), (4, 30))
     target = rng.integers(0, 3, 30)
-    ours = bootstrap_interval(proper.nll, draws, target, draws=20)
-    mean = bootstrap_interval(proper.nll, draws.mean(axis=0), target, draws=20)
+    ours = bootstrap_interval(proper.nll, draws, target, replicates=20)
+    mean = bootstrap_interval(proper.nll, draws.mean(axis=0), target, replicates=20)
     assert ours.low == pytest.approx(mean.low, rel=1e-12)
     assert ours.high == pytest.approx(mean.high, rel=1e-12)
 

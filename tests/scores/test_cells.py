@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qualms.scores._cells import ranked_cells
+from qualms.scores.resampling import ranked_cells
 
 
 def everyone(n):

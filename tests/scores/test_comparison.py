@@ -3,16 +3,20 @@
 import numpy as np
 import pytest
 
-from qualms.scores._resample import Resampling
-from qualms.scores.bootstrap import bootstrap
-from qualms.scores.comparison import draws_needed, holm, paired_difference, tie_group
-from qualms.scores.plans import auroc_plan, mean_plan
+from qualms.scores import Resampling, auroc_plan, mean_plan
+from qualms.scores.resampling import (
+    bootstrap,
+    holm,
+    paired_difference,
+    replicates_needed,
+    tie_group,
+)
 
 
-def replicates(values_by_name, draws=400, seed=0):
+def samples_of(values_by_name, replicates=400, seed=0):
     plans = {name: mean_plan(values) for name, values in values_by_name.items()}
     items = len(next(iter(values_by_name.values())))
-    return bootstrap(plans, Resampling(items, seed=seed), draws=draws)
+    return bootstrap(plans, Resampling(items, seed=seed), replicates=replicates)
 
 
 def means(values_by_name):
@@ -23,7 +27,9 @@ def test_a_file_does_not_differ_from_itself():
     rng = np.random.default_rng(0)
     score, positive = rng.normal(size=200), rng.random(200) < 0.3
     one, two = (
-        bootstrap({"auroc": auroc_plan(score, positive)}, Resampling(200), draws=50)
+        bootstrap(
+            {"auroc": auroc_plan(score, positive)}, Resampling(200), replicates=50
+        )
         for _ in range(2)
     )
     found = paired_difference(one["auroc"], two["auroc"], 0.5, 0.5)
@@ -67,7 +73,7 @@ def test_pairing_sees_what_unpaired_intervals_do_not():
     rng = np.random.default_rng(1)
     shared = rng.normal(size=200)
     table = {"a": shared + 0.05 + 0.1 * rng.normal(size=200), "b": shared}
-    samples = replicates(table)
+    samples = samples_of(table)
     spread = np.quantile(samples["a"], [0.025, 0.975])
     assert spread[0] < np.mean(table["b"]) < spread[1]
     found = paired_difference(samples["a"], samples["b"], *means(table).values())
@@ -81,7 +87,7 @@ def test_equal_methods_are_told_apart_as_rarely_as_stated():
     for seed in range(200):
         shared = rng.normal(size=60)
         table = {name: shared + rng.normal(size=60) for name in "ab"}
-        samples = replicates(table, draws=120, seed=seed)
+        samples = samples_of(table, replicates=120, seed=seed)
         p = paired_difference(samples["a"], samples["b"], *means(table).values()).p
         told_apart += p <= 0.05
     # 5 % plus the percentile bootstrap's known excess at n = 60 (about 1.5 %), with
@@ -120,7 +126,7 @@ def test_the_group_holds_the_best_and_its_equals(better, best):
     }
     values = means(table)
     values[best] += 0.01 if better == "higher" else -0.01
-    group = tie_group(values, replicates(table), better=better)
+    group = tie_group(values, samples_of(table), better=better)
     assert group.best == best
     assert set(group.members) == {best, f"nearly {best}"}
     assert all((p > 0.05) == (name in group.members) for name, p in group.p.items())
@@ -151,14 +157,14 @@ def test_an_undefined_score_is_no_member_and_no_comparison():
 
 
 @pytest.mark.parametrize(("rivals", "level"), [(1, 0.95), (7, 0.95), (3, 0.9)])
-def test_draws_needed_is_the_least_that_can_tell_apart(rivals, level):
-    def members(draws):
-        samples = {f"rival {i}": np.zeros(draws) for i in range(rivals)}
+def test_replicates_needed_is_the_least_that_can_tell_apart(rivals, level):
+    def members(replicates):
+        samples = {f"rival {i}": np.zeros(replicates) for i in range(rivals)}
         values = dict.fromkeys(samples, 0.0) | {"best": 1.0}
-        samples["best"] = np.ones(draws)
+        samples["best"] = np.ones(replicates)
         return tie_group(values, samples, better="higher", level=level).members
 
-    enough = draws_needed(rivals, level=level)
+    enough = replicates_needed(rivals, level=level)
     assert members(enough) == ("best",)
     assert len(members(enough - 1)) == rivals + 1
 
@@ -176,4 +182,4 @@ def test_wrong_tables_are_refused():
     with pytest.raises(ValueError, match="b_samples must have shape"):
         paired_difference([1.0], [], 1.0, 1.0)
     with pytest.raises(ValueError, match="comparisons must be at least 1, got 0"):
-        draws_needed(0)
+        replicates_needed(0)

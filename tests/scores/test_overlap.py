@@ -125,7 +125,7 @@ def test_ged_does_not_depend_on_how_pixels_are_cut_into_blocks(monkeypatch):
     draws = random_maps(7, maps=3, shape=(50,), classes=3)
     raters = random_maps(8, maps=2, shape=(50,), classes=3)
     whole = ged(draws, raters, classes=3)
-    monkeypatch.setattr("qualms.scores._label_maps.BLOCK", 7)
+    monkeypatch.setattr("qualms.scores._pixels.BLOCK", 7)
     assert ged(draws, raters, classes=3) == whole
 
 

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from qualms.scores import calibration, plans, proper, ranking, selective
-from qualms.scores._labelled import top_label
-from qualms.scores._resample import Resampling
+from qualms import scores
+from qualms.scores import Resampling, calibration, proper, ranking, selective
 from qualms.scores.referral import referral_curve
 
 
@@ -42,7 +41,7 @@ def weighted(rng, n, tied):
 
 
 def of_top_label(plan, **options):
-    return lambda probs, target: plan(*top_label(probs, target), **options)
+    return lambda probs, target: plan(*scores.top_label(probs, target), **options)
 
 
 def area(name):
@@ -52,79 +51,79 @@ def area(name):
 CASES = {
     "mean": (
         risky,
-        lambda a, b: plans.mean_plan(a * b),
+        lambda a, b: scores.mean_plan(a * b),
         lambda a, b: np.mean(a * b),
     ),
     "ratio": (
         risky,
-        lambda a, b: plans.ratio_plan(a * (b > 0), b > 0),
+        lambda a, b: scores.ratio_plan(a * (b > 0), b > 0),
         lambda a, b: a[b > 0].mean() if (b > 0).any() else np.nan,
     ),
-    "auroc": (binary, plans.auroc_plan, ranking.auroc),
-    "weighted_auroc": (weighted, plans.weighted_auroc_plan, ranking.weighted_auroc),
-    "auprc": (binary, plans.auprc_plan, ranking.auprc),
+    "auroc": (binary, scores.auroc_plan, ranking.auroc),
+    "weighted_auroc": (weighted, scores.weighted_auroc_plan, ranking.weighted_auroc),
+    "auprc": (binary, scores.auprc_plan, ranking.auprc),
     "average_precision": (
         binary,
-        plans.average_precision_plan,
+        scores.average_precision_plan,
         ranking.average_precision,
     ),
     "fpr_at_tpr": (
         binary,
-        partial(plans.fpr_at_tpr_plan, tpr=0.8),
+        partial(scores.fpr_at_tpr_plan, tpr=0.8),
         partial(ranking.fpr_at_tpr, tpr=0.8),
     ),
-    "aurc": (risky, plans.aurc_plan, selective.aurc),
-    "eaurc": (risky, plans.eaurc_plan, selective.eaurc),
-    "augrc": (risky, plans.augrc_plan, selective.augrc),
+    "aurc": (risky, scores.aurc_plan, selective.aurc),
+    "eaurc": (risky, scores.eaurc_plan, selective.eaurc),
+    "augrc": (risky, scores.augrc_plan, selective.augrc),
     "risk_at_coverage": (
         risky,
-        partial(plans.risk_at_coverage_plan, coverage=0.6),
+        partial(scores.risk_at_coverage_plan, coverage=0.6),
         partial(selective.risk_at_coverage, coverage=0.6),
     ),
     "referred accuracy": (
         referred,
-        partial(plans.referral_area_plan, "accuracy"),
+        partial(scores.referral_area_plan, "accuracy"),
         area("accuracy"),
     ),
-    "referred nll": (referred, partial(plans.referral_area_plan, "nll"), area("nll")),
+    "referred nll": (referred, partial(scores.referral_area_plan, "nll"), area("nll")),
     "referred auroc": (
         referred,
-        partial(plans.referral_area_plan, "auroc"),
+        partial(scores.referral_area_plan, "auroc"),
         area("auroc"),
     ),
     "referred balanced_accuracy": (
         referred,
-        partial(plans.referral_area_plan, "balanced_accuracy"),
+        partial(scores.referral_area_plan, "balanced_accuracy"),
         area("balanced_accuracy"),
     ),
     "referred auroc by entropy": (
         binary,
-        partial(plans.referral_area_plan, "auroc"),
+        partial(scores.referral_area_plan, "auroc"),
         area("auroc"),
     ),
     "ece": (
         many_classes,
-        of_top_label(plans.ece_plan, bins=7),
+        of_top_label(scores.ece_plan, bins=7),
         partial(calibration.ece, bins=7),
     ),
     "adaptive_ece": (
         many_classes,
-        of_top_label(plans.adaptive_ece_plan, bins=4),
+        of_top_label(scores.adaptive_ece_plan, bins=4),
         partial(calibration.adaptive_ece, bins=4),
     ),
     "classwise_ece": (
         many_classes,
-        partial(plans.classwise_ece_plan, bins=5),
+        partial(scores.classwise_ece_plan, bins=5),
         partial(calibration.classwise_ece, bins=5),
     ),
     "balanced_accuracy": (
         many_classes,
-        lambda p, y: plans.balanced_accuracy_plan(p.argmax(axis=1) == y, y),
+        lambda p, y: scores.balanced_accuracy_plan(p.argmax(axis=1) == y, y),
         proper.balanced_accuracy,
     ),
     "mcc": (
         many_classes,
-        lambda p, y: plans.mcc_plan(p.argmax(axis=1), y),
+        lambda p, y: scores.mcc_plan(p.argmax(axis=1), y),
         proper.mcc,
     ),
 }
@@ -173,12 +172,12 @@ def test_replicates_beside_one_another_are_those_one_by_one(
 ):
     plan = plan_for(*make(np.random.default_rng(6), 200, tied))
     weights = Resampling(200, seed=2).block(range(7))
-    together = plan.value(plans.Copies(weights))
+    together = plan.value(scores.Copies(weights))
     assert together.tolist() == [plan(row) for row in weights]
 
 
 def test_copies_of_some_items_are_counted_once():
-    copies = plans.Copies(Resampling(6, seed=1).block(range(3)))
+    copies = scores.Copies(Resampling(6, seed=1).block(range(3)))
     index = np.array([4, 4, 1])
     some = copies.of(index)
     assert (some.weights == copies.weights[:, [4, 4, 1]]).all()
@@ -191,7 +190,7 @@ def test_smooth_ece_counts_copies():
     rng = np.random.default_rng(3)
     probs, target = many_classes(rng, 40, False)
     weights = rng.integers(0, 4, 40)
-    plan = plans.smooth_ece_plan(*top_label(probs, target))
+    plan = scores.smooth_ece_plan(*scores.top_label(probs, target))
     repeated = probs.repeat(weights, axis=0), target.repeat(weights)
     assert plan(weights) == pytest.approx(calibration.smooth_ece(*repeated), abs=1e-4)
 
@@ -210,11 +209,11 @@ def test_scikit_learn_agrees_on_the_weighted_ranking_scores(tied, seed):
     }
     precision, recall, _ = metrics.precision_recall_curve(**given_to_sklearn)
     expected = {
-        plans.auroc_plan: metrics.roc_auc_score(**given_to_sklearn),
-        plans.average_precision_plan: metrics.average_precision_score(
+        scores.auroc_plan: metrics.roc_auc_score(**given_to_sklearn),
+        scores.average_precision_plan: metrics.average_precision_score(
             **given_to_sklearn
         ),
-        plans.auprc_plan: metrics.auc(recall, precision),
+        scores.auprc_plan: metrics.auc(recall, precision),
     }
     for plan, value in expected.items():
         assert same(plan(score, positive)(weights), value), plan.__name__
@@ -226,11 +225,11 @@ def test_scikit_learn_agrees_on_the_weighted_class_scores():
     weights = rng.integers(0, 5, 300)
     correct = predicted == target
     assert same(
-        plans.balanced_accuracy_plan(correct, target)(weights),
+        scores.balanced_accuracy_plan(correct, target)(weights),
         metrics.balanced_accuracy_score(target, predicted, sample_weight=weights),
     )
     assert same(
-        plans.mcc_plan(predicted, target)(weights),
+        scores.mcc_plan(predicted, target)(weights),
         metrics.matthews_corrcoef(target, predicted, sample_weight=weights),
     )
 
@@ -247,12 +246,12 @@ def test_tied_risks_are_the_mean_over_random_tie_orders():
         kept = np.arange(1, len(copies) + 1)
         areas.append(np.mean(np.cumsum(copies[order]) / kept))
     error = np.std(areas) / np.sqrt(len(areas))
-    assert plans.aurc_plan(risk, doubt)(weights) == pytest.approx(
+    assert scores.aurc_plan(risk, doubt)(weights) == pytest.approx(
         np.mean(areas), abs=4 * error
     )
 
 
-@pytest.mark.parametrize("plan_for", [plans.auroc_plan, plans.fpr_at_tpr_plan])
+@pytest.mark.parametrize("plan_for", [scores.auroc_plan, scores.fpr_at_tpr_plan])
 def test_a_replicate_of_one_class_is_nan(plan_for):
     plan = plan_for([0.1, 0.7, 0.9], [0, 1, 1])
     assert np.isnan(plan(np.array([0, 1, 2])))
@@ -260,11 +259,11 @@ def test_a_replicate_of_one_class_is_nan(plan_for):
 
 
 def test_no_copies_at_all_is_nan():
-    assert np.isnan(plans.mean_plan([1.0, 2.0])(np.array([0, 0])))
+    assert np.isnan(scores.mean_plan([1.0, 2.0])(np.array([0, 0])))
 
 
 def test_wrong_weights_are_refused():
-    plan = plans.mean_plan([1.0, 2.0])
+    plan = scores.mean_plan([1.0, 2.0])
     with pytest.raises(ValueError, match=r"shape \(2,\), got \(3,\)"):
         plan(np.array([1, 1, 1]))
     with pytest.raises(TypeError, match="whole numbers, got float64"):
@@ -276,22 +275,22 @@ def test_wrong_weights_are_refused():
 def test_wrong_options_are_refused():
     score, positive = [0.1, 0.9], [0, 1]
     with pytest.raises(ValueError, match="tpr must lie"):
-        plans.fpr_at_tpr_plan(score, positive, tpr=1.5)
+        scores.fpr_at_tpr_plan(score, positive, tpr=1.5)
     with pytest.raises(ValueError, match="coverage must be above 0"):
-        plans.risk_at_coverage_plan(score, positive, coverage=0.0)
+        scores.risk_at_coverage_plan(score, positive, coverage=0.0)
     with pytest.raises(ValueError, match="bins must be at least 1"):
-        plans.ece_plan(score, positive, bins=0)
+        scores.ece_plan(score, positive, bins=0)
     with pytest.raises(ValueError, match=r"confidence must lie in \[0, 1\], row 1"):
-        plans.ece_plan([0.1, 2.0], positive)
+        scores.ece_plan([0.1, 2.0], positive)
     with pytest.raises(ValueError, match="negative_weight must not be negative, row 0"):
-        plans.weighted_auroc_plan(score, positive, [-1.0, 1.0])
+        scores.weighted_auroc_plan(score, positive, [-1.0, 1.0])
 
 
 def test_a_replayed_score_needs_items_first_and_one_number_out():
     with pytest.raises(ValueError, match=r"lengths \[2, 3\]"):
-        plans.replay_plan(np.dot, np.ones((2, 3)), np.ones(3))
+        scores.replay_plan(np.dot, np.ones((2, 3)), np.ones(3))
     with pytest.raises(TypeError, match=r"functools\.partial"):
-        plans.replay_plan(np.quantile, np.ones(3), 0.5)
-    plan = plans.replay_plan(np.sort, np.ones(3))
+        scores.replay_plan(np.quantile, np.ones(3), 0.5)
+    plan = scores.replay_plan(np.sort, np.ones(3))
     with pytest.raises(TypeError, match="one number, got ndarray"):
         plan(np.array([1, 1, 1]))

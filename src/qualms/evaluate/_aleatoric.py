@@ -13,7 +13,7 @@ import numpy as np
 
 from qualms import scores
 from qualms.evaluate._referral_items import Array, Items
-from qualms.scores.human import spearman
+from qualms.scores import spearman
 
 PARTS = ("aleatoric", "total", "epistemic")
 ENDINGS = ("_spearman", "_mae", "_shift_auroc")

@@ -11,7 +11,7 @@ from qualms.evaluate._drawings import histogram
 from qualms.evaluate._entry import Entry, Judgement, Settings
 from qualms.evaluate._subsets import strata, subsets
 from qualms.predictions import Predictions
-from qualms.scores import Plan, plans
+from qualms.scores import Plan
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -76,18 +76,18 @@ def _retrieval(
     predictions: Predictions, hits: Array, subset: str, index: Index
 ) -> Iterator[Entry]:
     right = hits[index]
-    yield _entry(scores.recall_at_1, plans.mean_plan(right), subset, index)
+    yield _entry(scores.recall_at_1, scores.mean_plan(right), subset, index)
     cropped = predictions.named("uncertainty_cropped")
     votes = predictions.get("votes")
     for name, values in predictions.named("uncertainty").items():
         value = values[index]
-        plan = plans.weighted_auroc_plan(value, 1 - right, right)
+        plan = scores.weighted_auroc_plan(value, 1 - right, right)
         yield _entry(scores.r_auroc, plan, subset, index, name)
         if name in cropped:
             plan = scores.plan_of(scores.crop_rate, value, cropped[name][index])
             yield _entry(scores.crop_rate, plan, subset, index, name)
         if votes is not None:
-            plan = plans.replay_plan(_alignment, value, votes[index])
+            plan = scores.replay_plan(_alignment, value, votes[index])
             yield _entry(scores.human_alignment, plan, subset, index, name)
 
 
@@ -97,9 +97,9 @@ def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator
     target = scores.mixed_target(predictions.arrays["target"], upstream)
     mixed = scores.retrieval_hits(predictions.arrays["embedding"], target)
     for name, value in predictions.named("uncertainty").items():
-        plan = plans.auroc_plan(value, ~upstream)
+        plan = scores.auroc_plan(value, ~upstream)
         yield _entry(scores.ood_auroc, plan, "all", everyone, name)
-        plan = plans.weighted_auroc_plan(value, 1 - mixed, mixed)
+        plan = scores.weighted_auroc_plan(value, 1 - mixed, mixed)
         yield _entry(scores.mixed_r_auroc, plan, "all", everyone, name)
 
 

@@ -10,7 +10,7 @@ from qualms.benchmarks import Benchmark, Expectation, Preset
 from qualms.benchmarks._benchmark import Place
 from qualms.evaluate._benchmark_results import Cell, Check, Key
 from qualms.evaluate._judge import Direction
-from qualms.scores import TieGroup, draws_needed, tie_group
+from qualms.scores import TieGroup, replicates_needed, tie_group
 
 Array = NDArray[np.float64]
 
@@ -78,11 +78,11 @@ def _key(place: Place, score: str) -> Key:
 
 
 def _enough(rivals: Mapping[str, tuple[float, Array]], level: float) -> bool:
-    """Whether there is something to compare, with draws enough to tell it apart."""
+    """Whether there are rivals, and enough replicates to tell them apart."""
     if len(rivals) < 2:
         return False
-    draws = min(len(samples) for _, samples in rivals.values())
-    return draws >= draws_needed(len(rivals) - 1, level=level)
+    replicates = min(len(samples) for _, samples in rivals.values())
+    return replicates >= replicates_needed(len(rivals) - 1, level=level)
 
 
 def _rivals(

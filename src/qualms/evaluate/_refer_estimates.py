@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, stdtrit
 
-from qualms.scores import Estimate
-from qualms.scores._ties import ranked
+from qualms.scores import Estimate, ranked_items
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -132,7 +131,7 @@ def _bounded(value: float, size: float, level: float) -> Estimate:
 
 def _won(score: Array, positive: Flags) -> Array:
     """(N,) share of the other class each item is on the right side of, ties half."""
-    order, start = ranked(score)
+    order, start = ranked_items(score)
     found = np.add.reduceat(positive[order].astype(np.int64), start[:-1])
     other = np.diff(start) - found
     below = np.cumsum(other) - other / 2

@@ -11,7 +11,7 @@ from qualms import scores
 from qualms.evaluate._refer_plan import ReferralOptions
 from qualms.evaluate._score import Source
 from qualms.predictions import Predictions, build, read
-from qualms.scores._ties import Ranked, ranked
+from qualms.scores import Ranked, ranked_items
 from qualms.shelf import suggest
 
 Array = NDArray[np.float64]
@@ -67,7 +67,7 @@ class Items:
             nll=self.nll[index],
             positive=self.positive[index],
             uncertainty=self.uncertainty[index],
-            rank=ranked(self.uncertainty[index]),
+            rank=ranked_items(self.uncertainty[index]),
             cluster=None if self.cluster is None else _codes(self.cluster[index]),
             group=None if self.group is None else self.group[index],
         )
@@ -140,7 +140,7 @@ def _items(predictions: Predictions, name: str, options: ReferralOptions) -> Ite
         nll=scores.item_nll(probs, target),
         positive=probs[:, 1],
         uncertainty=uncertainty,
-        rank=ranked(uncertainty),
+        rank=ranked_items(uncertainty),
         cluster=_codes(predictions.get("cluster")),
         group=predictions.get("group"),
     )

@@ -19,8 +19,7 @@ from qualms.evaluate._refer_plan import (
     Verdict,
 )
 from qualms.evaluate._results import Curve
-from qualms.scores import Better, Estimate
-from qualms.scores._referral_kernels import kept_means
+from qualms.scores import Better, Estimate, kept_means
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -12,8 +12,7 @@ from qualms.evaluate._entry import Settings
 from qualms.evaluate._judge import Direction
 from qualms.evaluate._referral_items import Array, Index, Items
 from qualms.evaluate._replicates import mean_of_repeats
-from qualms.scores import Plan, Resampling, plans
-from qualms.scores.plans import Copies
+from qualms.scores import Copies, Plan, Resampling
 
 Replay = Callable[[Copies], Array]
 """From how often each item counts to replicates (draws, scores)."""
@@ -87,9 +86,9 @@ def _replays(items: Items) -> Iterator[tuple[tuple[str, ...], Replay]]:
         yield names, _replay(_set_plans(items, index), index)
     detection = {"joint/ood_auroc": items.uncertainty.total}
     for name, values in (detection | truth_parts(items).shift).items():
-        yield (name,), _replay([plans.auroc_plan(values, items.shifted)], sets[2])
+        yield (name,), _replay([scores.auroc_plan(values, items.shifted)], sets[2])
     for name, values in truth_parts(items).distance.items():
-        yield (name,), _replay([plans.mean_plan(values[sets[0]])], sets[0])
+        yield (name,), _replay([scores.mean_plan(values[sets[0]])], sets[0])
 
 
 def _replay(wanted: Sequence[Plan], index: Index) -> Replay:
@@ -109,12 +108,12 @@ def _set_plans(items: Items, index: Index) -> list[Plan]:
     doubt = items.uncertainty.total[index]
     right = scores.correct(probs, target).astype(np.float64)
     return [
-        plans.mean_plan(right),
-        plans.mean_plan(scores.item_nll(probs, target)),
-        plans.ece_plan(probs.max(axis=1), right),
-        plans.auroc_plan(probs[:, 1], target == 1),
+        scores.mean_plan(right),
+        scores.mean_plan(scores.item_nll(probs, target)),
+        scores.ece_plan(probs.max(axis=1), right),
+        scores.auroc_plan(probs[:, 1], target == 1),
         *(_kept_plan(right, doubt, share) for share in _KEPT),
-        plans.aurc_plan(right, doubt),
+        scores.aurc_plan(right, doubt),
     ]
 
 
@@ -124,4 +123,4 @@ def _kept_plan(right: Array, doubt: Array, share: float) -> Plan:
     def kept(total: Array) -> Array:
         return np.maximum(1.0, total - np.rint((1.0 - share) * total))[:, None]
 
-    return plans.edge_plan(right, doubt, kept, lambda sums, edge: (sums / edge)[:, 0])
+    return scores.edge_plan(right, doubt, kept, lambda sums, edge: (sums / edge)[:, 0])

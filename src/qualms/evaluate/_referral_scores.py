@@ -119,7 +119,9 @@ def _plain_as_published(items: Items, rows: Index) -> Iterator[tuple[str, float]
     yield "auprc", published.auprc(probs[:, 1], target == 1)
 
 
-def _read(curve: ReferralCurve | published.ReferralCurve, kept: Array) -> Values:
+def _read(
+    curve: ReferralCurve | published.PublishedReferralCurve, kept: Array
+) -> Values:
     """Points and areas of a curve whose i-th value is of a share `kept` of the items.
 
     With an oracle the rest counts as perfect, which is `referral_curve(oracle=True)`
@@ -138,7 +140,7 @@ def _kept(curve: ReferralCurve) -> Array:
     return share
 
 
-def _kept_as_published(curve: published.ReferralCurve, items: int) -> Array:
+def _kept_as_published(curve: published.PublishedReferralCurve, items: int) -> Array:
     """Shares that the released code keeps: it cuts off a part of an item."""
     share: Array = 1 - curve.referred
     if curve.name not in _RANKED:

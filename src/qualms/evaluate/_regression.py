@@ -12,7 +12,6 @@ from qualms.evaluate._entry import Entry, Judgement, Settings
 from qualms.evaluate._results import Curve
 from qualms.evaluate._subsets import strata, subsets
 from qualms.predictions import Predictions, pool
-from qualms.scores import plans
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -161,8 +160,8 @@ def _selected(
     for name, accept in accepted.items():
         kept = accept[index].astype(float)
         rows = (
-            (scores.coverage, plans.ratio_plan(inside * kept, kept)),
-            (scores.prediction_rate, plans.mean_plan(kept)),
+            (scores.coverage, scores.ratio_plan(inside * kept, kept)),
+            (scores.prediction_rate, scores.mean_plan(kept)),
         )
         for score, plan in rows:
             yield Entry(

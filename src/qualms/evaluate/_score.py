@@ -14,8 +14,14 @@ from qualms.evaluate._regression import judge_regression
 from qualms.evaluate._results import Array, Results, Row
 from qualms.evaluate._segmentation import judge_segmentation
 from qualms.predictions import Predictions, build, read
-from qualms.scores import Plan, Resampling, about, bootstrap, percentile_interval
-from qualms.scores.plans import Copies
+from qualms.scores import (
+    Copies,
+    Plan,
+    Resampling,
+    about,
+    bootstrap,
+    percentile_interval,
+)
 
 Source = str | Path | Mapping[str, Any] | Predictions
 Judge = Callable[[Predictions, Predictions | None, Settings], Judgement]
@@ -116,7 +122,7 @@ def _rows(
     samples = bootstrap(
         {str(i): _on_all(entry, predictions.n) for i, entry in enumerate(entries)},
         resampling,
-        draws=settings.resamples,
+        replicates=settings.resamples,
         progress=settings.progress,
         workers=settings.workers,
     )

@@ -23,7 +23,6 @@ from qualms.evaluate._items import (
 from qualms.evaluate._results import Curve
 from qualms.evaluate._subsets import strata, subsets
 from qualms.predictions import Predictions
-from qualms.scores import plans
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -95,7 +94,7 @@ def _mean_entry(
     defined = np.isfinite(chosen).astype(float)
     return Entry(
         score=score,
-        plan=plans.ratio_plan(np.where(defined > 0, chosen, 0.0), defined),
+        plan=scores.ratio_plan(np.where(defined > 0, chosen, 0.0), defined),
         index=index,
         subset=subset,
         variant=variant,
@@ -107,9 +106,9 @@ def _failure(measured: Measured, subset: str, index: Index) -> Iterator[Entry]:
     risk = 1.0 - measured.dice[index]
     for name, value in measured.uncertainty.items():
         rows = (
-            (scores.aurc, plans.aurc_plan(risk, value[index])),
-            (scores.eaurc, plans.eaurc_plan(risk, value[index])),
-            (scores.augrc, plans.augrc_plan(risk, value[index])),
+            (scores.aurc, scores.aurc_plan(risk, value[index])),
+            (scores.eaurc, scores.eaurc_plan(risk, value[index])),
+            (scores.augrc, scores.augrc_plan(risk, value[index])),
         )
         for score, plan in rows:
             yield Entry(
@@ -124,7 +123,7 @@ def _shift(predictions: Predictions, measured: Measured) -> Iterator[Entry]:
     for name, value in measured.uncertainty.items():
         yield Entry(
             score=scores.ood_auroc,
-            plan=plans.auroc_plan(value, shifted),
+            plan=scores.auroc_plan(value, shifted),
             index=np.arange(predictions.n),
             variant=name,
         )

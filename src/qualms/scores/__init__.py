@@ -1,17 +1,14 @@
-"""Scores: from arrays to numbers, tie exact, in float64.
+"""Scores: functions from arrays to numbers, in float64 and with exact ties.
 
-The plain name is the correct score; where a paper's released code computes something
-else, `qualms.scores.as_published.<paper>` has it under the same name. Uncertainty:
-larger is less certain. Functions that take `probs` accept P(y=1) of shape (N,), class
-probabilities (N, C), or draws (M, N, C), which they average.
+The plain name is the correct score. Where the released code of a paper computes
+something else, `qualms.scores.as_published.<paper>` has that under the same name.
+Larger uncertainty means less certain. Functions that take `probs` accept P(y=1) of
+shape (N,), class probabilities (N, C), or draws (M, N, C), which they average.
 """
 
-from qualms.scores import plans
+from qualms.scores import as_published
 from qualms.scores._about import About, Better, about
-from qualms.scores._arrays import probabilities as mean_probabilities
-from qualms.scores._planned import plan_of
-from qualms.scores._resample import Resampling
-from qualms.scores.active import al_improvement
+from qualms.scores._arrays import TopLabel, mean_probabilities, top_label
 from qualms.scores.aggregation import (
     aggregate_image,
     aggregate_patch,
@@ -21,28 +18,17 @@ from qualms.scores.aggregation import (
     pooled_quantile,
     threshold_from_validation,
 )
-from qualms.scores.bootstrap import (
-    Estimate,
-    Interval,
-    bootstrap,
-    bootstrap_interval,
-    percentile_interval,
-)
 from qualms.scores.calibration import (
     Reliability,
     adaptive_ece,
+    adaptive_ece_plan,
     classwise_ece,
+    classwise_ece_plan,
     ece,
+    ece_plan,
     reliability,
     smooth_ece,
-)
-from qualms.scores.comparison import (
-    Difference,
-    TieGroup,
-    draws_needed,
-    holm,
-    paired_difference,
-    tie_group,
+    smooth_ece_plan,
 )
 from qualms.scores.conformal import (
     accept,
@@ -53,7 +39,7 @@ from qualms.scores.conformal import (
 )
 from qualms.scores.decomposition import Decomposition, decompose, entropy
 from qualms.scores.distance import mean_neighbour_distance
-from qualms.scores.human import Alignment, human_alignment, vote_entropy
+from qualms.scores.human import Alignment, human_alignment, spearman, vote_entropy
 from qualms.scores.intervals import (
     coverage,
     interval_length,
@@ -75,8 +61,7 @@ from qualms.scores.ood import (
     scod_aurc,
     scod_auroc,
 )
-from qualms.scores.overlap import dice, ged
-from qualms.scores.plans import Plan
+from qualms.scores.overlap import al_improvement, dice, ged
 from qualms.scores.platt import (
     Platt,
     UncertaintyHistogram,
@@ -87,22 +72,30 @@ from qualms.scores.platt import (
 from qualms.scores.proper import (
     accuracy,
     balanced_accuracy,
+    balanced_accuracy_plan,
     brier,
     correct,
+    item_brier,
     item_nll,
     mcc,
+    mcc_plan,
     nll,
 )
 from qualms.scores.ranking import (
     PrecisionRecallCurve,
     RocCurve,
     auprc,
+    auprc_plan,
     auroc,
+    auroc_plan,
     average_precision,
+    average_precision_plan,
     fpr_at_tpr,
+    fpr_at_tpr_plan,
     precision_recall_curve,
     roc_curve,
     weighted_auroc,
+    weighted_auroc_plan,
 )
 from qualms.scores.raters import (
     Agreement,
@@ -118,7 +111,7 @@ from qualms.scores.recalibration import (
     fit_isotonic,
     fit_temperature,
 )
-from qualms.scores.referral import ReferralCurve, referral_curve
+from qualms.scores.referral import ReferralCurve, referral_area_plan, referral_curve
 from qualms.scores.regression import (
     Moments,
     crps_ensemble,
@@ -130,6 +123,27 @@ from qualms.scores.regression import (
     pool_gaussian,
     regression_ece,
     rmse,
+)
+from qualms.scores.resampling import (
+    Copies,
+    Difference,
+    Estimate,
+    Interval,
+    Plan,
+    Resampling,
+    TieGroup,
+    bootstrap,
+    bootstrap_interval,
+    edge_plan,
+    holm,
+    mean_plan,
+    paired_difference,
+    percentile_interval,
+    plan_of,
+    ratio_plan,
+    replay_plan,
+    replicates_needed,
+    tie_group,
 )
 from qualms.scores.retrieval import (
     crop_rate,
@@ -143,14 +157,20 @@ from qualms.scores.retrieval import (
 from qualms.scores.selective import (
     RiskCoverage,
     augrc,
+    augrc_plan,
     aurc,
+    aurc_plan,
     balanced_joint,
     coverage_at_risk,
     eaurc,
+    eaurc_plan,
+    kept_means,
     risk_at_coverage,
+    risk_at_coverage_plan,
     risk_coverage_curve,
 )
 from qualms.scores.threshold import ReferralThreshold, referral_threshold
+from qualms.scores.ties import Ranked, ranked_items
 
 __all__ = [
     "UNCERTAINTY_TYPES",
@@ -158,6 +178,7 @@ __all__ = [
     "Agreement",
     "Alignment",
     "Better",
+    "Copies",
     "Decomposition",
     "Defined",
     "Difference",
@@ -168,6 +189,7 @@ __all__ = [
     "Plan",
     "Platt",
     "PrecisionRecallCurve",
+    "Ranked",
     "ReferralCurve",
     "ReferralThreshold",
     "Reliability",
@@ -177,6 +199,7 @@ __all__ = [
     "Statistics",
     "Temperature",
     "TieGroup",
+    "TopLabel",
     "UncertaintyHistogram",
     "UncertaintyMaps",
     "about",
@@ -184,22 +207,31 @@ __all__ = [
     "accuracy",
     "ace",
     "adaptive_ece",
+    "adaptive_ece_plan",
     "aggregate_image",
     "aggregate_patch",
     "aggregate_threshold",
     "al_improvement",
+    "as_published",
     "augrc",
+    "augrc_plan",
     "auprc",
+    "auprc_plan",
     "aurc",
+    "aurc_plan",
     "auroc",
+    "auroc_plan",
     "average_precision",
+    "average_precision_plan",
     "background_share",
     "balanced_accuracy",
+    "balanced_accuracy_plan",
     "balanced_joint",
     "bootstrap",
     "bootstrap_interval",
     "brier",
     "classwise_ece",
+    "classwise_ece_plan",
     "conformal_offset",
     "correct",
     "coverage",
@@ -209,14 +241,17 @@ __all__ = [
     "crps_gaussian",
     "decompose",
     "dice",
-    "draws_needed",
     "eaurc",
+    "eaurc_plan",
     "ece",
+    "ece_plan",
+    "edge_plan",
     "entropy",
     "fit_isotonic",
     "fit_platt",
     "fit_temperature",
     "fpr_at_tpr",
+    "fpr_at_tpr_plan",
     "gaussian_interval",
     "gaussian_nll",
     "ged",
@@ -225,11 +260,15 @@ __all__ = [
     "interval_length",
     "interval_score",
     "inverted_fraction",
+    "item_brier",
     "item_nll",
+    "kept_means",
     "mae",
     "mcc",
+    "mcc_plan",
     "mean_defined",
     "mean_neighbour_distance",
+    "mean_plan",
     "mean_probabilities",
     "mixed_r_auroc",
     "mixed_target",
@@ -244,21 +283,26 @@ __all__ = [
     "percentile_interval",
     "pinball",
     "plan_of",
-    "plans",
     "pool_gaussian",
     "pooled_quantile",
     "precision_recall_curve",
     "prediction_rate",
     "r_auroc",
+    "ranked_items",
     "rater_agreement",
     "rater_variance",
+    "ratio_plan",
     "recall_at_1",
+    "referral_area_plan",
     "referral_curve",
     "referral_threshold",
     "regression_ece",
     "reliability",
+    "replay_plan",
+    "replicates_needed",
     "retrieval_hits",
     "risk_at_coverage",
+    "risk_at_coverage_plan",
     "risk_coverage_curve",
     "rmse",
     "roc_curve",
@@ -266,13 +310,17 @@ __all__ = [
     "scod_auroc",
     "selection_threshold",
     "smooth_ece",
+    "smooth_ece_plan",
+    "spearman",
     "sufficient_statistics",
     "threshold_from_validation",
     "tie_group",
+    "top_label",
     "uncertainty_histogram",
     "uncertainty_maps",
     "uncertainty_type",
     "vote_entropy",
     "weighted_auroc",
+    "weighted_auroc_plan",
     "weighted_conformal_offset",
 ]

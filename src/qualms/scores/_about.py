@@ -1,8 +1,13 @@
-"""What a table needs to know about a score: its label, direction and bounds."""
+"""What a score declares about itself: its label, direction, bounds and plan."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+if TYPE_CHECKING:
+    from qualms.scores.resampling import Plan
 
 Better = Literal["higher", "lower", "neither"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,12 +29,19 @@ def score(
     better: Better,
     low: float = 0.0,
     high: float = 1.0,
+    plan: Callable[..., Plan] | None = None,
 ) -> Callable[[F], F]:
-    """Attach an `About` to a score function; the function itself is unchanged."""
+    """Declare a function to be a score; the function itself is unchanged.
+
+    `plan` takes the arguments of the score and makes its fast plan for resampling,
+    which `qualms.scores.plan_of` finds. Without one the score is called on repeated
+    items.
+    """
 
     def attach(function: F) -> F:
         record = About(label=label, better=better, low=low, high=high)
         function.__score__ = record  # type: ignore[attr-defined]
+        function.__plan__ = plan  # type: ignore[attr-defined]
         return function
 
     return attach
@@ -39,5 +51,5 @@ def about(function: Callable[..., Any]) -> About:
     """The `About` of a score function."""
     record = getattr(function, "__score__", None)
     if not isinstance(record, About):
-        raise LookupError(f"{function!r} is not a score: it carries no @score")
+        raise LookupError(f"{function!r} is not a score: declare it with @score")
     return record

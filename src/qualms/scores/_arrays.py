@@ -1,10 +1,10 @@
-"""Arrays at the door of every score: checked once, float64 from here on.
+"""Checks of the arrays that scores take; inside a score everything is float64.
 
-A score never sees an empty array, a nan or a wrong shape; each refusal is a sentence
-that names the argument, the row, the value and what to do.
+No score computes with an empty array, a nan or a wrong shape. Every refusal is a
+sentence that names the argument, the row, the value and what to do.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,29 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Index = NDArray[np.int64]
 
-# Probabilities may miss summing to one by this much; they are then renormalised.
+# Probabilities whose sum is off by at most this much are renormalised.
 SUM_TOLERANCE = 1e-3
+# Smaller likelihoods count as this one: a probability of 0 would cost infinitely many
+# nats.
+FLOOR = 1e-15
+
+
+class Labelled(NamedTuple):
+    """Items with their predicted probabilities and their targets."""
+
+    probs: Array
+    """(N, C) class probabilities, the mean over draws; rows sum to one."""
+    target: Index
+    """(N,) true classes."""
+
+
+class TopLabel(NamedTuple):
+    """The predicted class of every item: its probability and whether it is right."""
+
+    confidence: Array
+    """(N,) probability of the predicted class."""
+    correct: Flags
+    """(N,) whether the predicted class is the target."""
 
 
 def vector(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
@@ -78,7 +99,7 @@ def labels(
     return result
 
 
-def probabilities(probs: ArrayLike) -> Array:
+def mean_probabilities(probs: ArrayLike) -> Array:
     """Class probabilities (N, C): the mean over draws, rows summing to one.
 
     Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C).
@@ -99,6 +120,41 @@ def probabilities(probs: ArrayLike) -> Array:
             f"{array.shape}; for P(y=1) pass shape (N,)"
         )
     return _mean_over_draws(array)
+
+
+def labelled(probs: ArrayLike, target: ArrayLike) -> Labelled:
+    """Both arguments, each checked and checked against the other."""
+    checked = mean_probabilities(probs)
+    items, classes = checked.shape
+    return Labelled(checked, labels("target", target, classes=classes, length=items))
+
+
+def top_label(probs: ArrayLike, target: ArrayLike) -> TopLabel:
+    """Confidence and correctness of the predicted class, ties to the lowest class."""
+    checked, truth = labelled(probs, target)
+    predicted = checked.argmax(axis=1)
+    return TopLabel(at_class(checked, predicted), predicted == truth)
+
+
+def at_class(probs: Array, index: Index) -> Array:
+    """(N,) the probability that each row of `probs` gives to its class in `index`."""
+    picked: Array = probs[np.arange(len(index)), index]
+    return picked
+
+
+def not_negative(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
+    """`values` as a vector of numbers that are 0 or more, such as weights."""
+    array = vector(name, values, length=length)
+    if array.min() < 0.0:
+        row = int(np.argmax(array < 0.0))
+        raise ValueError(f"{name} must not be negative, row {row} is {array[row]:g}")
+    return array
+
+
+def open_unit(name: str, value: float) -> None:
+    """Refuse a level or alpha that is not strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
 
 
 def finite(name: str, array: NDArray[Any]) -> None:

@@ -9,8 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.scores._arrays import Array
-from qualms.scores._label_maps import IGNORED, Labels, check_stack, checked_labels
-from qualms.scores._space import pixel_mask, real_map
+from qualms.scores._pixels import (
+    IGNORED,
+    Labels,
+    check_stack,
+    checked_labels,
+    pixel_mask,
+    real_map,
+)
 
 
 def aggregate_image(

@@ -1,20 +1,27 @@
-"""Does a confidence of 80 % mean right in 80 % of the cases?
+"""Calibration: is a prediction with confidence 80 % right in 80 % of the cases?
 
-The scores look at the top label: how sure the prediction is of its own class against
-how often that class is right (`classwise_ece` looks at every class). `probs` is P(y=1)
+The scores compare the probability of the predicted class, the confidence, with how
+often that class is right (`classwise_ece` does so for every class). `probs` is P(y=1)
 of shape (N,), class probabilities (N, C) or draws (M, N, C), which are averaged.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._about import score
-from qualms.scores._arrays import Array, Index
-from qualms.scores._labelled import labelled, top_label
-from qualms.scores._smooth import fixed_point
-from qualms.scores._ties import ranked
+from qualms.scores._arrays import Array, Index, flags, labelled, top_label, vector
+from qualms.scores._smooth import (
+    COARSE_STEPS,
+    COARSE_TOLERANCE,
+    crossings,
+    fixed_point,
+)
+from qualms.scores.resampling import Copies, Plan, binned, edge_plan
+from qualms.scores.ties import ranked_items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,7 +36,64 @@ class Reliability:
     """(bins,) how many they are."""
 
 
-@score(label="ECE", better="lower")
+def ece_plan(confidence: ArrayLike, correct: ArrayLike, *, bins: int = 15) -> Plan:
+    """`ece` of the top label: its probability and whether it is right, both (N,)."""
+    claim, gap = _claims(confidence, correct)
+    return _binned_plan(claim[None], gap[None], bins)
+
+
+def classwise_ece_plan(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Plan:
+    """`classwise_ece` of `probs` (N, C) for `target` (N,)."""
+    claim, truth = labelled(probs, target)
+    gap = claim - (truth[:, None] == np.arange(claim.shape[1]))
+    return _binned_plan(claim.T, gap.T, bins)
+
+
+def adaptive_ece_plan(
+    confidence: ArrayLike, correct: ArrayLike, *, bins: int = 15
+) -> Plan:
+    """`adaptive_ece` of the top label: its probability and whether it is right."""
+    claim, gap = _claims(confidence, correct)
+    _check_bins(bins)
+
+    def edges(total: Array) -> Array:
+        return np.ascontiguousarray(np.linspace(0.0, total, bins + 1, axis=1))
+
+    def value(sums: Array, edge: Array) -> Array:
+        off: Array = np.abs(np.diff(sums)).sum(axis=1) / edge[:, -1]
+        return off
+
+    return edge_plan(gap, claim, edges, value)
+
+
+def smooth_ece_plan(confidence: ArrayLike, correct: ArrayLike) -> Plan:
+    """`smooth_ece` of the top label on a coarse grid, within 1e-4 of the score."""
+    claim, gap = _claims(confidence, correct)
+
+    scaled = claim * COARSE_STEPS
+    left = np.minimum(scaled.astype(np.uint32), COARSE_STEPS - 1)
+    to_right = gap * (scaled - left)
+    to_left = gap - to_right
+
+    def value(copies: Copies) -> Array:
+        grid = np.zeros((len(copies.weights), COARSE_STEPS + 1))
+        grid[:, :-1] += binned(copies.weights, left, to_left, COARSE_STEPS)
+        grid[:, 1:] += binned(copies.weights, left, to_right, COARSE_STEPS)
+        return crossings(grid / copies.total()[:, None], tolerance=COARSE_TOLERANCE)
+
+    return Plan(len(claim), value)
+
+
+def _of_top_label(plan: Callable[..., Plan]) -> Callable[..., Plan]:
+    """`plan` of confidence and correctness, made from `probs` and `target`."""
+
+    def make(probs: ArrayLike, target: ArrayLike, **options: Any) -> Plan:
+        return plan(*top_label(probs, target), **options)
+
+    return make
+
+
+@score(label="ECE", better="lower", plan=_of_top_label(ece_plan))
 def ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Expected calibration error in bins of equal width (Guo et al., 2017).
 
@@ -45,7 +109,7 @@ def ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     return float(np.abs(gap).sum() / len(index))
 
 
-@score(label="Adaptive ECE", better="lower")
+@score(label="Adaptive ECE", better="lower", plan=_of_top_label(adaptive_ece_plan))
 def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Expected calibration error in bins of equal mass (Nguyen & O'Connor, 2015).
 
@@ -58,7 +122,7 @@ def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> floa
     """
     confidence, correct = top_label(probs, target)
     _check_bins(bins)
-    order, start = ranked(confidence)
+    order, start = ranked_items(confidence)
     gap = np.concatenate([[0.0], np.cumsum((correct - confidence)[order])])
     edges = np.linspace(0.0, len(order), bins + 1)
     return float(
@@ -66,7 +130,7 @@ def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> floa
     )
 
 
-@score(label="Class-wise ECE", better="lower")
+@score(label="Class-wise ECE", better="lower", plan=classwise_ece_plan)
 def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Mean over classes of the ECE of that class's probability (Kull et al., 2019).
 
@@ -85,7 +149,7 @@ def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> flo
     return float(np.abs(per_bin).sum() / (items * classes))
 
 
-@score(label="Smooth ECE", better="lower")
+@score(label="Smooth ECE", better="lower", plan=_of_top_label(smooth_ece_plan))
 def smooth_ece(probs: ArrayLike, target: ArrayLike) -> float:
     """Calibration error without bins (Blasiok & Nakkiran, 2023).
 
@@ -121,6 +185,30 @@ def _bin(values: Array, bins: int) -> Index:
     """Index of the equal-width bin over [0, 1] that each value falls into."""
     _check_bins(bins)
     return np.minimum((values * bins).astype(np.int64), bins - 1)
+
+
+def _binned_plan(claim: Array, gap: Array, bins: int) -> Plan:
+    """Mean over the K rows of `claim` and `gap` (K, N) of the binned absolute gap."""
+    _check_bins(bins)
+    cell = np.minimum((claim * bins).astype(np.uint32, order="C"), bins - 1)
+    gap = np.ascontiguousarray(gap)
+
+    def value(copies: Copies) -> Array:
+        off = np.zeros(len(copies.weights))
+        for row in zip(cell, gap, strict=True):
+            off += np.abs(binned(copies.weights, *row, bins)).sum(axis=1)
+        return off / (len(cell) * copies.total())
+
+    return Plan(claim.shape[1], value)
+
+
+def _claims(confidence: ArrayLike, correct: ArrayLike) -> tuple[Array, Array]:
+    """Confidence (N,) and how far it lies above being right."""
+    claim = vector("confidence", confidence)
+    if claim.min() < 0.0 or claim.max() > 1.0:
+        row = int(np.argmax((claim < 0.0) | (claim > 1.0)))
+        raise ValueError(f"confidence must lie in [0, 1], row {row} is {claim[row]}")
+    return claim, claim - flags("correct", correct, length=len(claim))
 
 
 def _check_bins(bins: int) -> None:

@@ -1,8 +1,8 @@
-"""Intervals and predictions held back until a validation set vouches for them.
+"""Thresholds from a validation split: conformal offsets and selection thresholds.
 
-Conformal offsets widen (or, when negative, shrink) intervals until they hold a stated
-share of new targets; selection thresholds keep a stated share of items. Both are order
-statistics of the validation split, taken at the rank that gives the guarantee.
+A conformal offset widens (or, when negative, shrinks) intervals until they contain a
+stated share of new targets. A selection threshold keeps a stated share of the items.
+Both are order statistics of the validation split, at the rank that gives the guarantee.
 """
 
 import math
@@ -11,8 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._about import score
-from qualms.scores._arrays import Array, Flags, vector
-from qualms.scores._levels import SLACK, open_unit, rank_reaching
+from qualms.scores._arrays import Array, Flags, not_negative, open_unit, vector
+
+# A product such as 20 * (1 - 0.05) may come out a rounding error above a whole number;
+# without this slack the next rank would be taken.
+SLACK = 1e-12
+
+
+def rank_reaching(share: float, count: int) -> int:
+    """The least whole rank that is at least `share` of `count`, up to rounding errors.
+
+    >>> rank_reaching(1 - 0.9, 10), rank_reaching(0.15, 10)
+    (1, 2)
+    """
+    return math.ceil(share * count * (1 - SLACK))
 
 
 def conformal_offset(
@@ -60,8 +72,8 @@ def weighted_conformal_offset(
     """
     open_unit("alpha", alpha)
     outside = excess(lower, upper, target)
-    mass = _weights("weight", weight, length=len(outside))
-    own = _weights("test_weight", test_weight)
+    mass = not_negative("weight", weight, length=len(outside))
+    own = not_negative("test_weight", test_weight)
     if mass.max() == 0:
         raise ValueError("weight must be positive for at least one item, all are 0")
     order = np.argsort(outside)
@@ -117,11 +129,3 @@ def prediction_rate(select: ArrayLike, threshold: float) -> float:
     0.5
     """
     return float(accept(select, threshold).mean())
-
-
-def _weights(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
-    array = vector(name, values, length=length)
-    if array.min() < 0:
-        row = int(np.flatnonzero(array < 0)[0])
-        raise ValueError(f"{name} must not be negative, row {row} is {array[row]:g}")
-    return array

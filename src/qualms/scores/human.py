@@ -1,4 +1,4 @@
-"""Does the uncertainty agree with people who disagree among themselves?"""
+"""Human alignment: are items that people disagree on less certain?"""
 
 import math
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from scipy.special import xlogy
 
 from qualms.scores._about import score
 from qualms.scores._arrays import Array, matrix, vector
-from qualms.scores._ties import ranked
+from qualms.scores.ties import ranked_items
 
 
 class Alignment(NamedTuple):
@@ -29,12 +29,12 @@ def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
     >>> human_alignment([0.1, 0.5, 0.9, 0.3], [[4, 0], [3, 1], [2, 2], [0, 0]])
     Alignment(value=1.0, dropped=1)
     """
-    doubt = vector("uncertainty", uncertainty)
+    ranks = vector("uncertainty", uncertainty)
     disagreement = vote_entropy(votes)
-    if len(disagreement) != len(doubt):
-        raise ValueError(f"votes must have {len(doubt)} items, got {len(disagreement)}")
+    if len(disagreement) != len(ranks):
+        raise ValueError(f"votes must have {len(ranks)} items, got {len(disagreement)}")
     voted = ~np.isnan(disagreement)
-    value = spearman(doubt[voted], disagreement[voted])
+    value = spearman(ranks[voted], disagreement[voted])
     return Alignment(value, int((~voted).sum()))
 
 
@@ -73,7 +73,7 @@ def spearman(first: Array, second: Array) -> float:
 
 
 def _average_rank(values: Array) -> Array:
-    order, start = ranked(values)
+    order, start = ranked_items(values)
     rank = np.empty(len(values))
     rank[order] = np.repeat((start[:-1] + start[1:]) / 2, np.diff(start))
     return rank

@@ -1,8 +1,8 @@
-"""Do prediction intervals hold their targets, and at what length?
+"""Coverage and length of prediction intervals.
 
-An interval is a pair of arrays (N,). Conformal calibration may leave it unbounded
-(`lower` -inf, `upper` inf) or turn it inside out (`lower` above `upper`): such an
-interval holds nothing, `inverted_fraction` says how many there are.
+Intervals are two arrays (N,). Conformal calibration may make an interval unbounded
+(`lower` -inf, `upper` inf) or invert it (`lower` above `upper`). An inverted interval
+contains nothing; `inverted_fraction` says how many there are.
 """
 
 import math
@@ -11,18 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._about import score
-from qualms.scores._arrays import Array, Flags, vector
-from qualms.scores._levels import open_unit
-
-
-@score(label="coverage", better="neither")
-def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
-    """Share of targets (N,) inside their interval, both ends included.
-
-    >>> coverage([0.0, 0.0], [1.0, 1.0], [1.0, 1.5])
-    0.5
-    """
-    return float(covered(lower, upper, target).mean())
+from qualms.scores._arrays import Array, Flags, open_unit, vector
+from qualms.scores.resampling import Copies, Plan, mean_of, mean_plan
 
 
 def covered(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Flags:
@@ -33,35 +23,17 @@ def covered(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Flags:
     return inside
 
 
-@score(label="interval length", better="lower", low=-math.inf, high=math.inf)
-def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
-    """Mean of `upper` - `lower` (N,); an inverted interval counts as negative.
-
-    >>> interval_length([0.0, 0.0], [1.0, 2.0])
-    1.5
-    """
-    return float(item_length(lower, upper).mean())
-
-
 def item_length(lower: ArrayLike, upper: ArrayLike) -> Array:
     """(N,) length of each interval; `interval_length` is its mean."""
     low, high = _ends(lower, upper)
     return high - low
 
 
-@score(label="interval score", better="lower", high=math.inf)
-def interval_score(
-    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
-) -> float:
-    """Mean length plus 2/`alpha` times the distance of missed targets (N,).
-
-    A proper score of central intervals of level 1 - `alpha` (Gneiting & Raftery,
-    2007).
-
-    >>> interval_score([0.0, 0.0], [1.0, 1.0], [1.0, 1.5], alpha=0.1)
-    6.0
-    """
-    return float(item_interval_score(lower, upper, target, alpha=alpha).mean())
+def item_inverted(lower: ArrayLike, upper: ArrayLike) -> Flags:
+    """(N,) whether each lower end lies above the upper one."""
+    low, high = _ends(lower, upper)
+    inverted: Flags = low > high
+    return inverted
 
 
 def item_interval_score(
@@ -76,15 +48,82 @@ def item_interval_score(
     return found
 
 
-@score(label="inverted intervals", better="lower")
+def _interval_length_plan(lower: ArrayLike, upper: ArrayLike) -> Plan:
+    return _unbounded_mean(item_length(lower, upper))
+
+
+def _interval_score_plan(
+    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
+) -> Plan:
+    return _unbounded_mean(item_interval_score(lower, upper, target, alpha=alpha))
+
+
+def _unbounded_mean(values: Array) -> Plan:
+    """A mean of values that may be infinite, as lengths of unbounded intervals are."""
+    if np.isfinite(values).all():
+        return mean_plan(values)
+
+    unbounded = np.isinf(values)
+    bounded = np.where(unbounded, 0.0, values)
+    ends = np.where(unbounded, values, 0.0)
+
+    def value(copies: Copies) -> Array:
+        drawn: Array = np.array([ends[row > 0].sum() for row in copies.weights])
+        drawn += copies.mean(bounded)
+        return drawn
+
+    return Plan(len(values), value)
+
+
+@score(label="coverage", better="neither", plan=mean_of(covered))
+def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
+    """Share of targets (N,) inside their interval, both ends included.
+
+    >>> coverage([0.0, 0.0], [1.0, 1.0], [1.0, 1.5])
+    0.5
+    """
+    return float(covered(lower, upper, target).mean())
+
+
+@score(
+    label="interval length",
+    better="lower",
+    low=-math.inf,
+    high=math.inf,
+    plan=_interval_length_plan,
+)
+def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
+    """Mean of `upper` - `lower` (N,); an inverted interval counts as negative.
+
+    >>> interval_length([0.0, 0.0], [1.0, 2.0])
+    1.5
+    """
+    return float(item_length(lower, upper).mean())
+
+
+@score(label="interval score", better="lower", high=math.inf, plan=_interval_score_plan)
+def interval_score(
+    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
+) -> float:
+    """Mean length plus 2/`alpha` times the distance of missed targets (N,).
+
+    A proper score of central intervals of level 1 - `alpha` (Gneiting & Raftery,
+    2007).
+
+    >>> interval_score([0.0, 0.0], [1.0, 1.0], [1.0, 1.5], alpha=0.1)
+    6.0
+    """
+    return float(item_interval_score(lower, upper, target, alpha=alpha).mean())
+
+
+@score(label="inverted intervals", better="lower", plan=mean_of(item_inverted))
 def inverted_fraction(lower: ArrayLike, upper: ArrayLike) -> float:
     """Share of intervals (N,) whose lower end lies above the upper one.
 
     >>> inverted_fraction([0.0, 2.0], [1.0, 1.0])
     0.5
     """
-    low, high = _ends(lower, upper)
-    return float(np.mean(low > high))
+    return float(item_inverted(lower, upper).mean())
 
 
 def _ends(

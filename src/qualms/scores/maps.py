@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._label_maps import IGNORED, Labels, check_same_space
-from qualms.scores._space import real_map
+from qualms.scores._pixels import IGNORED, Labels, check_same_space, real_map
 from qualms.scores.decomposition import decompose, entropy
 
 Floats = NDArray[np.floating[Any]]

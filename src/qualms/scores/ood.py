@@ -1,7 +1,8 @@
 """Shift detection: does the uncertainty tell shifted items from in-domain ones?
 
-And selective classification in the presence of shifted items (SCOD; Jaeger et al.,
-2023; Xia & Bouganis, 2022): an item fails when it is shifted or answered wrongly.
+Selective classification in the presence of shifted items (SCOD; Jaeger et al., 2023;
+Xia & Bouganis, 2022) stands here too: an item fails when it is shifted or answered
+wrongly.
 """
 
 import numpy as np
@@ -9,11 +10,19 @@ from numpy.typing import ArrayLike
 
 from qualms.scores._about import score
 from qualms.scores._arrays import flags
-from qualms.scores.ranking import auprc, auroc, fpr_at_tpr
-from qualms.scores.selective import aurc
+from qualms.scores.ranking import (
+    auprc,
+    auprc_plan,
+    auroc,
+    auroc_plan,
+    fpr_at_tpr,
+    fpr_at_tpr_plan,
+)
+from qualms.scores.resampling import Plan
+from qualms.scores.selective import aurc, aurc_plan
 
 
-@score(label="OOD AUROC", better="higher")
+@score(label="OOD AUROC", better="higher", plan=auroc_plan)
 def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Chance that a shifted item is less certain than an in-domain one, ties half.
 
@@ -25,7 +34,7 @@ def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     return auroc(uncertainty, flags("shifted", shifted))
 
 
-@score(label="OOD AUPRC", better="higher")
+@score(label="OOD AUPRC", better="higher", plan=auprc_plan)
 def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Area under precision against recall of shifted items, by the trapezoid rule.
 
@@ -37,7 +46,7 @@ def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     return auprc(uncertainty, flags("shifted", shifted))
 
 
-@score(label="OOD FPR95", better="lower")
+@score(label="OOD FPR95", better="lower", plan=fpr_at_tpr_plan)
 def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Share of in-domain items flagged when 95 % of the shifted ones are caught.
 
@@ -51,7 +60,15 @@ def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     return fpr_at_tpr(uncertainty, flags("shifted", shifted), tpr=0.95)
 
 
-@score(label="SCOD AUROC", better="higher")
+def scod_auroc_plan(
+    correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike
+) -> Plan:
+    """`scod_auroc` of items; all arguments (N,)."""
+    failed = np.logical_or(shifted, np.logical_not(correct))
+    return auroc_plan(uncertainty, failed)
+
+
+@score(label="SCOD AUROC", better="higher", plan=scod_auroc_plan)
 def scod_auroc(correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike) -> float:
     """Chance that a failure is less certain than a success, ties half.
 
@@ -66,7 +83,19 @@ def scod_auroc(correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike) -
     return auroc(uncertainty, wrong | moved)
 
 
-@score(label="SCOD AURC", better="lower", high=np.inf)
+def scod_aurc_plan(
+    correct: ArrayLike,
+    shifted: ArrayLike,
+    uncertainty: ArrayLike,
+    *,
+    cost: float = 1.0,
+) -> Plan:
+    """`scod_aurc` of items; arrays (N,)."""
+    wrong = np.logical_not(correct)
+    return aurc_plan(np.where(shifted, cost, wrong), uncertainty)
+
+
+@score(label="SCOD AURC", better="lower", high=np.inf, plan=scod_aurc_plan)
 def scod_aurc(
     correct: ArrayLike,
     shifted: ArrayLike,

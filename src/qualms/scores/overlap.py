@@ -1,9 +1,8 @@
-"""How well segmentations overlap: one prediction, or a set of draws, against raters.
+"""Overlap of segmentations: one prediction, or a set of draws, against raters.
 
 Label maps may have any number of axes. Pixels that a rater marks with `ignore` are
-dropped before anything is counted, and two empty masks agree unless the caller says
-otherwise. `as_published.values` holds what the released code of Kahl et al. (2024)
-computes.
+dropped before anything is counted. Two empty masks agree unless `empty` says otherwise.
+`as_published.values` holds what the released code of Kahl et al. (2024) computes.
 """
 
 from typing import Any, Literal
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from qualms.scores._about import score
 from qualms.scores._arrays import Array, Index
-from qualms.scores._label_maps import (
+from qualms.scores._pixels import (
     IGNORED,
     Labels,
     check_same_space,
@@ -98,6 +97,30 @@ def ged(
         float(_pair_dice(a, b, classes, empty).mean()) for a, b in pairs
     )
     return within_draws + within_raters - 2.0 * across
+
+
+@score(label="AL gain", better="higher", low=-np.inf, high=np.inf)
+def al_improvement(dice_before: float, dice_after: float, dice_random: float) -> float:
+    """Relative gain in Dice by querying uncertain items over random ones.
+
+    (after / before - 1) - (random / before - 1) on the shifted test split, where the
+    pool was queried by uncertainty or at random between the two trainings (Kahl et
+    al., 2024, appendix A.4); nan where nothing was segmented before.
+
+    >>> round(al_improvement(0.5, 0.6, 0.55), 6)
+    0.1
+    """
+    values = {
+        "dice_before": dice_before,
+        "dice_after": dice_after,
+        "dice_random": dice_random,
+    }
+    for name, value in values.items():
+        if not 0.0 <= value <= 1.0:
+            raise ValueError(f"{name} must be finite and lie in [0, 1], got {value}")
+    if dice_before == 0.0:
+        return float("nan")
+    return (float(dice_after) - float(dice_random)) / float(dice_before)
 
 
 def _kept(

@@ -1,7 +1,8 @@
 """Calibration of pixel uncertainties: Platt scaling on validation, then binned error.
 
-A pixel rated by R people counts R times. Rather than tiled pixels, every function here
-takes how many raters a prediction agrees with and out of how many (`rater_agreement`).
+A pixel rated by R people counts R times. The functions here do not take repeated
+pixels; they take how many raters a prediction agrees with, and out of how many
+(`rater_agreement`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from scipy.special import expit, logit
 
 from qualms.scores._about import score
 from qualms.scores._arrays import Array, Index
-from qualms.scores._label_maps import check_same_space
-from qualms.scores._logistic import fit_line
-from qualms.scores._space import real_map
+from qualms.scores._pixels import check_same_space, real_map
+
+_MAX_STEPS = 100
+_STEP_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ def ace(
     >>> ace(np.array([0.9, 0.9, 0.6]), np.array([True, True, False]))
     0.35
     """
-    conf, right, count = _counted("confidence", confidence, correct, total)
+    conf, right, count = _flat_counts("confidence", confidence, correct, total)
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins}")
     if conf.min() < 0.0 or conf.max() > 1.0:
@@ -136,7 +138,7 @@ def fit_platt(
     >>> platt.confidence(np.array([0.0, 0.9])).round(2)
     array([0.82, 0.53])
     """
-    values, right, count = _counted("uncertainty", uncertainty, correct, total)
+    values, right, count = _flat_counts("uncertainty", uncertainty, correct, total)
     counts = count.sum()
     if counts == 0:
         raise ValueError("total must leave at least one pixel to fit on, all are 0")
@@ -145,8 +147,8 @@ def fit_platt(
     if spread == 0.0:
         return Platt(a=0.0, b=-float(logit(target.sum() / counts)))
     centre = float(count @ values / counts)
-    line = fit_line((values - centre) / spread, target, count)
-    return Platt(a=line.slope / spread, b=line.slope * centre / spread - line.level)
+    slope, level = _fit_logistic((values - centre) / spread, target, count)
+    return Platt(a=slope / spread, b=slope * centre / spread - level)
 
 
 def uncertainty_histogram(
@@ -171,7 +173,7 @@ def uncertainty_histogram(
     array([[0. , 0.6],
            [0.1, 0. ]])
     """
-    values, right, count = _counted("uncertainty", uncertainty, correct, total)
+    values, right, count = _flat_counts("uncertainty", uncertainty, correct, total)
     if bins < 1 or not 0.0 < high < np.inf:
         raise ValueError(
             f"bins must be at least 1 and high positive, got {bins} and {high}"
@@ -185,7 +187,7 @@ def uncertainty_histogram(
     )
 
 
-def _counted(
+def _flat_counts(
     name: str, values: ArrayLike, correct: ArrayLike, total: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
     """Flat values, times right and times counted of every pixel."""
@@ -217,3 +219,40 @@ def _smoothed(right: Array, count: Array) -> Array:
     high, low = (positives + 1.0) / (positives + 2.0), 1.0 / (negatives + 2.0)
     target: Array = right * high + (count - right) * low
     return target
+
+
+def _fit_logistic(x: Array, target: Array, count: Array) -> tuple[float, float]:
+    """Slope and intercept of the log-odds of `target` successes out of `count`.
+
+    The maximum of the likelihood. `x` must vary, and the sum of `target` must lie
+    strictly between 0 and that of `count`. Newton steps are halved while they
+    overshoot; the likelihood is concave, so this always converges.
+    """
+    line = np.array([0.0, logit(target.sum() / count.sum())])
+    loss = _loss(line, x, target, count)
+    for _ in range(_MAX_STEPS):
+        step = _newton_step(line, x, target, count)
+        tried = _loss(line - step, x, target, count)
+        while tried > loss + 1e-12 * abs(loss):
+            step = step / 2.0
+            tried = _loss(line - step, x, target, count)
+        line, loss = line - step, tried
+        if np.abs(step).max() < _STEP_TOLERANCE * (1.0 + np.abs(line).max()):
+            break
+    return float(line[0]), float(line[1])
+
+
+def _newton_step(line: Array, x: Array, target: Array, count: Array) -> Array:
+    chance = expit(line[0] * x + line[1])
+    residual = count * chance - target
+    weight = count * chance * (1.0 - chance)
+    mixed = weight @ x
+    curvature = np.array([[weight @ x**2, mixed], [mixed, weight.sum()]])
+    gradient = np.array([residual @ x, residual.sum()])
+    return np.linalg.solve(curvature, gradient)
+
+
+def _loss(line: Array, x: Array, target: Array, count: Array) -> float:
+    odds = line[0] * x + line[1]
+    softplus = np.maximum(odds, 0.0) + np.log1p(np.exp(-np.abs(odds)))
+    return float(count @ softplus - target @ odds)

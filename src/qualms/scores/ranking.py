@@ -11,8 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._about import score
-from qualms.scores._arrays import Array, flags, vector
-from qualms.scores._ties import ranked
+from qualms.scores._arrays import Array, flags, not_negative, vector
+from qualms.scores.resampling import (
+    Cells,
+    Copies,
+    Plan,
+    concordance,
+    precision_areas,
+    ranked_cells,
+    share,
+)
+from qualms.scores.ties import ranked_items
 
 
 class RocCurve(NamedTuple):
@@ -37,7 +46,60 @@ class PrecisionRecallCurve(NamedTuple):
     """The distinct scores, descending, after infinity."""
 
 
-@score(label="AUROC", better="higher")
+def auroc_plan(score: ArrayLike, positive: ArrayLike) -> Plan:
+    """`auroc` of `score` (N,) for `positive` (N,)."""
+    truth = flags("positive", positive)
+    return weighted_auroc_plan(score, truth, ~truth)
+
+
+def weighted_auroc_plan(
+    score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
+) -> Plan:
+    """`weighted_auroc`: items are positive and negative by a share, all (N,)."""
+    values = vector("score", score)
+    cells = _descending(
+        values,
+        not_negative("positive_weight", positive_weight, length=len(values)),
+        not_negative("negative_weight", negative_weight, length=len(values)),
+    )
+
+    def value(copies: Copies) -> Array:
+        return concordance(copies.within(cells), cells.last, *cells.carried)
+
+    return Plan(len(values), value)
+
+
+def auprc_plan(score: ArrayLike, positive: ArrayLike) -> Plan:
+    """`auprc` of `score` (N,) for `positive` items, by trapezoids."""
+    return _precision_plan(score, positive, trapezoid=True)
+
+
+def average_precision_plan(score: ArrayLike, positive: ArrayLike) -> Plan:
+    """`average_precision` of `score` (N,) for `positive` items, by steps."""
+    return _precision_plan(score, positive, trapezoid=False)
+
+
+def fpr_at_tpr_plan(
+    score: ArrayLike, positive: ArrayLike, *, tpr: float = 0.95
+) -> Plan:
+    """`fpr_at_tpr` of `score` (N,) for `positive` (N,)."""
+    if not 0.0 < tpr <= 1.0:
+        raise ValueError(f"tpr must lie in (0, 1], got {tpr}")
+    cells = _detected(score, positive)
+    true, false = cells.carried
+
+    def value(copies: Copies) -> Array:
+        counts = copies.within(cells)
+        found = np.cumsum(counts * true, axis=1)[:, cells.last]
+        passed = np.cumsum(counts * false, axis=1)[:, cells.last]
+        enough = found / np.maximum(found[:, -1:], 1.0) >= tpr
+        false_there = passed[np.arange(len(passed)), enough.argmax(axis=1)]
+        return share(false_there, passed[:, -1] * (found[:, -1] > 0.0))
+
+    return Plan(len(cells.cell), value)
+
+
+@score(label="AUROC", better="higher", plan=auroc_plan)
 def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     """Probability that a positive outscores a negative (Mann & Whitney, 1947).
 
@@ -51,7 +113,7 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     return _area(values, truth.astype(np.float64), (~truth).astype(np.float64))
 
 
-@score(label="Weighted AUROC", better="higher")
+@score(label="Weighted AUROC", better="higher", plan=weighted_auroc_plan)
 def weighted_auroc(
     score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
 ) -> float:
@@ -65,12 +127,12 @@ def weighted_auroc(
     0.9444444444444444
     """
     values = vector("score", score)
-    positives = _weights("positive_weight", positive_weight, len(values))
-    negatives = _weights("negative_weight", negative_weight, len(values))
+    positives = not_negative("positive_weight", positive_weight, length=len(values))
+    negatives = not_negative("negative_weight", negative_weight, length=len(values))
     return _area(values, positives, negatives)
 
 
-@score(label="AUPRC", better="higher")
+@score(label="AUPRC", better="higher", plan=auprc_plan)
 def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     """Area under the precision-recall curve by trapezoids, from recall 0, precision 1.
 
@@ -85,7 +147,7 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     return float(np.diff(recall) @ (precision[1:] + precision[:-1]) / 2)
 
 
-@score(label="AP", better="higher")
+@score(label="AP", better="higher", plan=average_precision_plan)
 def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
     """Precision at each distinct score, weighted by the recall gained there.
 
@@ -99,7 +161,7 @@ def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
     return float(np.diff(recall) @ precision[1:])
 
 
-@score(label="FPR at TPR", better="lower")
+@score(label="FPR at TPR", better="lower", plan=fpr_at_tpr_plan)
 def fpr_at_tpr(score: ArrayLike, positive: ArrayLike, *, tpr: float = 0.95) -> float:
     """Smallest false positive rate of a threshold with true positive rate >= `tpr`.
 
@@ -141,6 +203,33 @@ def precision_recall_curve(
     return PrecisionRecallCurve(precision, _share(true), threshold)
 
 
+def _precision_plan(score: ArrayLike, positive: ArrayLike, *, trapezoid: bool) -> Plan:
+    cells = _detected(score, positive)
+    hit, _ = cells.carried
+
+    def areas(copies: Copies) -> Array:
+        return precision_areas(copies.within(cells), cells.last, hit)
+
+    def value(copies: Copies) -> Array:
+        both = copies.shared((cells, "precision"), lambda: areas(copies))
+        area: Array = both[0 if trapezoid else 1]
+        return area
+
+    return Plan(len(cells.cell), value)
+
+
+def _detected(score: ArrayLike, positive: ArrayLike) -> Cells:
+    values = vector("score", score)
+    truth = flags("positive", positive, length=len(values))
+    return _descending(values, truth.astype(np.float64), (~truth).astype(np.float64))
+
+
+def _descending(score: Array, positive: Array, negative: Array) -> Cells:
+    """Cells of what counts as positive and negative, the highest score first."""
+    # Between two positives the order of the negatives changes nothing.
+    return ranked_cells(-score, positive, negative, alike=positive == 0.0)
+
+
 class _Above(NamedTuple):
     """How many items lie at or above each distinct threshold, descending."""
 
@@ -152,7 +241,7 @@ class _Above(NamedTuple):
 def _above(score: ArrayLike, positive: ArrayLike) -> _Above:
     values = vector("score", score)
     truth = flags("positive", positive, length=len(values))
-    order, start = ranked(values)
+    order, start = ranked_items(values)
     below = np.concatenate([[0], np.cumsum(truth[order])])[start]
     true = (below[-1] - below)[::-1].astype(np.float64)
     everyone = (len(values) - start)[::-1]
@@ -165,20 +254,12 @@ def _share(count: Array) -> Array:
     return count / count[-1] if count[-1] > 0 else np.full_like(count, np.nan)
 
 
-def _weights(name: str, values: ArrayLike, length: int) -> Array:
-    weights = vector(name, values, length=length)
-    if weights.min() < 0.0:
-        row = int(np.argmax(weights < 0.0))
-        raise ValueError(f"{name} must not be negative, row {row} is {weights[row]}")
-    return weights
-
-
 def _area(values: Array, positives: Array, negatives: Array) -> float:
     """Weight of the pairs in the right order, ties one half, over that of all pairs."""
     pairs = positives.sum() * negatives.sum()
     if pairs == 0.0:
         return float("nan")
-    order, start = ranked(values)
+    order, start = ranked_items(values)
     positive = np.add.reduceat(positives[order], start[:-1])
     negative = np.add.reduceat(negatives[order], start[:-1])
     below = np.cumsum(negative) - negative / 2

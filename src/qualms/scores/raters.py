@@ -7,13 +7,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from qualms.scores._about import score
 from qualms.scores._arrays import Array
-from qualms.scores._label_maps import (
+from qualms.scores._pixels import (
     IGNORED,
     check_same_space,
     check_stack,
     checked_labels,
+    pixel_mask,
+    real_map,
 )
-from qualms.scores._space import pixel_mask, real_map
 
 
 class Agreement(NamedTuple):

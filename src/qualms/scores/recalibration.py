@@ -1,8 +1,8 @@
-"""Probabilities made right on validation items, then applied to others.
+"""Recalibration of probabilities, fitted on validation items and applied to others.
 
-Fit on the predictions of a validation split, apply to those of a test split; draws are
-averaged first, and it is their mean that is recalibrated. Report NLL beside any
-calibration error: recalibration can lower the latter while losing information.
+Fit on the predictions of a validation split and apply to those of a test split. Draws
+are averaged first, and their mean is recalibrated. Report NLL beside any calibration
+error: recalibration can lower the error while losing information.
 """
 
 import math
@@ -12,9 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, Index, probabilities
-from qualms.scores._labelled import FLOOR, at_class, labelled
-from qualms.scores._ties import ranked
+from qualms.scores._arrays import (
+    FLOOR,
+    Array,
+    Index,
+    at_class,
+    labelled,
+    mean_probabilities,
+)
+from qualms.scores.ties import ranked_items
 
 # On items that are all right (or all wrong) the best temperature is zero (or infinite):
 # the search stops at these edges, or before, where the NLL is flat to rounding.
@@ -34,7 +40,7 @@ class Temperature:
         >>> Temperature(value=2.0).apply([0.9]).round(4)
         array([[0.25, 0.75]])
         """
-        return _softmax(_logs(probabilities(probs)) / self.value)
+        return _softmax(_logs(mean_probabilities(probs)) / self.value)
 
 
 class Knots(NamedTuple):
@@ -59,7 +65,7 @@ class Isotonic:
         With more than two classes the maps of the single classes are renormalised; a
         row that every map sends to zero becomes uniform.
         """
-        checked = probabilities(probs)
+        checked = mean_probabilities(probs)
         classes = 2 if len(self.maps) == 1 else len(self.maps)
         if checked.shape[1] != classes:
             raise ValueError(
@@ -142,7 +148,7 @@ def _slope_of_nll(logs: Array, truth: Index, sharpness: float) -> tuple[float, f
 def _knots(values: Array, positive: Array) -> Knots:
     from scipy.optimize import isotonic_regression
 
-    order, start = ranked(values)
+    order, start = ranked_items(values)
     size = np.diff(start)
     share = np.add.reduceat(positive[order].astype(np.float64), start[:-1]) / size
     return Knots(values[order[start[:-1]]], isotonic_regression(share, weights=size).x)

@@ -1,4 +1,4 @@
-"""Referral curves: how good is what a model keeps when its least certain items go?
+"""Referral curves: the score of the items kept when the least certain are referred.
 
 Band et al. (2021) send the most uncertain patients to an expert and score the rest. The
 curves here are exact at every threshold; the 101-point grid of the released code is
@@ -8,20 +8,30 @@ curves here are exact at every threshold; the 101-point grid of the released cod
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, Flags, Index, vector
-from qualms.scores._labelled import FLOOR, at_class, labelled
+from qualms.scores._arrays import (
+    FLOOR,
+    Array,
+    Flags,
+    Index,
+    at_class,
+    labelled,
+    vector,
+)
 from qualms.scores._referral_kernels import (
     auprc_at_ends,
     auroc_at_ends,
     balanced_at_ends,
-    kept_means,
+    kept_auroc,
 )
-from qualms.scores._ties import Ranked, ranked
 from qualms.scores.decomposition import entropy
+from qualms.scores.resampling import Copies, Plan, Weights, replay_plan
+from qualms.scores.selective import aurc_plan, kept_means
+from qualms.scores.ties import Ranked, ranked_items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,10 +116,32 @@ def referral_curve(
         )
     if uncertainty is None:
         uncertainty = entropy(mean)
-    rank = ranked(vector("uncertainty", uncertainty, length=items))
+    rank = ranked_items(vector("uncertainty", uncertainty, length=items))
     kept = kept_score(mean, true, rank)
     value = _with_oracle(name, kept) if oracle else kept
     return ReferralCurve(name=name, oracle=oracle, value=value[::-1].copy())
+
+
+def referral_area_plan(
+    name: str,
+    probs: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike | None = None,
+) -> Plan:
+    """The `area` of `referral_curve(name, probs, target, uncertainty)`.
+
+    Accuracy, NLL and AUROC are presorted; other curves are computed anew every time.
+    """
+    mean, truth = labelled(probs, target)
+    ranks = entropy(mean) if uncertainty is None else uncertainty
+    if name == "accuracy":
+        return aurc_plan(_hits(mean, truth), ranks)
+    if name == "nll":
+        return aurc_plan(_item_nll(mean, truth), ranks)
+    if name == "auroc" and mean.shape[1] == 2:
+        return _auroc_area_plan(mean[:, 1], truth, vector("uncertainty", ranks))
+    curve = partial(referral_curve, name)
+    return replay_plan(lambda *arrays: curve(*arrays).area, mean, truth, ranks)
 
 
 KeptScore = Callable[[Array, Index, Ranked], Array]
@@ -142,8 +174,8 @@ def _nll(probs: Array, target: Index, rank: Ranked) -> Array:
     return kept_means(_item_nll(probs, target)[rank.order], rank.start)
 
 
-# The next two are `proper.correct` and `proper.item_nll` of arrays already checked:
-# checking them once more would cost as much as the sort.
+# The next two are `proper.correct` and `proper.item_nll` of arrays that are checked
+# already: to check them again would cost as much as the sort.
 def _hits(probs: Array, target: Index) -> Flags:
     if probs.shape[1] == 2:
         predicted = (probs[:, 1] > probs[:, 0]).astype(np.int64)
@@ -187,9 +219,29 @@ def _balanced_accuracy(probs: Array, target: Index, rank: Ranked) -> Array:
     return _fill(ends, rank)
 
 
+def _auroc_area_plan(score: Array, positive: Index, uncertainty: Array) -> Plan:
+    item, first = ranked_items(uncertainty)
+    last = np.zeros(len(item), dtype=np.bool_)
+    last[first[1:] - 1] = True
+    truth, level = (positive == 1)[item], _levels(score)[0][item]
+
+    def one(weights: Weights) -> float:
+        ends, count = kept_auroc(weights, item, last, truth, level)
+        if not count.size:
+            return float("nan")
+        curve = np.interp(np.arange(1.0, count[-1] + 1.0), count, ends)
+        defined = curve[~np.isnan(curve)]
+        return float(defined.mean()) if defined.size else float("nan")
+
+    def value(copies: Copies) -> Array:
+        return np.array([one(row) for row in copies.weights])
+
+    return Plan(len(score), value)
+
+
 def _levels(values: Array) -> tuple[Index, int]:
     """(N,) rank of each value, shared by equal ones, and the number of ranks."""
-    rank = ranked(values)
+    rank = ranked_items(values)
     level = np.empty(len(values), np.int64)
     levels = len(rank.start) - 1
     level[rank.order] = np.repeat(np.arange(levels), np.diff(rank.start))

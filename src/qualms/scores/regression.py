@@ -1,7 +1,7 @@
-"""How good a predictive distribution over one number is.
+"""Scores of predictions of one number, and of its whole distribution.
 
-Point scores take the mean, distribution scores the mean and variance of a Gaussian or
-draws. Draws of several networks become one Gaussian by `pool_gaussian`.
+Point scores take the mean; distribution scores take the mean and variance of a
+Gaussian, or draws. `pool_gaussian` makes one Gaussian of the draws of several networks.
 """
 
 import math
@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.special import erf, ndtr, ndtri
 
 from qualms.scores._about import score
-from qualms.scores._arrays import Array, matrix, vector
-from qualms.scores._levels import open_unit
+from qualms.scores._arrays import Array, matrix, open_unit, vector
+from qualms.scores.resampling import Copies, Plan, counted, mean_of, mean_plan
 
 # The central intervals of 5 %, 10 %, ..., 95 %.
 ALPHAS = tuple(k / 20 for k in range(1, 20))
@@ -70,76 +70,6 @@ def gaussian_interval(mean: ArrayLike, var: ArrayLike, *, alpha: float) -> Bound
     return Bounds(centre - half, centre + half)
 
 
-@score(label="MAE", better="lower", high=math.inf)
-def mae(mean: ArrayLike, target: ArrayLike) -> float:
-    """Mean absolute error of predictions (N,).
-
-    >>> mae([1.0, 5.0], [2.0, 3.0])
-    1.5
-    """
-    return float(np.abs(_error(mean, target)).mean())
-
-
-@score(label="RMSE", better="lower", high=math.inf)
-def rmse(mean: ArrayLike, target: ArrayLike) -> float:
-    """Root of the mean squared error of predictions (N,).
-
-    >>> rmse([1.0, 5.0], [2.0, 12.0])
-    5.0
-    """
-    return math.sqrt(float(np.square(_error(mean, target)).mean()))
-
-
-@score(label="NLL", better="lower", low=-math.inf, high=math.inf)
-def gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
-    """Mean negative log density of the targets (N,), in nats, with the log(2 pi).
-
-    `var` must be positive: at zero variance there is no density.
-
-    >>> round(gaussian_nll([0.0], [1.0], [0.0]), 6)
-    0.918939
-    """
-    return float(item_gaussian_nll(mean, var, target).mean())
-
-
-@score(label="pinball", better="lower", high=math.inf)
-def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
-    """Mean pinball loss of the predicted `level` quantile (Koenker & Bassett, 1978).
-
-    >>> pinball([1.0, 1.0], [2.0, 0.0], level=0.9)
-    0.5
-    """
-    open_unit("level", level)
-    short = -_error(prediction, target, name="prediction")
-    return float(np.maximum(level * short, (level - 1) * short).mean())
-
-
-@score(label="CRPS", better="lower", high=math.inf)
-def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
-    """Mean continuous ranked probability score of Gaussians (Gneiting et al., 2005).
-
-    At zero variance it is the absolute error, its limit.
-
-    >>> round(crps_gaussian([0.0], [1.0], [0.0]), 6)
-    0.233695
-    """
-    return float(item_crps_gaussian(mean, var, target).mean())
-
-
-@score(label="CRPS", better="lower", high=math.inf)
-def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
-    """Mean continuous ranked probability score of draws (M, N) as they stand.
-
-    The draws are taken as the whole distribution: E|X - y| - E|X - X'| / 2 with both
-    means over all M (pairs: M^2) draws (Gneiting & Raftery, 2007). Sorting turns the
-    sum over pairs into one weighted sum, so the cost is M log M.
-
-    >>> crps_ensemble([[0.0], [2.0]], [0.0])
-    0.5
-    """
-    return float(item_crps_ensemble(draws, target).mean())
-
-
 def item_gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
     """Negative log density (N,) of each target; `gaussian_nll` is its mean."""
     error = _error(mean, target)
@@ -180,7 +110,130 @@ def item_crps_ensemble(draws: ArrayLike, target: ArrayLike) -> Array:
     return found
 
 
-@score(label="regression ECE", better="lower")
+def item_level(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
+    """(N,) level of the smallest central Gaussian interval that holds the target.
+
+    >>> item_level([0.0], [1.0], [0.0])
+    array([0.])
+    """
+    error = np.abs(_error(mean, target))
+    scale = np.sqrt(2 * _variance(var, length=len(error)))
+    reach = np.where(error > 0, np.inf, 0.0)
+    np.divide(error, scale, out=reach, where=scale > 0)
+    level: Array = erf(reach)
+    return level
+
+
+def item_error(mean: ArrayLike, target: ArrayLike) -> Array:
+    """Absolute error (N,) of each prediction; `mae` is its mean."""
+    return np.abs(_error(mean, target))
+
+
+def rmse_plan(mean: ArrayLike, target: ArrayLike) -> Plan:
+    """`rmse` of predictions, both arguments (N,)."""
+    squared = mean_plan(np.square(_error(mean, target)))
+    return Plan(squared.items, lambda copies: np.sqrt(squared.value(copies)))
+
+
+def regression_ece_plan(
+    mean: ArrayLike,
+    var: ArrayLike,
+    target: ArrayLike,
+    *,
+    alphas: Sequence[float] = ALPHAS,
+) -> Plan:
+    """`regression_ece` of Gaussians, mean, variance and target (N,)."""
+    nominal = np.sort(1 - np.asarray(alphas, dtype=np.float64))
+    needed = item_level(mean, var, target)
+    # The cell of an item: how many of the nominal levels are too low to hold it.
+    cell = np.searchsorted(nominal, needed, side="left").astype(np.uint32)
+
+    def value(copies: Copies) -> Array:
+        counts = counted(copies.weights, cell, len(nominal) + 1)
+        observed = np.cumsum(counts, axis=1)[:, :-1] / copies.total()[:, None]
+        off: Array = np.abs(observed - nominal).mean(axis=1)
+        return off
+
+    return Plan(len(cell), value)
+
+
+@score(label="MAE", better="lower", high=math.inf, plan=mean_of(item_error))
+def mae(mean: ArrayLike, target: ArrayLike) -> float:
+    """Mean absolute error of predictions (N,).
+
+    >>> mae([1.0, 5.0], [2.0, 3.0])
+    1.5
+    """
+    return float(item_error(mean, target).mean())
+
+
+@score(label="RMSE", better="lower", high=math.inf, plan=rmse_plan)
+def rmse(mean: ArrayLike, target: ArrayLike) -> float:
+    """Root of the mean squared error of predictions (N,).
+
+    >>> rmse([1.0, 5.0], [2.0, 12.0])
+    5.0
+    """
+    return math.sqrt(float(np.square(_error(mean, target)).mean()))
+
+
+@score(
+    label="NLL",
+    better="lower",
+    low=-math.inf,
+    high=math.inf,
+    plan=mean_of(item_gaussian_nll),
+)
+def gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+    """Mean negative log density of the targets (N,), in nats, with the log(2 pi).
+
+    `var` must be positive: at zero variance there is no density.
+
+    >>> round(gaussian_nll([0.0], [1.0], [0.0]), 6)
+    0.918939
+    """
+    return float(item_gaussian_nll(mean, var, target).mean())
+
+
+@score(label="pinball", better="lower", high=math.inf)
+def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
+    """Mean pinball loss of the predicted `level` quantile (Koenker & Bassett, 1978).
+
+    >>> pinball([1.0, 1.0], [2.0, 0.0], level=0.9)
+    0.5
+    """
+    open_unit("level", level)
+    short = -_error(prediction, target, name="prediction")
+    return float(np.maximum(level * short, (level - 1) * short).mean())
+
+
+@score(label="CRPS", better="lower", high=math.inf, plan=mean_of(item_crps_gaussian))
+def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
+    """Mean continuous ranked probability score of Gaussians (Gneiting et al., 2005).
+
+    At zero variance it is the absolute error, its limit.
+
+    >>> round(crps_gaussian([0.0], [1.0], [0.0]), 6)
+    0.233695
+    """
+    return float(item_crps_gaussian(mean, var, target).mean())
+
+
+@score(label="CRPS", better="lower", high=math.inf, plan=mean_of(item_crps_ensemble))
+def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
+    """Mean continuous ranked probability score of draws (M, N) as they stand.
+
+    The draws are taken as the whole distribution: E|X - y| - E|X - X'| / 2 with both
+    means over all M (pairs: M^2) draws (Gneiting & Raftery, 2007). Sorting turns the
+    sum over pairs into one weighted sum, so the cost is M log M.
+
+    >>> crps_ensemble([[0.0], [2.0]], [0.0])
+    0.5
+    """
+    return float(item_crps_ensemble(draws, target).mean())
+
+
+@score(label="regression ECE", better="lower", plan=regression_ece_plan)
 def regression_ece(
     mean: ArrayLike,
     var: ArrayLike,
@@ -206,20 +259,6 @@ def regression_ece(
     nominal = 1 - np.asarray(alphas, dtype=np.float64)
     observed = np.searchsorted(needed, nominal, side="right") / len(needed)
     return float(np.abs(observed - nominal).mean())
-
-
-def item_level(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
-    """(N,) level of the smallest central Gaussian interval that holds the target.
-
-    >>> item_level([0.0], [1.0], [0.0])
-    array([0.])
-    """
-    error = np.abs(_error(mean, target))
-    scale = np.sqrt(2 * _variance(var, length=len(error)))
-    reach = np.where(error > 0, np.inf, 0.0)
-    np.divide(error, scale, out=reach, where=scale > 0)
-    level: Array = erf(reach)
-    return level
 
 
 def _error(prediction: ArrayLike, target: ArrayLike, *, name: str = "mean") -> Array:

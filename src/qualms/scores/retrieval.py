@@ -1,8 +1,8 @@
-"""Is the nearest item of the same class, and does the uncertainty foresee it?
+"""Retrieval: is the nearest item of the same class, and is a miss less certain?
 
 The scores of the URL benchmark (Kirchhof et al., 2023). Neighbours are exact, by
-cosine; an item is never its own neighbour. Items that are equally near share the
-verdict: a hit is then a fraction, the expectation over a random choice among them, so
+cosine. An item is never its own neighbour. Where several items are equally near, a hit
+is the share of them that has the right class: the expectation over a random choice. So
 the order of the items never matters.
 """
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._about import score
-from qualms.scores._arrays import Array, Index, flags, vector
+from qualms.scores._arrays import Array, Flags, Index, flags, vector
 from qualms.scores._neighbours import neighbours
-from qualms.scores.ranking import weighted_auroc
+from qualms.scores.ranking import weighted_auroc, weighted_auroc_plan
+from qualms.scores.resampling import Plan, mean_of, mean_plan
 
 # Larger tiles leave the cache, smaller ones slow the matrix product.
 BLOCK = 512
@@ -55,7 +56,41 @@ def retrieval_hits(
     return hits
 
 
-@score(label="R@1", better="higher")
+# A copy of an item would be its nearest neighbour. So neighbours are sought once, among
+# all items, and what is resampled are the hits.
+def recall_at_1_plan(
+    embedding: ArrayLike, target: ArrayLike, *, hits: ArrayLike | None = None
+) -> Plan:
+    """`recall_at_1` with the neighbours that items have in the whole set."""
+    return mean_plan(_hits(embedding, target, hits))
+
+
+def r_auroc_plan(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike,
+    *,
+    hits: ArrayLike | None = None,
+) -> Plan:
+    """`r_auroc` with the neighbours that items have in the whole set."""
+    right = _hits(embedding, target, hits)
+    return weighted_auroc_plan(uncertainty, 1 - right, right)
+
+
+def mixed_r_auroc_plan(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike,
+    upstream: ArrayLike,
+    *,
+    hits: ArrayLike | None = None,
+) -> Plan:
+    """`mixed_r_auroc` with the neighbours that items have in the whole set."""
+    mixed = mixed_target(target, upstream)
+    return r_auroc_plan(embedding, mixed, uncertainty, hits=hits)
+
+
+@score(label="R@1", better="higher", plan=recall_at_1_plan)
 def recall_at_1(
     embedding: ArrayLike, target: ArrayLike, *, hits: ArrayLike | None = None
 ) -> float:
@@ -70,7 +105,7 @@ def recall_at_1(
     return float(_hits(embedding, target, hits).mean())
 
 
-@score(label="R-AUROC", better="higher")
+@score(label="R-AUROC", better="higher", plan=r_auroc_plan)
 def r_auroc(
     embedding: ArrayLike,
     target: ArrayLike,
@@ -88,11 +123,11 @@ def r_auroc(
     1.0
     """
     right = _hits(embedding, target, hits)
-    doubt = vector("uncertainty", uncertainty, length=len(right))
-    return weighted_auroc(doubt, 1 - right, right)
+    values = vector("uncertainty", uncertainty, length=len(right))
+    return weighted_auroc(values, 1 - right, right)
 
 
-@score(label="mixed R-AUROC", better="higher")
+@score(label="mixed R-AUROC", better="higher", plan=mixed_r_auroc_plan)
 def mixed_r_auroc(
     embedding: ArrayLike,
     target: ArrayLike,
@@ -124,15 +159,21 @@ def mixed_target(target: ArrayLike, upstream: ArrayLike) -> Index:
     return 2 * classes + flags("upstream", upstream, length=len(classes))
 
 
-@score(label="crop rate", better="higher")
+def less_certain_cropped(uncertainty: ArrayLike, cropped: ArrayLike) -> Flags:
+    """(N,) whether each item is less certain once cropped; `crop_rate` is the mean."""
+    whole = vector("uncertainty", uncertainty)
+    less: Flags = whole < vector("cropped", cropped, length=len(whole))
+    return less
+
+
+@score(label="crop rate", better="higher", plan=mean_of(less_certain_cropped))
 def crop_rate(uncertainty: ArrayLike, cropped: ArrayLike) -> float:
     """Share of items (N,) less certain once cropped: uncertainty < `cropped`, strictly.
 
     >>> crop_rate([0.1, 0.2, 0.3, 0.4], [0.2, 0.2, 0.1, 0.9])
     0.5
     """
-    whole = vector("uncertainty", uncertainty)
-    return float(np.mean(whole < vector("cropped", cropped, length=len(whole))))
+    return float(less_certain_cropped(uncertainty, cropped).mean())
 
 
 def _hits(embedding: ArrayLike, target: ArrayLike, hits: ArrayLike | None) -> Array:

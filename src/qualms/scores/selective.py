@@ -1,8 +1,8 @@
-"""Selective prediction: the risk of what is kept, most certain first.
+"""Selective prediction: the risk of the items kept, most certain first.
 
-Risk is any per-item loss of 0 or more (error, 1 - Dice), uncertainty larger for less
-certain items. Ties are resolved by expectation over their random order throughout, so
-item order never matters.
+Risk is any per-item loss of 0 or more (error, 1 - Dice). Uncertainty is larger for less
+certain items. Tied items are taken in random order and the expectation is given, so the
+order of the items never matters.
 """
 
 from typing import NamedTuple
@@ -10,10 +10,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.jit import jit
 from qualms.scores._about import score
 from qualms.scores._arrays import Array, Index, flags, vector
-from qualms.scores._referral_kernels import kept_means
-from qualms.scores._ties import Ranked, ranked
+from qualms.scores.resampling import (
+    Copies,
+    Plan,
+    edge_plan,
+    harmonic_numbers,
+    kept_risk,
+    risk_cells,
+    undetected_risk,
+)
+from qualms.scores.ties import Ranked, ranked_items
 
 # A mean over k equal risks may miss the level they were meant to meet by rounding.
 LEVEL_TOLERANCE = 1e-12
@@ -41,7 +50,77 @@ def risk_coverage_curve(risk: ArrayLike, uncertainty: ArrayLike) -> RiskCoverage
     return RiskCoverage(coverage, kept_means(values[rank.order], rank.start))
 
 
-@score(label="AURC", better="lower", high=np.inf)
+@jit
+def kept_means(ordered: Array, start: Index) -> Array:
+    """(N,) mean of the first k of `ordered`, k = 1..N, expected over tie orders.
+
+    Every item counts the mean of its group: its expectation under a random order.
+    """
+    means = np.empty(len(ordered))
+    total = 0.0
+    for group in range(len(start) - 1):
+        # Taken as an offset from the first value, the mean of equal values is that
+        # value to the last bit: a perfect ranking has an E-AURC of exactly 0.
+        first, offset = ordered[start[group]], 0.0
+        for item in range(start[group] + 1, start[group + 1]):
+            offset += ordered[item] - first
+        mean = first + offset / (start[group + 1] - start[group])
+        for item in range(start[group], start[group + 1]):
+            total += mean
+            means[item] = total / (item + 1)
+    return means
+
+
+def aurc_plan(risk: ArrayLike, uncertainty: ArrayLike) -> Plan:
+    """`aurc` of `risk` (N,), most certain first by `uncertainty` (N,)."""
+    cells = risk_cells(risk, vector("uncertainty", uncertainty))
+    (carried,) = cells.carried
+
+    def areas(copies: Copies) -> Array:
+        harmonic = harmonic_numbers(int(copies.total().max()).bit_length())
+        counts = copies.within(cells)
+        return kept_risk(counts, cells.last, carried, harmonic)
+
+    def value(copies: Copies) -> Array:
+        return copies.shared((cells, "aurc"), lambda: areas(copies))
+
+    return Plan(len(cells.cell), value)
+
+
+def eaurc_plan(risk: ArrayLike, uncertainty: ArrayLike) -> Plan:
+    """`eaurc`: the AURC above that of the same items ranked by their risk (N,)."""
+    ours, best = aurc_plan(risk, uncertainty), aurc_plan(risk, risk)
+    return Plan(ours.items, lambda copies: ours.value(copies) - best.value(copies))
+
+
+def augrc_plan(risk: ArrayLike, uncertainty: ArrayLike) -> Plan:
+    """`augrc` of `risk` (N,), most certain first by `uncertainty` (N,)."""
+    cells = risk_cells(risk, vector("uncertainty", uncertainty))
+    (carried,) = cells.carried
+
+    def value(copies: Copies) -> Array:
+        return undetected_risk(copies.within(cells), cells.last, carried)
+
+    return Plan(len(cells.cell), value)
+
+
+def risk_at_coverage_plan(
+    risk: ArrayLike, uncertainty: ArrayLike, *, coverage: float = 0.8
+) -> Plan:
+    """`risk_at_coverage` of `risk` (N,), most certain first by `uncertainty` (N,)."""
+    if not 0.0 < coverage <= 1.0:
+        raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")
+
+    def kept(total: Array) -> Array:
+        return np.maximum(1.0, np.rint(coverage * total))[:, None]
+
+    def value(sums: Array, edges: Array) -> Array:
+        return sums[:, 0] / edges[:, 0]
+
+    return edge_plan(risk, vector("uncertainty", uncertainty), kept, value)
+
+
+@score(label="AURC", better="lower", high=np.inf, plan=aurc_plan)
 def aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Mean over k = 1..N of the risk of the k most certain items, both (N,).
 
@@ -54,7 +133,7 @@ def aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     return float(np.mean(risk_coverage_curve(risk, uncertainty).risk))
 
 
-@score(label="E-AURC", better="lower", high=np.inf)
+@score(label="E-AURC", better="lower", high=np.inf, plan=eaurc_plan)
 def eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """AURC in excess of the best ranking of the same risks, both (N,).
 
@@ -67,7 +146,7 @@ def eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     return aurc(risk, uncertainty) - aurc(risk, risk)
 
 
-@score(label="AUGRC", better="lower", high=np.inf)
+@score(label="AUGRC", better="lower", high=np.inf, plan=augrc_plan)
 def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Area under the generalised risk-coverage curve, both arguments (N,).
 
@@ -83,7 +162,9 @@ def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     return float(np.mean(curve.risk * curve.coverage))
 
 
-@score(label="risk at coverage", better="lower", high=np.inf)
+@score(
+    label="risk at coverage", better="lower", high=np.inf, plan=risk_at_coverage_plan
+)
 def risk_at_coverage(
     risk: ArrayLike, uncertainty: ArrayLike, *, coverage: float = 0.8
 ) -> float:
@@ -155,7 +236,7 @@ def _checked(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked]:
             f"risk must be 0 or more, row {row} is {values[row]}; pass a loss, such as "
             "an error or 1 - Dice"
         )
-    return values, ranked(vector("uncertainty", uncertainty, length=len(values)))
+    return values, ranked_items(vector("uncertainty", uncertainty, length=len(values)))
 
 
 def _repeated(side: Index, rows: int, rng: np.random.Generator) -> Index:

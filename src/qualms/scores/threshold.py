@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
 from qualms.scores._arrays import Array, Flags, Index, flags, vector
-from qualms.scores._ties import ranked
+from qualms.scores.ties import ranked_items
 
 # How many coverages, evenly spaced and fixed before seeing any item, are tested.
 GRID = 50
@@ -80,7 +80,7 @@ def referral_threshold(
     right = flags("correct", correct)
     values = vector("uncertainty", uncertainty, length=len(right))
     _check_request(accuracy, budget, confidence)
-    cuts = _cuts(right, values)
+    cuts = _thresholds(right, values)
     if accuracy is not None:
         plain = _reaching(cuts, accuracy)
         sure, reason = _tested(cuts, accuracy, confidence)
@@ -93,7 +93,7 @@ def referral_threshold(
     return _record(cuts, plain, sure, confidence, reason)
 
 
-class _Cuts(NamedTuple):
+class _Thresholds(NamedTuple):
     """Every distinct threshold, least first, and what stands strictly below it."""
 
     threshold: Array
@@ -120,20 +120,22 @@ def _check_request(
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
 
 
-def _cuts(right: Flags, values: Array) -> _Cuts:
-    order, start = ranked(values)
+def _thresholds(right: Flags, values: Array) -> _Thresholds:
+    order, start = ranked_items(values)
     found = np.concatenate([[0], np.cumsum(right[order])])
     threshold = np.append(values[order][start[:-1]], np.inf)
-    return _Cuts(threshold, start, found[start])
+    return _Thresholds(threshold, start, found[start])
 
 
-def _reaching(cuts: _Cuts, accuracy: float) -> int | None:
+def _reaching(cuts: _Thresholds, accuracy: float) -> int | None:
     """The last cut whose kept items reach `accuracy`."""
     passed = np.flatnonzero(cuts.right[1:] / cuts.kept[1:] >= accuracy)
     return int(passed[-1]) + 1 if passed.size else None
 
 
-def _tested(cuts: _Cuts, accuracy: float, confidence: float) -> tuple[int | None, str]:
+def _tested(
+    cuts: _Thresholds, accuracy: float, confidence: float
+) -> tuple[int | None, str]:
     """Learn-then-test: the cut that refers least among those the test accepts."""
     items = int(cuts.kept[-1])
     # The ranks depend on N alone: this is what lets Bonferroni count them.
@@ -151,13 +153,15 @@ def _tested(cuts: _Cuts, accuracy: float, confidence: float) -> tuple[int | None
     )
 
 
-def _within(cuts: _Cuts, budget: float) -> int:
+def _within(cuts: _Thresholds, budget: float) -> int:
     """The first cut that refers no more than `budget` of the items."""
     items = cuts.kept[-1]
     return int(np.argmax((items - cuts.kept) / items <= budget))
 
 
-def _surely_within(cuts: _Cuts, budget: float, confidence: float) -> tuple[int, str]:
+def _surely_within(
+    cuts: _Thresholds, budget: float, confidence: float
+) -> tuple[int, str]:
     """The first cut with P(refer) <= `budget` at `confidence`; inf always is one."""
     items = int(cuts.kept[-1])
     below = np.arange(items)
@@ -172,7 +176,11 @@ def _surely_within(cuts: _Cuts, budget: float, confidence: float) -> tuple[int, 
 
 
 def _record(
-    cuts: _Cuts, plain: int | None, sure: int | None, confidence: float, reason: str
+    cuts: _Thresholds,
+    plain: int | None,
+    sure: int | None,
+    confidence: float,
+    reason: str,
 ) -> ReferralThreshold:
     threshold, referred, accuracy = _described(cuts, plain)
     sure_threshold, sure_referred, sure_accuracy = _described(cuts, sure)
@@ -188,7 +196,7 @@ def _record(
     )
 
 
-def _described(cuts: _Cuts, cut: int | None) -> tuple[float, float, float]:
+def _described(cuts: _Thresholds, cut: int | None) -> tuple[float, float, float]:
     if cut is None:
         return np.nan, np.nan, np.nan
     kept, items = int(cuts.kept[cut]), int(cuts.kept[-1])

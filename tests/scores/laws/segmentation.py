@@ -1,8 +1,8 @@
 """Laws of the segmentation scores; an item of these laws is a pixel."""
 
 import numpy as np
-
 from qualms.scores.active import al_improvement
+
 from qualms.scores.aggregation import aggregate_image, aggregate_threshold
 from qualms.scores.as_published import values
 from qualms.scores.overlap import dice, ged

@@ -20,7 +20,7 @@ from qualms.scores._arrays import (
     Index,
     flags,
     labels,
-    probabilities,
+    mean_probabilities,
     vector,
 )
 from qualms.scores.decomposition import entropy
@@ -33,7 +33,7 @@ BUCKETS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ReferralCurve:
+class PublishedReferralCurve:
     """A released referral curve, from nothing referred to everything referred."""
 
     name: str
@@ -66,7 +66,7 @@ def referral_curve(
     target: ArrayLike,
     uncertainty: ArrayLike | None = None,
     oracle: bool = False,
-) -> ReferralCurve:
+) -> PublishedReferralCurve:
     """The released curve of accuracy, nll, auroc or auprc (Band et al., 2021).
 
     Accuracy and NLL have N + 1 points, the last an invented 1 or 0. AUROC and AUPRC
@@ -105,7 +105,7 @@ def referral_curve(
             f"no {name!r} in the released referral curves. "
             "Known: accuracy, nll, auroc, auprc."
         )
-    return ReferralCurve(name=name, oracle=oracle, value=value)
+    return PublishedReferralCurve(name=name, oracle=oracle, value=value)
 
 
 def balanced_referral_curve(
@@ -115,7 +115,7 @@ def balanced_referral_curve(
     shifted: ArrayLike,
     uncertainty: ArrayLike | None = None,
     oracle: bool = False,
-) -> ReferralCurve:
+) -> PublishedReferralCurve:
     """The released curve on the "balanced" joint set (Band et al., 2021).
 
     Accuracy and NLL use `balanced_joint`. AUROC and AUPRC are taken on the plain joint
@@ -218,7 +218,7 @@ def stderr(values: Iterable[float | None]) -> float:
 
 
 def _binary(probs: ArrayLike, target: ArrayLike) -> tuple[Array, Index]:
-    mean = probabilities(probs)
+    mean = mean_probabilities(probs)
     if mean.shape[1] != 2:
         raise ValueError(
             f"probs must have two classes in RETINA's scores, got {mean.shape[1]}"

@@ -75,8 +75,8 @@ def r_auroc(embedding: ArrayLike, target: ArrayLike, uncertainty: ArrayLike) -> 
     0.5
     """
     hits = retrieval_hits(embedding, target)
-    doubt = vector("uncertainty", uncertainty, length=len(hits))
-    return _squashed_auroc(-doubt, hits)
+    values = vector("uncertainty", uncertainty, length=len(hits))
+    return _squashed_auroc(-values, hits)
 
 
 def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
@@ -116,8 +116,8 @@ def mixed_r_auroc(
     number = vector("target", target, length=len(above))
     first = number[~above][: int((~above[rows]).sum())]
     moved = number + np.where(above, first.max(initial=-1) + 1, 0)
-    doubt = vector("uncertainty", uncertainty, length=len(above))
-    return r_auroc(np.asarray(embedding)[rows], moved[rows], doubt[rows])
+    values = vector("uncertainty", uncertainty, length=len(above))
+    return r_auroc(np.asarray(embedding)[rows], moved[rows], values[rows])
 
 
 def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
@@ -129,12 +129,12 @@ def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
     >>> human_alignment([0.1, 0.5, 0.9, 0.3], [[4, 0], [3, 1], [2, 2], [0, 0]])
     Alignment(value=1.0, dropped=1)
     """
-    doubt = vector("uncertainty", uncertainty)
-    counts = matrix("votes", votes, length=len(doubt)).astype(np.float32)
+    values = vector("uncertainty", uncertainty)
+    counts = matrix("votes", votes, length=len(values)).astype(np.float32)
     voted = counts.any(axis=1)
     share = counts[voted] / counts[voted].sum(axis=1, keepdims=True)
     entropy = -(share * np.log(np.where(share > 0, share, np.float32(1)))).sum(axis=1)
-    value = spearman(doubt[voted], entropy.astype(np.float64))
+    value = spearman(values[voted], entropy.astype(np.float64))
     return Alignment(value, int((~voted).sum()))
 
 

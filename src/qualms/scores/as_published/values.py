@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from qualms.scores._about import score
 from qualms.scores._arrays import Array, Index, vector
-from qualms.scores._label_maps import (
+from qualms.scores._pixels import (
     IGNORED,
     Labels,
     check_same_space,

@@ -20,7 +20,7 @@ class Ranked(NamedTuple):
     """(G + 1,) where each group starts in `order`; the last entry is N."""
 
 
-def ranked(values: Array) -> Ranked:
+def ranked_items(values: Array) -> Ranked:
     """Sort `values` ascending and find the groups of equal ones."""
     order = np.argsort(values)
     return Ranked(order, group_starts(values[order]))

@@ -1,7 +1,7 @@
-"""How sure a score is: bootstrap replicates and intervals over items.
+"""Bootstrap replicates of scores over items, and percentile intervals from them.
 
-Items are drawn with replacement, within strata and by clusters where given, and every
-score is computed on the same replicates.
+Items are drawn with replacement, within strata and by clusters where given. All scores
+are computed on the same replicates.
 """
 
 import itertools
@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._arrays import Array
-from qualms.scores._copies import Copies
-from qualms.scores._planned import plan_of
-from qualms.scores._resample import Resampling
-from qualms.scores.plans import Plan
+from qualms.scores.resampling._cells import Copies
+from qualms.scores.resampling._plan import Plan, plan_of
+from qualms.scores.resampling._weights import Resampling
 
 Progress = Callable[[int, int], None]
 
@@ -33,7 +32,7 @@ class Interval:
     low: float
     high: float
     undefined: float
-    """Share of the replicates in which the score was undefined, left out."""
+    """Share of the replicates in which the score is undefined; they are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,58 +43,58 @@ class Estimate:
     low: float
     high: float
     undefined: float
-    """Share of the replicates in which the score was undefined, left out."""
+    """Share of the replicates in which the score is undefined; they are left out."""
 
 
 def bootstrap(
     plans: Mapping[str, Plan],
     resampling: Resampling,
     *,
-    draws: int = 1000,
+    replicates: int = 1000,
     progress: Progress | None = None,
     workers: int = 1,
 ) -> dict[str, Array]:
-    """(draws,) replicates of every plan, all on the weights of the same replicates.
+    """The value of every plan in every replicate, an array (replicates,) per plan.
 
-    `progress(done, draws)` is called after every replicate; `workers` threads share
-    the replicates, whose values do not depend on how many there are. Where a score is
-    undefined (one class only) the replicate is nan.
+    All plans get the same weights. `progress(done, replicates)` is called after every
+    replicate. The number of threads, `workers`, does not change the values. Where a
+    score is undefined (one class only) its value is nan.
 
-    >>> from qualms.scores.plans import mean_plan
+    >>> from qualms.scores import mean_plan
     >>> plans = {"accuracy": mean_plan([1, 0, 1, 1])}
-    >>> bootstrap(plans, Resampling(4, seed=1), draws=3)["accuracy"].shape
+    >>> bootstrap(plans, Resampling(4, seed=1), replicates=3)["accuracy"].shape
     (3,)
     """
-    if draws < 1:
-        raise ValueError(f"draws must be at least 1, got {draws}")
+    if replicates < 1:
+        raise ValueError(f"replicates must be at least 1, got {replicates}")
     for name, plan in plans.items():
         if plan.items != resampling.n:
             raise ValueError(
                 f"plan {name!r} is for {plan.items} items, the resampling for "
                 f"{resampling.n}; make both from the same file"
             )
-    samples = {name: np.empty(draws) for name in plans}
+    samples = {name: np.empty(replicates) for name in plans}
     done = itertools.count(1)
 
-    def replay(replicates: range) -> None:
-        copies = Copies(resampling.block(replicates))
+    def replay(chosen: range) -> None:
+        copies = Copies(resampling.block(chosen))
         for name, plan in plans.items():
-            samples[name][replicates.start : replicates.stop] = plan.value(copies)
+            samples[name][chosen.start : chosen.stop] = plan.value(copies)
         if progress is not None:
-            for _ in replicates:
-                progress(next(done), draws)
+            for _ in chosen:
+                progress(next(done), replicates)
 
-    # Plans share what they sum up over a few replicates; not too many for memory.
+    # Plans share sums over a few replicates at a time, so that memory stays bounded.
     width = max(1, min(MOST_AT_ONCE, WEIGHTS_AT_ONCE // resampling.n))
-    starts = range(0, draws, width)
+    starts = range(0, replicates, width)
     # The kernels release the interpreter's lock, so threads really run at once.
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(lambda i: replay(range(i, min(i + width, draws))), starts))
+        list(pool.map(lambda i: replay(range(i, min(i + width, replicates))), starts))
     return samples
 
 
 def percentile_interval(samples: ArrayLike, *, level: float = 0.95) -> Interval:
-    """The central `level` of bootstrap `samples` (draws,) (Efron, 1979).
+    """The central `level` of bootstrap `samples` (replicates,) (Efron, 1979).
 
     Undefined replicates (nan) are left out and their share is stated; the interval is
     nan where none is left.
@@ -107,7 +106,7 @@ def percentile_interval(samples: ArrayLike, *, level: float = 0.95) -> Interval:
     array = np.asarray(samples, dtype=np.float64)
     if array.ndim != 1 or not array.size:
         raise ValueError(
-            f"samples must have shape (draws,), at least one draw, got {array.shape}"
+            f"samples must have shape (replicates,), at least one, got {array.shape}"
         )
     defined = array[~np.isnan(array)]
     undefined = 1.0 - defined.size / array.size
@@ -122,7 +121,7 @@ def bootstrap_interval(
     *arrays: ArrayLike,
     strata: ArrayLike | None = None,
     cluster: ArrayLike | None = None,
-    draws: int = 1000,
+    replicates: int = 1000,
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
@@ -130,16 +129,16 @@ def bootstrap_interval(
 
     Items lie on the first axis of every array. Options of a score are bound beforehand,
     `functools.partial(fpr_at_tpr, tpr=0.8)`. Most classification, ranking, selective
-    and retrieval scores are presorted and cost O(N) per draw; any other function is
-    called on the resampled arrays. For a progress report, call `bootstrap` with
+    and retrieval scores are presorted and cost O(N) per replicate; any other function
+    is called on the resampled arrays. For a progress report, call `bootstrap` with
     `plan_of(score, *arrays)`.
 
-    >>> bootstrap_interval(np.mean, [2.0, 2.0, 2.0], draws=5)
+    >>> bootstrap_interval(np.mean, [2.0, 2.0, 2.0], replicates=5)
     Estimate(value=2.0, low=2.0, high=2.0, undefined=0.0)
     """
     plan = plan_of(score, *arrays)
     resampling = Resampling(plan.items, strata=strata, cluster=cluster, seed=seed)
-    samples = bootstrap({"score": plan}, resampling, draws=draws)["score"]
+    samples = bootstrap({"score": plan}, resampling, replicates=replicates)["score"]
     interval = percentile_interval(samples, level=level)
     return Estimate(
         value=float(score(*arrays)),

@@ -1,9 +1,9 @@
 """How often each item counts in a bootstrap replicate.
 
 A replicate is a vector of whole weights: item i appears `weights[i]` times. The weights
-are a function of (seed, replicate) and of the items' strata and clusters only, so any
-replicate can be made alone, and two files with the same items get the same replicates:
-that is what makes a comparison between them paired.
+depend only on the seed, the number of the replicate, and the strata and clusters of the
+items. So any replicate can be made alone, and two files with the same items get the
+same replicates, which makes comparisons between them paired.
 """
 
 from dataclasses import KW_ONLY, dataclass, field
@@ -32,9 +32,9 @@ _AT_ONCE = 1024
 class Resampling:
     """Seeded bootstrap weights for `n` items, with replacement.
 
-    With `strata` (N,), for example the target, every stratum keeps its own size. With
+    With `strata` (N,), for example the target, every stratum keeps its size. With
     `cluster` (N,), for example the patient, whole clusters are drawn, so the number of
-    items varies; a cluster belongs to the stratum of its highest class (a patient is
+    items varies. A cluster belongs to the stratum of its highest class (a patient is
     positive if either eye is), and every stratum keeps its number of clusters.
     """
 
@@ -72,7 +72,7 @@ class Resampling:
         return weights
 
     def block(self, replicates: range) -> Weights:
-        """(draws, N) the weights of several replicates, one row each."""
+        """(replicates, N) the weights of several replicates, one row each."""
         seed = _mixed(self.seed)
         states = np.array([_mixed(seed + i) for i in replicates], dtype=np.uint64)
         counts = _drawn(states, self._members, self._start)
@@ -105,8 +105,8 @@ def _mixed(value: int) -> int:
 def _drawn(states: NDArray[np.uint64], members: Units, start: Index) -> Weights:
     counts = np.zeros((len(states), len(members)), dtype=np.int32)
     product = np.empty(_AT_ONCE, dtype=np.uint64)
-    for draw in range(len(states)):
-        state = states[draw]
+    for row in range(len(states)):
+        state = states[row]
         for stratum in range(len(start) - 1):
             first = np.uint64(start[stratum])
             left = start[stratum + 1] - start[stratum]
@@ -126,6 +126,6 @@ def _drawn(states: NDArray[np.uint64], members: Units, start: Index) -> Weights:
                 state += np.uint64(tried) * _STEP
                 for i in range(tried):
                     kept = (product[i] & _LOW_BITS) >= reject
-                    counts[draw, members[first + (product[i] >> _HALF)]] += kept
+                    counts[row, members[first + (product[i] >> _HALF)]] += kept
                     left -= kept
     return counts

@@ -1,7 +1,7 @@
-"""One pass over cells of items that each count a whole number of times.
+"""Compiled loops over the copies of cells, one pass per replicate.
 
-`copies` (draws, S) says how many copies there are of each cell, in the order of what
-ranks them; `last` (S,) marks the end of each tie group. Every row gives one number; nan
+`copies` (replicates, S) says how many copies each cell has, in the order of the rank;
+`last` (S,) marks the last cell of each tie group. Every replicate gives one number, nan
 where it is undefined.
 """
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.jit import jit, jit_sum
-from qualms.scores._arrays import Array, Flags, Index
-from qualms.scores._resample import Weights
+from qualms.scores._arrays import Array, Flags
+from qualms.scores.resampling._weights import Weights
 
 Cell = NDArray[np.uint32]
 
@@ -26,43 +26,43 @@ def concordance(
     Cells come in descending order of their score.
     """
     area = np.empty(len(copies))
-    for draw in range(len(copies)):
+    for row in range(len(copies)):
         won, found, passed = 0.0, 0.0, 0.0
         right, wrong = 0.0, 0.0
         for i in range(len(last)):
-            right += copies[draw, i] * positive[i]
-            wrong += copies[draw, i] * negative[i]
+            right += copies[row, i] * positive[i]
+            wrong += copies[row, i] * negative[i]
             if last[i]:
                 won += wrong * (found + 0.5 * right)
                 found += right
                 passed += wrong
                 right, wrong = 0.0, 0.0
         pairs = found * passed
-        area[draw] = won / pairs if pairs > 0.0 else np.nan
+        area[row] = won / pairs if pairs > 0.0 else np.nan
     return area
 
 
 @jit
 def precision_areas(copies: Weights, last: Flags, positive: Array) -> Array:
-    """(2, draws) areas under precision against recall: by trapezoids, by steps.
+    """(2, replicates) areas under precision against recall: by trapezoids, by steps.
 
     Cells come in descending order of their score. Trapezoids start from precision 1
     at recall 0.
     """
     areas = np.empty((2, len(copies)))
-    for draw in range(len(copies)):
+    for row in range(len(copies)):
         sloped, stepped = 0.0, 0.0
         hits, count, before, precision = 0.0, 0.0, 0.0, 1.0
         for i in range(len(last)):
-            hits += copies[draw, i] * positive[i]
-            count += copies[draw, i]
+            hits += copies[row, i] * positive[i]
+            count += copies[row, i]
             if last[i] and count > 0.0:
                 after = hits / count
                 sloped += (hits - before) * (0.5 * (precision + after))
                 stepped += (hits - before) * after
                 before, precision = hits, after
-        areas[0, draw] = sloped / hits if hits > 0.0 else np.nan
-        areas[1, draw] = stepped / hits if hits > 0.0 else np.nan
+        areas[0, row] = sloped / hits if hits > 0.0 else np.nan
+        areas[1, row] = stepped / hits if hits > 0.0 else np.nan
     return areas
 
 
@@ -74,12 +74,12 @@ def kept_risk(copies: Weights, last: Flags, risk: Array, harmonic: Array) -> Arr
     over j = 1..s of (r + j R/s) / (n + j) = R + (r - n R/s) (H(n + s) - H(n)).
     """
     areas = np.empty(len(copies))
-    for draw in range(len(copies)):
+    for row in range(len(copies)):
         area, kept, risk_kept, before = 0.0, 0, 0.0, 0.0
         size, total = 0, 0.0
         for i in range(len(last)):
-            size += copies[draw, i]
-            total += copies[draw, i] * risk[i]
+            size += copies[row, i]
+            total += copies[row, i] * risk[i]
             if last[i]:
                 after = harmonic[kept + size]
                 # An empty group adds 0; a branch on it would be mispredicted often.
@@ -87,7 +87,7 @@ def kept_risk(copies: Weights, last: Flags, risk: Array, harmonic: Array) -> Arr
                 area += total + (risk_kept - kept * mean) * (after - before)
                 kept, risk_kept, before = kept + size, risk_kept + total, after
                 size, total = 0, 0.0
-        areas[draw] = area / kept
+        areas[row] = area / kept
     return areas
 
 
@@ -104,62 +104,62 @@ def undetected_risk(copies: Weights, last: Flags, risk: Array) -> Array:
     A tie group of s copies and total risk R after total r adds s r + R (s + 1) / 2.
     """
     areas = np.empty(len(copies))
-    for draw in range(len(copies)):
+    for row in range(len(copies)):
         area, kept, risk_kept = 0.0, 0.0, 0.0
         size, total = 0.0, 0.0
         for i in range(len(last)):
-            size += copies[draw, i]
-            total += copies[draw, i] * risk[i]
+            size += copies[row, i]
+            total += copies[row, i] * risk[i]
             if last[i]:
                 area += size * risk_kept + 0.5 * total * (size + 1.0)
                 kept, risk_kept = kept + size, risk_kept + total
                 size, total = 0.0, 0.0
-        areas[draw] = area / kept / kept
+        areas[row] = area / kept / kept
     return areas
 
 
 @jit
 def sums_at(copies: Weights, last: Flags, summand: Array, edges: Array) -> Array:
-    """(draws, E) sums of `summand` over the first `edges` (draws, E) copies.
+    """(replicates, E) sums of `summand` over the first `edges` (replicates, E) copies.
 
     Edges ascend; inside a group the sum grows linearly.
     """
     sums = np.zeros(edges.shape)
-    for draw in range(len(copies)):
+    for row in range(len(copies)):
         edge, kept, total = 0, 0.0, 0.0
         size, inside = 0.0, 0.0
-        goal = edges[draw, 0]
+        goal = edges[row, 0]
         for i in range(len(last)):
-            size += copies[draw, i]
-            inside += copies[draw, i] * summand[i]
+            size += copies[row, i]
+            inside += copies[row, i] * summand[i]
             if last[i]:
                 while goal <= kept + size:
                     share = (goal - kept) / size if size > 0.0 else 0.0
-                    sums[draw, edge] = total + share * inside
+                    sums[row, edge] = total + share * inside
                     edge += 1
-                    goal = edges[draw, edge] if edge < edges.shape[1] else np.inf
+                    goal = edges[row, edge] if edge < edges.shape[1] else np.inf
                 kept, total = kept + size, total + inside
                 size, inside = 0.0, 0.0
         # An edge that rounding put above the last copy holds everything.
-        sums[draw, edge:] = total
+        sums[row, edge:] = total
     return sums
 
 
 @jit_sum
 def dot(weights: Weights, values: Array) -> Array:
-    """(draws,) sums of `values` (N,) over all copies, by weights (draws, N)."""
+    """(replicates,) sums of `values` (N,) over all copies."""
     sums = np.empty(len(weights))
-    for draw in range(len(weights)):
+    for row in range(len(weights)):
         total = 0.0
         for i in range(len(values)):
-            total += weights[draw, i] * values[i]
-        sums[draw] = total
+            total += weights[row, i] * values[i]
+        sums[row] = total
     return sums
 
 
 @jit
 def counted(weights: Weights, cell: Cell, cells: int) -> Weights:
-    """(draws, cells) copies in each cell; weights (draws, N) and `cell` (N,)."""
+    """(replicates, cells) how many copies of the items (N,) are in each cell."""
     found = np.empty((len(weights), cells), dtype=np.int32)
     sums = np.empty((cells, 4), dtype=np.int32)
     for first in range(0, len(weights), 4):
@@ -180,7 +180,7 @@ def counted(weights: Weights, cell: Cell, cells: int) -> Weights:
 
 @jit
 def binned(weights: Weights, cell: Cell, summand: Array, cells: int) -> Array:
-    """(draws, cells) sums of `summand` (N,) over the copies in each cell."""
+    """(replicates, cells) sums of `summand` (N,) over the copies in each cell."""
     found = np.empty((len(weights), cells))
     sums = np.empty((cells, 4))
     for first in range(0, len(weights), 4):
@@ -202,43 +202,3 @@ def binned(weights: Weights, cell: Cell, summand: Array, cells: int) -> Array:
 def _four(first: int, stop: int) -> tuple[int, int, int, int]:
     end = stop - 1
     return first, min(first + 1, end), min(first + 2, end), min(first + 3, end)
-
-
-@jit
-def kept_auroc(
-    weights: Weights, item: Index, last: Flags, positive: Flags, level: Index
-) -> Array:
-    """(2, G) AUROC and number of copies up to each tie group that has any.
-
-    Of one replicate: weights (N,), items `item` (N,) in ascending order of their
-    uncertainty. `level` (N,) ranks the scores, equal scores sharing one. A Fenwick
-    tree per class counts the copies seen below a level.
-    """
-    levels = level.max() + 1
-    tree = np.zeros((2, levels + 1), np.int64)
-    at_level = np.zeros((2, levels), np.int64)
-    seen = np.zeros(2, np.int64)
-    ends = np.zeros((2, len(item) + 1))
-    group, won = 0, 0.0
-    for i in range(len(item)):
-        copies = weights[item[i]]
-        if copies > 0:
-            mine = 1 if positive[i] else 0
-            below, node = 0, level[i]
-            while node > 0:
-                below += tree[1 - mine, node]
-                node &= node - 1
-            equal = at_level[1 - mine, level[i]]
-            above = seen[1 - mine] - below - equal
-            won += copies * ((below if mine == 1 else above) + 0.5 * equal)
-            at_level[mine, level[i]] += copies
-            seen[mine] += copies
-            node = level[i] + 1
-            while node <= levels:
-                tree[mine, node] += copies
-                node += node & -node
-        if last[i]:
-            pairs, count = seen[0] * seen[1], seen[0] + seen[1]
-            group += count > ends[1, group]
-            ends[0, group], ends[1, group] = won / pairs if pairs else np.nan, count
-    return ends[:, 1 : group + 1]

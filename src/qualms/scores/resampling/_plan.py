@@ -1,20 +1,26 @@
-"""A score of fixed items that waits for how often each counts."""
+"""Plans: scores as functions of how often each item counts, presorted once.
+
+A plan maps whole weights (N,) to the score of the items in which item i appears
+`weights[i]` times, in O(N) and with exact ties. With all weights 1 it gives the score
+itself. The plan of a score stands beside the score, in `@score(..., plan=...)`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores import _weighted as kernel
 from qualms.scores._arrays import Array, Index, vector
-from qualms.scores._cells import Cells, ranked_cells
-from qualms.scores._copies import Copies
+from qualms.scores.resampling._cells import Cells, Copies, ranked_cells
+from qualms.scores.resampling._kernels import sums_at
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A score of fixed items, waiting for their weights.
+    """A score of fixed items as a function of their weights.
 
     >>> plan = mean_plan([1.0, 2.0, 6.0])
     >>> plan(np.array([1, 1, 1])), plan(np.array([0, 3, 1]))
@@ -24,7 +30,7 @@ class Plan:
     items: int
     """How many items the plan was made for."""
     value: Callable[[Copies], Array]
-    """(draws,) the score in each of some replicates; for one, call the plan itself."""
+    """(replicates,) the score in each replicate; for a single one call the plan."""
 
     def __call__(self, weights: NDArray[np.integer]) -> float:
         """The score of the items, each repeated by its weight; nan without any."""
@@ -42,10 +48,39 @@ class Plan:
         return float(self.value(copies)[0])
 
 
+def plan_of(score: Callable[..., float], *arrays: ArrayLike) -> Plan:
+    """The fastest plan that gives `score(*arrays)`.
+
+    Options bound by `functools.partial` are honoured. A score that declares no plan is
+    called on the repeated items, which must lie on the first axis of every array.
+
+    >>> from qualms.scores import auroc
+    >>> plan_of(auroc, [0.2, 0.4, 0.3], [0, 1, 1])(np.array([1, 2, 0]))
+    1.0
+    """
+    options = {}
+    function = score
+    if isinstance(score, partial) and not score.args:
+        function, options = score.func, score.keywords
+    make: Callable[..., Plan] | None = getattr(function, "__plan__", None)
+    if make is None:
+        return replay_plan(score, *arrays)
+    return make(*arrays, **options)
+
+
 def mean_plan(values: ArrayLike) -> Plan:
     """The mean of per-item `values` (N,): accuracy, NLL, Brier score, coverage."""
     array = vector("values", values)
     return Plan(len(array), lambda copies: copies.mean(array))
+
+
+def mean_of(item_values: Callable[..., ArrayLike]) -> Callable[..., Plan]:
+    """What makes the plan of a score that is the mean of `item_values(*arrays)`."""
+
+    def make(*arrays: ArrayLike, **options: Any) -> Plan:
+        return mean_plan(item_values(*arrays, **options))
+
+    return make
 
 
 def ratio_plan(numerator: ArrayLike, denominator: ArrayLike) -> Plan:
@@ -87,19 +122,10 @@ def replay_plan(score: Callable[..., float], *arrays: ArrayLike) -> Plan:
 
 
 def share(part: Array, whole: Array) -> Array:
-    """`part` of `whole`, nan where the latter is 0."""
+    """`part` over `whole`, nan where `whole` is 0."""
     undefined = np.full(len(whole), np.nan)
     found: Array = np.divide(part, whole, out=undefined, where=whole != 0.0)
     return found
-
-
-def _number(value: object) -> float:
-    if isinstance(value, float | int | np.number):
-        return float(value)
-    raise TypeError(
-        f"the score must return one number, got {type(value).__name__}; wrap it in a "
-        "function that reads the number out"
-    )
 
 
 def edge_plan(
@@ -115,12 +141,21 @@ def edge_plan(
     def at(copies: Copies) -> Array:
         edge = edges(copies.total())
         counts = copies.within(cells)
-        return value(kernel.sums_at(counts, cells.last, carried, edge), edge)
+        return value(sums_at(counts, cells.last, carried, edge), edge)
 
     return Plan(len(rank), at)
 
 
 def risk_cells(risk: ArrayLike, rank: Array) -> Cells:
-    """Cells of `risk` (N,) by `rank`; neighbours of equal risk may count as one."""
+    """Cells of `risk` (N,) by `rank`; neighbours of equal risk share a cell."""
     carried = vector("risk", risk, length=len(rank))
     return ranked_cells(rank, carried, alike=np.ones(len(rank), dtype=np.bool_))
+
+
+def _number(value: object) -> float:
+    if isinstance(value, float | int | np.number):
+        return float(value)
+    raise TypeError(
+        f"the score must return one number, got {type(value).__name__}; wrap it in a "
+        "function that returns the number"
+    )

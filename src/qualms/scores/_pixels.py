@@ -1,6 +1,8 @@
-"""Label maps at the door: any integer type in, uint8 out, ignored pixels coded alike.
+"""Checks of maps over pixels, which may have any number of axes.
 
-A label map holds one class per pixel and may have any number of axes.
+A label map holds one class per pixel, in any integer type; inside a score it is uint8
+and ignored pixels have one code. An uncertainty map holds one number per pixel, in any
+float type; inside a score it is finite and float64.
 """
 
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._arrays import Index
+from qualms.scores._arrays import Array, Flags, Index, finite
 
 Labels = NDArray[np.uint8]
 
@@ -32,6 +34,29 @@ def checked_labels(
     labels = labels.astype(np.uint8, copy=False)
     labels[dropped] = IGNORED
     return labels
+
+
+def real_map(name: str, values: ArrayLike) -> Array:
+    """`values` as finite float64 numbers of any shape with at least one pixel."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers, got an array of {array.dtype}")
+    if array.size == 0:
+        raise ValueError(f"{name} must have at least one pixel, got {array.shape}")
+    array = array.astype(np.float64, copy=False)
+    finite(name, array)
+    return array
+
+
+def pixel_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Flags:
+    """`mask` as booleans of `shape`, true where a pixel counts."""
+    chosen: NDArray[np.generic] = np.asarray(mask)
+    if chosen.dtype != np.bool_ or chosen.shape != shape:
+        raise ValueError(
+            f"mask must be booleans of shape {shape}, "
+            f"got {chosen.dtype} of shape {chosen.shape}"
+        )
+    return chosen.astype(np.bool_, copy=False)
 
 
 def check_stack(name: str, maps: NDArray[Any]) -> None:

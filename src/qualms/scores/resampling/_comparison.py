@@ -1,7 +1,7 @@
-"""Which scores differ: paired bootstrap differences and groups that are not told apart.
+"""Paired differences between scores, and the group that ties with the best.
 
 Samples are the replicates of `bootstrap`. Two files are compared on the same replicates
-(same items, strata, clusters and seed), so what they share cancels.
+(same items, strata, clusters and seed), so the chance in drawing items cancels.
 """
 
 import math
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from qualms.scores._about import Better
 from qualms.scores._arrays import Array
-from qualms.scores.bootstrap import check_level, percentile_interval
+from qualms.scores.resampling._bootstrap import check_level, percentile_interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TieGroup:
-    """The best of a table and all that cannot be told apart from it."""
+    """The best of a table and all that do not differ significantly from it."""
 
     best: str
     members: tuple[str, ...]
@@ -58,7 +58,7 @@ def paired_difference(
     if len(a) != len(b):
         raise ValueError(
             f"paired samples must have the same length, got {len(a)} and {len(b)}; "
-            "bootstrap both files with the same draws and seed"
+            "bootstrap both files with the same number of replicates and the same seed"
         )
     difference = a - b
     interval = percentile_interval(difference, level=level)
@@ -77,14 +77,14 @@ def tie_group(
     better: Better,
     level: float = 0.95,
 ) -> TieGroup:
-    """The best of `values` and the members that its samples cannot be told apart from.
+    """The best of `values` and all that do not differ significantly from it.
 
     Every other score is compared with the best by `paired_difference`, the p values are
     Holm-adjusted, and those above 1 - `level` stay in the group. Undefined scores (nan)
     are never members and take no part in the adjustment.
 
-    `draws_needed` says how many draws a table of this size takes: with fewer, no
-    difference could ever leave the group.
+    `replicates_needed` says how many replicates a table of this size takes: with fewer,
+    no difference can be significant.
 
     >>> samples = {"a": [0.90, 0.91, 0.92], "b": [0.90, 0.91, 0.92]}
     >>> tie_group({"a": 0.91, "b": 0.91}, samples, better="higher").members
@@ -131,13 +131,13 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(adjusted.tolist())
 
 
-def draws_needed(comparisons: int, *, level: float = 0.95) -> int:
-    """The fewest bootstrap draws with which any of `comparisons` can be significant.
+def replicates_needed(comparisons: int, *, level: float = 0.95) -> int:
+    """The fewest replicates with which any of `comparisons` can be significant.
 
-    The smallest p value of B draws is 2 / (B + 1), and Holm multiplies it by the number
-    of comparisons.
+    The smallest p value of B replicates is 2 / (B + 1), and Holm multiplies it by the
+    number of comparisons.
 
-    >>> draws_needed(1), draws_needed(20)
+    >>> replicates_needed(1), replicates_needed(20)
     (39, 799)
     """
     if comparisons < 1:
@@ -157,7 +157,7 @@ def _samples(name: str, values: ArrayLike) -> Array:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not array.size:
         raise ValueError(
-            f"{name} must have shape (draws,) with at least one draw, got {array.shape}"
+            f"{name} must have shape (replicates,) with at least one, got {array.shape}"
         )
     return array
 
