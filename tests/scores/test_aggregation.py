@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from qualms.scores.active import al_improvement
 
+from qualms.scores import al_improvement
 from qualms.scores.aggregation import (
     aggregate_image,
     aggregate_patch,

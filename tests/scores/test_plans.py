@@ -294,3 +294,14 @@ def test_a_replayed_score_needs_items_first_and_one_number_out():
     plan = scores.replay_plan(np.sort, np.ones(3))
     with pytest.raises(TypeError, match="one number, got ndarray"):
         plan(np.array([1, 1, 1]))
+
+
+def test_the_plan_of_a_score_is_declared_by_the_score():
+    def odd(values):
+        return float(np.median(values))
+
+    plan = scores.plan_of(odd, [1.0, 2.0, 9.0])
+    assert plan(np.array([0, 1, 2])) == 9.0
+    assert scores.plan_of(scores.nll, [0.2, 0.4], [0, 1])(np.array([1, 1])) == (
+        pytest.approx(scores.nll([0.2, 0.4], [0, 1]))
+    )

@@ -18,12 +18,7 @@ from qualms.evaluate._measured import RATE, Calibration, Items, Measured
 from qualms.jit import jit
 from qualms.predictions import Predictions
 from qualms.scores import Resampling
-<<<<<<< HEAD
-from qualms.scores._levels import SLACK
-=======
-from qualms.scores._jit import jit
 from qualms.scores.conformal import SLACK
->>>>>>> 9d392d3 (Keep the fast plan of a score beside it, and all resampling in one folder)
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]

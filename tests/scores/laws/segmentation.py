@@ -1,11 +1,10 @@
 """Laws of the segmentation scores; an item of these laws is a pixel."""
 
 import numpy as np
-from qualms.scores.active import al_improvement
 
 from qualms.scores.aggregation import aggregate_image, aggregate_threshold
 from qualms.scores.as_published import values
-from qualms.scores.overlap import dice, ged
+from qualms.scores.overlap import al_improvement, dice, ged
 from qualms.scores.platt import ace
 from qualms.scores.raters import ncc
 from scores.laws import Case
