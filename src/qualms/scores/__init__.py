@@ -7,7 +7,7 @@ shape (N,), class probabilities (N, C), or draws (M, N, C), which they average.
 """
 
 from qualms.scores import as_published
-from qualms.scores._about import About, Better, about
+from qualms.scores._about import About, Better, about, as_score
 from qualms.scores._arrays import TopLabel, mean_probabilities, top_label
 from qualms.scores.aggregation import (
     aggregate_image,
@@ -213,6 +213,7 @@ __all__ = [
     "aggregate_threshold",
     "al_improvement",
     "as_published",
+    "as_score",
     "augrc",
     "augrc_plan",
     "auprc",

@@ -23,7 +23,7 @@ class About:
     high: float
 
 
-def score(
+def as_score(
     *,
     label: str,
     better: Better,
@@ -51,5 +51,5 @@ def about(function: Callable[..., Any]) -> About:
     """The `About` of a score function."""
     record = getattr(function, "__score__", None)
     if not isinstance(record, About):
-        raise LookupError(f"{function!r} is not a score: declare it with @score")
+        raise LookupError(f"{function!r} is not a score: declare it with @as_score")
     return record

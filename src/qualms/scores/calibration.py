@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Index, flags, labelled, top_label, vector
 from qualms.scores._smooth import (
     COARSE_STEPS,
@@ -93,7 +93,7 @@ def _of_top_label(plan: Callable[..., Plan]) -> Callable[..., Plan]:
     return make
 
 
-@score(label="ECE", better="lower", plan=_of_top_label(ece_plan))
+@as_score(label="ECE", better="lower", plan=_of_top_label(ece_plan))
 def ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Expected calibration error in bins of equal width (Guo et al., 2017).
 
@@ -109,7 +109,7 @@ def ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     return float(np.abs(gap).sum() / len(index))
 
 
-@score(label="Adaptive ECE", better="lower", plan=_of_top_label(adaptive_ece_plan))
+@as_score(label="Adaptive ECE", better="lower", plan=_of_top_label(adaptive_ece_plan))
 def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Expected calibration error in bins of equal mass (Nguyen & O'Connor, 2015).
 
@@ -130,7 +130,7 @@ def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> floa
     )
 
 
-@score(label="Class-wise ECE", better="lower", plan=classwise_ece_plan)
+@as_score(label="Class-wise ECE", better="lower", plan=classwise_ece_plan)
 def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Mean over classes of the ECE of that class's probability (Kull et al., 2019).
 
@@ -149,7 +149,7 @@ def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> flo
     return float(np.abs(per_bin).sum() / (items * classes))
 
 
-@score(label="Smooth ECE", better="lower", plan=_of_top_label(smooth_ece_plan))
+@as_score(label="Smooth ECE", better="lower", plan=_of_top_label(smooth_ece_plan))
 def smooth_ece(probs: ArrayLike, target: ArrayLike) -> float:
     """Calibration error without bins (Blasiok & Nakkiran, 2023).
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Flags, not_negative, open_unit, vector
 
 # A product such as 20 * (1 - 0.05) may come out a rounding error above a whole number;
@@ -121,7 +121,7 @@ def accept(select: ArrayLike, threshold: float) -> Flags:
     return vector("select", select) <= threshold
 
 
-@score(label="prediction rate", better="higher")
+@as_score(label="prediction rate", better="higher")
 def prediction_rate(select: ArrayLike, threshold: float) -> float:
     """Share of items (N,) whose `select` is at most `threshold`.
 

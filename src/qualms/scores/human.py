@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, matrix, vector
 from qualms.scores.ties import ranked_items
 
@@ -19,7 +19,7 @@ class Alignment(NamedTuple):
     dropped: int
 
 
-@score(label="human alignment", better="higher", low=-1.0)
+@as_score(label="human alignment", better="higher", low=-1.0)
 def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
     """Spearman correlation of uncertainty (N,) with the entropy of votes (N, K).
 

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Flags, open_unit, vector
 from qualms.scores.resampling import Copies, Plan, mean_of, mean_plan
 
@@ -75,7 +75,7 @@ def _unbounded_mean(values: Array) -> Plan:
     return Plan(len(values), value)
 
 
-@score(label="coverage", better="neither", plan=mean_of(covered))
+@as_score(label="coverage", better="neither", plan=mean_of(covered))
 def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
     """Share of targets (N,) inside their interval, both ends included.
 
@@ -85,7 +85,7 @@ def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
     return float(covered(lower, upper, target).mean())
 
 
-@score(
+@as_score(
     label="interval length",
     better="lower",
     low=-math.inf,
@@ -101,7 +101,9 @@ def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
     return float(item_length(lower, upper).mean())
 
 
-@score(label="interval score", better="lower", high=math.inf, plan=_interval_score_plan)
+@as_score(
+    label="interval score", better="lower", high=math.inf, plan=_interval_score_plan
+)
 def interval_score(
     lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
 ) -> float:
@@ -116,7 +118,7 @@ def interval_score(
     return float(item_interval_score(lower, upper, target, alpha=alpha).mean())
 
 
-@score(label="inverted intervals", better="lower", plan=mean_of(item_inverted))
+@as_score(label="inverted intervals", better="lower", plan=mean_of(item_inverted))
 def inverted_fraction(lower: ArrayLike, upper: ArrayLike) -> float:
     """Share of intervals (N,) whose lower end lies above the upper one.
 

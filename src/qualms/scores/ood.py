@@ -8,7 +8,7 @@ wrongly.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import flags
 from qualms.scores.ranking import (
     auprc,
@@ -22,7 +22,7 @@ from qualms.scores.resampling import Plan
 from qualms.scores.selective import aurc, aurc_plan
 
 
-@score(label="OOD AUROC", better="higher", plan=auroc_plan)
+@as_score(label="OOD AUROC", better="higher", plan=auroc_plan)
 def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Chance that a shifted item is less certain than an in-domain one, ties half.
 
@@ -34,7 +34,7 @@ def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     return auroc(uncertainty, flags("shifted", shifted))
 
 
-@score(label="OOD AUPRC", better="higher", plan=auprc_plan)
+@as_score(label="OOD AUPRC", better="higher", plan=auprc_plan)
 def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Area under precision against recall of shifted items, by the trapezoid rule.
 
@@ -46,7 +46,7 @@ def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     return auprc(uncertainty, flags("shifted", shifted))
 
 
-@score(label="OOD FPR95", better="lower", plan=fpr_at_tpr_plan)
+@as_score(label="OOD FPR95", better="lower", plan=fpr_at_tpr_plan)
 def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Share of in-domain items flagged when 95 % of the shifted ones are caught.
 
@@ -68,7 +68,7 @@ def scod_auroc_plan(
     return auroc_plan(uncertainty, failed)
 
 
-@score(label="SCOD AUROC", better="higher", plan=scod_auroc_plan)
+@as_score(label="SCOD AUROC", better="higher", plan=scod_auroc_plan)
 def scod_auroc(correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike) -> float:
     """Chance that a failure is less certain than a success, ties half.
 
@@ -95,7 +95,7 @@ def scod_aurc_plan(
     return aurc_plan(np.where(shifted, cost, wrong), uncertainty)
 
 
-@score(label="SCOD AURC", better="lower", high=np.inf, plan=scod_aurc_plan)
+@as_score(label="SCOD AURC", better="lower", high=np.inf, plan=scod_aurc_plan)
 def scod_aurc(
     correct: ArrayLike,
     shifted: ArrayLike,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Index
 from qualms.scores._pixels import (
     IGNORED,
@@ -25,7 +25,7 @@ from qualms.scores._pixels import (
 Average = Literal["micro", "macro"]
 
 
-@score(label="Dice", better="higher")
+@as_score(label="Dice", better="higher")
 def dice(
     prediction: ArrayLike,
     reference: ArrayLike,
@@ -64,7 +64,7 @@ def dice(
     return float(_pair_dice(predicted, target, classes, empty)[0, 0])
 
 
-@score(label="GED", better="lower", high=2.0)
+@as_score(label="GED", better="lower", high=2.0)
 def ged(
     draws: ArrayLike,
     raters: ArrayLike,
@@ -99,7 +99,7 @@ def ged(
     return within_draws + within_raters - 2.0 * across
 
 
-@score(label="AL gain", better="higher", low=-np.inf, high=np.inf)
+@as_score(label="AL gain", better="higher", low=-np.inf, high=np.inf)
 def al_improvement(dice_before: float, dice_after: float, dice_random: float) -> float:
     """Relative gain in Dice by querying uncertain items over random ones.
 

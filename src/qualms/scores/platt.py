@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Index
 from qualms.scores._pixels import check_same_space, real_map
 
@@ -77,7 +77,7 @@ class UncertaintyHistogram:
         )
 
 
-@score(label="ACE", better="lower")
+@as_score(label="ACE", better="lower")
 def ace(
     confidence: ArrayLike,
     correct: ArrayLike,

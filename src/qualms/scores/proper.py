@@ -9,7 +9,7 @@ two classes it is 1 exactly when P(y=1) > 0.5.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import (
     FLOOR,
     Array,
@@ -107,7 +107,7 @@ def _mcc_plan(probs: ArrayLike, target: ArrayLike) -> Plan:
     return mcc_plan(checked.argmax(axis=1), truth)
 
 
-@score(label="Accuracy", better="higher", plan=mean_of(correct))
+@as_score(label="Accuracy", better="higher", plan=mean_of(correct))
 def accuracy(probs: ArrayLike, target: ArrayLike) -> float:
     """Share of items whose most probable class is the target.
 
@@ -117,7 +117,7 @@ def accuracy(probs: ArrayLike, target: ArrayLike) -> float:
     return float(correct(probs, target).mean())
 
 
-@score(label="NLL", better="lower", high=34.54, plan=mean_of(item_nll))
+@as_score(label="NLL", better="lower", high=34.54, plan=mean_of(item_nll))
 def nll(probs: ArrayLike, target: ArrayLike) -> float:
     """Mean negative log-likelihood of the target, in nats (log score; Good, 1952).
 
@@ -130,7 +130,7 @@ def nll(probs: ArrayLike, target: ArrayLike) -> float:
     return float(item_nll(probs, target).mean())
 
 
-@score(label="Brier", better="lower", high=2.0, plan=mean_of(item_brier))
+@as_score(label="Brier", better="lower", high=2.0, plan=mean_of(item_brier))
 def brier(probs: ArrayLike, target: ArrayLike) -> float:
     """Mean squared distance between probabilities and one-hot target (Brier, 1950).
 
@@ -144,7 +144,7 @@ def brier(probs: ArrayLike, target: ArrayLike) -> float:
     return float(item_brier(probs, target).mean())
 
 
-@score(label="Balanced accuracy", better="higher", plan=_balanced_accuracy_plan)
+@as_score(label="Balanced accuracy", better="higher", plan=_balanced_accuracy_plan)
 def balanced_accuracy(probs: ArrayLike, target: ArrayLike) -> float:
     """Mean over the classes present in `target` of the share of their items found.
 
@@ -157,7 +157,7 @@ def balanced_accuracy(probs: ArrayLike, target: ArrayLike) -> float:
     return float((counts.diagonal()[present] / size[present]).mean())
 
 
-@score(label="MCC", better="higher", low=-1.0, plan=_mcc_plan)
+@as_score(label="MCC", better="higher", low=-1.0, plan=_mcc_plan)
 def mcc(probs: ArrayLike, target: ArrayLike) -> float:
     """Correlation of predicted and true class, any number of classes (Gorodkin, 2004).
 

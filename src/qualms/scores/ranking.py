@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, flags, not_negative, vector
 from qualms.scores.resampling import (
     Cells,
@@ -99,7 +99,7 @@ def fpr_at_tpr_plan(
     return Plan(len(cells.cell), value)
 
 
-@score(label="AUROC", better="higher", plan=auroc_plan)
+@as_score(label="AUROC", better="higher", plan=auroc_plan)
 def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     """Probability that a positive outscores a negative (Mann & Whitney, 1947).
 
@@ -113,7 +113,7 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     return _area(values, truth.astype(np.float64), (~truth).astype(np.float64))
 
 
-@score(label="Weighted AUROC", better="higher", plan=weighted_auroc_plan)
+@as_score(label="Weighted AUROC", better="higher", plan=weighted_auroc_plan)
 def weighted_auroc(
     score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
 ) -> float:
@@ -132,7 +132,7 @@ def weighted_auroc(
     return _area(values, positives, negatives)
 
 
-@score(label="AUPRC", better="higher", plan=auprc_plan)
+@as_score(label="AUPRC", better="higher", plan=auprc_plan)
 def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     """Area under the precision-recall curve by trapezoids, from recall 0, precision 1.
 
@@ -147,7 +147,7 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     return float(np.diff(recall) @ (precision[1:] + precision[:-1]) / 2)
 
 
-@score(label="AP", better="higher", plan=average_precision_plan)
+@as_score(label="AP", better="higher", plan=average_precision_plan)
 def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
     """Precision at each distinct score, weighted by the recall gained there.
 
@@ -161,7 +161,7 @@ def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
     return float(np.diff(recall) @ precision[1:])
 
 
-@score(label="FPR at TPR", better="lower", plan=fpr_at_tpr_plan)
+@as_score(label="FPR at TPR", better="lower", plan=fpr_at_tpr_plan)
 def fpr_at_tpr(score: ArrayLike, positive: ArrayLike, *, tpr: float = 0.95) -> float:
     """Smallest false positive rate of a threshold with true positive rate >= `tpr`.
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array
 from qualms.scores._pixels import (
     IGNORED,
@@ -31,7 +31,7 @@ class Defined(NamedTuple):
     left_out: int
 
 
-@score(label="NCC", better="higher", low=-1.0)
+@as_score(label="NCC", better="higher", low=-1.0)
 def ncc(
     uncertainty: ArrayLike, reference: ArrayLike, *, mask: ArrayLike | None = None
 ) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf, ndtr, ndtri
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, matrix, open_unit, vector
 from qualms.scores.resampling import Copies, Plan, counted, mean_of, mean_plan
 
@@ -157,7 +157,7 @@ def regression_ece_plan(
     return Plan(len(cell), value)
 
 
-@score(label="MAE", better="lower", high=math.inf, plan=mean_of(item_error))
+@as_score(label="MAE", better="lower", high=math.inf, plan=mean_of(item_error))
 def mae(mean: ArrayLike, target: ArrayLike) -> float:
     """Mean absolute error of predictions (N,).
 
@@ -167,7 +167,7 @@ def mae(mean: ArrayLike, target: ArrayLike) -> float:
     return float(item_error(mean, target).mean())
 
 
-@score(label="RMSE", better="lower", high=math.inf, plan=rmse_plan)
+@as_score(label="RMSE", better="lower", high=math.inf, plan=rmse_plan)
 def rmse(mean: ArrayLike, target: ArrayLike) -> float:
     """Root of the mean squared error of predictions (N,).
 
@@ -177,7 +177,7 @@ def rmse(mean: ArrayLike, target: ArrayLike) -> float:
     return math.sqrt(float(np.square(_error(mean, target)).mean()))
 
 
-@score(
+@as_score(
     label="NLL",
     better="lower",
     low=-math.inf,
@@ -195,7 +195,7 @@ def gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     return float(item_gaussian_nll(mean, var, target).mean())
 
 
-@score(label="pinball", better="lower", high=math.inf)
+@as_score(label="pinball", better="lower", high=math.inf)
 def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
     """Mean pinball loss of the predicted `level` quantile (Koenker & Bassett, 1978).
 
@@ -207,7 +207,7 @@ def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
     return float(np.maximum(level * short, (level - 1) * short).mean())
 
 
-@score(label="CRPS", better="lower", high=math.inf, plan=mean_of(item_crps_gaussian))
+@as_score(label="CRPS", better="lower", high=math.inf, plan=mean_of(item_crps_gaussian))
 def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     """Mean continuous ranked probability score of Gaussians (Gneiting et al., 2005).
 
@@ -219,7 +219,7 @@ def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     return float(item_crps_gaussian(mean, var, target).mean())
 
 
-@score(label="CRPS", better="lower", high=math.inf, plan=mean_of(item_crps_ensemble))
+@as_score(label="CRPS", better="lower", high=math.inf, plan=mean_of(item_crps_ensemble))
 def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
     """Mean continuous ranked probability score of draws (M, N) as they stand.
 
@@ -233,7 +233,7 @@ def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
     return float(item_crps_ensemble(draws, target).mean())
 
 
-@score(label="regression ECE", better="lower", plan=regression_ece_plan)
+@as_score(label="regression ECE", better="lower", plan=regression_ece_plan)
 def regression_ece(
     mean: ArrayLike,
     var: ArrayLike,

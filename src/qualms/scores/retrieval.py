@@ -9,7 +9,7 @@ the order of the items never matters.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Flags, Index, flags, vector
 from qualms.scores._neighbours import neighbours
 from qualms.scores.ranking import weighted_auroc, weighted_auroc_plan
@@ -90,7 +90,7 @@ def mixed_r_auroc_plan(
     return r_auroc_plan(embedding, mixed, uncertainty, hits=hits)
 
 
-@score(label="R@1", better="higher", plan=recall_at_1_plan)
+@as_score(label="R@1", better="higher", plan=recall_at_1_plan)
 def recall_at_1(
     embedding: ArrayLike, target: ArrayLike, *, hits: ArrayLike | None = None
 ) -> float:
@@ -105,7 +105,7 @@ def recall_at_1(
     return float(_hits(embedding, target, hits).mean())
 
 
-@score(label="R-AUROC", better="higher", plan=r_auroc_plan)
+@as_score(label="R-AUROC", better="higher", plan=r_auroc_plan)
 def r_auroc(
     embedding: ArrayLike,
     target: ArrayLike,
@@ -127,7 +127,7 @@ def r_auroc(
     return weighted_auroc(values, 1 - right, right)
 
 
-@score(label="mixed R-AUROC", better="higher", plan=mixed_r_auroc_plan)
+@as_score(label="mixed R-AUROC", better="higher", plan=mixed_r_auroc_plan)
 def mixed_r_auroc(
     embedding: ArrayLike,
     target: ArrayLike,
@@ -166,7 +166,7 @@ def less_certain_cropped(uncertainty: ArrayLike, cropped: ArrayLike) -> Flags:
     return less
 
 
-@score(label="crop rate", better="higher", plan=mean_of(less_certain_cropped))
+@as_score(label="crop rate", better="higher", plan=mean_of(less_certain_cropped))
 def crop_rate(uncertainty: ArrayLike, cropped: ArrayLike) -> float:
     """Share of items (N,) less certain once cropped: uncertainty < `cropped`, strictly.
 

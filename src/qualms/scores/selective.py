@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.jit import jit
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Index, flags, vector
 from qualms.scores.resampling import (
     Copies,
@@ -120,7 +120,7 @@ def risk_at_coverage_plan(
     return edge_plan(risk, vector("uncertainty", uncertainty), kept, value)
 
 
-@score(label="AURC", better="lower", high=np.inf, plan=aurc_plan)
+@as_score(label="AURC", better="lower", high=np.inf, plan=aurc_plan)
 def aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Mean over k = 1..N of the risk of the k most certain items, both (N,).
 
@@ -133,7 +133,7 @@ def aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     return float(np.mean(risk_coverage_curve(risk, uncertainty).risk))
 
 
-@score(label="E-AURC", better="lower", high=np.inf, plan=eaurc_plan)
+@as_score(label="E-AURC", better="lower", high=np.inf, plan=eaurc_plan)
 def eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """AURC in excess of the best ranking of the same risks, both (N,).
 
@@ -146,7 +146,7 @@ def eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     return aurc(risk, uncertainty) - aurc(risk, risk)
 
 
-@score(label="AUGRC", better="lower", high=np.inf, plan=augrc_plan)
+@as_score(label="AUGRC", better="lower", high=np.inf, plan=augrc_plan)
 def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Area under the generalised risk-coverage curve, both arguments (N,).
 
@@ -162,7 +162,7 @@ def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     return float(np.mean(curve.risk * curve.coverage))
 
 
-@score(
+@as_score(
     label="risk at coverage", better="lower", high=np.inf, plan=risk_at_coverage_plan
 )
 def risk_at_coverage(
@@ -183,7 +183,7 @@ def risk_at_coverage(
     return float(curve[kept - 1])
 
 
-@score(label="coverage at risk", better="higher")
+@as_score(label="coverage at risk", better="higher")
 def coverage_at_risk(
     risk: ArrayLike, uncertainty: ArrayLike, *, risk_level: float
 ) -> float:

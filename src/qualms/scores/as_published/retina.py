@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import (
     Array,
     Flags,
@@ -159,7 +159,7 @@ def balanced_joint(shifted: ArrayLike, *, seed: int = 0) -> Index:
     return np.concatenate([inside, np.tile(outside, times), drawn])
 
 
-@score(label="NLL (RETINA)", better="lower", high=np.inf)
+@as_score(label="NLL (RETINA)", better="lower", high=np.inf)
 def nll(probs: ArrayLike, target: ArrayLike) -> float:
     """Mean negative log-likelihood with P(y=1) clipped to [1e-15, 1 - 1e-15].
 
@@ -173,7 +173,7 @@ def nll(probs: ArrayLike, target: ArrayLike) -> float:
     return float(np.mean(_item_nll(*_binary(probs, target))))
 
 
-@score(label="log loss (RETINA)", better="lower", high=np.inf)
+@as_score(label="log loss (RETINA)", better="lower", high=np.inf)
 def log_loss(probs: ArrayLike, target: ArrayLike) -> float:
     """The released scalar NLL: scikit-learn's `log_loss`, which clips elsewhere.
 
@@ -187,7 +187,7 @@ def log_loss(probs: ArrayLike, target: ArrayLike) -> float:
     return float(np.mean(_item_nll(prob, true, clip=np.finfo(np.float64).eps)))
 
 
-@score(label="AUPRC (RETINA)", better="higher")
+@as_score(label="AUPRC (RETINA)", better="higher")
 def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     """Trapezoid AUPRC; without a positive 0.5, as scikit-learn draws that curve.
 

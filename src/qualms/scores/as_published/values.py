@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._about import score
+from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Index, vector
 from qualms.scores._pixels import (
     IGNORED,
@@ -39,7 +39,7 @@ class BestDice(NamedTuple):
     """Mean over draws of their best Dice with any rater."""
 
 
-@score(label="Dice as published", better="higher")
+@as_score(label="Dice as published", better="higher")
 def dice(
     prediction: ArrayLike,
     reference: ArrayLike,
@@ -62,7 +62,7 @@ def dice(
     return float(_pair_dice(first, second, classes)[0, 0])
 
 
-@score(label="GED as published", better="lower", low=-2.0, high=2.0)
+@as_score(label="GED as published", better="lower", low=-2.0, high=2.0)
 def ged(
     draws: ArrayLike,
     raters: ArrayLike,
@@ -111,7 +111,7 @@ def max_dice(
     return BestDice(table.max(axis=0), float(table.max(axis=1).mean()))
 
 
-@score(label="NCC as published", better="higher", low=-1.0)
+@as_score(label="NCC as published", better="higher", low=-1.0)
 def ncc(uncertainty: ArrayLike, reference: ArrayLike) -> float:
     """Cross-correlation of two maps of n pixels by ncc.py.
 
@@ -127,7 +127,7 @@ def ncc(uncertainty: ArrayLike, reference: ArrayLike) -> float:
     return pearson(uncertainty, reference) * (pixels - 1) / max(pixels, 1)
 
 
-@score(label="ACE as published", better="lower")
+@as_score(label="ACE as published", better="lower")
 def ace(
     confidence: ArrayLike,
     correct: ArrayLike,
@@ -190,7 +190,7 @@ def threshold_from_validation(
     return pooled_quantile(maps, float(np.concatenate(shares).mean()))
 
 
-@score(label="AURC as published", better="lower", high=np.inf)
+@as_score(label="AURC as published", better="lower", high=np.inf)
 def aurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> float:
     """Area under the risk-coverage curve by aurc.py, both arguments (N,).
 
@@ -219,7 +219,7 @@ def aurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> f
     return float(width @ (height + np.append(height[1:], height[-1])) / 2.0)
 
 
-@score(label="E-AURC as published", better="lower", low=-np.inf, high=np.inf)
+@as_score(label="E-AURC as published", better="lower", low=-np.inf, high=np.inf)
 def eaurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> float:
     """AURC as published in excess of the best ranking, by aurc.py, both (N,).
 

@@ -2,7 +2,7 @@
 
 A plan maps whole weights (N,) to the score of the items in which item i appears
 `weights[i]` times, in O(N) and with exact ties. With all weights 1 it gives the score
-itself. The plan of a score stands beside the score, in `@score(..., plan=...)`.
+itself. The plan of a score stands beside the score, in `@as_score(..., plan=...)`.
 """
 
 from collections.abc import Callable
