@@ -1,0 +1,140 @@
+"""What one item changes in a score: the record that every interval starts from.
+
+To first order the score of a sample is that of the population plus one term per item,
+its influence (the infinitesimal jackknife). The variance of the score is then the
+variance of a sum, whatever the score is, and needs no replicates.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._about import About
+from qualms.scores._arrays import Array, Index
+from qualms.scores.inference._design import Design
+
+Scale = Literal["share", "logit", "log", "fisher", "linear"]
+"""Where the interval is symmetric, and so where it cannot leave the score's range.
+
+share: Wilson's interval of as many independent items as have this standard error.
+logit: log of the distance from the lower bound over that from the upper one.
+log: log of the value. fisher: logit of a correlation. linear: the value itself.
+"""
+Ends = Callable[[Design, float], "tuple[float, float]"]
+"""(design, level) to the ends of an interval."""
+Gaps = Callable[[Design], "Array"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Influence:
+    """A score's value and what each item contributes to its error."""
+
+    value: float
+    values: Array | None
+    """(N,) the first-order change of the score due to each item, summing to about 0:
+    the influence function over N. None where the score has no useful one."""
+    scale: Scale
+    low: float = 0.0
+    high: float = 1.0
+    """The range of the score."""
+    part: Index | None = None
+    """(N,) kinds of items whose numbers do not matter to the score, such as the
+    positives and negatives of an AUROC; the influence is centred within each."""
+    variance: float | None = None
+    """Variance of the score for independent items, where a better one is known than
+    that of `values`."""
+    welch: bool = False
+    """Degrees of freedom from the sizes of the parts alone."""
+    normal: bool = False
+    """Normal quantiles rather than Student's."""
+    extreme: float = 0.0
+    """How many independent trials all came out alike where the score stands at an end
+    of its range; 0 where that says nothing."""
+    floor: Callable[[float], float] | None = None
+    """The worst score that a chance of one trial, at most this large, leaves possible,
+    where the score is at its best."""
+    ends: Ends | None = None
+    """The interval itself, where it is not made from `values`."""
+    method: str = ""
+    """How `ends` makes it."""
+    reason: str = ""
+    """Why there can be no interval; empty where there can be."""
+
+    def complement(self) -> "Influence":
+        """The same for one minus the score: accuracy for a risk."""
+        if not (self.low == 0.0 and self.high == 1.0):
+            raise ValueError(
+                "only a score between 0 and 1 has a complement, this one lies between "
+                f"{self.low} and {self.high}"
+            )
+        ends, floor = self.ends, self.floor
+        return dataclasses.replace(
+            self,
+            value=1.0 - self.value,
+            values=None if self.values is None else -self.values,
+            ends=None if ends is None else _mirrored(ends),
+            floor=None if floor is None else lambda chance: 1.0 - floor(chance),
+        )
+
+
+def _mirrored(ends: Ends) -> Ends:
+    def mirrored(design: Design, level: float) -> tuple[float, float]:
+        low, high = ends(design, level)
+        return 1.0 - high, 1.0 - low
+
+    return mirrored
+
+
+def scale_within(low: float, high: float) -> Scale:
+    """The scale of a score of this range."""
+    if low == -1.0 and high == 1.0:
+        return "fisher"
+    if np.isfinite(low) and np.isfinite(high):
+        return "logit"
+    return "log" if low == 0.0 else "linear"
+
+
+def mean_influence(
+    values: ArrayLike, *, about: About | None = None, bound: float | None = None
+) -> Influence:
+    """The mean of per-item `values` (N,), such as the Dice of every image.
+
+    Items whose value is nan are left out of the mean, and their number counts as
+    random. `about` gives the range of the values (0 and more without it), `bound` a
+    smaller upper end. Values that are all 0 or 1 are a share.
+
+    >>> mean_influence([0.0, 1.0, 1.0, 1.0]).scale
+    'share'
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"values must have shape (N,), N > 0, got {array.shape}")
+    low = 0.0 if about is None else about.low
+    high = np.inf if about is None else about.high
+    high = high if bound is None else bound
+    defined = ~np.isnan(array)
+    count = int(defined.sum())
+    if not count:
+        return undefined("the score is undefined on every item")
+    kept = array if count == len(array) else np.where(defined, array, 0.0)
+    value = float(kept.sum() / count)
+    if not np.isfinite(value):
+        return undefined("the value is infinite on some items")
+    share = low == 0.0 and bool(((kept == 0.0) | (kept == 1.0)).all())
+    return Influence(
+        value=value,
+        values=np.where(defined, kept - value, 0.0) / count,
+        scale="share" if share else scale_within(low, high),
+        low=low,
+        high=1.0 if share else high,
+        extreme=count if np.isfinite(high) else 0.0,
+    )
+
+
+def undefined(reason: str, *, value: float = np.nan) -> Influence:
+    """A score without an interval, and why."""
+    return Influence(value=value, values=None, scale="linear", reason=reason)

@@ -1,0 +1,219 @@
+"""Influence on the ranking scores: AUROC, AUPRC, average precision, FPR at a TPR."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import bdtr
+
+from qualms.scores._arrays import Array, Flags, flags, vector
+from qualms.scores.inference._design import Design
+from qualms.scores.inference._influence import Influence, undefined
+from qualms.scores.inference._shares import effective_size, wilson
+from qualms.scores.ties import Ranked, ranked_items
+
+ONE_KIND = "there must be items of both kinds, positive and negative"
+
+
+def auroc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
+    """AUROC by the placement of every item (DeLong et al., 1988)."""
+    values = vector("score", score)
+    truth = flags("positive", positive, length=len(values))
+    return placed(values, truth.astype(np.float64), (~truth).astype(np.float64))
+
+
+def weighted_auroc_influence(
+    score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
+) -> Influence:
+    """The same where items are positive and negative by weights (N,)."""
+    values = vector("score", score)
+    return placed(
+        values,
+        vector("positive_weight", positive_weight, length=len(values)),
+        vector("negative_weight", negative_weight, length=len(values)),
+    )
+
+
+def placed(values: Array, positives: Array, negatives: Array) -> Influence:
+    """AUROC of `values`, all (N,), from the rank of each item in the other kind."""
+    found, passed = float(positives.sum()), float(negatives.sum())
+    if found == 0.0 or passed == 0.0:
+        return undefined(ONE_KIND)
+    rank = ranked_items(values)
+    below, within = _cumulated(negatives, rank)
+    won = (below - within / 2) / passed
+    below, within = _cumulated(positives, rank)
+    lost = 1.0 - (below - within / 2) / found
+    value = float(positives @ won / found)
+    values = positives * (won - value) / found + negatives * (lost - value) / passed
+    return Influence(
+        value=value,
+        values=values,
+        scale="logit",
+        part=(positives > negatives).astype(np.int64),
+        welch=True,
+        extreme=min(found, passed),
+    )
+
+
+def auprc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
+    """Area under precision against recall, by trapezoids."""
+    return _precision_area(score, positive, trapezoid=True)
+
+
+def average_precision_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
+    """Area under precision against recall, by steps."""
+    return _precision_area(score, positive, trapezoid=False)
+
+
+def _precision_area(
+    score: ArrayLike, positive: ArrayLike, *, trapezoid: bool
+) -> Influence:
+    values = vector("score", score)
+    truth = flags("positive", positive, length=len(values))
+    positives = int(truth.sum())
+    if not positives or positives == len(truth):
+        return undefined(ONE_KIND, value=1.0 if positives else math.nan)
+    order, start = ranked_items(-values)
+    hits = np.add.reduceat(truth[order].astype(np.float64), start[:-1])
+    true, count = np.cumsum(hits), start[1:].astype(np.float64)
+    precision = true / count
+    after = np.append(hits[1:], 0.0)
+    following = np.append(precision[1:], 0.0)
+    if trapezoid:
+        before = np.append(1.0, precision[:-1])
+        area = float(hits @ (precision + before)) / 2
+        by_true = (before - following) / 2 + (hits + after) / 2 / count
+        by_true[-1] += precision[-1] / 2
+        by_count = -precision / count * (hits + after) / 2
+    else:
+        area = float(hits @ precision)
+        by_true = precision - following + hits / count
+        by_count = -precision / count * hits
+    # An item counts at its own threshold and at all lower ones.
+    own_true, own_count = _from_here(by_true), _from_here(by_count)
+    group = np.repeat(np.arange(len(hits)), np.diff(start))
+    change = np.empty(len(values))
+    value = area / positives
+    change[order] = (truth[order] * (own_true[group] - value) + own_count[group]) / (
+        positives
+    )
+    return Influence(
+        value=value,
+        values=change,
+        scale="logit",
+        extreme=1.0,
+        floor=_precision_floor(positives, len(truth) - positives),
+    )
+
+
+def _precision_floor(positives: int, negatives: int) -> Callable[[float], float]:
+    """The worst area when all positives were above all negatives.
+
+    Either a share of the positives lies below the negatives, or a share of the
+    negatives above all positives; none was seen.
+    """
+
+    def floor(chance: float) -> float:
+        missed = 1.0 - chance ** (1.0 / positives)
+        above = (1.0 - chance ** (1.0 / negatives)) * negatives / positives
+        return float(min(1.0 - missed, 1.0 - above * math.log1p(1.0 / above)))
+
+    return floor
+
+
+def fpr_at_tpr_influence(
+    score: ArrayLike, positive: ArrayLike, *, tpr: float = 0.95
+) -> Influence:
+    """False positive rate at the threshold that finds a share `tpr`: by its two errors.
+
+    The threshold is an order statistic of the positives, so its own uncertainty is
+    known without any density; that of the rate at a fixed threshold is Wilson's. Both
+    are combined by squares (MOVER; Zou & Donner, 2008).
+    """
+    values = vector("score", score)
+    truth = flags("positive", positive, length=len(values))
+    if truth.all() or not truth.any():
+        return undefined(ONE_KIND)
+    cut = ThresholdShare(values, truth, tpr)
+    return Influence(
+        value=cut.value,
+        values=None,
+        scale="share",
+        ends=cut.ends,
+        method="order statistics of the threshold and Wilson's interval, by squares",
+    )
+
+
+class ThresholdShare:
+    """Share of one sample at or above the quantile of another."""
+
+    def __init__(self, values: Array, truth: Flags, tpr: float) -> None:
+        self.above, self.truth, self.tpr = values, truth, tpr
+        self.found = np.sort(values[truth])[::-1]
+        self.passed = np.sort(values[~truth])
+        needed = math.ceil(tpr * len(self.found) * (1.0 - 1e-12))
+        self.needed = max(needed, 1)
+        self.value = self.share(self.needed)
+
+    def share(self, rank: int) -> float:
+        """Share of the others at or above the `rank`-th highest value, 1 beyond all."""
+        if rank > len(self.found):
+            return 1.0
+        if rank < 1:
+            return 0.0
+        below = np.searchsorted(self.passed, self.found[rank - 1])
+        return 1.0 - float(below) / len(self.passed)
+
+    def ends(self, design: Design, level: float) -> tuple[float, float]:
+        """Both errors combined; clusters make fewer effective items of each kind."""
+        tail = (1.0 - level) / 2.0
+        hit = self.above >= self.found[self.needed - 1]
+        size = _effective(hit, self.truth, design, max(self.tpr, 0.5))
+        least, most = _order_ranks(size, self.tpr, tail)
+        stretch = len(self.found) / size
+        low = self.share(math.floor(least * stretch))
+        high = self.share(math.ceil(most * stretch))
+        others = _effective(hit, ~self.truth, design, None)
+        wilson_low, wilson_high = wilson(self.value, others, level)
+        down = math.hypot(self.value - low, self.value - wilson_low)
+        up = math.hypot(high - self.value, wilson_high - self.value)
+        return max(0.0, self.value - down), min(1.0, self.value + up)
+
+
+def _order_ranks(size: float, share: float, tail: float) -> tuple[int, int]:
+    """Ranks between which the quantile lies but for `tail` on either side."""
+    trials = round(size)
+    count = np.arange(trials + 1)
+    cumulated = bdtr(count, trials, share)
+    least = int(np.searchsorted(cumulated, tail))
+    most = int(np.searchsorted(cumulated, 1.0 - tail)) + 1
+    return least, most
+
+
+def _effective(hit: Flags, kind: Flags, design: Design, share: float | None) -> float:
+    """How many independent items of this kind know their share of `hit` as well."""
+    count = int(kind.sum())
+    if design.cluster is None:
+        return float(count)
+    value = float(hit[kind].mean()) if share is None else share
+    change = np.where(kind, hit - float(hit[kind].mean()), 0.0) / count
+    return effective_size(value, design.spread(change, kind.astype(np.int64)), count)
+
+
+def _cumulated(weight: Array, rank: Ranked) -> tuple[Array, Array]:
+    """(N,) twice, in item order: weight up to and with its tie group, and of it."""
+    order, start = rank
+    within = np.add.reduceat(weight[order], start[:-1])
+    below, size = np.cumsum(within), np.diff(start)
+    up_to, own = np.empty(len(order)), np.empty(len(order))
+    up_to[order] = np.repeat(below, size)
+    own[order] = np.repeat(within, size)
+    return up_to, own
+
+
+def _from_here(values: Array) -> Array:
+    """Sums from each place to the end."""
+    found: Array = np.cumsum(values[::-1])[::-1]
+    return found
