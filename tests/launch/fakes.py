@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save_file
 
+from qualms.processes import locked
+from qualms.runs import lock_path, run_folder
 from qualms.spec import Part, RunSpec
 
 
@@ -25,6 +27,11 @@ def spec(seed=0, *, method="map", behave="", **options):
         seed=seed,
         training={"behave": behave},
     )
+
+
+def working_on(out, spec):
+    """The lock of a run, as another process would hold it."""
+    return locked(lock_path(run_folder(out, spec)))
 
 
 def finish(spec, folder):

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 import pytest
 
 from launch import fakes
-from launch.fakes import spec
+from launch.fakes import spec, working_on
 from qualms.datasets._cores import cores
 from qualms.launch import default_workers, lacking, prepared, run_all
 from qualms.launch._batches import batches
 from qualms.launch._devices import devices_for, threads_for
-from qualms.launch._folder import folder_of, locked
+from qualms.runs import run_folder
 from qualms.spec import Part, RunSpec
 
 TESTS = Path(__file__).parents[1]
@@ -60,7 +60,7 @@ def statuses(outcomes):
 
 def begun(out, spec):
     """Process, size of the batch and device of every attempt at a run."""
-    file = folder_of(out, spec) / "begun"
+    file = run_folder(out, spec) / "begun"
     return [tuple(line.split()) for line in file.read_text().splitlines()]
 
 
@@ -125,7 +125,7 @@ def test_failed_and_killed_runs_do_not_stop_the_others(out, data):
 
 def test_a_run_whose_folder_cannot_be_used_fails_in_a_sentence(out, data):
     specs = [spec(0), spec(1)]
-    folder = folder_of(out, specs[0])
+    folder = run_folder(out, specs[0])
     folder.parent.mkdir(parents=True)
     folder.touch()
     outcomes = launch(specs, out, data)
@@ -139,7 +139,7 @@ def test_what_is_done_is_not_done_again(out, data):
     other, broken = specs[1], specs[2]
     assert statuses(launch(specs[:1], out, data)) == {0: "done"}
     for run, text in ((other, json.dumps({"hash": "another"})), (broken, "{")):
-        folder = folder_of(out, run)
+        folder = run_folder(out, run)
         folder.mkdir()
         (folder / "done.json").write_text(text)
     again = launch([*specs, specs[1]], out, data)
@@ -150,7 +150,7 @@ def test_what_is_done_is_not_done_again(out, data):
 def test_a_run_whose_predictions_were_removed_is_not_done(out, data):
     run = spec()
     launch([run], out, data)
-    (folder_of(out, run) / "predictions/test.safetensors").unlink()
+    (run_folder(out, run) / "predictions/test.safetensors").unlink()
     assert lacking([run], out) == [run]
     assert statuses(launch([run], out, data)) == {0: "done"}
     assert statuses(launch([run], out, data)) == {0: "skipped"}
@@ -159,7 +159,7 @@ def test_a_run_whose_predictions_were_removed_is_not_done(out, data):
 def test_a_run_whose_predictions_were_damaged_is_not_done(out, data):
     run = spec()
     launch([run], out, data)
-    file = folder_of(out, run) / "predictions/test.safetensors"
+    file = run_folder(out, run) / "predictions/test.safetensors"
     for damaged in (b"", file.read_bytes()[:-1], b"\xff" * 100):
         file.write_bytes(damaged)
         assert lacking([run], out) == [run]
@@ -171,7 +171,7 @@ def test_a_run_whose_predictions_were_damaged_is_not_done(out, data):
 def test_predictions_may_be_of_another_kind_than_training_writes(out, data, ending):
     run = spec()
     launch([run], out, data)
-    file = folder_of(out, run) / "predictions/test.safetensors"
+    file = run_folder(out, run) / "predictions/test.safetensors"
     file.rename(file.with_suffix(ending))
     if not ending:
         file.with_suffix("").unlink()
@@ -181,7 +181,7 @@ def test_predictions_may_be_of_another_kind_than_training_writes(out, data, endi
 
 def test_nothing_is_started_when_all_is_done(out, tmp_path):
     run = spec()
-    folder = folder_of(out, run)
+    folder = run_folder(out, run)
     folder.mkdir(parents=True)
     fakes.finish(run, folder)
     assert statuses(launch([run], out, tmp_path / "no cache")) == {0: "skipped"}
@@ -223,7 +223,7 @@ def test_a_run_that_starts_from_another_waits_for_it(out, data):
 
     def note(run):
         # What is done when a run begins, which is when it is first heard of.
-        done = [r.seed for r in runs if (folder_of(out, r) / "done.json").exists()]
+        done = [r.seed for r in runs if (run_folder(out, r) / "done.json").exists()]
         ended.append((run.seed, done))
 
     runs = [third, second, first, free]
@@ -243,25 +243,25 @@ def test_a_run_whose_start_failed_is_tried_and_does_not_wait_for_ever(out, data)
 
 def test_a_run_that_is_busy_elsewhere_is_left_alone(out, data):
     busy, free = spec(0), spec(1)
-    with locked(folder_of(out, busy)) as mine:
+    with working_on(out, busy) as mine:
         assert mine
         outcomes = launch([busy, free], out, data)
     assert statuses(outcomes) == {0: "busy", 1: "done"}
-    assert not (folder_of(out, busy) / "begun").exists()
+    assert not (run_folder(out, busy) / "begun").exists()
     assert statuses(launch([busy], out, data)) == {0: "done"}
 
 
 def test_a_busy_run_that_ends_meanwhile_is_picked_up(out, data):
     busy, free = spec(0), spec(1)
-    heard = Heard(lambda _: fakes.finish(busy, folder_of(out, busy)))
-    with locked(folder_of(out, busy)):
+    heard = Heard(lambda _: fakes.finish(busy, run_folder(out, busy)))
+    with working_on(out, busy):
         outcomes = launch([busy, free], out, data, watch=heard)
     assert statuses(outcomes) == {0: "skipped", 1: "done"}
 
 
 def test_what_a_killed_process_left_half_written_is_removed(out, data):
     run = spec()
-    stale = folder_of(out, run) / "predictions" / ".qualms-0.tmp"
+    stale = run_folder(out, run) / "predictions" / ".qualms-0.tmp"
     stale.parent.mkdir(parents=True)
     stale.touch()
     launch([run], out, data)
@@ -270,15 +270,15 @@ def test_what_a_killed_process_left_half_written_is_removed(out, data):
 
 def test_closing_the_iterator_ends_the_workers(out, data):
     specs = [spec(0, behave="wait"), spec(1, behave="child")]
-    go = folder_of(out, specs[0]) / "go"
-    child = folder_of(out, specs[1]) / "child"
+    go = run_folder(out, specs[0]) / "go"
+    child = run_folder(out, specs[1]) / "child"
     heard = Heard(lambda run: go.touch() if run == specs[1] else None)
     options = {"workers": 2, "device": "cpu", "work": fakes.work, "watch": heard}
     found = run_all(specs, out=out, data=data, **options)
     assert next(found).status == "done"
     until(lambda: child.exists() and child.read_text().strip())
     found.close()
-    assert (folder_of(out, specs[1]) / "told").exists()
+    assert (run_folder(out, specs[1]) / "told").exists()
     assert not alive(int(begun(out, specs[1])[0][0]))
     gone(child)
 
@@ -298,7 +298,7 @@ def other_launcher(out, data, *behaviours, workers=2):
     script.write_text(code)
     return subprocess.Popen(
         [sys.executable, script],
-        env=os.environ | {"PYTHONPATH": str(TESTS)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
         start_new_session=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -308,27 +308,27 @@ def other_launcher(out, data, *behaviours, workers=2):
 
 def test_an_interrupt_tells_the_workers_and_leaves_nothing_behind(out, data):
     runs = [spec(seed, behave="child") for seed in range(2)]
-    children = [folder_of(out, run) / "child" for run in runs]
+    children = [run_folder(out, run) / "child" for run in runs]
     launcher = other_launcher(out, data, "child", "child", "child")
     until(lambda: all(c.exists() and c.read_text().strip() for c in children))
     os.killpg(launcher.pid, signal.SIGINT)  # what a terminal does on Ctrl-C
     _, said = launcher.communicate(timeout=60)
     assert launcher.returncode != 0
     assert said.count("Traceback") == 1  # the launcher's own, none of a worker
-    assert all((folder_of(out, run) / "told").exists() for run in runs)
+    assert all((run_folder(out, run) / "told").exists() for run in runs)
     for run, child in zip(runs, children, strict=True):
         assert not alive(int(begun(out, run)[0][0]))
         gone(child)
-        (folder_of(out, run) / "go").touch()
+        (run_folder(out, run) / "go").touch()
     assert statuses(launch(runs, out, data)) == {0: "done", 1: "done"}
 
 
 def test_a_second_interrupt_kills_workers_that_do_not_stop(out, data):
     run = spec(0, behave="deaf")
     launcher = other_launcher(out, data, "deaf")  # it gives workers ten minutes
-    until((folder_of(out, run) / "deaf").exists)
+    until((run_folder(out, run) / "deaf").exists)
     os.killpg(launcher.pid, signal.SIGINT)
-    until((folder_of(out, run) / "told").exists)
+    until((run_folder(out, run) / "told").exists)
     assert launcher.poll() is None
     os.killpg(launcher.pid, signal.SIGINT)
     launcher.communicate(timeout=60)
@@ -337,14 +337,14 @@ def test_a_second_interrupt_kills_workers_that_do_not_stop(out, data):
 
 def test_workers_do_not_outlive_a_killed_launcher(out, data):
     run = spec(0, behave="child")
-    child = folder_of(out, run) / "child"
+    child = run_folder(out, run) / "child"
     launcher = other_launcher(out, data, "child")
     until(lambda: child.exists() and child.read_text().strip())
     launcher.kill()
     launcher.communicate()
     until(lambda: not alive(int(begun(out, run)[0][0])))
     gone(child)
-    with locked(folder_of(out, run)) as mine:
+    with working_on(out, run) as mine:
         assert mine
 
 

@@ -14,10 +14,11 @@ import optuna
 import pytest
 
 from launch import searched
+from launch.fakes import working_on
 from qualms.launch import Wish, _trials, everything, parse, prepared, run_all
-from qualms.launch._folder import folder_of, locked
 from qualms.launch.tune import ranked, search_of, trials_of, tune
 from qualms.predictions import read
+from qualms.runs import run_folder
 from qualms.shelf import find
 from qualms.training.options import training
 from qualms.training.selection import PredictedSplit, selection_score
@@ -141,7 +142,7 @@ def test_the_best_trial_is_the_one_its_regime_asks_for(
             assert each.error.startswith("the loss became nan with lr")
             continue
         files = [f"{split.replace('/', '~')}.safetensors" for split in splits]
-        folder = folder_of(out, each.trial.spec) / "predictions"
+        folder = run_folder(out, each.trial.spec) / "predictions"
         arrays = [read(folder / name).arrays for name in files]
         judged = [PredictedSplit(a["probs"], a["target"]) for a in arrays]
         assert each.value == selection_score(found.rule.select_by, judged)
@@ -180,7 +181,7 @@ def test_a_search_that_was_stopped_goes_on_without_repeating_trials(out, data):
     values = {each.trial.number: each.value for each in again}
     assert {each.trial.number: each.value for each in first}.items() <= values.items()
     for each in first:
-        begun = (folder_of(out, each.trial.spec) / "begun").read_text()
+        begun = (run_folder(out, each.trial.spec) / "begun").read_text()
         assert begun == "begun\n" or each.value is None
     numbers = [trial.user_attrs["trial"] for trial in study_of(found, out).trials]
     assert sorted(numbers) == list(range(8))
@@ -189,7 +190,7 @@ def test_a_search_that_was_stopped_goes_on_without_repeating_trials(out, data):
 def test_a_trial_of_another_process_is_left_to_it(out, data):
     found = search()
     held = trials_of(found, 4)[1]
-    with locked(folder_of(out, held.spec)):
+    with working_on(out, held.spec):
         tried = carry_out(found, 4, out, data)
     busy = next(each for each in tried if each.trial == held)
     assert busy.value is None
@@ -218,7 +219,7 @@ def test_two_processes_share_a_search(out, data):
     carry_out(found, 6, out, data)
     assert other.wait(timeout=300) == 0
     for trial in trials_of(found, 6):
-        begun = (folder_of(out, trial.spec) / "begun").read_text()
+        begun = (run_folder(out, trial.spec) / "begun").read_text()
         assert begun == "begun\n" or trial.options["lr"] > searched.TOO_FAST
     told = [trial.user_attrs["trial"] for trial in study_of(found, out).trials]
     assert sorted(told) == list(range(6))

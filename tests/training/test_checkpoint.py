@@ -170,7 +170,7 @@ def test_a_checkpoint_that_other_code_wrote_is_refused_in_a_sentence(
 def test_a_file_that_would_run_code_is_not_loaded(tmp_path):
     torch.save({"hash": "x", "bad": Path}, tmp_path / "checkpoint.pt")
     said = []
-    assert checkpoint.read(tmp_path, "x", said.append) is None
+    assert checkpoint.read_checkpoint(tmp_path, "x", said.append) is None
     assert "is damaged" in said[0]
 
 
@@ -244,7 +244,7 @@ def test_a_writer_in_the_background_writes_what_was_there_when_it_was_asked(
         assert held(tmp_path)["network"]["w"].tolist() == [0, 0, 0]
         saver.save({"hash": "h", "network": {"w": weights}})
         saver.settle()
-    state = checkpoint.read(tmp_path, "h", pytest.fail)
+    state = checkpoint.read_checkpoint(tmp_path, "h", pytest.fail)
     assert state["network"]["w"].tolist() == [1, 1, 1]
     assert "more" not in state
 

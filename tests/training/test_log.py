@@ -16,11 +16,24 @@ def test_epochs_go_to_weights_and_biases_offline(shelf, tmp_path, monkeypatch):
         return SimpleNamespace(log=lambda values, step: logged.append((step, values)))
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))
-    run(made.spec(sinks=("wandb",)), made.dataset(), tmp_path)
+    spec = made.spec(sinks=("wandb",))
+    run(spec, made.dataset(), tmp_path)
     assert asked["mode"] == "offline"
     assert asked["dir"] == str(tmp_path)
     assert [step for step, _ in logged] == [0, 1, 2]
     assert logged[0][1].keys() == {"loss", "images_per_second", "seconds", "lr"}
+
+
+def test_a_run_that_goes_on_is_the_same_run_of_weights_and_biases(
+    tmp_path, monkeypatch
+):
+    asked = []
+    wandb = SimpleNamespace(init=lambda **options: asked.append(options))
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
+    for name, epoch in (("a" * 16, 0), ("a" * 16, 2), ("b" * 16, 0)):
+        Log(tmp_path, ("wandb",), run=name, epoch=epoch)
+    assert [options["id"] for options in asked] == ["a" * 16, "a" * 16, "b" * 16]
+    assert {options["resume"] for options in asked} == {"allow"}
 
 
 @pytest.mark.parametrize("name", ["wandb", "tensorboard"])
@@ -52,7 +65,9 @@ def test_epochs_go_to_tensorboard(shelf, tmp_path, monkeypatch):
     assert ("val", 2) in written
     assert ("loss", 0) in written
     assert begun == [None]
-    Log(tmp_path, ("tensorboard",), epoch=2)  # as after a kill in the third epoch
+    Log(
+        tmp_path, ("tensorboard",), run="0" * 16, epoch=2
+    )  # as after a kill in the third epoch
     assert begun == [None, 2]
 
 
@@ -61,5 +76,5 @@ def test_lines_that_a_crash_tore_are_dropped(tmp_path):
     good = b'{"epoch": 0, "loss": 1.0}\n'
     torn = [b"\xff\x00{\n", b"null\n", b'{"loss": 2.0}\n', b'{"epoch": 1, "lo']
     file.write_bytes(good + b"".join(torn))
-    Log(tmp_path, (), epoch=1)
+    Log(tmp_path, (), run="0" * 16, epoch=1)
     assert file.read_bytes() == good

@@ -18,7 +18,6 @@ from qualms.launch import (
     Needed,
     Outcome,
     check_installed,
-    check_writable,
     default_workers,
     key,
     lacking,
@@ -27,6 +26,7 @@ from qualms.launch import (
     run_all,
     without,
 )
+from qualms.runs import check_writable
 from qualms.spec import RunSpec
 
 

@@ -15,7 +15,6 @@ from qualms.cli._grid import Place
 from qualms.cli._progress import duration, view
 from qualms.launch import (
     check_installed,
-    check_writable,
     default_workers,
     lacking,
     prepared,
@@ -23,6 +22,7 @@ from qualms.launch import (
     written,
 )
 from qualms.launch.tune import Search, Trial, Tried, ranked, tune
+from qualms.runs import check_writable
 
 __all__ = ["Place", "carry_out", "show_trials"]
 

@@ -10,12 +10,10 @@ its own.
 import os
 import shutil
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context, parent_process
@@ -49,6 +47,7 @@ from qualms.datasets._recipe import Dataset, DatasetError, Recipe, Unit
 from qualms.datasets._shards import make_shard, shard_path
 from qualms.datasets._shown import Album, albums_of, show
 from qualms.interrupts import withheld
+from qualms.processes import LockError, locked
 
 __all__ = ["Prepared", "Skipped", "cache_folder", "open_dataset", "prepare"]
 
@@ -96,8 +95,10 @@ def prepare(
             _tidy(folder)
         else:
             folder.mkdir(parents=True, exist_ok=True)
-            with _locked(folder):
+            with locked(folder / "lock", wait=True):
                 _make(recipe, folder, workers, progress, check_counts)
+    except LockError as error:
+        raise DatasetError(str(error)) from error
     except OSError as error:
         raise DatasetError(
             f"cannot write the cache in {folder}: {error.strerror or error}; free space"
@@ -139,7 +140,7 @@ def _show(
         albums[name] = Album(place, made.dataset.fingerprint, pictures, made.skipped)
         done += len(album.units)
     folder.mkdir(exist_ok=True)
-    with _locked(folder):
+    with locked(folder / "lock", wait=True):
         show(recipe, folder, albums)
 
 
@@ -170,17 +171,6 @@ def _check_same(recipe: Recipe, folder: Path, meta: Meta | None) -> None:
             f"{folder} holds another dataset ({meta['name']}: {told}); choose another"
             " folder"
         )
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Wait until no other process prepares this folder; a killed one holds no lock."""
-    with (folder / "lock").open("w") as file:
-        if sys.platform != "win32":
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _make(

@@ -8,7 +8,7 @@ from qualms.benchmarks import Benchmark, Preset
 from qualms.benchmarks._benchmark import Place, pools_of, trained
 from qualms.evaluate._benchmark_results import Missing
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
-from qualms.predictions._stored import stored
+from qualms.runs import stored
 from qualms.spec import RunSpec
 
 

@@ -12,7 +12,6 @@ from qualms.launch._data import (
     recipe_of,
 )
 from qualms.launch._devices import check_installed, default_workers
-from qualms.launch._folder import check_writable
 from qualms.launch._options import options_of, parse, written
 from qualms.launch.here import Outcome, lacking, run_all
 
@@ -23,7 +22,6 @@ __all__ = [
     "Wish",
     "card_of",
     "check_installed",
-    "check_writable",
     "default_cache",
     "default_workers",
     "everything",

@@ -4,20 +4,16 @@ It tells what came of which trial, for people and for Optuna's own tools. A sear
 nothing of it to go on, as the folders of runs say what is done.
 """
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qualms.launch._folder import locked
 from qualms.launch._search import Search
 from qualms.launch._trials import Tried, distribution, name_of
+from qualms.processes import locked
+from qualms.runs import lock_path
 
 if TYPE_CHECKING:
     from optuna import Study
-
-_POLL = 0.05
 
 
 class Journal:
@@ -29,7 +25,7 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "journal.log"
         try:
-            with _alone(folder):
+            with locked(lock_path(folder), wait=True):
                 self._study = _study(search, path)
         except ValueError as error:  # a line that was not written to its end
             raise ValueError(
@@ -52,7 +48,7 @@ class Journal:
             distributions={name_of(each): distribution(each) for each in ranges},
             user_attrs={**about, **told},
         )
-        with _alone(self._folder):
+        with locked(lock_path(self._folder), wait=True):
             known = self._study.get_trials(deepcopy=False, states=(state,))
             if not any(about.items() <= each.user_attrs.items() for each in known):
                 self._study.add_trial(made)
@@ -72,14 +68,3 @@ def _study(search: Search, path: Path) -> "Study":
         study.set_user_attr("regime", search.regime)
         study.set_user_attr("score", search.rule.label)
     return study
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other search reads or writes the journal in `folder`."""
-    while True:
-        with locked(folder) as mine:
-            if mine:
-                yield
-                return
-        time.sleep(_POLL)

@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from multiprocessing import parent_process
@@ -25,9 +25,16 @@ from types import FrameType
 from typing import Any
 
 from qualms.datasets import open_dataset
-from qualms.launch._environment import environment
 from qualms.launch._events import Ended, Epoch, Free, Job, Message, Status, Work
-from qualms.launch._folder import describe, is_done, locked
+from qualms.processes import locked
+from qualms.runs import (
+    describe,
+    is_done,
+    lock_path,
+    log_path,
+    mark_failed,
+    tidy,
+)
 from qualms.spec import RunSpec
 
 Runs = list[tuple[RunSpec, Path]]
@@ -101,8 +108,21 @@ def _carry_out(job: Job, pipe: Connection, post: Post) -> None:
             return
         error = _train(held, job.data, pipe, post)
         for spec, folder in held:
-            done = is_done(folder, spec)
-            end(spec, "done" if done else "failed", "" if done else error)
+            if is_done(folder, spec):
+                end(spec, "done")
+            else:
+                _note_failure(folder, spec, error)
+                end(spec, "failed", error)
+
+
+def _note_failure(folder: Path, spec: RunSpec, error: str) -> None:
+    with suppress(OSError):  # a full disk must not hide how the run ended
+        mark_failed(folder, spec, error)
+
+
+def _lock(folder: Path) -> AbstractContextManager[bool]:
+    folder.mkdir(parents=True, exist_ok=True)
+    return locked(lock_path(folder))
 
 
 def _take(job: Job, locks: ExitStack, end: Callable[..., None]) -> Runs:
@@ -110,7 +130,7 @@ def _take(job: Job, locks: ExitStack, end: Callable[..., None]) -> Runs:
     held: Runs = []
     for spec, folder in zip(job.specs, job.folders, strict=True):
         try:
-            mine = locks.enter_context(locked(folder))
+            mine = locks.enter_context(_lock(folder))
         except OSError as error:
             end(spec, "failed", _sentence(error))
             continue
@@ -132,8 +152,9 @@ def _train(held: Runs, data: Path, pipe: Connection, post: Post) -> str:
                 now = datetime.now().astimezone().isoformat(timespec="seconds")
                 sys.stdout.write(f"{now}: starts on {post.device}\n")
                 work = post.work or _run_together()
-                stated = environment(post.device, post.command)
+                stated = {"device": post.device, "command": post.command}
                 for spec, folder in held:
+                    tidy(folder)
                     describe(folder, spec, stated)
                 dataset, watch = open_dataset(data), _Relay(pipe=pipe)
                 work(specs, dataset, folders, device=post.device, watch=watch)
@@ -154,7 +175,7 @@ def _run_together() -> Work:
 @contextmanager
 def _logged(folders: Sequence[Path]) -> Iterator[None]:
     """Send all that this process and its libraries print to the first folder's log."""
-    first, *others = (folder / "log.txt" for folder in folders)
+    first, *others = map(log_path, folders)
     for other in others:
         with other.open("a", encoding="utf-8") as log:
             log.write(f"trains together with others; its log is {first}\n")

@@ -16,8 +16,8 @@ from qualms.launch._data import key, prepared
 from qualms.launch._devices import TOGETHER, devices_for, threads_for
 from qualms.launch._dispatch import work_off
 from qualms.launch._events import Ended, Epoch, Job, Message, Status, Work
-from qualms.launch._folder import check_writable, folder_of, is_done
 from qualms.launch._worker import Post
+from qualms.runs import check_writable, is_done, log_path, run_folder
 from qualms.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     todo: list[RunSpec] = []
     skipped: list[RunSpec] = []
     for spec in {spec.hash: spec for spec in specs}.values():
-        done = is_done(folder_of(out, spec), spec)
+        done = is_done(run_folder(out, spec), spec)
         (skipped if done else todo).append(spec)
     posts: list[Post] = []
     queue: deque[Job] = deque()
@@ -89,7 +89,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
 def lacking(specs: Sequence[RunSpec], out: Path) -> list[RunSpec]:
     """Those of `specs` that have no result below `out`, each once."""
     unique = {spec.hash: spec for spec in specs}.values()
-    return [spec for spec in unique if not is_done(folder_of(out, spec), spec)]
+    return [spec for spec in unique if not is_done(run_folder(out, spec), spec)]
 
 
 def _posts(device: str, workers: int, work: Work | None) -> list[Post]:
@@ -109,7 +109,7 @@ def _posts(device: str, workers: int, work: Work | None) -> list[Post]:
 def _job(specs: tuple[RunSpec, ...], out: Path, places: Mapping[str, Path]) -> Job:
     return Job(
         specs=specs,
-        folders=tuple(folder_of(out, spec) for spec in specs),
+        folders=tuple(run_folder(out, spec) for spec in specs),
         data=places[key(specs[0].dataset)],
     )
 
@@ -122,14 +122,14 @@ def _outcomes(
     watch: "Watch | None",
 ) -> Generator[Outcome, None, None]:
     def outcome(spec: RunSpec, ended: Ended) -> Outcome:
-        folder = folder_of(out, spec)
+        folder = run_folder(out, spec)
         return Outcome(
             spec=spec,
             folder=folder,
             status=ended.status,
             seconds=ended.seconds,
             error=ended.error,
-            log=folder / "log.txt",
+            log=log_path(folder),
         )
 
     for spec in skipped:
@@ -143,7 +143,7 @@ def _outcomes(
         else:
             _tell(watch, spec, event)
     for spec, event in busy:
-        done = is_done(folder_of(out, spec), spec)
+        done = is_done(run_folder(out, spec), spec)
         yield outcome(spec, event._replace(status="skipped" if done else "busy"))
 
 

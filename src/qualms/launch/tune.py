@@ -20,8 +20,7 @@ from qualms.launch._search import Search, search_of
 from qualms.launch._trials import Trial, Tried, trials_of
 from qualms.launch.here import Outcome
 from qualms.predictions import PredictionsError, read
-from qualms.predictions._stem import split_stem
-from qualms.predictions._stored import stored
+from qualms.runs import split_stem, stored
 from qualms.spec import RunSpec
 
 __all__ = ["Search", "Trial", "Tried", "ranked", "search_of", "trials_of", "tune"]

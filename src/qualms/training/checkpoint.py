@@ -16,11 +16,10 @@ import torch
 from torch import Tensor
 
 from qualms.atomic import replacing
+from qualms.runs import checkpoint_paths
 from qualms.training._error import TrainingError, writing
 
 State = dict[str, Any]
-_CURRENT = "checkpoint.pt"
-_PREVIOUS = "checkpoint.previous.pt"
 _BROKEN = (
     zipfile.BadZipFile,
     pickle.UnpicklingError,
@@ -43,12 +42,12 @@ class Saver:
         self._folder = folder
         self._writer = writer
         self._pending: Future[None] | None = None
-        self._copies = _Copies()
+        self._copies = _PinnedState()
 
     def save(self, state: State) -> None:
         """Write `state`, or hand it to the writer if that has written the last one."""
         if self._writer is None:
-            write(self._folder, state)
+            write_checkpoint(self._folder, state)
         elif self.idle:
             self.wait()
             copy = self._copies.of(state)
@@ -74,15 +73,16 @@ class Saver:
 
 def _later(folder: Path, state: State, ready: torch.cuda.Event) -> None:
     ready.synchronize()
-    write(folder, state)
+    write_checkpoint(folder, state)
 
 
-def write(folder: Path, state: State) -> None:
-    """Make `state` the checkpoint of `folder`, and the one before the previous."""
-    with writing(folder), replacing(folder / _CURRENT) as temporary:
+def write_checkpoint(folder: Path, state: State) -> None:
+    """Make `state` the checkpoint of `folder`; the last one becomes the previous."""
+    current, previous = checkpoint_paths(folder)
+    with writing(folder), replacing(current) as temporary:
         _save(_mapped(state, Tensor.cpu), temporary)
-        if (folder / _CURRENT).exists():
-            (folder / _CURRENT).replace(folder / _PREVIOUS)
+        if current.exists():
+            current.replace(previous)
 
 
 def _save(state: State, path: Path) -> None:
@@ -94,10 +94,9 @@ def _save(state: State, path: Path) -> None:
         raise OSError(f"the disk may be full ({why})") from error
 
 
-def read(folder: Path, run: str, say: Callable[[str], None]) -> State | None:
+def read_checkpoint(folder: Path, run: str, say: Callable[[str], None]) -> State | None:
     """The newest readable checkpoint of the run with hash `run`; None to start anew."""
-    for name in (_CURRENT, _PREVIOUS):
-        path = folder / name
+    for path in checkpoint_paths(folder):
         if not path.exists():
             continue
         try:
@@ -116,11 +115,6 @@ def read(folder: Path, run: str, say: Callable[[str], None]) -> State | None:
     return None
 
 
-def forget_previous(folder: Path) -> None:
-    """Delete the older checkpoint of a finished run."""
-    (folder / _PREVIOUS).unlink(missing_ok=True)
-
-
 def _load(path: Path) -> State:
     with zipfile.ZipFile(path) as archive:
         wrong = archive.testzip()  # torch itself does not compare checksums
@@ -130,7 +124,7 @@ def _load(path: Path) -> State:
     return state
 
 
-class _Copies:
+class _PinnedState:
     """Copies of what lies on a GPU, in pinned memory that is used again and again.
 
     They are made in the order of the run's own stream: the next step waits for a few

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 
 from qualms.datasets._recipe import Dataset
+from qualms.runs import is_done
 from qualms.spec import RunSpec
 from qualms.training._error import TrainingError
 from qualms.training._members import work_together
@@ -26,7 +27,7 @@ from qualms.training.machine import (
     several,
 )
 from qualms.training.options import training
-from qualms.training.record import describe, is_done
+from qualms.training.record import announce
 from qualms.training.runs import Assigned, Workplace, make_run
 from qualms.training.watch import Silent, Watch
 
@@ -65,7 +66,7 @@ def run_together(
     """
     jobs = [Assigned(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
     _check_alike(specs)
-    jobs = [job for job in jobs if not is_done(job)]
+    jobs = [job for job in jobs if not is_done(job.folder, job.spec)]
     if not jobs:
         return
     if needs_team(device):
@@ -74,7 +75,7 @@ def run_together(
     options = training(jobs[0].spec.training)
     machine = join_team(device, options)
     for job in jobs if machine.team.leads else ():
-        describe(job, machine)
+        announce(job, machine)
     splits = Splits(dataset, machine.device)
     with (
         numerics(machine, options),

@@ -11,10 +11,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from qualms.methods._headed import Headed
 from qualms.methods._method import Method
 from qualms.networks import build
+from qualms.runs import sibling
 from qualms.shelf import find
 from qualms.spec import RunSpec, Task
-from qualms.training import checkpoint
 from qualms.training._error import TrainingError
+from qualms.training.checkpoint import read_checkpoint
 from qualms.training.inputs import Inputs
 from qualms.training.optimiser import (
     Tuned,
@@ -92,10 +93,11 @@ def _backbone(network: nn.Module) -> nn.Module:
 
 def start_from(network: nn.Module, folder: Path, run: str) -> None:
     """Begin with the weights of the finished run `run`, which lies beside `folder`."""
-    state = checkpoint.read(folder.parent / run, run, lambda _: None)
+    parent = sibling(folder, run)
+    state = read_checkpoint(parent, run, lambda _: None)
     if state is None or not state["stand"]["fitted"]:
         raise TrainingError(
             f"this run continues from run {run}, which is not finished in"
-            f" {folder.parent / run}; finish that one first"
+            f" {parent}; finish that one first"
         )
     network.load_state_dict(state["network"])

@@ -5,56 +5,66 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qualms.atomic import replacing
+from qualms.runs import epochs_path
 from qualms.training._error import TrainingError, writing
 
-Entry = Mapping[str, Any]
-Sink = Callable[[Entry], None]
-_FILE = "log.jsonl"
+_Values = Mapping[str, Any]
+_Sink = Callable[[_Values], None]
+
+
+class _Begun(NamedTuple):
+    """What a sink must know: the folder and hash of the run, and its first epoch."""
+
+    folder: Path
+    run: str
+    epoch: int
 
 
 class Log:
-    """Appends entries; those of epochs that are trained again are dropped first."""
+    """Appends the values of each epoch; first drops epochs that are trained again."""
 
-    def __init__(self, folder: Path, sinks: Sequence[str], *, epoch: int) -> None:
+    def __init__(
+        self, folder: Path, sinks: Sequence[str], *, run: str, epoch: int
+    ) -> None:
         self._folder = folder
-        self._sinks = [_SINKS[name](folder, epoch) for name in sinks]
+        self._path = epochs_path(folder)
+        begun = _Begun(folder, run, epoch)
+        self._sinks = [_SINKS[name](begun) for name in sinks]
         self._drop_from(epoch)
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: _Values) -> None:
         """Add the entry of one epoch."""
-        path = self._folder / _FILE
-        with writing(self._folder), path.open("a", encoding="utf-8") as file:
+        with writing(self._folder), self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
         for sink in self._sinks:
             sink(entry)
 
     def _drop_from(self, epoch: int) -> None:
-        path = self._folder / _FILE
-        if not path.exists():
+        if not self._path.exists():
             return
-        kept = [line for line in _whole_lines(path) if _epoch(line) < epoch]
-        with writing(self._folder), replacing(path) as temporary:
+        kept = [line for line in _whole_lines(self._path) if _epoch(line) < epoch]
+        with writing(self._folder), replacing(self._path) as temporary:
             temporary.write_text("".join(kept), encoding="utf-8")
 
 
 def _whole_lines(path: Path) -> list[str]:
-    """Lines that were written to their end before the process was killed."""
+    """The lines that were written completely before the process was killed."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _epoch(line: str) -> float:
-    """The epoch that a line is about; one that a crash of the system tore has none."""
+    """The epoch that a line is about; infinite for a line that a crash damaged."""
     try:
         return float(json.loads(line)["epoch"])
     except (ValueError, TypeError, KeyError):
         return math.inf
 
 
-def _tensorboard(folder: Path, epoch: int) -> Sink:
+def _tensorboard(begun: _Begun) -> _Sink:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -63,9 +73,9 @@ def _tensorboard(folder: Path, epoch: int) -> Sink:
             " the sink out"
         ) from error
     # Epochs that are trained again are shown once.
-    writer = SummaryWriter(folder / "tensorboard", purge_step=epoch or None)
+    writer = SummaryWriter(begun.folder / "tensorboard", purge_step=begun.epoch or None)
 
-    def sink(entry: Entry) -> None:
+    def sink(entry: _Values) -> None:
         for name, value in _numbers(entry).items():
             writer.add_scalar(name, value, entry["epoch"])
         writer.flush()
@@ -73,18 +83,25 @@ def _tensorboard(folder: Path, epoch: int) -> Sink:
     return sink
 
 
-def _wandb(folder: Path, _epoch: int) -> Sink:
+def _wandb(begun: _Begun) -> _Sink:
     try:
         wandb = import_module("wandb")
     except ImportError as error:
         raise TrainingError(
             "the sink 'wandb' needs the package wandb; install it or leave the sink out"
         ) from error
-    run = wandb.init(mode="offline", dir=str(folder), project="qualms")
+    # The id makes a run that goes on after a stop the same run, not a new one.
+    run = wandb.init(
+        mode="offline",
+        dir=str(begun.folder),
+        project="qualms",
+        id=begun.run,
+        resume="allow",
+    )
     return lambda entry: run.log(_numbers(entry), step=entry["epoch"])
 
 
-def _numbers(entry: Entry) -> dict[str, float]:
+def _numbers(entry: _Values) -> dict[str, float]:
     return {
         name: value
         for name, value in entry.items()
@@ -92,7 +109,7 @@ def _numbers(entry: Entry) -> dict[str, float]:
     }
 
 
-_SINKS: dict[str, Callable[[Path, int], Sink]] = {
+_SINKS: dict[str, Callable[[_Begun], _Sink]] = {
     "tensorboard": _tensorboard,
     "wandb": _wandb,
 }

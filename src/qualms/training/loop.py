@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from qualms.methods._method import Moment
-from qualms.predictions._stored import is_stored
+from qualms.runs import is_stored, predictions_folder
 from qualms.training._error import TrainingError, writing
 from qualms.training.predict import split_path, write_split
-from qualms.training.record import header, mark_done
+from qualms.training.record import finish, header
 from qualms.training.runs import Run
 from qualms.training.schedule import rates
 from qualms.training.seeds import seed
@@ -52,7 +52,7 @@ def train_and_predict(run: Run) -> Iterator[bool]:
         _predict(run, split)
         yield True
     yield from _disk(run)
-    mark_done(run)
+    finish(run)
 
 
 def _tell_phase(run: Run) -> None:
@@ -172,7 +172,7 @@ def _fit(run: Run) -> None:
     if run.stand.fitted:
         return
     # What an earlier try predicted is of weights that may have been lost with it.
-    shutil.rmtree(run.folder / "predictions", ignore_errors=True)
+    shutil.rmtree(predictions_folder(run.folder), ignore_errors=True)
     started, network = time.perf_counter(), run.learner.network
     if run.stand.best is not None:
         network.load_state_dict(run.stand.best)

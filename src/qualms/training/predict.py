@@ -14,7 +14,7 @@ from qualms.datasets._recipe import Split
 from qualms.methods._method import Method
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
-from qualms.predictions._stem import split_stem
+from qualms.runs import split_stem
 from qualms.spec import Task
 from qualms.training._error import TrainingError
 from qualms.training.data import LoadedSplit

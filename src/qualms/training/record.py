@@ -1,40 +1,32 @@
-"""What a run folder says of its run: spec, environment, headers, that it is done."""
+"""What training writes down about a run: what it runs on, headers, that it is done."""
 
-import json
+import platform
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import qualms
-from qualms.atomic import replacing
+from qualms import runs
 from qualms.predictions import Header
-from qualms.predictions._stored import is_stored
-from qualms.training import checkpoint
 from qualms.training._error import TrainingError, writing
-from qualms.training.hardware import commit, environment, hardware
 from qualms.training.machine import Machine
 from qualms.training.runs import Assigned, Run
 
 
-def is_done(job: Assigned) -> bool:
-    """Whether the run was finished in its folder, and its predictions are there."""
-    spec, folder = job
-    stated = _read(folder / "done.json")
-    finished = stated is not None and stated.get("hash") == spec.hash
-    return finished and all(is_stored(folder, split) for split in spec.splits)
-
-
-def describe(job: Assigned, machine: Machine) -> None:
+def announce(job: Assigned, machine: Machine) -> None:
     """Make the folder of a run and say in it what the run is and what it runs on."""
-    spec, folder = job
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / "spec.json"
-        if path.exists() and path.read_text(encoding="utf-8") != spec.to_json():
-            raise TrainingError(f"{folder} holds another run; choose another folder")
-        _write(path, spec.to_json())
-        if not (folder / "environment.json").exists():
-            told = json.dumps(environment(machine.device), indent=1)
-            _write(folder / "environment.json", told)
+    facts = {
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "hardware": hardware(machine.device),
+    }
+    try:
+        with writing(job.folder):
+            runs.describe(job.folder, job.spec, facts)
+    except runs.RunFolderError as error:
+        raise TrainingError(str(error)) from error
 
 
 def header(run: Run, split: str) -> Header:
@@ -51,7 +43,7 @@ def header(run: Run, split: str) -> Header:
         "options": _options(run),
         "fingerprint": dataset.fingerprint,
         "version": qualms.__version__,
-        "commit": commit(),
+        "commit": runs.commit(),
         "hardware": _hardware(run),
         "seconds": run.stand.seconds + run.stand.fit_seconds,
         "ignore": dataset.task.ignore,
@@ -60,12 +52,11 @@ def header(run: Run, split: str) -> Header:
     return Header(**{**stated, **method.header})
 
 
-def mark_done(run: Run) -> None:
-    """Write done.json, last of all."""
+def finish(run: Run) -> None:
+    """Write down that a run is done, last of all, and what it cost."""
     network, stand = run.learner.network, run.stand
     images = run.options.epochs * sum(run.counts)
-    done = {
-        "hash": run.spec.hash,
+    facts = {
         "seconds": stand.seconds + stand.fit_seconds,
         "epochs": run.options.epochs,
         "parameters": sum(p.numel() for p in network.parameters()),
@@ -73,8 +64,25 @@ def mark_done(run: Run) -> None:
         "hardware": _hardware(run),
     }
     with writing(run.folder):
-        checkpoint.forget_previous(run.folder)
-        _write(run.folder / "done.json", json.dumps(done, indent=1))
+        runs.mark_done(run.folder, run.spec, facts)
+
+
+def hardware(device: torch.device) -> str:
+    """The device in words."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return f"{_processor()}, {threads} thread{'s' * (threads > 1)}"
+
+
+@cache
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _hardware(run: Run) -> str:
@@ -93,16 +101,3 @@ def _options(run: Run) -> dict[str, Any]:
         "method": dict(spec.method.options),
         "training": dict(spec.training),
     }
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        stated = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return stated if isinstance(stated, dict) else None
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

@@ -16,10 +16,9 @@ from torch import Tensor
 from qualms.datasets._recipe import Split
 from qualms.methods._method import Batch
 from qualms.spec import RunSpec, digest
-from qualms.training import checkpoint
 from qualms.training._error import TrainingError
 from qualms.training.capture import Recorder
-from qualms.training.checkpoint import Saver, State
+from qualms.training.checkpoint import Saver, State, read_checkpoint
 from qualms.training.data import LoadedSplit, Splits, feed
 from qualms.training.inputs import make_inputs
 from qualms.training.learner import Learner, make_learner, start_from
@@ -173,9 +172,13 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
         stepper=stepper,
         step=_recorder(stepper, partial(place.watch.message, spec)),
         saver=Saver(folder, place.writer),
-        log=Log(folder, options.sinks, epoch=stand.epoch) if team.leads else None,
+        log=_log(job, options, stand) if team.leads else None,
         stand=stand,
     )
+
+
+def _log(job: Assigned, options: Training, stand: Stand) -> Log:
+    return Log(job.folder, options.sinks, run=job.spec.hash, epoch=stand.epoch)
 
 
 def _rows(job: Assigned, split: Split) -> Tensor:
@@ -213,7 +216,7 @@ def _counts(rows: int, stride: int, options: Training) -> list[int]:
 
 def _resumed(job: Assigned, learner: Learner, watch: Watch) -> Stand:
     spec, folder = job
-    state = checkpoint.read(folder, spec.hash, partial(watch.message, spec))
+    state = read_checkpoint(folder, spec.hash, partial(watch.message, spec))
     if state is None:
         if spec.start is not None:
             start_from(learner.network, folder, spec.start)

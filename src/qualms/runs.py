@@ -1,0 +1,281 @@
+"""The folder of a run: the one place that knows what lies in it, and where.
+
+    OUT/<benchmark>/<hash>/
+        spec.json           what the run is
+        environment.json    what it runs on: versions, device, command
+        lock                held by the process that works on the run
+        log.txt             all that this process prints
+        log.jsonl           one line for each epoch
+        checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
+        predictions/        the predictions of each split
+        failed.json         why the last attempt failed
+        done.json           written last: the run is finished
+
+Files are written whole or not at all.
+"""
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+import qualms
+from qualms.atomic import replacing
+from qualms.processes import locked
+from qualms.spec import RunSpec
+
+RunState = Literal["new", "running", "failed", "done"]
+
+SPARE = 8 * 2**20
+"""Bytes that must fit into the output folder before anything starts."""
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "safetensors",
+    "torch",
+    "torchvision",
+    "timm",
+)
+# What training writes, then what people may put in its place.
+_ENDINGS = (".safetensors", ".npz", ".parquet", ".csv")
+
+
+class RunFolderError(ValueError):
+    """A run folder holds something else than it should; the message says what."""
+
+
+def run_folder(out: Path, spec: RunSpec) -> Path:
+    """Where below `out` the run of `spec` lies."""
+    return out / spec.benchmark / spec.hash
+
+
+def sibling(folder: Path, run: str) -> Path:
+    """The folder of the run with hash `run`, which lies beside `folder`."""
+    return folder.parent / run
+
+
+def lock_path(folder: Path) -> Path:
+    """The file that is locked by whoever works on the run."""
+    return folder / "lock"
+
+
+def log_path(folder: Path) -> Path:
+    """The file that keeps all that the process of the run prints."""
+    return folder / "log.txt"
+
+
+def epochs_path(folder: Path) -> Path:
+    """The file with one JSON object for each epoch."""
+    return folder / "log.jsonl"
+
+
+def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
+    """The last checkpoint, and the one before it."""
+    return folder / "checkpoint.pt", folder / "checkpoint.previous.pt"
+
+
+def predictions_folder(folder: Path) -> Path:
+    """The folder with the predictions of all splits."""
+    return folder / "predictions"
+
+
+def split_stem(folder: Path, split: str) -> Path:
+    """The path of the predictions of `split`, without an ending.
+
+    >>> split_stem(Path("run"), "birds:test/shifted").as_posix()
+    'run/predictions/birds@test~shifted'
+    """
+    return predictions_folder(folder) / split.replace("/", "~").replace(":", "@")
+
+
+def stored(folder: Path, split: str) -> Path | None:
+    """The predictions of `split`: a file, or a folder of maps; None without any."""
+    stem = split_stem(folder, split)
+    if stem.is_dir():
+        return stem
+    files = (stem.with_name(stem.name + ending) for ending in _ENDINGS)
+    return next((file for file in files if file.is_file()), None)
+
+
+def is_stored(folder: Path, split: str) -> bool:
+    """Whether they are there, and a file of ours is as long as it was written."""
+    path = stored(folder, split)
+    if path is None or path.suffix != ".safetensors":
+        return path is not None
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np"):
+            return True
+    except (SafetensorError, OSError):
+        return False
+
+
+def is_done(folder: Path, spec: RunSpec) -> bool:
+    """Whether the run of `spec` was finished in `folder`, and all of it is there."""
+    stated = _read(folder / "done.json")
+    return stated.get("hash") == spec.hash and all(
+        is_stored(folder, split) for split in spec.splits
+    )
+
+
+def state_of(folder: Path, spec: RunSpec) -> RunState:
+    """How far the run of `spec` in `folder` is."""
+    if is_done(folder, spec):
+        return "done"
+    if lock_path(folder).exists():
+        with locked(lock_path(folder)) as free:
+            if not free:
+                return "running"
+    return "failed" if _read(folder / "failed.json") else "new"
+
+
+def why_failed(folder: Path) -> str:
+    """The sentence of the last attempt that failed; '' where none did."""
+    return str(_read(folder / "failed.json").get("error", ""))
+
+
+def describe(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
+    """Make the folder, and write in it what the run is and what it runs on.
+
+    Args:
+        folder: the folder of the run.
+        spec: what the run is.
+        facts: what to say of the environment beside `environment`, as JSON values;
+            what was said before and is not said again stays.
+
+    Raises:
+        RunFolderError: If the folder holds another run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _check_same(folder, spec)
+    _write(folder / "spec.json", spec.to_json())
+    told = {**_read(folder / "environment.json"), **environment(), **facts}
+    _write(folder / "environment.json", json.dumps(told, indent=1))
+    (folder / "failed.json").unlink(missing_ok=True)
+
+
+def tidy(folder: Path) -> None:
+    """Remove what a killed process left half written; for the holder of the lock."""
+    for stale in folder.rglob(".qualms-*.tmp"):
+        stale.unlink()
+
+
+def mark_done(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
+    """Write down that the run is finished, and `facts` about it as JSON values."""
+    checkpoint_paths(folder)[1].unlink(missing_ok=True)
+    told = {"hash": spec.hash, **facts}
+    _write(folder / "done.json", json.dumps(told, indent=1))
+
+
+def mark_failed(folder: Path, spec: RunSpec, error: str) -> None:
+    """Write down why the run failed, in one sentence."""
+    told = {"hash": spec.hash, "error": error, "when": _now()}
+    _write(folder / "failed.json", json.dumps(told, indent=1))
+
+
+def environment() -> dict[str, Any]:
+    """What this process runs on: versions, machine and threads, as JSON values."""
+    return {
+        "qualms": qualms.__version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "packages": dict(_packages()),
+        "cores": os.cpu_count(),
+        "threads": os.environ.get("OMP_NUM_THREADS"),
+        "started": _now(),
+    }
+
+
+@cache
+def commit() -> str | None:
+    """The commit of the source tree this package is imported from, if it is one."""
+    source = Path(qualms.__file__).parent
+    git = ["git", "-C", str(source)]
+    try:
+        # A package installed below somebody else's repository has no commit of ours.
+        _said([*git, "ls-files", "--error-unmatch", "__init__.py"])
+        return _said([*git, "rev-parse", "HEAD"])
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def check_writable(out: Path) -> None:
+    """Raise in one sentence unless files of some size can be written below `out`."""
+    probe = out / f".qualms-{os.getpid()}.probe"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            with probe.open("wb") as file:
+                file.write(bytes(SPARE))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"cannot write runs to {out}: {error.strerror or error}; free space there"
+            " or choose another folder with --out"
+        ) from error
+
+
+def _check_same(folder: Path, spec: RunSpec) -> None:
+    path = folder / "spec.json"
+    if not path.exists():
+        return
+    try:
+        found = RunSpec.from_json(path.read_text(encoding="utf-8")).hash
+    except (ValueError, LookupError, TypeError) as error:
+        raise RunFolderError(
+            f"{path} is not the spec of a run; choose another folder, or delete this"
+            " one to start anew"
+        ) from error
+    if found != spec.hash:
+        raise RunFolderError(
+            f"{folder} holds another run ({found}); choose another folder"
+        )
+
+
+@cache
+def _packages() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _said(command: list[str]) -> str:
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=5, check=True
+    )
+    return done.stdout.strip()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`; empty where there is none."""
+    try:
+        stated = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return {}
+    return stated if isinstance(stated, dict) else {}
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,103 @@
+"""The folder of a run: what lies where, and how far the run is."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from qualms import runs
+from qualms.processes import locked
+from qualms.spec import Part, RunSpec
+
+SPEC = RunSpec(
+    benchmark="toy",
+    dataset=Part(name="cells"),
+    network=Part(name="none"),
+    method=Part(name="map"),
+    seed=0,
+    splits=("val", "test/shifted"),
+)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return runs.run_folder(tmp_path, SPEC)
+
+
+def predict(folder):
+    for split in SPEC.splits:
+        path = runs.split_stem(folder, split).with_suffix(".safetensors")
+        path.parent.mkdir(exist_ok=True)
+        save_file({"mean": np.zeros(2)}, path)
+
+
+def test_a_run_lies_below_its_benchmark_under_its_hash(tmp_path):
+    assert runs.run_folder(tmp_path, SPEC) == tmp_path / "toy" / SPEC.hash
+    assert runs.sibling(Path("a/b"), "c") == Path("a/c")
+
+
+def test_the_state_of_a_run_from_its_start_to_its_end(folder):
+    assert runs.state_of(folder, SPEC) == "new"
+    runs.describe(folder, SPEC, {})
+    assert runs.state_of(folder, SPEC) == "new"
+    with locked(runs.lock_path(folder)):
+        assert runs.state_of(folder, SPEC) == "running"
+    runs.mark_failed(folder, SPEC, "the loss became nan")
+    assert runs.state_of(folder, SPEC) == "failed"
+    assert runs.why_failed(folder) == "the loss became nan"
+    runs.describe(folder, SPEC, {})  # a new attempt
+    assert runs.state_of(folder, SPEC) == "new"
+    assert runs.why_failed(folder) == ""
+    predict(folder)
+    runs.mark_done(folder, SPEC, {"seconds": 1.5})
+    assert runs.state_of(folder, SPEC) == "done"
+    stated = json.loads((folder / "done.json").read_text())
+    assert stated == {"hash": SPEC.hash, "seconds": 1.5}
+
+
+def test_a_run_is_done_only_with_all_its_predictions(folder):
+    runs.describe(folder, SPEC, {})
+    predict(folder)
+    runs.mark_done(folder, SPEC, {})
+    assert runs.is_done(folder, SPEC)
+    assert not runs.is_done(folder, replace(SPEC, splits=(*SPEC.splits, "test")))
+    assert not runs.is_done(folder, replace(SPEC, seed=1))
+    runs.stored(folder, "val").write_bytes(b"\xff" * 100)
+    assert not runs.is_done(folder, SPEC)
+
+
+def test_the_folder_of_another_run_is_refused(folder):
+    runs.describe(folder, SPEC, {})
+    with pytest.raises(runs.RunFolderError, match=f"another run .{SPEC.hash}.; choose"):
+        runs.describe(folder, replace(SPEC, seed=1), {})
+    (folder / "spec.json").write_text("{}")
+    with pytest.raises(runs.RunFolderError, match="is not the spec of a run"):
+        runs.describe(folder, SPEC, {})
+
+
+def test_options_that_change_no_number_do_not_make_it_another_run(folder):
+    runs.describe(folder, SPEC, {})
+    logged = replace(SPEC, training={"sinks": ["wandb"]})
+    runs.describe(folder, logged, {})
+    assert RunSpec.from_json((folder / "spec.json").read_text()) == logged
+
+
+def test_what_is_known_of_the_environment_adds_up(folder):
+    runs.describe(folder, SPEC, {"device": "cpu", "command": ["qualms", "run"]})
+    runs.describe(folder, SPEC, {"hardware": "a processor"})
+    stated = json.loads((folder / "environment.json").read_text())
+    assert stated["device"] == "cpu"
+    assert stated["hardware"] == "a processor"
+    assert {"qualms", "python", "packages", "started", "command"} <= set(stated)
+
+
+def test_what_a_killed_process_left_is_removed(folder):
+    runs.describe(folder, SPEC, {})
+    stale = folder / ".qualms-0.tmp"
+    stale.touch()
+    runs.tidy(folder)
+    assert not stale.exists()
+    assert (folder / "spec.json").exists()
