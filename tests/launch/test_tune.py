@@ -213,7 +213,8 @@ def test_two_processes_share_a_search(out, data):
     script = out.parent / "other.py"
     script.write_text(code)
     other = subprocess.Popen(
-        [sys.executable, script], env=os.environ | {"PYTHONPATH": str(TESTS)}
+        [sys.executable, script],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
     )
     found = search()
     carry_out(found, 6, out, data)
