@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qualms.datasets._recipe import Card, Dataset, Split
+from qualms.datasets import Card, Dataset, Split
 
 
 def split(shape, seed, target):

@@ -11,11 +11,12 @@ from qualms.shelf import find, names, suggest
 FOLDER = Path(qualms.datasets.__file__).parent
 
 
-def test_the_names_are_those_of_the_files_in_order():
+def test_the_names_are_those_of_the_files_and_folders_in_order():
     files = {path.stem for path in FOLDER.glob("*.py")}
-    public = {name for name in files if not name.startswith("_")}
+    folders = {path.parent.name for path in FOLDER.glob("*/__init__.py")}
+    public = {name for name in files | folders if not name.startswith("_")}
     assert names("datasets") == tuple(sorted(public))
-    assert "cells" in public
+    assert {"cell200", "fundus"} <= public
 
 
 def test_a_part_is_the_function_its_file_is_named_after():

@@ -66,7 +66,7 @@ def test_unreadable_files_are_refused_or_named_and_counted(
         (raw / "Cell200" / f"{i:02d}_{i + 1}.0.png").write_bytes(b"not a picture")
     arguments = ["cell200", "--from", raw, "--data", tmp_path, *options()]
     said = fails(arguments, capsys, monkeypatch)
-    assert "accept this with --no-check-counts" in said
+    assert "accept these numbers with --no-check-counts" in said
     result = run(*arguments, "--no-check-counts")
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()

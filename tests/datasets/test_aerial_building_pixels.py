@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qualms.datasets._prepare import prepare
-from qualms.datasets._recipe import DatasetError
+from qualms.datasets import DatasetError, prepare
 from qualms.datasets.aerial_building_pixels import aerial_building_pixels
 
 CITIES = ("austin", "chicago", "kitsap", "tyrol-w", "vienna")

@@ -9,9 +9,8 @@ from datasets.fake_eyes import (
     write_eyepacs,
     write_photographs,
 )
-from qualms.datasets._prepare import cache_folder, prepare
-from qualms.datasets._recipe import DatasetError
-from qualms.datasets._shown import albums_of
+from qualms.datasets import DatasetError, cache_folder, prepare
+from qualms.datasets._albums import albums_of
 from qualms.datasets.aptos import aptos
 from qualms.datasets.eyepacs import eyepacs
 from qualms.spec import Task

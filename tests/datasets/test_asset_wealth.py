@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 import torch
 
+from qualms.datasets import DatasetError, prepare
 from qualms.datasets import asset_wealth as module
-from qualms.datasets._prepare import prepare
-from qualms.datasets._recipe import DatasetError
 from qualms.datasets.asset_wealth import asset_wealth
 
 COUNTRIES = ["kenya", "angola", "benin", "nigeria", "mali", "zambia"] * 3

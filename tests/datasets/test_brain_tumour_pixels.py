@@ -2,8 +2,7 @@ import nibabel
 import numpy as np
 import pytest
 
-from qualms.datasets._prepare import prepare
-from qualms.datasets._recipe import DatasetError
+from qualms.datasets import DatasetError, prepare
 from qualms.datasets.brain_tumour_pixels import brain_tumour_pixels, eight_bit
 
 SHAPE = (240, 240, 4)

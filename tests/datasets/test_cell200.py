@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qualms.datasets._prepare import prepare
-from qualms.datasets._recipe import DatasetError
+from qualms.datasets import DatasetError, prepare
 from qualms.datasets.cell200 import cell200
 
 SMALL = {"train": 20, "val": 6, "test": 10}
@@ -171,7 +170,7 @@ def test_a_wrong_file_is_said(tmp_path, file):
     with h5py.File(file, "r+") as out:
         out["counts"] = out["CellCounts"][:]
         del out["CellCounts"]
-    with pytest.raises(DatasetError, match="datasets IMGs_grey, CellCounts, found"):
+    with pytest.raises(DatasetError, match="arrays IMGs_grey, CellCounts, got"):
         cell200(file)
     file.write_bytes(b"not HDF5")
     with pytest.raises(DatasetError, match=r"cannot read .*Cell200_64x64\.h5"):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from qualms.datasets._microscope import photograph
-from qualms.datasets._prepare import prepare
+from qualms.datasets import prepare
 from qualms.datasets.cells import cells
+from qualms.datasets.cells.simulator import cell_picture
 
 FULL = {"train": 10_000, "val": 2_000, "test": 10_000}
 FEW = {"train": 40, "val": 10, "test": 60}
@@ -100,10 +100,10 @@ def test_a_picture_depends_on_seed_count_and_number_alone(tmp_path):
     train = dataset.splits["train"]
     for row in (0, 39):
         count, number = map(int, train.item[row].split("-"))
-        again = photograph(count, index=number, seed=4)
+        again = cell_picture(count, index=number, seed=4)
         np.testing.assert_array_equal(train.image[row, :, :, 0], again)
-        assert (again != photograph(count, index=number, seed=5)).any()
-        assert (again != photograph(count, index=number + 1, seed=4)).any()
+        assert (again != cell_picture(count, index=number, seed=5)).any()
+        assert (again != cell_picture(count, index=number + 1, seed=4)).any()
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_a_picture_depends_on_seed_count_and_number_alone(tmp_path):
     [(100, (32, 49, 60, 74, 134, 169, 221)), (198, (52, 79, 98, 145, 202, 230, 255))],
 )
 def test_grey_levels_are_those_of_the_recipe(count, expected):
-    pictures = [photograph(count, index=i, seed=1) for i in range(60)]
+    pictures = [cell_picture(count, index=i, seed=1) for i in range(60)]
     found = np.percentile(pictures, PERCENTILES)
     np.testing.assert_allclose(found, expected, atol=8)
 
 
 def test_pictures_brighten_with_the_count():
     grey = {
-        count: np.mean([photograph(count, index=i, seed=2) for i in range(25)])
+        count: np.mean([cell_picture(count, index=i, seed=2) for i in range(25)])
         for count in (1, 5, 20, 40, 60, 80, 100, 120, 140, 160, 180, 196)
     }
     assert np.all(np.diff(list(grey.values())) > 0)
@@ -129,7 +129,7 @@ def test_pictures_brighten_with_the_count():
 def test_the_background_gives_the_count_away_only_with_energy_illumination():
     def background(count, illumination):
         pictures = [
-            photograph(count, index=i, seed=3, illumination=illumination)
+            cell_picture(count, index=i, seed=3, illumination=illumination)
             for i in range(25)
         ]
         return np.median(np.percentile(pictures, 30, axis=(1, 2)))
@@ -147,7 +147,7 @@ def test_every_cell_adds_the_same_light_to_a_fixed_background():
     def light(count):
         return np.mean(
             [
-                photograph(count, index=i, seed=6, illumination="fixed")
+                cell_picture(count, index=i, seed=6, illumination="fixed")
                 for i in range(80)
             ]
         )

@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from qualms.datasets._camera import picture
-from qualms.datasets._carpenter import chair
-from qualms.datasets._prepare import prepare
+from qualms.datasets import prepare
 from qualms.datasets.chairs import chairs
+from qualms.datasets.chairs.renderer import render
+from qualms.datasets.chairs.shapes import chair
 
 FEW = {"train": 40, "val": 10, "test": 60}
 
@@ -86,7 +86,7 @@ def test_the_prepared_set_holds_the_pictures_and_marks_shifted_items(tmp_path):
     assert 0 < test.extra["shifted"].sum() < 60
     for row in (0, 59):
         number, tenth = map(int, test.item[row].split("-"))
-        again = picture(*chair(number, seed=2), yaw=tenth / 10)
+        again = render(*chair(number, seed=2), yaw=tenth / 10)
         np.testing.assert_array_equal(test.image[row], again)
         assert test.target[row] == np.float32(tenth / 10)
 
@@ -127,7 +127,7 @@ def traced(low, high, colour, yaw):
 def test_pictures_equal_those_of_an_exact_ray_tracer(number):
     parts = chair(number, seed=0)
     for yaw in (0.1, 17.3, 45.0, 66.6, 89.9):
-        np.testing.assert_array_equal(picture(*parts, yaw), traced(*parts, yaw))
+        np.testing.assert_array_equal(render(*parts, yaw), traced(*parts, yaw))
 
 
 def test_a_tenth_of_a_degree_shows_and_a_degree_shows_more():
@@ -135,9 +135,9 @@ def test_a_tenth_of_a_degree_shows_and_a_degree_shows_more():
     for number in range(0, 49, 6):
         parts = chair(number, seed=0)
         for yaw in (5.0, 33.3, 61.7, 85.0):
-            here = picture(*parts, yaw).astype(float)
+            here = render(*parts, yaw).astype(float)
             for step, changes in change.items():
-                changes.append(np.abs(picture(*parts, yaw + step) - here).mean())
+                changes.append(np.abs(render(*parts, yaw + step) - here).mean())
     assert min(change[0.1]) > 0
     assert 0.02 < np.mean(change[0.1]) < 0.4
     assert 0.5 < np.mean(change[1.0]) < 3
@@ -151,7 +151,7 @@ def test_chairs_differ_and_stay_within_the_recipes_measures():
     heights = [x.high[:, 2].max() - x.low[:, 2].min() for x in collection]
     assert 0.75 <= min(heights) < max(heights) <= 1.12
     assert all(np.isclose(x.high[:, 2].max(), -x.low[:, 2].min()) for x in collection)
-    views = {picture(*parts, 40.0).tobytes() for parts in collection}
+    views = {render(*parts, 40.0).tobytes() for parts in collection}
     assert len(views) == 49
     assert len({len(parts.low) for parts in collection}) >= 6
 

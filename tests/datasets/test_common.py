@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from qualms import shelf
-from qualms.datasets._cache import cache_folder
-from qualms.datasets._recipe import Card, DatasetError, Recipe
+from qualms.datasets import Card, DatasetError, Recipe, cache_folder
 
 NAMES = shelf.names("datasets")
 SIMULATED = [

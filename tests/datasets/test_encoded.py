@@ -9,21 +9,22 @@ import torch
 from PIL import Image
 from torch.nn.functional import interpolate
 
-from qualms.datasets import _encoded
-from qualms.datasets._encoded import Encoded, jpeg
-from qualms.datasets._prepare import open_dataset, prepare
-from qualms.datasets._recipe import (
+from qualms.datasets import (
     Card,
     DatasetError,
     Divide,
-    Examples,
     Labels,
+    LoadedItems,
     Recipe,
-    Shown,
     Split,
     Subset,
     Unit,
+    _encoded,
+    open_dataset,
+    prepare,
 )
+from qualms.datasets._encoded import Encoded, jpeg
+from qualms.datasets._recipe import Shown
 from qualms.spec import Task
 from qualms.training import data
 
@@ -228,7 +229,7 @@ def load(unit):
         jpeg(picture(number, 30 + number + k, 41)[..., ::-1].copy(), quality=90)
         for k in range(several)
     )
-    return Examples(
+    return LoadedItems(
         image=files,
         target=np.full(several, number),
         item=tuple(f"{number}/{k}" for k in range(several)),
@@ -353,7 +354,7 @@ def test_counts_of_grades_are_checked_before_anything_is_loaded(tmp_path):
     with pytest.raises(DatasetError) as caught:
         prepare(recipe, tmp_path / "shown", workers=1)
     said = "train grade 2 1 instead of 0; train grade 3 1 instead of 2"
-    assert f"shown: items per split differ from the expected ones: {said}." in str(
+    assert f"shown must have the paper's numbers of items, got {said}." in str(
         caught.value
     )
     assert calls == []
@@ -374,13 +375,13 @@ def test_a_picture_that_is_missing_is_named_and_mended_later(tmp_path):
     assert done.counts == {"train": 3, "test": 1}
     assert done.skipped == (("4", "there is nothing to see"),)
 
-    def whole(unit):
+    def repaired(unit):
         if unit.key != "4":
             return load(unit)
         one = load(Unit(key="7", split="all"))
-        return Examples(image=one.image, target=one.target, item=("4",))
+        return LoadedItems(image=one.image, target=one.target, item=("4",))
 
-    better = album_of(counts={"all": 8}, load=whole)
+    better = album_of(counts={"all": 8}, load=repaired)
     parts = {s: Shown(album=better, labels=x.labels) for s, x in recipe.shown.items()}
     recipe = shown_of(better, counts=counts, shown=parts)
     done = prepare(recipe, tmp_path / "shown", workers=1)
@@ -415,7 +416,7 @@ def mended(unit):
     if unit.key != "4":
         return load(unit)
     one = load(Unit(key="7", split="all"))
-    return Examples(image=one.image, target=one.target, item=("4/0",))
+    return LoadedItems(image=one.image, target=one.target, item=("4/0",))
 
 
 def test_a_dataset_of_an_album_made_anew_needs_only_to_be_prepared_again(tmp_path):
@@ -482,7 +483,7 @@ def test_a_folder_of_another_dataset_is_left_alone(tmp_path):
 def test_a_side_is_stated_exactly_where_pictures_are_encoded(tmp_path, side, load_one):
     def plain(unit):
         image = np.zeros((1, 4, 4, 3), np.uint8)
-        return Examples(image=image, target=np.zeros(1), item=(unit.key,))
+        return LoadedItems(image=image, target=np.zeros(1), item=(unit.key,))
 
     recipe = album_of(2, side=side, load=plain if load_one == "plain" else load_one)
     with pytest.raises(ValueError, match=f"must state a side .* got {side}"):

@@ -14,11 +14,10 @@ from datasets.fake_eyes import (
     write_eyepacs,
     write_photographs,
 )
-from qualms.datasets._contrast import enhanced
+from qualms.datasets import DatasetError, cache_folder, open_dataset, prepare
+from qualms.datasets._albums import albums_of
 from qualms.datasets._encoded import Encoded
-from qualms.datasets._prepare import cache_folder, open_dataset, prepare
-from qualms.datasets._recipe import DatasetError
-from qualms.datasets._shown import albums_of
+from qualms.datasets._retina.contrast import enhanced
 from qualms.datasets.eyepacs import CARD, eyepacs
 from qualms.launch import recipe_of
 from qualms.spec import Part, Task

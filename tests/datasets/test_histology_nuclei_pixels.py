@@ -4,8 +4,7 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
-from qualms.datasets._prepare import prepare
-from qualms.datasets._recipe import DatasetError
+from qualms.datasets import DatasetError, prepare
 from qualms.datasets.histology_nuclei_pixels import histology_nuclei_pixels
 
 TILES = {
@@ -106,8 +105,8 @@ def test_unreadable_tiles_are_named(root, tmp_path):
         "CoNSeP/Train/train_2": "cannot read",
         "CoNSeP/Test/test_2": "there is no file",
         "kumar/train/TCGA-18": "cannot read",
-        "kumar/test_same/TCGA-21": "TCGA-21.mat: it has no variable inst_map",
-        "kumar/test_diff/TCGA-AY": "TCGA-AY.mat: it has no variable inst_map",
+        "kumar/test_same/TCGA-21": "TCGA-21.mat: it must have a variable inst_map",
+        "kumar/test_diff/TCGA-AY": "TCGA-AY.mat: it must have a variable inst_map",
         "tnbc/01_2": "01_2.mat",
     }
     assert reason.keys() == expected.keys()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -16,15 +15,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qualms.datasets._prepare import cache_folder, open_dataset, prepare
-from qualms.datasets._recipe import (
+from qualms.datasets import (
     Card,
     DatasetError,
     Divide,
-    Examples,
+    LoadedItems,
     Recipe,
     Subset,
     Unit,
+    cache_folder,
+    open_dataset,
+    prepare,
 )
 from qualms.spec import Task
 
@@ -33,13 +34,18 @@ CARD = Card(
 )
 
 
-def load(source: Path, unit: Unit) -> Examples:
-    """Two items from a text file with a number; every call is written down."""
+def load(source: Path, unit: Unit) -> LoadedItems:
+    """Two items from a text file with a number; every call is written down.
+
+    While there is a file `most`, it waits after that many calls.
+    """
     with (source / "log").open("a") as log:
         log.write(f"{unit.key} {os.getpid()}\n")
+    most = source / "most"
+    while most.exists() and sum(loads(source).values()) > int(most.read_text()):
+        time.sleep(0.01)
     number = int((source / unit.key).read_text())
-    time.sleep(unit.args[0] if unit.args else 0)
-    return Examples(
+    return LoadedItems(
         image=np.full((2, 3, 4, 1), number, np.uint8),
         target=np.array([number, number + 0.5], np.float32),
         item=(f"{unit.key}/first", f"{unit.key}/second"),
@@ -47,13 +53,13 @@ def load(source: Path, unit: Unit) -> Examples:
     )
 
 
-def die(unit: Unit) -> Examples:
+def die(unit: Unit) -> LoadedItems:
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError
 
 
-def odd_one_out(examples: Examples, unit: Unit) -> Examples:
-    fine = Examples(
+def odd_one_out(examples: LoadedItems, unit: Unit) -> LoadedItems:
+    fine = LoadedItems(
         image=np.zeros((1, 2, 2, 1), np.uint8), target=np.zeros(1), item=(unit.key,)
     )
     return examples if unit.key == "odd" else fine
@@ -65,13 +71,12 @@ def loads(source: Path) -> Counter[str]:
     return Counter(line.split()[0] for line in lines)
 
 
-def recipe_of(source: Path, *, n: int = 6, pause: float = 0.0, **changes) -> Recipe:
+def recipe_of(source: Path, *, n: int = 6, **changes) -> Recipe:
     source.mkdir(exist_ok=True)
     for i in range(n):
         (source / f"u{i:02d}").write_text(str(i))
     units = [
-        Unit(key=f"u{i:02d}", split="test" if i % 3 == 0 else "part", args=(pause,))
-        for i in range(n)
+        Unit(key=f"u{i:02d}", split="test" if i % 3 == 0 else "part") for i in range(n)
     ]
     fields = {
         "name": "fake",
@@ -88,7 +93,7 @@ def recipe_of(source: Path, *, n: int = 6, pause: float = 0.0, **changes) -> Rec
 
 def with_odd(**arrays) -> Recipe:
     fine = {"image": np.zeros((1, 2, 2, 1), np.uint8), "target": np.zeros(1)}
-    odd = Examples(**({"item": ("odd",)} | fine | arrays))
+    odd = LoadedItems(**({"item": ("odd",)} | fine | arrays))
     units = (Unit(key="even", split="test"), Unit(key="odd", split="test"))
     return Recipe(
         name="fake",
@@ -145,9 +150,9 @@ def test_a_part_is_divided_by_a_seeded_shuffle_of_its_sorted_names(source, tmp_p
 
 def test_the_number_of_processes_changes_no_bit(source, tmp_path):
     one = prepare(recipe_of(source, n=9), tmp_path / "one", workers=1)
-    three = prepare(recipe_of(source, n=9), tmp_path / "three", workers=3)
-    assert contents(tmp_path / "one") == contents(tmp_path / "three")
-    assert one.dataset.fingerprint == three.dataset.fingerprint
+    two = prepare(recipe_of(source, n=9), tmp_path / "two", workers=2)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert one.dataset.fingerprint == two.dataset.fingerprint
 
 
 def test_what_is_done_is_not_done_again(source, tmp_path):
@@ -182,7 +187,7 @@ def test_an_unreadable_unit_is_named_and_the_counts_say_what_is_missing(
     (source / "u00").unlink()
     (source / "u04").write_text("not a number")
     with pytest.raises(DatasetError) as caught:
-        prepare(recipe, tmp_path / "cache", workers=2)
+        prepare(recipe, tmp_path / "cache", workers=1)
     said = str(caught.value)
     assert "test 2 instead of 4; train 4 instead of 5; val 2 instead of 3" in said
     assert "2 units could not be loaded: u00 (no such file or directory:" in said
@@ -235,12 +240,11 @@ KILLED = """
     import sys
     from pathlib import Path
     from datasets.test_prepare import recipe_of
-    from qualms.datasets._prepare import prepare
+    from qualms.datasets import prepare
 
     if __name__ == "__main__":
         source, folder, workers = sys.argv[1:]
-        recipe = recipe_of(Path(source), n=24, pause=0.03)
-        prepare(recipe, folder, workers=int(workers))
+        prepare(recipe_of(Path(source), n=24), folder, workers=int(workers))
 """
 
 
@@ -249,9 +253,10 @@ def start(source: Path, folder: Path, workers: int) -> subprocess.Popen[bytes]:
     source.mkdir(exist_ok=True)
     script.write_text(textwrap.dedent(KILLED))
     tests = str(Path(__file__).parents[1])
+    path = os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, str(script), str(source), str(folder), str(workers)],
-        env=os.environ | {"PYTHONPATH": tests},
+        env=os.environ | {"PYTHONPATH": path},
         stderr=subprocess.PIPE,
     )
 
@@ -266,23 +271,24 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.parametrize(("workers", "kills"), [(1, 3), (2, 1)])
 def test_a_killed_run_goes_on_where_it_stopped(source, tmp_path, workers, kills):
-    folder = tmp_path / "cache"
-    chance = random.Random(workers)
-    for _ in range(kills):
+    folder, most = tmp_path / "cache", source / "most"
+    source.mkdir()
+    for kill in range(kills):
+        most.write_text(str(5 * (kill + 1)))
         process = start(source, folder, workers)
-        before = sum(loads(source).values())
-        while sum(loads(source).values()) == before and process.poll() is None:
+        while sum(loads(source).values()) <= 5 * (kill + 1) and process.poll() is None:
             time.sleep(0.01)
-        time.sleep(chance.uniform(0.0, 0.2))
         process.kill()
-        process.communicate()
-        assert not (folder / "meta.json").exists(), "killed too late to show anything"
+        _, said = process.communicate()
+        assert process.returncode == -signal.SIGKILL, said.decode()
+        assert not (folder / "meta.json").exists()
     pids = {int(line.split()[1]) for line in (source / "log").read_text().splitlines()}
     deadline = time.monotonic() + 20
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, pids)), "a worker outlived its killed parent"
-    recipe = recipe_of(source, n=24, pause=0.03)
+    most.unlink()
+    recipe = recipe_of(source, n=24)
     resumed = prepare(recipe, folder, workers=1)
     # A kill costs at most the units that were being loaded at that moment.
     assert sum(loads(source).values()) <= 24 + kills * workers
@@ -368,7 +374,7 @@ def test_a_damaged_shard_is_removed_and_made_again(source, tmp_path):
         bytes(stored[: where + 123] + b"\x99" + stored[where + 124 :]),
     ):
         shard.write_bytes(damage)
-        with pytest.raises(DatasetError, match="was damaged and is removed"):
+        with pytest.raises(DatasetError, match="was damaged and has been removed"):
             prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
         assert not shard.exists()
         with pytest.raises(DatasetError, match="test 4 instead of 5"):

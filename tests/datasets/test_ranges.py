@@ -1,12 +1,7 @@
 import numpy as np
 import pytest
 
-from qualms.datasets._ranges import (
-    GRADED_COUNTS,
-    GRADED_YAWS,
-    trained_counts,
-    trained_tenths,
-)
+from qualms.datasets import GRADED_COUNTS, GRADED_YAWS, trained_counts, trained_tenths
 
 COUNTS = np.arange(1, 201)
 ODD = np.arange(1, 900, 2)

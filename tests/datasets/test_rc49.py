@@ -2,8 +2,7 @@ import h5py
 import numpy as np
 import pytest
 
-from qualms.datasets._prepare import prepare
-from qualms.datasets._recipe import DatasetError
+from qualms.datasets import DatasetError, prepare
 from qualms.datasets.rc49 import SIZES, rc49
 
 CHAIRS = 3
@@ -129,7 +128,7 @@ def test_a_wrong_place_or_file_is_said(tmp_path):
         rc49(tmp_path)
     with h5py.File(path, "w") as file:
         file["images"] = np.zeros((2, 3, 64, 64), np.uint8)
-    with pytest.raises(DatasetError, match="images, labels, indx_train, found images"):
+    with pytest.raises(DatasetError, match="images, labels, indx_train, got images"):
         rc49(tmp_path)
 
 

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from qualms.datasets._prepare import prepare
-from qualms.datasets._recipe import DatasetError
+from qualms.datasets import DatasetError, prepare
 from qualms.datasets.skin_lesion_pixels import skin_lesion_pixels
 
 MASKS = "HAM10000_segmentations_lesion_tschandl"

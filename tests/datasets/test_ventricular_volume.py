@@ -2,8 +2,7 @@ import cv2
 import numpy as np
 import pytest
 
-from qualms.datasets._prepare import prepare
-from qualms.datasets._recipe import DatasetError
+from qualms.datasets import DatasetError, prepare
 from qualms.datasets.ventricular_volume import _area, ventricular_volume
 
 HEADER = "FileName,EF,ESV,EDV,FrameHeight,FrameWidth,FPS,NumberOfFrames,Split"

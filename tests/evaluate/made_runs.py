@@ -9,7 +9,7 @@ import zlib
 import numpy as np
 
 from qualms import predictions
-from qualms.datasets._ranges import trained_counts, trained_tenths
+from qualms.datasets import trained_counts, trained_tenths
 
 SIZES = {"val": 2_000, "test": 3_000}
 RULES = {"gmm": "logmeanexp", "knn": "mean"}

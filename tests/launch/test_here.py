@@ -14,7 +14,7 @@ import pytest
 
 from launch import fakes
 from launch.fakes import spec, working_on
-from qualms.datasets._cores import cores
+from qualms.datasets import cores
 from qualms.launch import default_workers, lacking, prepared, run_all
 from qualms.launch._batches import batches
 from qualms.launch._devices import devices_for, threads_for

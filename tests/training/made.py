@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from qualms.datasets._recipe import Card, Dataset, Split
+from qualms.datasets import Card, Dataset, Split
 from qualms.methods._method import Method
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import learner

@@ -69,7 +69,7 @@ def test_draws_come_first_and_differ(shelf, tmp_path):
 def test_a_subset_is_predicted_by_its_own_name(shelf, tmp_path):
     from dataclasses import replace
 
-    from qualms.datasets._recipe import Subset
+    from qualms.datasets import Subset
 
     dataset = made.dataset()
     middle = Subset(of="test", within=((4.5, 5.5),))

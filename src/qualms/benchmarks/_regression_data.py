@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from qualms.benchmarks._benchmark import Variant
-from qualms.datasets._ranges import GRADED_COUNTS, GRADED_YAWS
-from qualms.datasets._recipe import Subset
+from qualms.datasets import GRADED_COUNTS, GRADED_YAWS, Subset
 from qualms.spec import Part
 
 ALPHAS = (0.1, 0.2, 0.05)

@@ -1,24 +1,51 @@
-"""Datasets and simulators, one file each; the folder is the registry."""
+"""Datasets and simulators, one file or folder each; the folder is the registry."""
 
 from qualms.datasets._cache import cache_folder, open_dataset
+from qualms.datasets._cores import cores
 from qualms.datasets._prepare import Prepared, Progress, prepare
 from qualms.datasets._publish import Skipped
-from qualms.datasets._recipe import Card, Dataset, DatasetError, Labels, Recipe, Split
-from qualms.datasets._retina_splits import rebalanced_rows, retina_splits
+from qualms.datasets._ranges import (
+    GRADED_COUNTS,
+    GRADED_YAWS,
+    trained_counts,
+    trained_tenths,
+)
+from qualms.datasets._recipe import (
+    Card,
+    Dataset,
+    DatasetError,
+    Divide,
+    Labels,
+    LoadedItems,
+    Recipe,
+    Split,
+    Subset,
+    Unit,
+)
+from qualms.datasets._retina.splits import rebalanced_rows, retina_splits
 
 __all__ = [
+    "GRADED_COUNTS",
+    "GRADED_YAWS",
     "Card",
     "Dataset",
     "DatasetError",
+    "Divide",
     "Labels",
+    "LoadedItems",
     "Prepared",
     "Progress",
     "Recipe",
     "Skipped",
     "Split",
+    "Subset",
+    "Unit",
     "cache_folder",
+    "cores",
     "open_dataset",
     "prepare",
     "rebalanced_rows",
     "retina_splits",
+    "trained_counts",
+    "trained_tenths",
 ]

@@ -1,126 +1,145 @@
-"""Albums of fundus photographs, enhanced and kept as JPEG.
+"""Datasets that show the pictures of albums.
 
-RETINA keeps the enhanced photographs as JPEG of quality 72 and decodes them in every
-epoch; so do we. An album holds every photograph of its source once, whatever the shift,
-the onset and the size that a dataset shows it in.
+An album is prepared once, in a folder beside those of the datasets that show it. The
+folder of such a dataset has the labels of its splits, and where each picture lies in
+the album's file. A picture that the album lacks is left out and reported.
 """
 
-from collections.abc import Mapping
-from functools import partial
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._contrast import enhanced
-from qualms.datasets._encoded import jpeg
-from qualms.datasets._gradings import (
-    aptos_folder,
-    aptos_gradings,
-    eyepacs_folder,
-    eyepacs_gradings,
-)
-from qualms.datasets._layout import reading
-from qualms.datasets._pictures import read_rgb
-from qualms.datasets._recipe import Card, Examples, Recipe, Unit
-from qualms.datasets._retina_protocol import BLURS
-from qualms.datasets._simulated import whole
-from qualms.spec import Task
-
-QUALITY = 72
-SIDE = 540
-"""Of an enhanced photograph that shows the whole eye."""
-FOLDERS = {"train": "train", "val": "test", "test": "test"}
-"""Where Kaggle keeps the photographs of each part of EyePACS."""
-JPEG_BEGINS, JPEG_ENDS = b"\xff\xd8", b"\xff\xd9"
-SCAN = b"\xff\xda"
-"""Begins the coded pixels of a JPEG; what is before it are segments with a length."""
+from qualms.datasets._cache import Meta, file_name, read_meta, recipe_digest
+from qualms.datasets._counts import check_not_empty, tally
+from qualms.datasets._encoded import Encoded
+from qualms.datasets._publish import Skipped, new_arrays, write_record
+from qualms.datasets._recipe import Labels, Recipe, Split
+from qualms.datasets._shards import ENCODED, SPAN
 
 
-def eyepacs_album(root: Path, card: Card, *, blur: int) -> Recipe:
-    """Every graded photograph of EyePACS."""
-    files = {
-        item: f"{FOLDERS[split]}/{item}.jpeg"
-        for split, one in eyepacs_gradings(root).items()
-        for item in one.item.tolist()
+class Album(NamedTuple):
+    """A prepared album."""
+
+    folder: Path
+    fingerprint: str
+    pictures: Split
+    skipped: Sequence[Skipped]
+
+
+class _ShownPictures(NamedTuple):
+    """The labels that have a picture, and the rows of these pictures in the album."""
+
+    labels: Labels
+    album: Album
+    rows: NDArray[np.intp]
+
+
+def albums_of(recipe: Recipe) -> dict[str, Recipe]:
+    """The albums that `recipe` shows, each once, by its digest."""
+    return {recipe_digest(one.album): one.album for one in recipe.shown.values()}
+
+
+def show(recipe: Recipe, folder: Path, albums: Mapping[str, Album]) -> None:
+    """Publish the splits of `recipe` in `folder`, unless that is done already."""
+    stated: Meta = {
+        "albums": {name: album.fingerprint for name, album in albums.items()},
+        "units": _labels_digest(recipe),
     }
-    return _album("eyepacs_photographs", eyepacs_folder(root), files, card, blur)
+    if _is_there(recipe, read_meta(folder), stated, albums):
+        return
+    found = {
+        split: _find(one.labels, albums[recipe_digest(one.album)])
+        for split, one in recipe.shown.items()
+    }
+    counted = tally({split: one.labels for split, one in found.items()})
+    skipped = _skipped(recipe, albums)
+    check_not_empty(recipe, counted.counts, skipped)
+    arrays = new_arrays(folder)
+    stated |= counted._asdict()
+    stated["skipped"] = [list(one) for one in skipped]
+    stated["splits"] = {
+        split: _write(split, *one, arrays) for split, one in found.items()
+    }
+    write_record(recipe, folder, arrays, stated)
 
 
-def aptos_album(root: Path, card: Card, *, blur: int) -> Recipe:
-    """Every graded photograph of APTOS."""
-    items = aptos_gradings(root).item.tolist()
-    files = {item: f"train_images/{item}.png" for item in items}
-    return _album("aptos_photographs", aptos_folder(root), files, card, blur)
-
-
-def checked_blur(blur: int) -> int:
-    """`blur` as an int that RETINA knows; anything else is refused."""
-    blur = whole("blur", blur)
-    if blur not in BLURS:
-        known = ", ".join(map(str, BLURS))
-        raise ValueError(f"blur must be one of {known}, got {blur}")
-    return blur
-
-
-def _album(
-    name: str, folder: Path, files: Mapping[str, str], card: Card, blur: int
-) -> Recipe:
-    units = [
-        Unit(key=item, split="photographs", args=(file,))
-        for item, file in files.items()
-    ]
-    return Recipe(
-        name=name,
-        options={"blur": blur},
-        card=card,
-        task=Task(name="embedding"),
-        units=tuple(units),
-        load=partial(_load, folder, blur),
-        counts={"photographs": len(units)},
-        side=SIDE,
+def _is_there(
+    recipe: Recipe, meta: Meta | None, stated: Meta, albums: Mapping[str, Album]
+) -> bool:
+    """Whether `meta` agrees with `stated` and names the files the albums have now."""
+    if meta is None or any(meta.get(key) != stated[key] for key in stated):
+        return False
+    # An album that was deleted and made again has the same pictures in another file.
+    return all(
+        meta["splits"][split][ENCODED] == _shared(albums[recipe_digest(one.album)])
+        for split, one in recipe.shown.items()
     )
 
 
-def _load(folder: Path, blur: int, unit: Unit) -> Examples:
-    path = folder / unit.args[0]
-    photograph = _read(path)
-    # OpenCV raises what is no ValueError, and would end the whole preparation.
-    with reading(path):
-        picture = jpeg(enhanced(photograph, blur=blur), quality=QUALITY)
-    # Whoever shows the photograph says what is to be predicted.
-    return Examples(image=(picture,), target=np.zeros(1, np.uint8), item=(unit.key,))
+def _labels_digest(recipe: Recipe) -> str:
+    """A digest of all labels."""
+    hashed = hashlib.sha256()
+    for split, one in recipe.shown.items():
+        for name, array in _columns(one.labels).items():
+            hashed.update(f"{split}\t{name}\t{array.dtype}\t{array.shape}\n".encode())
+            hashed.update(np.ascontiguousarray(array).tobytes())
+    return hashed.hexdigest()[:16]
 
 
-def _read(path: Path) -> NDArray[np.uint8]:
-    """The photograph (H, W, 3) at `path`, blue first.
-
-    OpenCV is faster than Pillow, with the same pixels, but may fill what is missing of
-    a JPEG with grey; one that may be damaged is left to Pillow.
-    """
-    import cv2
-
-    with reading(path):
-        data = path.read_bytes()
-        if path.suffix == ".jpeg" and _seems_whole(data):
-            found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-            if found is not None:
-                return np.asarray(found, np.uint8)
-    return np.ascontiguousarray(read_rgb(path)[..., ::-1])
+def _columns(labels: Labels) -> dict[str, NDArray[Any]]:
+    extra = {f"extra/{name}": array for name, array in labels.extra.items()}
+    return {"target": labels.target, "item": labels.item, **extra}
 
 
-def _seems_whole(data: bytes) -> bool:
-    """Whether a JPEG ends as it should, and no other begins after its first scan.
+def _find(labels: Labels, album: Album) -> _ShownPictures:
+    known = np.asarray(album.pictures.item)
+    order = np.argsort(known)
+    place = np.searchsorted(known, labels.item, sorter=order)
+    rows = order[np.minimum(place, len(known) - 1)]
+    there = np.flatnonzero(known[rows] == labels.item)
+    left = Labels(
+        item=labels.item[there],
+        target=labels.target[there],
+        extra={name: array[there] for name, array in labels.extra.items()},
+    )
+    return _ShownPictures(left, album, rows[there])
 
-    Coded pixels never hold the marker that a JPEG begins with; where it is found there,
-    the whole of a download was appended to a part of it. The segments before them may
-    hold it, in a thumbnail.
-    """
-    if not (data.startswith(JPEG_BEGINS) and data.endswith(JPEG_ENDS)):
-        return False
-    place = len(JPEG_BEGINS)
-    while not data.startswith(SCAN, place):
-        if not data.startswith(b"\xff", place):
-            return False
-        place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")
-    return data.find(JPEG_BEGINS, place) < 0
+
+def _skipped(recipe: Recipe, albums: Mapping[str, Album]) -> list[Skipped]:
+    """The pictures of `recipe` that could not be loaded."""
+    shown: dict[str, set[str]] = {name: set() for name in albums}
+    for one in recipe.shown.values():
+        shown[recipe_digest(one.album)].update(one.labels.item.tolist())
+    return [
+        skipped
+        for name, album in albums.items()
+        for skipped in album.skipped
+        if skipped.key in shown[name]
+    ]
+
+
+def _write(
+    split: str, labels: Labels, album: Album, rows: NDArray[np.intp], arrays: Path
+) -> Meta:
+    """Write the arrays of a split; return their entries in `meta.json`."""
+    pictures = album.pictures.image
+    assert isinstance(pictures, Encoded)
+    entries: Meta = {ENCODED: _shared(album)}
+    for column, array in (_columns(labels) | {SPAN: pictures.span[rows]}).items():
+        path = arrays / file_name(split, column)
+        np.save(path, array, allow_pickle=False)
+        entries[column] = {"file": f"{arrays.name}/{path.name}"}
+    return entries
+
+
+def _shared(album: Album) -> Meta:
+    """The entry of the album's pictures, with a path from a folder beside it."""
+    meta = read_meta(album.folder)
+    assert meta is not None
+    (files,) = meta["splits"].values()
+    entry: Meta = files[ENCODED]
+    return entry | {"file": f"../{album.folder.name}/{entry['file']}"}

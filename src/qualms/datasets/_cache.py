@@ -1,11 +1,11 @@
 """A prepared dataset on disk: one `.npy` per array and split, and `meta.json`.
 
-Encoded pictures of a split are the bytes of all in a row, in a file that other splits
-and other datasets may share, and where each picture lies in it.
+Encoded pictures are concatenated in one file, which splits and datasets may share; a
+second array says where each picture begins and ends.
 
-`meta.json` is replaced in one step after everything it names is written, so a folder
-holds a whole dataset or none. It records the size and hash of every file; the
-fingerprint is the hash of these and of the recipe.
+`meta.json` is written last and in one step, so a folder holds a whole dataset or none.
+It records the size and hash of every file. The fingerprint is the hash of these hashes
+and of the recipe.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ def open_dataset(folder: str | Path, *, verify: bool = False) -> Dataset:
 
 
 def identity(recipe: Recipe) -> Meta:
-    """What distinguishes the result of `recipe` from that of any other, as JSON."""
+    """Everything that tells the result of `recipe` from other results, as JSON."""
     fields = {
         "format": FORMAT,
         "name": recipe.name,
@@ -76,24 +76,24 @@ def identity(recipe: Recipe) -> Meta:
 
 
 def cache_folder(root: str | Path, recipe: Recipe) -> Path:
-    """Where below `root` the result of `recipe` belongs: its name and a digest."""
+    """The folder of the result of `recipe` below `root`: its name and a digest."""
     return Path(root) / f"{recipe.name}-{recipe_digest(recipe)}"
 
 
 def recipe_digest(recipe: Recipe) -> str:
-    """A digest of all that distinguishes the result of `recipe`."""
+    """A digest of `identity(recipe)`."""
     return digest(_canonical(identity(recipe)))
 
 
 def file_name(split: str, column: str) -> str:
-    """The file of an array: slashes in names do not become folders."""
+    """The file of an array; slashes in names are quoted, not made folders."""
     return f"{quote(split, safe='')}.{quote(column, safe='')}.npy"
 
 
 def write_meta(folder: Path, meta: Meta) -> Meta:
-    """Add sizes, hashes and the fingerprint to `meta` and publish it atomically.
+    """Add sizes, hashes and the fingerprint to `meta` and write it in one step.
 
-    What an entry already says of a file is kept.
+    Sizes and hashes that an entry already has are kept.
     """
     for _, entry in _entries(meta):
         path = folder / entry["file"]
@@ -108,7 +108,7 @@ def write_meta(folder: Path, meta: Meta) -> Meta:
 
 
 def read_meta(folder: Path) -> Meta | None:
-    """The record of `folder`, or None where nothing was published."""
+    """The record of `folder`, or None where there is none."""
     path = folder / "meta.json"
     try:
         meta: Meta = json.loads(path.read_text(encoding="utf-8"))

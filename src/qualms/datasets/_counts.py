@@ -1,4 +1,4 @@
-"""Numbers of items against those of the paper, and what is said when they differ."""
+"""Comparing the numbers of items with those of the paper."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -15,16 +15,16 @@ class Tally(NamedTuple):
     counts: Mapping[str, int]
     """Of each split."""
     grades: Mapping[str, Sequence[int]]
-    """Of each grade from 0 on, of splits whose items are graded."""
+    """Of each grade from 0 on, for splits whose items have grades."""
 
 
-def expected(recipe: Recipe) -> Tally:
-    """The paper's numbers."""
+def published_tally(recipe: Recipe) -> Tally:
+    """The paper's numbers of items."""
     return Tally(recipe.counts, recipe.grades)
 
 
 def tally(labels: Mapping[str, Labels]) -> Tally:
-    """The numbers of `labels`; `group` is a grade where it is a whole number."""
+    """The numbers of items in `labels`; `group` is a grade if it is an integer."""
     graded = {
         s: one.extra["group"] for s, one in labels.items() if "group" in one.extra
     }
@@ -35,35 +35,36 @@ def tally(labels: Mapping[str, Labels]) -> Tally:
 
 
 def differences(found: Tally, wanted: Tally) -> list[str]:
-    """Every number that is not the one wanted, in words.
+    """Every number that differs from the wanted one, in words.
 
     >>> found = Tally({"val": 2}, {"val": [1, 1]})
     >>> differences(found, Tally({"val": 3}, {"val": [2, 1]}))
     ['val 2 instead of 3', 'val grade 0 1 instead of 2']
     """
-    told = [
+    listed = [
         f"{split} {found.counts.get(split, 0)} instead of {count}"
         for split, count in wanted.counts.items()
         if found.counts.get(split, 0) != count
     ]
     for split, counts in wanted.grades.items():
         got = [*found.grades.get(split, ()), *[0] * len(counts)]
-        told += [
+        listed += [
             f"{split} grade {grade} {have} instead of {count}"
             for grade, (have, count) in enumerate(zip(got, counts, strict=False))
             if have != count
         ]
-    return told
+    return listed
 
 
 def check_tally(recipe: Recipe, found: Tally, skipped: Sequence[Skipped]) -> None:
     """Raise where numbers differ from the paper's."""
-    differing = differences(found, expected(recipe))
+    differing = differences(found, published_tally(recipe))
     if differing:
         raise DatasetError(
-            f"{recipe.name}: items per split differ from the expected ones:"
-            f" {'; '.join(differing)}.{_told(skipped)} Mend the files and run again"
-            " (what is loaded is kept), or accept this with --no-check-counts."
+            f"{recipe.name} must have the paper's numbers of items, got"
+            f" {'; '.join(differing)}.{_unreadable(skipped)} Repair the files and run"
+            " again (what is loaded is kept), or accept these numbers with"
+            " --no-check-counts."
         )
 
 
@@ -74,12 +75,12 @@ def check_not_empty(
     empty = [split for split, count in counts.items() if count == 0]
     if empty:
         raise DatasetError(
-            f"{recipe.name}: no items for {', '.join(empty)}.{_told(skipped)}"
+            f"{recipe.name}: no items for {', '.join(empty)}.{_unreadable(skipped)}"
             f" {recipe.card.obtain}"
         )
 
 
-def _told(skipped: Sequence[Skipped], most: int = 5) -> str:
+def _unreadable(skipped: Sequence[Skipped], most: int = 5) -> str:
     if not skipped:
         return ""
     named = "; ".join(f"{key} ({reason})" for key, reason in skipped[:most])

@@ -1,10 +1,9 @@
-"""Pictures that are stored encoded and decoded when they are taken.
+"""Pictures that are stored encoded, and decoded when they are taken.
 
-A fundus photograph of 540 x 540 pixels has 40 kB as JPEG and 870 kB decoded, so 92,000
-of them fit on any disk, at any size that a network asks for. Decoding resizes to a
-square with OpenCV's bilinear rule: half-pixel centres, no antialiasing, the aspect
-ratio not kept. RETINA's code does the same to float32 and rounds nothing, so a pixel
-may differ from there by one grey level.
+A fundus photograph of 540 x 540 pixels has 40 kB as JPEG and 870 kB decoded, so all
+92,000 of RETINA fit on any disk. Decoding resizes them to a square of any size with
+OpenCV's bilinear rule: half-pixel centres, no antialiasing, aspect ratio not kept.
+RETINA's code resizes in float32, so its pixels may differ from ours by one grey level.
 """
 
 import os
@@ -25,19 +24,19 @@ CHANNELS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Encoded:
-    """Pictures (N, side, side, 3) uint8 in RGB, to be used like an array of them.
+    """Pictures that are used like an array (N, side, side, 3) uint8 in RGB.
 
-    Taking rows decodes them, in as many threads as there are cores; a picture does not
-    depend on the others, so the number of threads changes no bit.
+    Taking rows decodes them, with one thread per core. The number of threads changes no
+    bit.
     """
 
     data: NDArray[np.uint8]
-    """Encoded pictures in a row, usually memory-mapped."""
+    """Concatenated encoded pictures, usually memory-mapped."""
     span: NDArray[np.int64]
-    """(N, 2) where each begins in `data`, and where it ends."""
+    """(N, 2) where each begins and ends in `data`."""
     side: int
     threads: int | None = None
-    """None is one per core."""
+    """None takes one per core."""
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -56,17 +55,17 @@ class Encoded:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that all pictures have once they are decoded."""
+        """Bytes of all pictures once they are decoded."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.span)
 
     def __getitem__(self, key: Any) -> NDArray[np.uint8]:
-        """What NumPy would give; only the rows that a key begins with are decoded.
+        """The same as NumPy indexing of the decoded pictures.
 
-        A key that begins with anything but rows, such as ... or a mask of pixels,
-        decodes all of them.
+        Only the rows that the key begins with are decoded. A key that begins with
+        something else, such as ... or a mask of pixels, decodes all rows.
         """
         rows, *rest = key if isinstance(key, tuple) else (key,)
         if isinstance(rows, slice):
@@ -77,7 +76,7 @@ class Encoded:
         if wanted.ndim == 1 and not rest:
             return self._decoded(self.span[wanted])
         decoded, place = np.unique(wanted, return_inverse=True)
-        # A number stays one, so that its axis is dropped where NumPy drops it.
+        # A single row stays a number, so that its axis is dropped as NumPy does.
         first = place.reshape(wanted.shape) if wanted.ndim else 0
         return np.asarray(self._decoded(self.span[decoded])[first, *rest])
 
@@ -85,7 +84,9 @@ class Encoded:
         self, dtype: np.dtype[Any] | None = None, copy: bool | None = None
     ) -> NDArray[Any]:
         if copy is False:
-            raise ValueError("encoded pictures become an array only as a copy")
+            raise ValueError(
+                "encoded pictures become an array only as a copy, got copy=False"
+            )
         return self._decoded(self.span).astype(dtype or self.dtype, copy=False)
 
     def take(self, rows: Any, axis: int = 0) -> NDArray[np.uint8]:
@@ -95,7 +96,7 @@ class Encoded:
         return self._decoded(self.span[np.asarray(rows, dtype=np.intp)])
 
     def only(self, rows: Any) -> "Encoded":
-        """The pictures `rows` as pictures of their own, still encoded."""
+        """The pictures `rows`, still encoded."""
         return Encoded(
             data=self.data, span=self.span[rows], side=self.side, threads=self.threads
         )
@@ -117,18 +118,18 @@ def jpeg(image: NDArray[np.uint8], *, quality: int) -> bytes:
 
     written, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
     if not written:
-        raise ValueError(f"an image {image.shape} {image.dtype} cannot be JPEG")
+        raise ValueError(f"cannot write an image {image.shape} {image.dtype} as JPEG")
     return data.tobytes()
 
 
 def _masks_pixels(rows: Any) -> bool:
-    """Whether an index is a mask of something else than rows."""
+    """Whether an index is a mask of more than rows."""
     index = np.asarray(rows)
     return index.dtype == np.bool_ and index.ndim != 1
 
 
 def _decode(data: NDArray[np.uint8], picture: NDArray[np.uint8]) -> None:
-    """Fill `picture` with what `data` encodes."""
+    """Decode `data` into `picture`."""
     import cv2
 
     found = cv2.imdecode(data, cv2.IMREAD_COLOR) if len(data) else None
@@ -147,7 +148,7 @@ def _each(work: Callable[[int], None], count: int, threads: int) -> None:
         for row in range(count):
             work(row)
         return
-    # A process that was forked has none of its parent's threads.
+    # A forked process has none of its parent's threads, so each process has a pool.
     for _ in _pool(threads, os.getpid()).map(work, range(count)):
         pass
 

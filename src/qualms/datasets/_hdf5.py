@@ -1,6 +1,7 @@
-"""Reading picture sets that come as one HDF5 file, a chunk of rows at a time.
+"""Reading pictures from one HDF5 file, a chunk of rows at a time.
 
-Pictures are stored as (N, channels, 64, 64) uint8; the other datasets have one axis.
+Pictures are stored as (N, channels, 64, 64) uint8; the file's other arrays have one
+value per picture.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._layout import reading
+from qualms.datasets._publisher_files import reading
 from qualms.datasets._recipe import Unit
 
 CHUNK = 500
@@ -20,17 +21,17 @@ SIDE = 64
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """The file, open for reading; whatever goes wrong with it names it."""
+    """The file, open for reading; errors name it."""
     import h5py  # type: ignore[import-untyped]
 
     with reading(path), h5py.File(path) as file:
         yield file
 
 
-def columns(
+def read_columns(
     path: Path, *, pictures: str, needed: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, NDArray[Any]]:
-    """The datasets `needed`, and those of `optional` that exist, each flattened."""
+    """The arrays `needed`, and those of `optional` that exist, each flattened."""
     with opened(path) as file:
         _check_names(file.keys(), (pictures, *needed))
         _check_pictures(pictures, file[pictures].shape, file[pictures].dtype)
@@ -38,8 +39,8 @@ def columns(
         return {name: np.ravel(file[name][()]) for name in chosen}
 
 
-def chunks(split: str, index: NDArray[np.int64]) -> list[Unit]:
-    """Units of `CHUNK` rows each; their `args` are the row numbers, in this order."""
+def chunk_units(split: str, index: NDArray[np.int64]) -> list[Unit]:
+    """Units of up to `CHUNK` rows; their `args` are the row numbers."""
     row = index.tolist()
     return [
         Unit(
@@ -51,11 +52,11 @@ def chunks(split: str, index: NDArray[np.int64]) -> list[Unit]:
     ]
 
 
-def rows(
+def read_rows(
     path: Path, index: Sequence[int], *, pictures: str, others: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
-    """Rows `index`, all different, of some datasets; pictures as (k, 64, 64, C)."""
-    # h5py reads rows in ascending order only
+    """The rows `index`, all different, of some arrays; pictures as (k, 64, 64, C)."""
+    # h5py reads rows in ascending order only.
     ascending, back = np.unique(np.asarray(index), return_inverse=True)
     with opened(path) as file:
         image = np.moveaxis(file[pictures][ascending], 1, -1)[back]
@@ -67,8 +68,8 @@ def _check_names(present: Collection[str], needed: Sequence[str]) -> None:
     missing = [name for name in needed if name not in present]
     if missing:
         raise ValueError(
-            f"expected the datasets {', '.join(needed)}, "
-            f"found {', '.join(present) or 'none'}"
+            f"it must have the arrays {', '.join(needed)}, "
+            f"got {', '.join(present) or 'none'}"
         )
 
 

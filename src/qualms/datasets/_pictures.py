@@ -1,23 +1,36 @@
-"""Reading picture files as the papers' code did, in RGB order.
+"""Reading picture files, and cutting large pictures into patches.
 
-Pillow decodes to the same pixels as OpenCV (the alpha channel is dropped, a palette is
-looked up, the EXIF orientation applied) but refuses a truncated file, which OpenCV may
-fill with grey without a word. Where released code used OpenCV its channels were BGR:
-reversed here.
+Pictures are in RGB order. Pillow decodes to the same pixels as OpenCV, which the
+papers' code used: the alpha channel is dropped, a palette is looked up and the EXIF
+orientation is applied. But Pillow refuses a truncated file, which OpenCV may silently
+fill with grey.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._layout import reading
+from qualms.datasets._publisher_files import reading
+from qualms.datasets._recipe import LoadedItems
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 EIGHT_BIT = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
+PATCH_SIDE = 64
+
+
+class Tile(NamedTuple):
+    """A large picture with its mask, and the names its patches inherit."""
+
+    name: str
+    group: str
+    image: NDArray[np.uint8]
+    """(H, W, 3)."""
+    mask: NDArray[np.bool_]
+    """(H, W)."""
 
 
 def read_rgb(path: Path) -> NDArray[np.uint8]:
@@ -40,6 +53,31 @@ def read_mask(path: Path) -> NDArray[np.bool_]:
     return (read_grey(path) if grey else read_rgb(path)[..., 2]) > 0
 
 
+def patches(tile: Tile) -> LoadedItems:
+    """The marked patches of `tile`, row by row; the target counts marked pixels.
+
+    Patches do not overlap. The remainder at the right and at the bottom is dropped,
+    and so are patches without a marked pixel (Gustafsson et al., 2023).
+    """
+    if tile.image.shape[:2] != tile.mask.shape:
+        raise ValueError(
+            f"the picture and the mask of {tile.name} must have the same size, "
+            f"got {tile.image.shape[:2]} and {tile.mask.shape}"
+        )
+    marked = _cut(tile.mask).sum(axis=(2, 3))
+    row, column = np.nonzero(marked)
+    place = zip(row.tolist(), column.tolist(), strict=True)
+    return LoadedItems(
+        image=_cut(tile.image)[row, column],
+        target=marked[row, column].astype(np.float32),
+        item=tuple(f"{tile.name}/{r:02d}-{c:02d}" for r, c in place),
+        extra={
+            "cluster": np.full(len(row), tile.name),
+            "group": np.full(len(row), tile.group),
+        },
+    )
+
+
 def _decoded(path: Path, mode: str) -> NDArray[Any]:
     from PIL import Image, ImageOps
 
@@ -51,3 +89,10 @@ def _decoded(path: Path, mode: str) -> NDArray[Any]:
 def _check_depth(picture: "Image") -> None:
     if picture.mode not in EIGHT_BIT:
         raise ValueError(f"expected 8 bits per channel, got Pillow mode {picture.mode}")
+
+
+def _cut(array: NDArray[Any]) -> NDArray[Any]:
+    rows, columns = array.shape[0] // PATCH_SIDE, array.shape[1] // PATCH_SIDE
+    whole = array[: rows * PATCH_SIDE, : columns * PATCH_SIDE]
+    cells = whole.reshape(rows, PATCH_SIDE, columns, PATCH_SIDE, *array.shape[2:])
+    return cells.swapaxes(1, 2)

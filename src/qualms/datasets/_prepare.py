@@ -1,10 +1,10 @@
 """From a recipe to a memory-mapped dataset: parallel, resumable, never silent.
 
-Units are loaded by several processes, and each finished unit is kept as a shard. Kill
-it at any moment: the next call goes on with the units that are left. When all are done
+Units are loaded by several processes, and each finished unit is kept as a shard. If it
+is killed, the next call goes on with the units that are left. When all units are done,
 the arrays and their record are published in one step. The number of processes changes
-no bit of the result. The albums of a recipe are prepared first, in the folder beside
-its own.
+no bit of the result. The albums that a recipe shows are prepared first, in folders
+beside its own.
 """
 
 import os
@@ -19,6 +19,7 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
+from qualms.datasets._albums import Album, albums_of, show
 from qualms.datasets._cache import (
     Meta,
     cache_folder,
@@ -33,7 +34,7 @@ from qualms.datasets._counts import (
     check_not_empty,
     check_tally,
     differences,
-    expected,
+    published_tally,
     tally,
 )
 from qualms.datasets._publish import (
@@ -45,7 +46,6 @@ from qualms.datasets._publish import (
 )
 from qualms.datasets._recipe import Dataset, DatasetError, Recipe, Unit
 from qualms.datasets._shards import make_shard, shard_path
-from qualms.datasets._shown import Album, albums_of, show
 from qualms.interrupts import withheld
 from qualms.processes import LockError, locked
 
@@ -74,15 +74,15 @@ def prepare(
     progress: Progress | None = None,
     check_counts: bool = True,
 ) -> Prepared:
-    """The dataset of `recipe`, made in `folder` as far as it is not there yet.
+    """Prepare the dataset of `recipe` in `folder`, or open it if it is there already.
 
     Args:
         recipe: what a dataset file returns.
         folder: where it is kept; see `cache_folder`.
-        workers: processes that load units; as many as there are cores by default, and
-            1 loads them in this process.
+        workers: processes that load units. None takes one per core, 1 loads all units
+            in this process.
         progress: called after every unit.
-        check_counts: whether numbers of items other than the paper's are an error.
+        check_counts: raise if the numbers of items differ from the paper's.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
@@ -101,8 +101,8 @@ def prepare(
         raise DatasetError(str(error)) from error
     except OSError as error:
         raise DatasetError(
-            f"cannot write the cache in {folder}: {error.strerror or error}; free space"
-            " or choose another folder, what is loaded is kept"
+            f"cannot write the cache in {folder}: {error.strerror or error}; free some"
+            " space or choose another folder (what is loaded is kept)"
         ) from error
     return _result(recipe, folder, check_counts)
 
@@ -132,7 +132,7 @@ def _show(
     albums = {}
     for name, album in wanted.items():
         place = cache_folder(folder.parent, album)
-        advance = partial(_further, progress, done, total)
+        advance = partial(_overall, progress, done, total)
         made = prepare(
             album, place, workers=workers, progress=advance, check_counts=check_counts
         )
@@ -144,15 +144,16 @@ def _show(
         show(recipe, folder, albums)
 
 
-def _further(
+def _overall(
     progress: Progress | None, before: int, total: int, done: int, _units: int
 ) -> None:
+    """Report the progress of one album as progress of all albums."""
     if progress is not None:
         progress(before + done, total)
 
 
 def _settled(recipe: Recipe, folder: Path) -> bool:
-    """Whether all is done: published from these units, and nothing left to retry."""
+    """Whether these very units are published and no unit is left to retry."""
     meta = read_meta(folder)
     if meta is None:
         return False
@@ -180,7 +181,7 @@ def _make(
     progress: Progress | None,
     check_counts: bool,
 ) -> None:
-    if _settled(recipe, folder):  # by another process, while this one waited
+    if _settled(recipe, folder):  # by another process, while we waited for the lock
         return
     _tidy(folder)
     shards = folder / "shards" / recipe_digest(recipe)
@@ -193,8 +194,8 @@ def _make(
         check_tally(recipe, Tally(counts, {}), skipped)
     if _differs(read_meta(folder), recipe, skipped):
         publish(recipe, folder, finished, skipped)
-    if skipped or differences(Tally(counts, {}), expected(recipe)):
-        return  # shards stay, so that mended files can be added later
+    if skipped or differences(Tally(counts, {}), published_tally(recipe)):
+        return  # shards stay, so that repaired files can be added later
     shards.parent.rename(folder / "shards-done")
     _tidy(folder)
 
@@ -264,7 +265,7 @@ def _exit_after_parent() -> None:
 
 
 def _differs(meta: Meta | None, recipe: Recipe, skipped: Sequence[Skipped]) -> bool:
-    """Whether what is published lacks units, or has units that are gone."""
+    """Whether other units are published than those that could be loaded now."""
     if meta is None or meta["units"] != units_digest(recipe):
         return True
     return {key for key, _ in meta["skipped"]} != {key for key, _ in skipped}

@@ -1,8 +1,8 @@
 """From finished shards to the arrays of a dataset.
 
-Rows keep the order of the recipe's units; a part that is divided gets the seeded order
-of its items. Images are copied shard by shard, so memory does not grow with the set.
-Encoded pictures keep the order of the units; a row says where its picture lies.
+Rows keep the order of the recipe's units; those of a divided part are shuffled with its
+seed. Images are copied shard by shard, so memory does not grow with the dataset.
+Encoded pictures keep the order of the units, and each row says where its picture lies.
 """
 
 import os
@@ -23,7 +23,7 @@ from qualms.datasets._recipe import DatasetError, Divide, Recipe, Unit
 from qualms.datasets._shards import (
     ENCODED,
     SPAN,
-    Layout,
+    ArrayLayout,
     read_items,
     read_layout,
     read_shard,
@@ -37,7 +37,7 @@ class Finished(NamedTuple):
 
     unit: Unit
     shard: Path
-    layout: Mapping[str, Layout]
+    layout: Mapping[str, ArrayLayout]
 
     @property
     def items(self) -> int:
@@ -53,7 +53,7 @@ class Skipped(NamedTuple):
 
 
 class _Places(NamedTuple):
-    """Where each row of a part goes: which of `splits`, and which row of it."""
+    """Which of `splits` each row of a part goes to, and which row of that split."""
 
     splits: Mapping[str, int]
     split: NDArray[np.intp]
@@ -61,7 +61,7 @@ class _Places(NamedTuple):
 
 
 def finished_units(recipe: Recipe, shards: Path) -> list[Finished]:
-    """The units whose shards are there, in the recipe's order."""
+    """The units that have a shard, in the recipe's order."""
     paths = ((unit, shard_path(shards, unit)) for unit in recipe.units)
     return [
         Finished(unit, path, read_layout(path)) for unit, path in paths if path.exists()
@@ -69,7 +69,7 @@ def finished_units(recipe: Recipe, shards: Path) -> list[Finished]:
 
 
 def count_items(recipe: Recipe, finished: Sequence[Finished]) -> dict[str, int]:
-    """Items per final split that the finished units amount to."""
+    """Items per final split in the finished units."""
     parts = dict.fromkeys((unit.split for unit in recipe.units), 0)
     for one in finished:
         parts[one.unit.split] += one.items
@@ -83,7 +83,7 @@ def count_items(recipe: Recipe, finished: Sequence[Finished]) -> dict[str, int]:
 
 
 def units_digest(recipe: Recipe) -> str:
-    """A digest of which units there are."""
+    """A digest of the names and splits of the units."""
     return digest("\n".join(f"{unit.split}\t{unit.key}" for unit in recipe.units))
 
 
@@ -96,8 +96,8 @@ def publish(
     """Write every array of the dataset, then its record."""
     if (recipe.side is None) is any(ENCODED in one.layout for one in finished):
         raise ValueError(
-            f"{recipe.name!r} must state a side where its pictures are encoded, and"
-            f" only there; got {recipe.side}"
+            f"{recipe.name!r} must state a side if its pictures are encoded, and only"
+            f" then; got {recipe.side}"
         )
     arrays = new_arrays(folder)
     splits: Meta = {}
@@ -110,18 +110,18 @@ def publish(
         "units": units_digest(recipe),
         "splits": splits,
     }
-    record(recipe, folder, arrays, rest)
+    write_record(recipe, folder, arrays, rest)
 
 
 def new_arrays(folder: Path) -> Path:
-    """A fresh place for arrays in `folder`."""
+    """A new folder for arrays in `folder`."""
     arrays = folder / f"arrays-{uuid.uuid4().hex[:8]}"
     arrays.mkdir()
     return arrays
 
 
-def record(recipe: Recipe, folder: Path, arrays: Path, found: Meta) -> None:
-    """Publish what `found` says of the files in `arrays`, and remove older arrays."""
+def write_record(recipe: Recipe, folder: Path, arrays: Path, found: Meta) -> None:
+    """Write the record of the files in `arrays`, then remove older arrays."""
     stated: Meta = {"card": asdict(recipe.card), "shifts": dict(recipe.shifts)}
     if recipe.side is not None:
         stated["side"] = recipe.side
@@ -141,14 +141,14 @@ def _sizes(part: str, total: int, divide: Divide | None) -> dict[str, int]:
 def _write_part(
     part: str, divide: Divide | None, finished: Sequence[Finished], arrays: Path
 ) -> Meta:
-    """Write the splits of a part; what `meta.json` says of their files."""
+    """Write the splits of a part; return the entries of their files in `meta.json`."""
     columns = _columns(finished)
     places = _places(part, divide, _items(finished))
     pictures = arrays / file_name(part, ENCODED)
     encoded = None
     if columns.pop(ENCODED, None) is not None:
         size = sum(one.layout[ENCODED].shape[0] for one in finished)
-        encoded = _allocate(pictures, size, Layout((), np.dtype(np.uint8)))
+        encoded = _allocate(pictures, size, ArrayLayout((), np.dtype(np.uint8)))
     entries: Meta = {}
     targets: list[dict[str, NDArray[Any]]] = []
     for split, size in places.splits.items():
@@ -164,19 +164,21 @@ def _write_part(
     return entries
 
 
-def _allocate(path: Path, size: int, row: Layout) -> NDArray[Any]:
+def _allocate(path: Path, size: int, row: ArrayLayout) -> NDArray[Any]:
     array = open_memmap(path, "w+", row.dtype, (size, *row.shape))
     if sys.platform == "linux":
-        # A full disk must be an error here, not a crash when the page is written.
+        # A full disk must raise here, not kill the process when a page is written.
         with path.open("r+b") as file:
             os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
     return array
 
 
-def _columns(finished: Sequence[Finished]) -> dict[str, Layout]:
-    """Shape of one row and type of every array; all units must agree on them."""
+def _columns(finished: Sequence[Finished]) -> dict[str, ArrayLayout]:
+    """Row shape and type of every array; all units must have the same."""
     first = finished[0]
-    columns = {name: Layout(x.shape[1:], x.dtype) for name, x in first.layout.items()}
+    columns = {
+        name: ArrayLayout(x.shape[1:], x.dtype) for name, x in first.layout.items()
+    }
     for one in finished[1:]:
         if one.layout.keys() != columns.keys():
             raise _disagreement(first, one, list(columns), list(one.layout))
@@ -186,7 +188,9 @@ def _columns(finished: Sequence[Finished]) -> dict[str, Layout]:
             if shape[1:] != known.shape or (dtype != known.dtype and not texts):
                 here = f"{name} {shape[1:]} {dtype}"
                 raise _disagreement(first, one, f"{name} {known.shape} {dtype}", here)
-            columns[name] = Layout(known.shape, np.promote_types(dtype, known.dtype))
+            columns[name] = ArrayLayout(
+                known.shape, np.promote_types(dtype, known.dtype)
+            )
     return columns
 
 
@@ -215,7 +219,7 @@ def _places(part: str, divide: Divide | None, items: NDArray[np.str_]) -> _Place
     sizes = _sizes(part, total, divide)
     if divide is None:
         return _Places(sizes, np.zeros(total, np.intp), np.arange(total))
-    # The publisher's order of files means nothing, so names are sorted before.
+    # Sorted first: the publisher's order of files means nothing.
     shuffle = np.random.default_rng(divide.seed).permutation(total)
     order = np.argsort(items, kind="stable")[shuffle]
     rank = np.empty(total, np.intp)

@@ -1,4 +1,4 @@
-"""Which targets the variants of the cells and chairs families train and test on.
+"""The ranges of targets that the variants of cells and chairs train and test on.
 
 Gustafsson et al. (2023, arXiv:2302.03679), section 3.1 and appendix A; shared by the
 real datasets and their simulators. A variant tests on all targets; "tails" is trained
@@ -37,7 +37,7 @@ GRADED_YAWS: Mapping[str, Subset] = {
 
 
 def trained_counts(count: NDArray[Any], variant: Variant) -> NDArray[np.bool_]:
-    """Which of the cell counts (N,) train and val of `variant` may have.
+    """Which of the cell counts (N,) may occur in train and val of `variant`.
 
     >>> trained_counts(np.array([49, 50, 51, 150, 151]), "gap").tolist()
     [True, False, False, False, True]
@@ -50,7 +50,7 @@ def trained_counts(count: NDArray[Any], variant: Variant) -> NDArray[np.bool_]:
 
 
 def trained_tenths(tenth: NDArray[Any], variant: Variant) -> NDArray[np.bool_]:
-    """Which of the yaws (N,), in tenths of a degree, train and val may have.
+    """Which of the yaws (N,) in tenths of a degree may occur in train and val.
 
     >>> trained_tenths(np.array([150, 151, 749, 750]), "tails").tolist()
     [False, True, True, False]

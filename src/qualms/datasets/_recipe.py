@@ -1,12 +1,13 @@
 """What a dataset file returns, and what a prepared dataset is.
 
 A dataset file turns a folder laid out as its publisher ships it (or a seed, for a
-simulator) into a `Recipe`: the units that hold the raw data and how to load one. One
-piece of machinery, `_prepare.py`, loads the units in parallel into a memory-mapped
-cache and hands out a `Dataset`. Nothing about a dataset is known outside its file.
+simulator) into a `Recipe`: the units that hold the raw data, and how to load one.
+`prepare` loads the units in parallel into a memory-mapped cache and returns a
+`Dataset`. Nothing about a dataset is known outside its file.
 
-Pictures that are dear to make are kept once, encoded, as the units of an album: a
-recipe of its own. Recipes that show an album divide and label it as they like.
+Pictures that take long to make are kept once, encoded, in an album, which is a recipe
+of its own. Other recipes show the pictures of an album in splits and with labels of
+their own.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,17 +46,17 @@ class Unit:
     key: str
     """Unique and stable: the file's name, or the chunk's number."""
     split: str
-    """The split its examples belong to, or the part that `divide` splits further."""
+    """The split its items belong to, or the part that `divide` splits further."""
     args: tuple[Any, ...] = ()
     """Plain values that `load` needs besides the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examples:
-    """What one unit holds: k items, possibly none."""
+class LoadedItems:
+    """The k items that one unit holds; k may be 0."""
 
     image: NDArray[Any] | tuple[bytes, ...]
-    """(k, H, W, channels) uint8, or float32 where the source is not 8 bit; or k encoded
+    """(k, H, W, channels) uint8, or float32 where the source is not 8 bit. Or k encoded
     pictures, which may differ in size."""
     target: NDArray[Any]
     """(k,) targets."""
@@ -67,7 +68,7 @@ class Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divide:
-    """Split a part by items after loading: seeded shuffle of the sorted item names."""
+    """Splits a part in two after loading: a seeded shuffle of the sorted item names."""
 
     into: tuple[str, ...]
     """Names of the splits, e.g. ("train", "val")."""
@@ -86,7 +87,7 @@ class Divide:
 class Subset:
     """The items of a split whose target lies in one of some closed ranges.
 
-    It is stored nowhere: predictions of the split, filtered, are its predictions.
+    It is not stored. Its predictions are those of the split, filtered.
     """
 
     of: str
@@ -112,41 +113,44 @@ class Labels:
         return len(self.item)
 
 
-def _load_nothing(unit: Unit) -> Examples:
-    raise ValueError(f"an album is loaded instead of {unit.key!r}")
+def _load_nothing(unit: Unit) -> LoadedItems:
+    raise ValueError(
+        f"a recipe that has units must say how to load them, got no load for"
+        f" {unit.key!r}; pass load="
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How to make a dataset: plain data and one function that loads a unit."""
+    """How to make a dataset: plain data, and one function that loads a unit."""
 
     name: str
     options: Mapping[str, Any]
-    """All that changes a byte of the result, as JSON; never the source folder."""
+    """Everything that changes a byte of the result, as JSON; not the source folder."""
     card: Card
     task: Task
     units: tuple[Unit, ...] = ()
-    """None in a recipe that shows albums."""
-    load: Callable[[Unit], Examples] = _load_nothing
-    """Pure and importable by name (a module-level function or a partial of one), so
-    that other processes can run it. Raises OSError or ValueError for a bad file."""
+    """Empty in a recipe that shows albums."""
+    load: Callable[[Unit], LoadedItems] = _load_nothing
+    """A pure function that other processes can import (a module-level function or a
+    partial of one). It raises OSError or ValueError for a bad file."""
     divide: Mapping[str, Divide] = field(default_factory=dict)
     """Parts that are split by items after loading, e.g. {"trainval": Divide(...)}."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """The paper's number of items per final split; asserted unless overridden."""
+    """The paper's number of items per final split; checked unless overridden."""
     shifts: Mapping[str, str] = field(default_factory=dict)
     """Which splits are shifted and by what, e.g. {"test": "label range"}."""
     subsets: Mapping[str, Subset] = field(default_factory=dict)
-    """Further splits that are filtered from a stored one, e.g. graded shifts."""
+    """Further splits that are filtered from stored ones, e.g. graded shifts."""
     version: int = 1
-    """Rises when the same options give other bytes, so that old caches are not used."""
+    """To be raised when the same options give other bytes: old caches go unused."""
     shown: "Mapping[str, Shown]" = field(default_factory=dict)
-    """Splits that show pictures of an album; then there are no other splits."""
+    """Splits that show pictures of an album. A recipe has these or `units`."""
     side: int | None = None
     """Height and width that encoded pictures are decoded to."""
     grades: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The paper's number of items of each grade (`group`, from 0 on) of a shown split;
-    asserted unless overridden."""
+    checked unless overridden."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +158,10 @@ class Shown:
     """A split made of some pictures of an album."""
 
     album: Recipe
-    """A recipe with one split and encoded pictures; kept beside what shows it."""
+    """A recipe with one split of encoded pictures. Its folder lies beside the folders
+    of the datasets that show it."""
     labels: Labels
-    """Items are found in the album by their names."""
+    """The items to show; they are found in the album by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

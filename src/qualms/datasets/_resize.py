@@ -1,12 +1,12 @@
-"""Resizing exactly as the papers' code did it: OpenCV without antialiasing.
+"""Resizing exactly as the papers' code did: with OpenCV, without antialiasing.
 
 Bilinear samples at half-pixel centres and reads only the two nearest pixels per axis,
-however much it shrinks; on float32 images it equals PyTorch's
-`interpolate(mode="bilinear", align_corners=False, antialias=False)`, which is what
-torchvision's `Resize` did on tensors before 0.17. Nearest reads source index
-`floor(target index * scale)`, which is neither Pillow's rule nor "nearest-exact".
-On 8-bit images OpenCV's bilinear works in fixed point and may differ by one grey level
-from exact arithmetic, so OpenCV itself is called.
+however much it shrinks. On float32 images it equals PyTorch's
+`interpolate(mode="bilinear", align_corners=False, antialias=False)`, as torchvision's
+`Resize` did on tensors before 0.17. Nearest reads the source index
+`floor(target index * scale)`; Pillow and "nearest-exact" have other rules. On 8-bit
+images OpenCV's bilinear works in fixed point and may differ by one grey level from
+exact arithmetic, so OpenCV itself is called.
 """
 
 from typing import Any

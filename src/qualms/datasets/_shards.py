@@ -1,8 +1,9 @@
 """Finished units on disk: one file each, written atomically, never unpickled.
 
-A shard holds the arrays of `Examples` by name: image, target, item, extra/<name>;
-encoded pictures are bytes in a row and the span of each (k, 2) instead of `image`. Its
-file name depends on the unit's key and split alone, so a rerun finds what is done.
+A shard holds the arrays of `LoadedItems` by name: image, target, item, extra/<name>.
+Encoded pictures have, instead of `image`, their concatenated bytes and the span (k, 2)
+of each. The file name depends on the unit's key and split alone, so a later run finds
+what is done.
 """
 
 import os
@@ -15,15 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._recipe import DatasetError, Examples, Unit
+from qualms.datasets._recipe import DatasetError, LoadedItems, Unit
 from qualms.spec import digest
 
 ENCODED = "encoded"
 SPAN = "span"
 
 
-class Layout(NamedTuple):
-    """What is known of an array without reading it."""
+class ArrayLayout(NamedTuple):
+    """Shape and type of an array."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -35,11 +36,10 @@ def shard_path(folder: Path, unit: Unit) -> Path:
     return folder / f"{name}.npz"
 
 
-def make_shard(load: Callable[[Unit], Examples], folder: Path, unit: Unit) -> str:
-    """Load `unit` and write its shard; '' or the sentence that says what is wrong.
+def make_shard(load: Callable[[Unit], LoadedItems], folder: Path, unit: Unit) -> str:
+    """Load `unit` and write its shard; return '' or what is wrong with the unit.
 
-    Only loading may fail softly: an error while writing is an error of this machine,
-    not of the unit, and is raised.
+    An error while writing is an error of this machine, not of the unit: it is raised.
     """
     try:
         arrays = _arrays(load(unit))
@@ -53,8 +53,8 @@ def make_shard(load: Callable[[Unit], Examples], folder: Path, unit: Unit) -> st
     return ""
 
 
-def read_layout(path: Path) -> dict[str, Layout]:
-    """Shape and type of each array of a shard, without reading it."""
+def read_layout(path: Path) -> dict[str, ArrayLayout]:
+    """Shape and type of each array of a shard, read from the headers alone."""
     with _mended(path), zipfile.ZipFile(path) as archive:
         return {
             name.removesuffix(".npy"): _header(archive, name)
@@ -63,7 +63,7 @@ def read_layout(path: Path) -> dict[str, Layout]:
 
 
 def read_shard(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a shard; their checksums are compared."""
+    """The arrays of a shard; zip checksums are verified."""
     with _mended(path), np.load(path, allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
@@ -83,11 +83,11 @@ def _mended(path: Path) -> Iterator[None]:
     except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
         path.unlink()
         raise DatasetError(
-            f"{path} was damaged and is removed; run again to load its unit again"
+            f"{path} was damaged and has been removed; run again to load its unit again"
         ) from error
 
 
-def _arrays(examples: Examples) -> dict[str, NDArray[Any]]:
+def _arrays(examples: LoadedItems) -> dict[str, NDArray[Any]]:
     items = np.array(examples.item, dtype=np.str_).reshape(len(examples.item))
     image = examples.image
     arrays = _packed(image) if isinstance(image, tuple) else {"image": image}
@@ -105,7 +105,7 @@ def _arrays(examples: Examples) -> dict[str, NDArray[Any]]:
 
 
 def _packed(pictures: Sequence[bytes]) -> dict[str, NDArray[Any]]:
-    """Pictures in a row, and where each begins and ends."""
+    """Concatenated pictures, and where each begins and ends."""
     ends = np.cumsum([0, *map(len, pictures)], dtype=np.int64)
     span = np.stack([ends[:-1], ends[1:]], axis=1)
     return {ENCODED: np.frombuffer(b"".join(pictures), np.uint8), SPAN: span}
@@ -119,10 +119,10 @@ def _sentence(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _header(archive: zipfile.ZipFile, name: str) -> Layout:
+def _header(archive: zipfile.ZipFile, name: str) -> ArrayLayout:
     with archive.open(name) as file:
         if np.lib.format.read_magic(file) == (1, 0):
             shape, _, dtype = np.lib.format.read_array_header_1_0(file)
         else:
             shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    return Layout(shape, dtype)
+    return ArrayLayout(shape, dtype)

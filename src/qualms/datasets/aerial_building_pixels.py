@@ -14,12 +14,11 @@ recovered; ours is seeded. Stored RGB; the released code kept OpenCV's BGR.
 from functools import partial
 from pathlib import Path
 
-from qualms.datasets._grid import Tile, patches
-from qualms.datasets._layout import located, names_in_either
-from qualms.datasets._pictures import read_mask, read_rgb
-from qualms.datasets._recipe import Card, Divide, Examples, Recipe, Unit
+from qualms.datasets._options import whole_number
+from qualms.datasets._pictures import Tile, patches, read_mask, read_rgb
+from qualms.datasets._publisher_files import file_names_in_either, located
+from qualms.datasets._recipe import Card, Divide, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear, nearest
-from qualms.datasets._simulated import whole
 from qualms.spec import Task
 
 TILE_SIDE = 1_000
@@ -50,7 +49,7 @@ CARD = Card(
 
 def aerial_building_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
     """Building pixels of 4,096 per patch; clusters are tiles, groups cities."""
-    seed = whole("seed", seed, least=0)
+    seed = whole_number("seed", seed, least=0)
     folder = located(Path(root), "AerialImageDataset", holding=["train"]) / "train"
     return Recipe(
         name="aerial_building_pixels",
@@ -60,7 +59,7 @@ def aerial_building_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
         units=tuple(unit for city in SPLITS for unit in _units(folder, city)),
         load=partial(_load, folder),
         divide={"trainval": Divide(into=("train", "val"), first=0.8, seed=seed)},
-        # the sizes of the other test sets are not published
+        # The sizes of the other test sets are not published.
         counts={"train": 11_184, "val": 2_797, "test": 3_890},
         shifts={
             "test": "rural West Tyrol instead of American cities",
@@ -71,13 +70,13 @@ def aerial_building_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
 
 
 def _units(folder: Path, city: str) -> list[Unit]:
-    files = names_in_either(
+    files = file_names_in_either(
         folder / "images", folder / "gt", rf"{city}\d+\.tif", like=f"{city}1.tif"
     )
     return [Unit(key=name, split=SPLITS[city], args=(city,)) for name in files]
 
 
-def _load(folder: Path, unit: Unit) -> Examples:
+def _load(folder: Path, unit: Unit) -> LoadedItems:
     (city,) = unit.args
     image = read_rgb(folder / "images" / unit.key)
     mask = read_mask(folder / "gt" / unit.key)

@@ -1,18 +1,18 @@
 """APTOS 2019 fundus photographs: does an eye have to be seen by an expert?
 
 The shifted splits of RETINA's country shift (Band et al., 2021, "Benchmarking Bayesian
-Deep Learning on Diabetic Retinopathy Detection Tasks") by themselves, for networks that
-were trained elsewhere: the first 80 % of the rows of `train.csv` are test, the rest
-val. Photographs are enhanced as those of `eyepacs`, and kept once for both.
+Deep Learning on Diabetic Retinopathy Detection Tasks") alone, for networks that were
+trained elsewhere. The first 80 % of the rows of `train.csv` are test, the rest val.
+Photographs are enhanced like those of `eyepacs`, and kept once for both datasets.
 """
 
 from pathlib import Path
 
-from qualms.datasets._albums import aptos_album, checked_blur
+from qualms.datasets._options import whole_number
 from qualms.datasets._recipe import Card, Recipe, Shown
-from qualms.datasets._retina_protocol import APTOS, Onset, totals
-from qualms.datasets._retina_splits import aptos_splits
-from qualms.datasets._simulated import whole
+from qualms.datasets._retina.photographs import aptos_album, checked_blur
+from qualms.datasets._retina.protocol import APTOS, Onset, totals
+from qualms.datasets._retina.splits import aptos_splits
 from qualms.spec import Task
 
 CARD = Card(
@@ -41,13 +41,13 @@ def aptos(
 
     Args:
         root: the publisher's files, see the card.
-        onset: referable from "moderate" (grade 2) or "mild" (grade 1) on.
-        blur: the local mean that is subtracted is a Gaussian of 300 / blur pixels,
-            blur one of 3, 5, 10, 20 and 30.
+        onset: the lowest referable grade: "moderate" (grade 2) or "mild" (grade 1).
+        blur: the subtracted local mean is a Gaussian with a standard deviation of
+            300 / blur pixels; one of 3, 5, 10, 20 and 30.
         size: height and width that photographs are decoded to.
     """
     root, blur = Path(root), checked_blur(blur)
-    size = whole("size", size, least=1)
+    size = whole_number("size", size, least=1)
     splits = aptos_splits(root, onset=onset)
     album = aptos_album(root, CARD, blur=blur)
     return Recipe(

@@ -16,15 +16,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._layout import Row, located, number, reading, table
-from qualms.datasets._recipe import Card, DatasetError, Examples, Recipe, Unit
+from qualms.datasets._publisher_files import (
+    CsvRow,
+    finite_number,
+    located,
+    read_table,
+    reading,
+)
+from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear
 from qualms.spec import Task
 
 SIDE = 64
 SHAPE = (8, 224, 224)
 HELD_OUT = 2_000
-# WILDS seeds fold A with the letter's code and adds a constant of its own
+# WILDS seeds fold A with the code of its letter plus a constant.
 WILDS_SEED = ord("A") + 541433
 VAL_COUNTRIES = ("benin", "burkina_faso", "guinea", "sierra_leone", "tanzania")
 TEST_COUNTRIES = ("angola", "cote_d_ivoire", "ethiopia", "mali", "rwanda")
@@ -57,7 +63,7 @@ CARD = Card(
 def asset_wealth(root: str | Path) -> Recipe:
     """Wealth index, images (64, 64, 8); clusters: countries, groups: urban, rural."""
     folder = located(Path(root), "poverty_v1.1", holding=["dhs_metadata.csv", "images"])
-    rows = table(folder / "dhs_metadata.csv", ("country", "wealthpooled", "urban"))
+    rows = read_table(folder / "dhs_metadata.csv", ("country", "wealthpooled", "urban"))
     country = np.array([row.fields["country"] for row in rows])
     units = [
         _unit(i, split, rows[i])
@@ -82,32 +88,32 @@ def _official_splits(country: NDArray[np.str_]) -> dict[str, NDArray[np.int64]]:
     np.random.default_rng(WILDS_SEED).shuffle(home)
     return {
         "train": np.sort(home[HELD_OUT:]),
-        # the other half of what is held out is WILDS' id_test, which nobody uses here
+        # The other half of the held-out rows is WILDS' id_test, which is not used.
         "val": np.sort(home[: HELD_OUT // 2]),
         "test": np.flatnonzero(np.isin(country, TEST_COUNTRIES)),
     }
 
 
-def _unit(i: int, split: str, row: Row) -> Unit:
+def _unit(i: int, split: str, row: CsvRow) -> Unit:
     fields, where = row.fields, f"line {row.line} of dhs_metadata.csv"
     urban = fields["urban"].strip().lower()
     if urban not in SETTLEMENT:
         raise DatasetError(
             f"urban must be True or False, got {fields['urban']!r} in {where}"
         )
-    wealth = number(fields, "wealthpooled", where=where)
+    wealth = finite_number(fields, "wealthpooled", where=where)
     args = (wealth, fields["country"], SETTLEMENT[urban])
     return Unit(key=f"landsat_poverty_img_{i}", split=split, args=args)
 
 
-def _load(folder: Path, unit: Unit) -> Examples:
+def _load(folder: Path, unit: Unit) -> LoadedItems:
     wealth, country, settlement = unit.args
     path = folder / f"{unit.key}.npz"
     with reading(path), path.open("rb") as file, np.load(file) as arrays:
         image = np.asarray(arrays["x"], dtype=np.float32)
         if image.shape != SHAPE:
             raise ValueError(f"x must have the shape {SHAPE}, got {image.shape}")
-    return Examples(
+    return LoadedItems(
         image=bilinear(np.moveaxis(image, 0, -1), SIDE)[None],
         target=np.array([wealth], dtype=np.float32),
         item=(unit.key,),

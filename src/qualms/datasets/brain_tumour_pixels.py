@@ -2,13 +2,13 @@
 
 Task01 of the Medical Segmentation Decathlon (Antonelli et al., 2022), as in Gustafsson
 et al. (2023, arXiv:2302.03679). Axial slices with at least one tumour pixel after
-shrinking to 64 x 64; the target counts the pixels with a label above 0. Volumes split
-by number: below 295 train, 295 to 389 val, 390 and above test (the paper speaks of a
-random 80/20/20 split; the code does this, and so do we).
+shrinking to 64 x 64; the target counts the pixels with a label above 0. Volumes are
+split by number: below 295 train, 295 to 389 val, 390 and above test. The paper speaks
+of a random 80/20/20 split, but its code does this, and so do we.
 
-The modalities FLAIR, T1w, T1gd are stored in this order as RGB; the released code wrote
-them so but read them back as BGR. Float slices become 8 bit by the rule old versions
-of imageio applied on saving: minimum to maximum over the three channels together.
+The modalities FLAIR, T1w and T1gd are stored in this order as RGB; the released code
+wrote them so but read them back as BGR. Float slices become 8 bit as old versions of
+imageio saved them: from minimum to maximum over the three channels together.
 """
 
 import re
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._layout import located, names_in_either, reading
-from qualms.datasets._recipe import Card, Examples, Recipe, Unit
+from qualms.datasets._publisher_files import file_names_in_either, located, reading
+from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear, nearest
 from qualms.spec import Task
 
@@ -49,7 +49,7 @@ CARD = Card(
 def brain_tumour_pixels(root: str | Path) -> Recipe:
     """Tumour pixels of 4,096 per slice; clusters are patients."""
     folder = located(Path(root), "Task01_BrainTumour", holding=["imagesTr", "labelsTr"])
-    files = names_in_either(
+    files = file_names_in_either(
         folder / "imagesTr", folder / "labelsTr", NAME, like="BRATS_001.nii.gz"
     )
     return Recipe(
@@ -73,7 +73,7 @@ def _split(name: str) -> str:
     return "val" if patient < FIRST_TEST else "test"
 
 
-def _load(folder: Path, unit: Unit) -> Examples:
+def _load(folder: Path, unit: Unit) -> LoadedItems:
     patient = unit.key.removesuffix(".nii.gz")
     marked = _volume(folder / "labelsTr" / unit.key) > 0
     volume = _volume(folder / "imagesTr" / unit.key, MODALITIES)
@@ -86,7 +86,7 @@ def _load(folder: Path, unit: Unit) -> Examples:
     kept = [z for z in mask if mask[z].any()]
     with reading(folder / "imagesTr" / unit.key):
         image = [bilinear(eight_bit(volume[:, :, z]), SIDE) for z in kept]
-    return Examples(
+    return LoadedItems(
         image=np.array(image, dtype=np.uint8).reshape(-1, SIDE, SIDE, MODALITIES),
         target=np.array([mask[z].sum() for z in kept], dtype=np.float32),
         item=tuple(f"{patient}/{z:03d}" for z in kept),

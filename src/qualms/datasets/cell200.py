@@ -6,8 +6,8 @@ stored with one channel; the released code repeats it three times for the networ
 
 Read from the HDF5 file the authors now offer, or from the older folder of PNG files.
 The published splits were drawn without a seed from an unsorted listing and cannot be
-recovered; here a seeded permutation of the pictures in file order decides. The HDF5
-file and the sorted folder list them in different orders and so give different splits.
+recovered; ours are a seeded permutation of the pictures in file order. The HDF5 file
+and the sorted folder have different orders and so give different splits.
 """
 
 import re
@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets import _hdf5
-from qualms.datasets._layout import found, names
+from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._pictures import read_grey
+from qualms.datasets._publisher_files import contents, file_names
 from qualms.datasets._ranges import GRADED_COUNTS, VARIANTS, Variant, trained_counts
-from qualms.datasets._recipe import Card, DatasetError, Examples, Recipe, Unit
-from qualms.datasets._simulated import check_choice, chosen_sizes, whole
+from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.spec import Task
 
 FILE = "Cell200_64x64.h5"
@@ -53,11 +53,11 @@ Source = Literal["hdf5", "png"]
 
 
 class _Pictures(NamedTuple):
-    """The count of every picture there is, and how some of them become units."""
+    """The count of every picture, and how to make units of pictures and load them."""
 
     counts: NDArray[Any]
     units: Callable[[str, NDArray[np.int64]], list[Unit]]
-    load: Callable[[Unit], Examples]
+    load: Callable[[Unit], LoadedItems]
 
 
 def cell200(
@@ -76,12 +76,12 @@ def cell200(
             1..49 and 151..200; both are tested half inside and half outside that
             range, which the array `shifted` marks. "tails" has the graded subsets
             test/v1, v2 and v3.
-        sizes: items per split, where fewer than 10,000/2,000/10,000 are wanted.
+        sizes: items per split, if fewer than 10,000/2,000/10,000 are wanted.
         seed: seeds the division into splits.
         source: "hdf5" or "png"; None takes the HDF5 file if it is there.
     """
     check_choice("variant", variant, VARIANTS)
-    seed = whole("seed", seed, least=0)
+    seed = whole_number("seed", seed, least=0)
     wanted = chosen_sizes(sizes, SIZES)
     root = Path(root)
     source = source or _present(root)
@@ -107,23 +107,23 @@ def _present(root: Path) -> Source:
     if root.suffix == ".h5" or (root / FILE).is_file():
         return "hdf5"
     if not root.is_dir():
-        raise DatasetError(f"expected {FILE} or Cell200 in {root}; {found(root)}")
+        raise DatasetError(f"expected {FILE} or Cell200 in {root}; {contents(root)}")
     return "png"
 
 
 def _hdf5_file(root: Path) -> _Pictures:
     path = root if root.suffix == ".h5" else root / FILE
-    column = _hdf5.columns(path, pictures="IMGs_grey", needed=("CellCounts",))
+    column = _hdf5.read_columns(path, pictures="IMGs_grey", needed=("CellCounts",))
     return _Pictures(
         counts=column["CellCounts"],
-        units=_hdf5.chunks,
+        units=_hdf5.chunk_units,
         load=partial(_load_chunk, path),
     )
 
 
 def _png_folder(root: Path) -> _Pictures:
     folder = root / "Cell200" if (root / "Cell200").is_dir() else root
-    files = names(folder, NAME, like="123_45.0.png")
+    files = file_names(folder, NAME, like="123_45.0.png")
     return _Pictures(
         counts=np.array([_count(name) for name in files]),
         units=partial(_picture_units, files),
@@ -134,7 +134,7 @@ def _png_folder(root: Path) -> _Pictures:
 def _plan(
     counts: NDArray[Any], variant: Variant, sizes: Mapping[str, int], seed: int
 ) -> dict[str, NDArray[np.int64]]:
-    """Which pictures each split consists of, in random order."""
+    """The pictures of each split, in random order."""
     rows = np.random.default_rng(seed).permutation(len(counts))
     inside = trained_counts(counts[rows], variant)
     near, far = rows[inside], rows[~inside]
@@ -146,7 +146,7 @@ def _plan(
     return {
         "train": near[:start],
         "val": near[start:stop],
-        # mixed, so that any beginning of the split has as much of both
+        # Alternating, so that any beginning of the split has as many of both.
         "test": np.insert(test, np.arange(1, beyond + 1), far[:beyond]),
     }
 
@@ -171,29 +171,31 @@ def _picture_units(
     return [Unit(key=files[row], split=split) for row in rows.tolist()]
 
 
-def _load_picture(folder: Path, unit: Unit) -> Examples:
+def _load_picture(folder: Path, unit: Unit) -> LoadedItems:
     image = read_grey(folder / unit.key)
     if image.shape != (SIDE, SIDE):
         raise ValueError(
             f"{folder / unit.key} must be {SIDE} x {SIDE} pixels, got {image.shape}"
         )
-    return Examples(
+    return LoadedItems(
         image=image[None, :, :, None],
         target=np.array([_count(unit.key)], np.float32),
         item=(Path(unit.key).stem,),
     )
 
 
-def _load_chunk(path: Path, unit: Unit) -> Examples:
-    row = _hdf5.rows(path, unit.args, pictures="IMGs_grey", others=("CellCounts",))
-    return Examples(
+def _load_chunk(path: Path, unit: Unit) -> LoadedItems:
+    row = _hdf5.read_rows(path, unit.args, pictures="IMGs_grey", others=("CellCounts",))
+    return LoadedItems(
         image=row["IMGs_grey"],
         target=row["CellCounts"].astype(np.float32),
         item=tuple(f"{i:06d}" for i in unit.args),
     )
 
 
-def _load(load: Callable[[Unit], Examples], variant: Variant, unit: Unit) -> Examples:
+def _load(
+    load: Callable[[Unit], LoadedItems], variant: Variant, unit: Unit
+) -> LoadedItems:
     examples = load(unit)
     if unit.split != "test":
         return examples

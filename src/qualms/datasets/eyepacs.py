@@ -2,20 +2,20 @@
 
 RETINA (Band et al., 2021, "Benchmarking Bayesian Deep Learning on Diabetic Retinopathy
 Detection Tasks") with both its shifts. Photographs are enhanced as in the winning entry
-of the Kaggle competition of 2015 and kept as JPEG of quality 72; see `docs/eyepacs.md`
-for the files, the splits and the number of photographs of every grade in each.
+of the Kaggle competition of 2015 and kept as JPEG of quality 72. `docs/eyepacs.md`
+describes the files, the splits and the numbers of photographs of every grade.
 
-The paper's code evaluates whole batches only and drops the rest of a split (42,624 of
-42,670 photographs at a batch of 64); here every photograph counts.
+The paper's code evaluates whole batches only and drops the rest of a split (it uses
+42,624 of 42,670 photographs at a batch of 64); here every photograph counts.
 """
 
 from pathlib import Path
 
-from qualms.datasets._albums import aptos_album, checked_blur, eyepacs_album
+from qualms.datasets._options import whole_number
 from qualms.datasets._recipe import Card, Recipe, Shown
-from qualms.datasets._retina_protocol import Onset, Shift, retina_grades, totals
-from qualms.datasets._retina_splits import retina_splits
-from qualms.datasets._simulated import whole
+from qualms.datasets._retina.photographs import aptos_album, checked_blur, eyepacs_album
+from qualms.datasets._retina.protocol import Onset, Shift, retina_grades, totals
+from qualms.datasets._retina.splits import retina_splits
 from qualms.spec import Task
 
 CARD = Card(
@@ -51,16 +51,16 @@ def eyepacs(
 
     Args:
         root: the publisher's files, see the card.
-        shift: "country" has APTOS as val/shifted and test/shifted, "severity" the
-            grades above `onset`, which are then left out of train, val and test.
-        onset: referable from "moderate" (grade 2) or "mild" (grade 1) on.
-        blur: the local mean that is subtracted is a Gaussian of 300 / blur pixels,
-            blur one of 3, 5, 10, 20 and 30.
+        shift: "country" has APTOS as val/shifted and test/shifted. "severity" has the
+            grades above `onset` there, and leaves them out of train, val and test.
+        onset: the lowest referable grade: "moderate" (grade 2) or "mild" (grade 1).
+        blur: the subtracted local mean is a Gaussian with a standard deviation of
+            300 / blur pixels; one of 3, 5, 10, 20 and 30.
         size: height and width that photographs are decoded to. Photographs are kept
             once for all shifts, onsets and sizes.
     """
     root, blur = Path(root), checked_blur(blur)
-    size = whole("size", size, least=1)
+    size = whole_number("size", size, least=1)
     splits = retina_splits(root, shift=shift, onset=onset, check_counts=False)
     home = eyepacs_album(root, CARD, blur=blur)
     albums = dict.fromkeys(splits, home)

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._grid import Tile, patches
 from qualms.datasets._hdf5 import opened
-from qualms.datasets._layout import located, names, reading
-from qualms.datasets._pictures import read_rgb
-from qualms.datasets._recipe import Card, Divide, Examples, Recipe, Unit
-from qualms.datasets._simulated import whole
+from qualms.datasets._options import whole_number
+from qualms.datasets._pictures import Tile, patches, read_rgb
+from qualms.datasets._publisher_files import file_names, located, reading
+from qualms.datasets._recipe import Card, Divide, LoadedItems, Recipe, Unit
 from qualms.spec import Task
 
 CARD = Card(
@@ -47,8 +46,8 @@ CARD = Card(
 )
 
 
-class _Part(NamedTuple):
-    """Where one part of the three sets keeps its pictures and its labels."""
+class _TileSet(NamedTuple):
+    """The folders of the pictures and labels of one part of the three sets."""
 
     group: str
     split: str
@@ -58,22 +57,24 @@ class _Part(NamedTuple):
 
 
 PARTS = (
-    _Part("CoNSeP", "trainval", "CoNSeP/Train/Images", "CoNSeP/Train/Labels", ".png"),
-    _Part("CoNSeP", "trainval", "CoNSeP/Test/Images", "CoNSeP/Test/Labels", ".png"),
-    _Part("Kumar", "trainval", "kumar/train/Images", "kumar/train/Labels", ".tif"),
-    _Part(
+    _TileSet(
+        "CoNSeP", "trainval", "CoNSeP/Train/Images", "CoNSeP/Train/Labels", ".png"
+    ),
+    _TileSet("CoNSeP", "trainval", "CoNSeP/Test/Images", "CoNSeP/Test/Labels", ".png"),
+    _TileSet("Kumar", "trainval", "kumar/train/Images", "kumar/train/Labels", ".tif"),
+    _TileSet(
         "Kumar", "trainval", "kumar/test_same/Images", "kumar/test_same/Labels", ".tif"
     ),
-    _Part(
+    _TileSet(
         "Kumar", "trainval", "kumar/test_diff/Images", "kumar/test_diff/Labels", ".tif"
     ),
-    _Part("TNBC", "test", "tnbc/Images/5784", "tnbc/Labels", ".png"),
+    _TileSet("TNBC", "test", "tnbc/Images/5784", "tnbc/Labels", ".png"),
 )
 
 
 def histology_nuclei_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
     """Nuclei pixels of 4,096 per patch; clusters are tiles, groups the three sets."""
-    seed = whole("seed", seed, least=0)
+    seed = whole_number("seed", seed, least=0)
     sets = ["CoNSeP", "kumar", "tnbc"]
     folder = located(Path(root), "HistologyNucleiPixels", holding=sets)
     return Recipe(
@@ -89,11 +90,11 @@ def histology_nuclei_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
     )
 
 
-def _units(folder: Path, part: _Part) -> list[Unit]:
-    pictures = names(
+def _units(folder: Path, part: _TileSet) -> list[Unit]:
+    pictures = file_names(
         folder / part.pictures, rf"[^.].*\{part.suffix}", like=f"*{part.suffix}"
     )
-    labels = names(folder / part.labels, r"[^.].*\.mat", like="*.mat")
+    labels = file_names(folder / part.labels, r"[^.].*\.mat", like="*.mat")
     tiles = {Path(name).stem for name in (*pictures, *labels)}
     home = part.labels.removesuffix("/Labels")
     return [
@@ -110,7 +111,7 @@ def _units(folder: Path, part: _Part) -> list[Unit]:
     ]
 
 
-def _load(folder: Path, unit: Unit) -> Examples:
+def _load(folder: Path, unit: Unit) -> LoadedItems:
     group, picture, labels = unit.args
     return patches(
         Tile(
@@ -129,7 +130,7 @@ def _instances(path: Path) -> NDArray[Any]:
     with reading(path), path.open("rb") as file:
         modern = file.read(10) == b"MATLAB 7.3"
     if modern:
-        # these files are HDF5, with MATLAB's axes reversed
+        # These files are HDF5, with MATLAB's axes reversed.
         with opened(path) as variables:
             return np.asarray(_only(variables)[()]).T
     with reading(path):
@@ -138,5 +139,5 @@ def _instances(path: Path) -> NDArray[Any]:
 
 def _only(file: Any) -> Any:
     if "inst_map" not in file:
-        raise ValueError("it has no variable inst_map")
+        raise ValueError("it must have a variable inst_map, got none")
     return file["inst_map"]

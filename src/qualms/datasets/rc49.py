@@ -2,11 +2,11 @@
 
 Ding et al. (2021, CcGAN); used as ChairAngle, ChairAngle-Tails and ChairAngle-Gap by
 Gustafsson et al. (2023, arXiv:2302.03679). The target is the yaw in degrees. The file's
-own training list (the odd tenths) becomes train and val, 80 to 20; of the other angles
-at most 25 chairs each are the test items. All 49 chairs occur in every split.
+own training list (the odd tenths) becomes train and val, 80 to 20. Of the other angles,
+at most 25 chairs each become test. All 49 chairs occur in every split.
 
-The published splits were drawn without a seed and cannot be recovered; here they are
-seeded. Channels are kept in the file's order (RGB).
+The published splits were drawn without a seed and cannot be recovered; ours are seeded.
+Channels are kept in the file's order (RGB).
 """
 
 from collections.abc import Mapping
@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets import _hdf5
-from qualms.datasets._layout import located
+from qualms.datasets._options import check_choice, chosen_sizes, whole_number
+from qualms.datasets._publisher_files import located
 from qualms.datasets._ranges import GRADED_YAWS, VARIANTS, Variant, trained_tenths
-from qualms.datasets._recipe import Card, DatasetError, Examples, Recipe, Unit
-from qualms.datasets._simulated import check_choice, chosen_sizes, whole
+from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.spec import Task
 
 FILE = "RC-49_64x64.h5"
@@ -65,25 +65,27 @@ def rc49(
         root: the folder that holds RC-49_64x64.h5.
         variant: "plain" has no shift and 17,640/4,410/11,225 items. "tails" trains on
             angles strictly between 15 and 75, "gap" on those below 30 or above 60;
-            both have 11,760/2,940 items for it and the same test split, where the
-            array `shifted` marks the other angles. "gap" has the graded subsets
-            test/v1, v2 and v3.
-        sizes: items per split, where fewer are wanted; a smaller split is the
-            beginning of the full one.
+            both have 11,760/2,940 items in train and val, and the same test split as
+            "plain", in which the array `shifted` marks the other angles. "gap" has the
+            graded subsets test/v1, v2 and v3.
+        sizes: items per split, if fewer are wanted; a smaller split is the beginning
+            of the full one.
         seed: seeds the division into splits.
     """
     check_choice("variant", variant, VARIANTS)
-    seed = whole("seed", seed, least=0)
+    seed = whole_number("seed", seed, least=0)
     wanted = chosen_sizes(sizes, SIZES[variant])
     root = Path(root)
     path = (
         root if root.suffix == ".h5" else located(root, "RC-49", holding=[FILE]) / FILE
     )
-    column = _hdf5.columns(
+    column = _hdf5.read_columns(
         path, pictures="images", needed=("labels", "indx_train"), optional=("types",)
     )
     plan = _plan(_tenths(column["labels"]), column["indx_train"], variant, seed)
-    units = [_hdf5.chunks(split, plan[split][:size]) for split, size in wanted.items()]
+    units = [
+        _hdf5.chunk_units(split, plan[split][:size]) for split, size in wanted.items()
+    ]
     subsets = GRADED_YAWS if variant == "gap" else {}
     shifted = () if variant == "plain" else ("test", *subsets)
     return Recipe(
@@ -102,21 +104,21 @@ def rc49(
 def _tenths(yaw: NDArray[Any]) -> Ints:
     """Yaws (N,) in whole tenths of a degree."""
     exact = yaw.astype(np.float64) * 10
-    whole = np.rint(exact)
-    # float32 holds 89.9 to about 1e-5 degrees
-    off = np.flatnonzero(~(np.abs(exact - whole) < 1e-3))
+    tenths = np.rint(exact)
+    # float32 holds 89.9 to about 1e-5 degrees.
+    off = np.flatnonzero(~(np.abs(exact - tenths) < 1e-3))
     if len(off):
         raise DatasetError(
             "labels must be yaws in whole tenths of a degree, "
             f"got {yaw[off[0]]} in row {off[0]}"
         )
-    return whole.astype(np.int64)
+    return tenths.astype(np.int64)
 
 
 def _plan(
     tenth: Ints, listed: NDArray[Any], variant: Variant, seed: int
 ) -> dict[str, Ints]:
-    """Which rows each full split consists of, in random order."""
+    """The rows of each full split, in random order."""
     if not np.all((listed >= 0) & (listed < len(tenth))):
         raise DatasetError(f"indx_train must hold row numbers below {len(tenth)}")
     rng = np.random.default_rng(seed)
@@ -130,7 +132,7 @@ def _plan(
 
 
 def _rank(value: Ints) -> Ints:
-    """How many equal values stand before each of them."""
+    """How many equal values come before each value."""
     order = np.argsort(value, kind="stable")
     start = np.searchsorted(value[order], value[order])
     rank = np.empty(len(value), dtype=np.int64)
@@ -138,15 +140,15 @@ def _rank(value: Ints) -> Ints:
     return rank
 
 
-def _load(path: Path, variant: Variant, chairs: bool, unit: Unit) -> Examples:
+def _load(path: Path, variant: Variant, chairs: bool, unit: Unit) -> LoadedItems:
     others = ("labels", "types") if chairs else ("labels",)
-    row = _hdf5.rows(path, unit.args, pictures="images", others=others)
+    row = _hdf5.read_rows(path, unit.args, pictures="images", others=others)
     extra: dict[str, NDArray[Any]] = {}
     if unit.split == "test":
         extra["shifted"] = ~trained_tenths(_tenths(row["labels"]), variant)
     if chairs:
         extra["cluster"] = np.array([f"chair {t:.0f}" for t in row["types"]])
-    return Examples(
+    return LoadedItems(
         image=row["images"],
         target=row["labels"].astype(np.float32),
         item=tuple(f"{i:05d}" for i in unit.args),

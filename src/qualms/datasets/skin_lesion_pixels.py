@@ -6,8 +6,8 @@ the three Austrian parts are split 85 to 15 into train and val. Photos shrink to
 64 x 64; the target counts lesion pixels there, and photos without any are kept.
 
 The published split was drawn without a seed and cannot be recovered; ours is seeded. It
-is a split by photo, as published, so a lesion photographed twice may be in train and in
-val. Photos are stored RGB; the released code kept OpenCV's BGR.
+is a split by photo, as published, so train and val may both have photos of one lesion.
+Photos are stored RGB; the released code kept OpenCV's BGR.
 """
 
 from functools import partial
@@ -15,11 +15,18 @@ from pathlib import Path
 
 import numpy as np
 
-from qualms.datasets._layout import found, located, table
+from qualms.datasets._options import whole_number
 from qualms.datasets._pictures import read_mask, read_rgb
-from qualms.datasets._recipe import Card, DatasetError, Divide, Examples, Recipe, Unit
+from qualms.datasets._publisher_files import contents, located, read_table
+from qualms.datasets._recipe import (
+    Card,
+    DatasetError,
+    Divide,
+    LoadedItems,
+    Recipe,
+    Unit,
+)
 from qualms.datasets._resize import bilinear, nearest
-from qualms.datasets._simulated import whole
 from qualms.spec import Task
 
 SIDE = 64
@@ -49,9 +56,9 @@ CARD = Card(
 
 def skin_lesion_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
     """Lesion pixels of 4,096 per photo; clusters are lesions, groups diagnoses."""
-    seed = whole("seed", seed, least=0)
+    seed = whole_number("seed", seed, least=0)
     folder = located(Path(root), "ham10000", holding=[MASKS])
-    listed = table(_metadata(folder), ("lesion_id", "image_id", "dx", "dataset"))
+    listed = read_table(_metadata(folder), ("lesion_id", "image_id", "dx", "dataset"))
     rows = [row.fields for row in listed]
     units = [
         Unit(
@@ -78,15 +85,15 @@ def _metadata(folder: Path) -> Path:
     for name in METADATA:
         if (folder / name).is_file():
             return folder / name
-    raise DatasetError(f"expected {METADATA[0]} in {folder}; {found(folder)}")
+    raise DatasetError(f"expected {METADATA[0]} in {folder}; {contents(folder)}")
 
 
-def _load(folder: Path, unit: Unit) -> Examples:
+def _load(folder: Path, unit: Unit) -> LoadedItems:
     lesion, diagnosis = unit.args
     places = [folder / part / f"{unit.key}.jpg" for part in PARTS]
     path = next((place for place in places if place.is_file()), places[0])
     mask = read_mask(folder / MASKS / f"{unit.key}_segmentation.png")
-    return Examples(
+    return LoadedItems(
         image=bilinear(read_rgb(path), SIDE)[None],
         target=np.array([nearest(mask, SIDE).sum()], dtype=np.float32),
         item=(unit.key,),

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._layout import Row, located, number, table
-from qualms.datasets._recipe import Card, DatasetError, Examples, Recipe, Unit
+from qualms.datasets._publisher_files import CsvRow, finite_number, located, read_table
+from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear
 from qualms.spec import Task
 
@@ -56,7 +56,7 @@ def ventricular_volume(root: str | Path, *, order: str = "area") -> Recipe:
     needed = ["FileList.csv", "VolumeTracings.csv", "Videos"]
     folder = located(Path(root), "EchoNet-Dynamic", holding=needed)
     traces = _traces(folder / "VolumeTracings.csv")
-    rows = table(folder / "FileList.csv", ("FileName", "ESV", "EDV", "Split"))
+    rows = read_table(folder / "FileList.csv", ("FileName", "ESV", "EDV", "Split"))
     units = [
         _unit(row, traces[name], order)
         for row in sorted(rows, key=lambda row: row.fields["FileName"])
@@ -77,11 +77,11 @@ def ventricular_volume(root: str | Path, *, order: str = "area") -> Recipe:
 def _traces(path: Path) -> Traces:
     """The traced lines by video and frame, both in the order of the file."""
     traces: Traces = {}
-    rows = table(path, ("FileName", "X1", "Y1", "X2", "Y2", "Frame"))
+    rows = read_table(path, ("FileName", "X1", "Y1", "X2", "Y2", "Frame"))
     for row in rows:
         where = f"line {row.line} of {path}"
         x1, y1, x2, y2, frame = (
-            number(row.fields, column, where=where)
+            finite_number(row.fields, column, where=where)
             for column in ("X1", "Y1", "X2", "Y2", "Frame")
         )
         video = traces.setdefault(_video(row), {})
@@ -89,12 +89,12 @@ def _traces(path: Path) -> Traces:
     return traces
 
 
-def _video(row: Row) -> str:
+def _video(row: CsvRow) -> str:
     return row.fields["FileName"].removesuffix(".avi")
 
 
 def _unit(
-    row: Row,
+    row: CsvRow,
     frames: Mapping[int, list[tuple[float, float, float, float]]],
     order: str,
 ) -> Unit:
@@ -107,7 +107,9 @@ def _unit(
     diastole, systole = _phases(frames, order)
     volume = "EDV" if split == "test" else "ESV"
     frame = diastole if split == "test" else systole
-    target = number(row.fields, volume, where=f"the row of {name} in FileList.csv")
+    target = finite_number(
+        row.fields, volume, where=f"the row of {name} in FileList.csv"
+    )
     return Unit(key=name, split=split, args=(frame, target))
 
 
@@ -119,7 +121,7 @@ def _phases(
     if order == "listed":
         return listed[0], listed[1]
     area = {frame: _area(np.array(frames[frame])) for frame in listed}
-    # sorted() is stable: equal areas fall back to the order of the file
+    # sorted() is stable: equal areas keep the order of the file.
     ranked = sorted(listed, key=lambda frame: -area[frame])
     return ranked[0], ranked[-1]
 
@@ -132,10 +134,10 @@ def _area(line: NDArray[np.float64]) -> float:
     return 0.5 * float(abs(np.dot(x, np.roll(y, 1)) - np.dot(y, np.roll(x, 1))))
 
 
-def _load(folder: Path, unit: Unit) -> Examples:
+def _load(folder: Path, unit: Unit) -> LoadedItems:
     frame, volume = unit.args
     image = _frame(folder / f"{unit.key}.avi", frame)
-    return Examples(
+    return LoadedItems(
         image=bilinear(image, SIDE)[None],
         target=np.array([volume], dtype=np.float32),
         item=(unit.key,),
@@ -151,7 +153,7 @@ def _frame(path: Path, frame: int) -> NDArray[np.uint8]:
     try:
         if not video.isOpened():
             raise DatasetError(f"cannot read {path}: OpenCV finds no video in it")
-        # seeking by frame number is not exact for every codec, so step through
+        # Seeking by frame number is not exact for every codec, so step through.
         passed = all(video.grab() for _ in range(frame))
         good, image = video.read()
     finally:

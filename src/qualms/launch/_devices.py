@@ -4,7 +4,7 @@ import os
 import re
 from importlib.util import find_spec
 
-from qualms.datasets._cores import cores
+from qualms.datasets import cores
 
 TOGETHER = 5
 """Runs that train at once in one process of a GPU, unless said otherwise."""

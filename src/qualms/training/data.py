@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from qualms.datasets._recipe import Dataset, Split
+from qualms.datasets import Dataset, Split
 
 _SHARE = 0.3
 """Of the free memory that a split may take."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-from qualms.datasets._recipe import Dataset
+from qualms.datasets import Dataset
 from qualms.runs import is_done
 from qualms.spec import RunSpec
 from qualms.training._error import TrainingError

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from qualms.datasets._recipe import Split
+from qualms.datasets import Split
 from qualms.methods._method import Method
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions

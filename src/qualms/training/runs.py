@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qualms.datasets._recipe import Split
+from qualms.datasets import Split
 from qualms.methods._method import Batch
 from qualms.spec import RunSpec, digest
 from qualms.training._error import TrainingError

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._recipe import Dataset
+from qualms.datasets import Dataset
 from qualms.training._error import TrainingError
 from qualms.training.options import Selection, Training
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qualms.datasets._recipe import Dataset
+from qualms.datasets import Dataset
 from qualms.training._error import TrainingError
 from qualms.training.machine import Machine
 from qualms.training.options import Training

@@ -1,0 +1,48 @@
+"""Checks of the options that datasets take."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+
+def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
+    """Raise unless `value` is one of `allowed`."""
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def whole_number(name: str, value: int, *, least: int | None = None) -> int:
+    """`value` as an int; raise if it is not a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{name} must be a whole number, got {value!r}")
+    if least is not None and value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def chosen_sizes(
+    asked: Mapping[str, int] | None,
+    usual: Mapping[str, int],
+    most: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Items per split: the usual numbers, replaced where others are asked for.
+
+    Args:
+        asked: items of some splits; None keeps all the usual numbers.
+        usual: items of every split.
+        most: the largest numbers allowed; the usual ones by default.
+    """
+    if asked is not None and not isinstance(asked, Mapping):
+        raise ValueError(f"sizes must be a mapping of splits or None, got {asked!r}")
+    sizes, limits = dict(usual), most or usual
+    for split, size in (asked or {}).items():
+        if split not in limits:
+            raise ValueError(
+                f"sizes must name {', '.join(limits)}, got {split!r}; remove it"
+            )
+        sizes[split] = whole_number(f"size of {split!r}", size)
+        if not 1 <= size <= limits[split]:
+            raise ValueError(
+                f"size of {split!r} must lie in 1..{limits[split]}, got {size}"
+            )
+    return sizes

@@ -1,0 +1,1 @@
+"""The files, splits and photographs of RETINA: EyePACS and APTOS."""
