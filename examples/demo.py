@@ -11,10 +11,10 @@ import numpy as np
 
 from qualms import predictions, score
 from qualms.cli import app
-from qualms.evaluate import Settings
+from qualms.evaluate import ScoreOptions
 from qualms.scores import sufficient_statistics
 
-QUICK = Settings(resamples=0)
+QUICK = ScoreOptions(resamples=0)
 
 
 def main(folder: Path) -> None:
@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
         print(f"\n$ qualms {' '.join(command)}", flush=True)
         sys.argv = ["qualms", *command]  # the page says how it was made
         app(command, standalone_mode=False)
-        row = score(folder / Path(files[0]).name, settings=QUICK).row(
+        row = score(folder / Path(files[0]).name, options=QUICK).row(
             name, subset=subset
         )
         known[write.__name__] = (row.label, value, row.value)

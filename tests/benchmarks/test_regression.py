@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qualms.benchmarks._benchmark import Place, pools_of, trained, variant_of
+from qualms.benchmarks import Place, pools_of, trained, variant_of
 from qualms.benchmarks.regression import regression
 from qualms.published import published
 from qualms.shelf import find, names
@@ -76,7 +76,7 @@ def test_the_paper_preset_has_every_table(simulated):
         (variant.label, alpha)
         for variant in PAPER.variants
         if variant.simulated == simulated and variant.label in dict(wanted)
-        for alpha in variant.alphas
+        for alpha in (place["alpha"] for place in variant.places)
     }
     assert found == (synthetic if simulated else wanted)
 
@@ -111,19 +111,19 @@ def test_runs_that_no_pool_asks_for_are_left_out():
 
 
 def test_the_paper_trains_one_kind_for_each_alpha_only():
-    quantile = Place(PAPER.variants[0], 0.2, BENCHMARK.row("quantile"))
+    quantile = Place(PAPER.variants[0], BENCHMARK.row("quantile"), {"alpha": 0.2})
     assert trained(PAPER, quantile)
     assert not trained(BENCHMARK.presets["demo"], quantile)
     alphas = [
-        BENCHMARK.spec(PAPER, quantile._replace(alpha=alpha), 0).method.options["alpha"]
-        for alpha in (0.1, 0.2)
+        BENCHMARK.spec(PAPER, quantile._replace(settings=at), 0).method.options["alpha"]
+        for at in ({"alpha": 0.1}, {"alpha": 0.2})
     ]
     assert alphas == [0.1, 0.2]
 
 
 @each_preset
 def test_graded_variants_need_no_runs_of_their_own(preset):
-    whole = tuple(variant for variant in preset.variants if not variant.within)
+    whole = tuple(variant for variant in preset.variants if not variant.settings)
     assert len(whole) < len(preset.variants)
     assert BENCHMARK.runs(replace(preset, variants=whole)) == BENCHMARK.runs(preset)
 
@@ -139,7 +139,7 @@ def test_further_test_cities_need_no_runs_of_their_own():
 
 def test_graded_variants_keep_the_targets_of_the_paper():
     def kept(name, targets):
-        within = variant_of(PAPER, name).within
+        within = variant_of(PAPER, name).settings["within"]
         return sum(any(low <= t <= high for low, high in within) for t in targets)
 
     counts, yaws = np.arange(1, 201), np.arange(2, 900, 2) / 10
@@ -177,7 +177,9 @@ def test_unknown_names_are_answered_with_the_nearest():
 
 
 def test_assets_are_not_normalised_again():
-    place = Place(variant_of(PAPER, "asset_wealth"), 0.1, BENCHMARK.row("gaussian"))
+    place = Place(
+        variant_of(PAPER, "asset_wealth"), BENCHMARK.row("gaussian"), {"alpha": 0.1}
+    )
     assert BENCHMARK.spec(PAPER, place, 0).training["normalise"] == "none"
 
 

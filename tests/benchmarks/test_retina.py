@@ -8,14 +8,12 @@ from dataclasses import fields, replace
 
 import pytest
 
-from qualms.benchmarks._benchmark import Place, pools_of, regimes, variant_of
-from qualms.benchmarks._retina_configs import config_name, published_configs
-from qualms.benchmarks._retina_data import epochs_text
-from qualms.benchmarks._retina_rows import METHODS
+from qualms.benchmarks import Place, pools_of, selection_text, variant_of
 from qualms.benchmarks.retina import retina
 from qualms.published import published
 from qualms.shelf import find
 
+METHODS = ("map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi")
 BENCHMARK = retina()
 PRESETS = list(BENCHMARK.presets.values())
 DEMO, PAPER = BENCHMARK.presets["demo"], BENCHMARK.presets["paper"]
@@ -32,7 +30,7 @@ def unknown(shelf, part):
 
 def spec(preset, variant, row, seed=42):
     return BENCHMARK.spec(
-        preset, Place(variant_of(preset, variant), None, BENCHMARK.row(row)), seed
+        preset, Place(variant_of(preset, variant), BENCHMARK.row(row), {}), seed
     )
 
 
@@ -87,7 +85,7 @@ def test_every_config_has_options_that_exist():
 
 
 def test_there_are_22_published_configurations():
-    configs = published_configs()
+    configs = BENCHMARK.configs
     kept = {(c.method, str(c.options), c.note) for c in configs.values()}
     assert len(kept) == 22
     assert len(configs) == 24
@@ -101,7 +99,7 @@ def test_there_are_22_published_configurations():
 
 def test_configurations_are_the_published_ones():
     """Read again from the protocol, in its own terms."""
-    configs = published_configs()
+    configs = BENCHMARK.configs
     first = configs["map_country_in_domain"].options
     assert (first["lr"], first["momentum"]) == (0.023072, 1 - 0.0098467)
     assert (first["schedule"], first["final_factor"]) == ("linear", 0.01)
@@ -131,13 +129,13 @@ def test_configurations_are_the_published_ones():
 
 
 def test_only_fsvi_was_trained_without_weights_of_classes():
-    for config in published_configs().values():
+    for config in BENCHMARK.configs.values():
         expected = "none" if config.method == "fsvi" else "minibatch"
         assert config.options["class_weights"] == expected
 
 
 def test_an_l2_that_was_never_applied_is_noted_and_left_out():
-    for name, config in published_configs().items():
+    for name, config in BENCHMARK.configs.items():
         silent = config.method in ("map", "mc_dropout") or name in (
             "fsvi_country_joint",
             "fsvi_severity_in_domain",
@@ -152,7 +150,7 @@ def test_every_run_on_real_data_has_its_published_configuration():
     for variant in PAPER.variants:
         shift = variant.dataset.options["shift"]
         for method in METHODS:
-            name = config_name(method, shift, variant.regime)
+            name = f"{method}_{shift}_{variant.selection}"
             assert variant.configs[method] == name
             run = spec(PAPER, variant.name, method)
             config = BENCHMARK.configs[name]
@@ -160,12 +158,12 @@ def test_every_run_on_real_data_has_its_published_configuration():
             assert config.of("method").items() <= run.method.options.items()
 
 
-def test_epochs_are_chosen_by_the_rule_of_the_regime():
-    rules = {"in-domain": "val_auroc", "joint": "val_referral"}
+def test_epochs_are_chosen_by_the_declared_rule():
+    rules = {"in_domain": "val_auroc", "joint": "val_referral"}
     for preset in PRESETS:
         for variant in variants(preset):
             run = spec(preset, variant.name, "map")
-            assert run.training["select_by"] == rules[variant.regime]
+            assert run.training["select_by"] == rules[variant.selection]
             assert run.splits == ("val", "val/shifted", "test", "test/shifted")
 
 
@@ -216,7 +214,7 @@ def test_the_paper_preset_has_a_place_for_every_published_number():
             places.add(
                 (
                     variant.dataset.options["shift"],
-                    variant.regime.replace("-", ""),
+                    variant.selection.replace("_", ""),
                     variant.dataset.options.get("blur", 30),
                     place.row.method.name,
                     place.row.pool > 1,
@@ -235,33 +233,36 @@ def test_the_paper_preset_has_a_place_for_every_published_number():
         ) in places
 
 
-def test_the_joint_regime_can_be_asked_for_in_every_preset():
+def test_joint_selection_can_be_asked_for_in_every_preset():
     for preset in PRESETS:
         for shift in ("country", "severity"):
             variant = variant_of(preset, f"{shift}_joint")
-            assert (variant.regime, variant.dataset.options["shift"]) == (
+            assert (variant.selection, variant.dataset.options["shift"]) == (
                 "joint",
                 shift,
             )
-    assert not any(variant.regime == "joint" for variant in DEMO.variants)
+    assert not any(variant.selection == "joint" for variant in DEMO.variants)
 
 
-def test_regimes_are_told_in_words():
-    assert regimes(DEMO) == [
-        "regime in-domain (country, severity): configurations and epochs chosen on "
-        "in-domain validation items"
-    ]
-    assert "in-domain and shifted" in regimes(PAPER)[1]
+def told(preset, name, **training):
+    variant = variant_of(preset, name)
+    changed = {**variant.training, **training}
+    return selection_text(BENCHMARK, preset, replace(variant, training=changed))
 
 
-@each_preset
-def test_only_a_rule_that_no_regime_has_is_told_of_epochs(preset):
-    for variant in variants(preset):
-        assert epochs_text(preset, variant) == ""
-        for rule, words in (("last", "on no items"), ("val_loss", "by the loss on")):
-            chosen = replace(variant, training={"select_by": rule})
-            assert words in epochs_text(preset, chosen)
-        assert "the last" in epochs_text(preset, replace(variant, training={}))
+def test_selections_are_told_in_words():
+    inside = "selection in_domain: chosen on in-domain validation items"
+    assert told(DEMO, "country") == inside
+    assert "in-domain and shifted validation items" in told(PAPER, "country_joint")
+
+
+def test_another_rule_for_epochs_is_told():
+    assert told(DEMO, "country", select_by="last").endswith(
+        "; the last epoch of each run, chosen on no items"
+    )
+    assert told(DEMO, "country", select_by="val_loss").endswith(
+        "; epochs chosen by val_loss"
+    )
 
 
 @each_preset
@@ -272,7 +273,7 @@ def test_expectations_speak_of_what_the_preset_has(preset):
         assert {expected.score, expected.minus_score or expected.score} <= set(
             BENCHMARK.scores
         )
-        assert expected.alpha is None
+        assert not expected.settings
 
 
 @each_preset

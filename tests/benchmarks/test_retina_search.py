@@ -1,9 +1,14 @@
 import pytest
 
-from qualms.benchmarks._retina_search import searched
+from qualms.benchmarks.retina import retina
 from qualms.launch import options_of
 from qualms.launch._options import check
 from qualms.shelf import find
+
+
+def searched(shift):
+    return retina().search[shift]
+
 
 # Spec section 4.1: learning rate, 1 - momentum and l2; everything by its logarithm but
 # for the learning rate of FSVI.

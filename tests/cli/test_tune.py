@@ -44,7 +44,7 @@ def test_a_dry_run_lists_the_trials_and_makes_nothing(tune, tmp_path):
     assert said.exit_code == 0, said.output
     lines = said.output.splitlines()
     assert lines[0] == (
-        "toy/plain, map, preset demo, seed 0, regime in-domain: 32 trials by AUROC of"
+        "toy/plain, map, preset demo, seed 0, regime in_domain: 32 trials by AUROC of"
         " in-domain validation items"
     )
     assert lines[1].startswith("32 of 32 lack a result in ")
@@ -83,7 +83,7 @@ def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tm
 def test_trials_that_failed_are_listed_with_their_logs(tune):
     said = tune("--trials", "2", "-o", "lr=0.4")
     assert said.exit_code == 1
-    assert "regime in-domain: 0 of 2 trials have a value of val_auroc" in said.output
+    assert "regime in_domain: 0 of 2 trials have a value of val_auroc" in said.output
     assert said.stderr.count("  the loss became nan with lr 0.4") == 2
     assert said.stderr.count("  log: ") == 2
     assert said.stderr.splitlines()[-1] == "no trial has a result"
@@ -104,7 +104,7 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(tune, monkeypatch):
     ("arguments", "said"),
     [
         (["toy/plain", "--method", "mapp"], "Did you mean 'map'"),
-        (["toy/plain", "--method", "map", "--regime", "x"], "Known: in-domain, joint"),
+        (["toy/plain", "--method", "map", "--regime", "x"], "Known: in_domain, joint"),
         (["toy", "--method", "map"], "name one variant to search on"),
         (["retina", "--method", "map"], "''. Known: country, severity, country_joint"),
         (["regression/cells", "--method", "map"], "states no ranges to search"),

@@ -20,9 +20,13 @@ TOO_FAST = 0.3
 def toy():
     """Two variants of the same data, one for each regime, and one without any."""
     plain = Variant(
-        name="plain", label="Plain", dataset=DATASET, shifted=True, regime="in-domain"
+        name="plain",
+        label="Plain",
+        dataset=DATASET,
+        splits=("val", "val/shifted", "test", "test/shifted"),
+        selection="in_domain",
     )
-    joint = replace(plain, name="plain_joint", regime="joint")
+    joint = replace(plain, name="plain_joint", selection="joint")
     lone = Variant(name="lone", label="Lone", dataset=Part(name="chairs"))
     ranges = (
         Range(option="lr", low=1e-3, high=0.5),

@@ -299,12 +299,12 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
             "retina/country",
             {"options": {"select_by": "val_referral"}},
             "select_by=val_referral is of regime 'joint', and retina/country of regime"
-            " 'in-domain'; run retina/country_joint",
+            " 'in_domain'; run retina/country_joint",
         ),
         (
             "retina/severity_joint",
             {"options": {"select_by": "val_auroc"}},
-            "select_by=val_auroc is of regime 'in-domain', and retina/severity_joint of"
+            "select_by=val_auroc is of regime 'in_domain', and retina/severity_joint of"
             " regime 'joint'; run retina/severity",
         ),
         (
@@ -316,7 +316,7 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
             "retina/country",
             {"preset": "paper", "config": "map_country_joint"},
             "config 'map_country_joint' is of regime 'joint', and retina/country of"
-            " regime 'in-domain'; run retina/country_joint",
+            " regime 'in_domain'; run retina/country_joint",
         ),
         # Where the variants of the preset name no configs, those of others tell.
         ("retina/country", {"config": "map_country_joint"}, "run retina/country_joint"),
@@ -328,7 +328,7 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
         (
             "retina/country_blur5",
             {"preset": "paper", "options": {"select_by": "val_referral"}},
-            "'in-domain'; leave it out",
+            "'in_domain'; leave it out",
         ),
     ],
 )
@@ -359,9 +359,9 @@ def test_a_config_of_all_runs_cannot_change_the_regime_either(monkeypatch):
     def two_regimes():
         base = toy()
         plain = base.presets["demo"].variants[0]
-        rules = {"in-domain": "val_loss", "joint": "val_referral"}
+        rules = {"in_domain": "val_loss", "joint": "val_referral"}
         variants = tuple(
-            replace(plain, name=regime, regime=regime, training={"select_by": rule})
+            replace(plain, name=regime, selection=regime, training={"select_by": rule})
             for regime, rule in rules.items()
         )
         preset = replace(base.presets["demo"], variants=variants)
@@ -373,8 +373,8 @@ def test_a_config_of_all_runs_cannot_change_the_regime_either(monkeypatch):
 
     monkeypatch.setattr(choice_module, "find", find_two)
     assert choose("toy/joint", config="sly").runs
-    with pytest.raises(ValueError, match=r"toy/in-domain of .*; run toy/joint"):
-        choose("toy/in-domain", config="sly")
+    with pytest.raises(ValueError, match=r"toy/in_domain of .*; run toy/joint"):
+        choose("toy/in_domain", config="sly")
 
 
 def test_what_is_changed_is_told():

@@ -5,9 +5,26 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from qualms.shelf import suggest
-from qualms.spec import Part, RunSpec, TaskName
+from qualms.spec import ItemRule, Part, RunSpec, TaskName
 
 PresetName = Literal["demo", "small", "paper"]
+Settings = Mapping[str, Any]
+"""A small mapping that only the benchmark's protocol reads, e.g. {"alpha": 0.1}."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """How epochs and configurations are chosen on validation items."""
+
+    name: str
+    rule: str
+    """The value of the training option `select_by`."""
+    splits: tuple[str, ...]
+    """The validation splits that it looks at."""
+    label: str
+    """What a trial of `qualms tune` is judged by, in words."""
+    items: str
+    """Those items in words, e.g. "in-domain validation items"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,37 +36,31 @@ class Variant:
     label: str
     """The paper's name for it; published numbers are found by it."""
     dataset: Part
+    datasets: Mapping[str, Part] = field(default_factory=dict)
+    """Further datasets that its runs predict, by the name before the colon of a split:
+    `cub:test` is the split `test` of the dataset called `cub` here."""
+    splits: tuple[str, ...] = ("val", "test")
+    """The splits that runs predict. Variants with the same data and splits share their
+    runs."""
     test: str = "test"
-    """The stored split whose scores a table shows."""
-    tests: tuple[str, ...] = ()
-    """All test splits that its runs predict; () for `test` alone. Variants that state
-    the same ones here, and differ in `test` alone, share their runs."""
-    within: tuple[tuple[float, float], ...] = ()
-    """Ranges of the target, ends included, that a test item must lie in; () for all.
-    Variants that differ in nothing else share their runs."""
+    """The split whose scores a table shows."""
     shift: str = ""
     """What is shifted in words; '' for none."""
-    shifted: bool = False
-    """Whether shifted items are splits of their own, val/shifted and <test>/shifted."""
-    regime: str = ""
-    """Which validation items configurations and epochs are chosen on: "in-domain", or
-    "joint" with shifted ones among them; '' where nothing is chosen."""
     simulated: bool = False
-    alphas: tuple[float | None, ...] = (0.1,)
-    """Miscoverage rates that are judged; (None,) where there are no intervals."""
+    places: tuple[Settings, ...] = ({},)
+    """Settings at which every row is judged, each by itself: one per alpha."""
+    settings: Settings = field(default_factory=dict)
+    """What the protocol must know of this variant, the same at all places."""
+    selection: str = ""
+    """Name of the benchmark's `Selection` for its runs; '' where nothing is chosen."""
+    network: Part | None = None
+    """The network of its runs, where it is not the preset's."""
     training: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the loop that this dataset needs besides those of the preset."""
+    """Options of training that this dataset needs besides those of the preset."""
     configs: Mapping[str, str] = field(default_factory=dict)
     """By method, the name of the config that its runs take."""
     rows: tuple[str, ...] = ()
     """Rows that are judged on it; () for all rows of the preset."""
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits that runs predict."""
-        if not self.shifted:
-            return ("val", *(self.tests or (self.test,)))
-        return ("val", "val/shifted", self.test, f"{self.test}/shifted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +68,13 @@ class Config:
     """A named set of options, such as the one a paper chose for a method."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Written as for `-o`: `lr` is an option of the loop, `method.rate` of a part."""
+    """Written as for `-o`: `lr` is an option of training, `method.rate` of a part."""
     method: str = ""
     """Whose runs take it; '' for all runs."""
     note: str = ""
 
     def of(self, part: str) -> dict[str, Any]:
-        """The options of a part, without its prefix; of the loop for ''.
+        """The options of a part, without its prefix; those of training for ''.
 
         >>> Config(options={"lr": 0.1, "method.rate": 0.2}).of("method")
         {'rate': 0.2}
@@ -77,7 +88,7 @@ class Range:
     """Values of one option that a search tries."""
 
     option: str
-    """As for `-o`: an option of the loop, or of a part with its prefix."""
+    """As for `-o`: an option of training, or of a part with its prefix."""
     low: float = 0.0
     high: float = 0.0
     log: bool = True
@@ -90,8 +101,28 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A second training, on items that a rule chooses by the first one's predictions.
+
+    Active learning and few-shot studies are rows with a stage.
+    """
+
+    row: str
+    """The row whose runs are asked; a pool is asked as one."""
+    rule: str
+    """How items are chosen, e.g. "most_uncertain"."""
+    split: str = "pool"
+    """The predictions that the rule reads."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    chosen_by: tuple[str, ...] = ()
+    """Names of settings of a place that are options of the rule too."""
+    continues: bool = False
+    """Whether training goes on from the first run's weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRow:
-    """One row of a table: a trained method, how many runs are pooled, and the rules."""
+    """One row of a table: a trained method and how many of its runs are pooled."""
 
     name: str
     label: str
@@ -101,15 +132,13 @@ class TableRow:
     """Options of the network besides those of the preset."""
     pool: int = 1
     """Runs pooled per repeat."""
-    rule: str = ""
-    """How predictions become what is scored, e.g. point, gaussian, quantile."""
-    select: str = ""
-    """Selection score that decides which items are predicted at all."""
-    per_alpha: bool = False
-    """Whether alpha enters training, so that every alpha has its own runs."""
-    weighted: bool = False
-    """Whether calibration weighs validation items by how like the test items they
-    are."""
+    settings: Settings = field(default_factory=dict)
+    """What the protocol must know of this row, e.g. {"interval": "gaussian"}."""
+    trained_by: tuple[str, ...] = ()
+    """Names of settings of a place that are options of the method: every value of
+    theirs has its own runs."""
+    stage: Stage | None = None
+    """How its training items are chosen, where it is a second training."""
     beyond: bool = False
     """True for rows the paper does not have."""
 
@@ -137,8 +166,9 @@ class Preset:
     pool."""
     further: tuple[Variant, ...] = ()
     """Variants that are run only where they are asked for by name."""
-    trained_alphas: tuple[float, ...] = (0.1,)
-    """Alphas for which rows are run whose training alpha enters."""
+    trained: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """For each setting that enters training, the values that have runs; a setting that
+    is not named has runs for all of its values."""
     changed: tuple[str, ...] = ()
     """What a user changed of it, in words; it stands in every table and figure."""
     note: str = ""
@@ -166,14 +196,19 @@ class Expectation:
     score: str
     low: float
     high: float
+    settings: Settings = field(default_factory=dict)
+    meaning: str = ""
+    """What it says about the model that it holds, for a reader new to the field."""
     minus: str = ""
     """Another variant whose value is subtracted."""
     minus_rows: tuple[str, ...] = ()
     """Other rows whose values are subtracted, one for each of `rows`."""
     minus_score: str = ""
-    """Another score whose value is subtracted. Of variant, row and score, whatever is
-    not named here is the same on both sides; nothing is subtracted if none is."""
-    alpha: float | None = 0.1
+    """Another score whose value is subtracted."""
+    minus_settings: Settings | None = None
+    """Other settings whose value is subtracted. What of variant, rows, score and
+    settings is not named here is the same on both sides; nothing is subtracted if none
+    is named."""
 
     @property
     def pairs(self) -> dict[str, str]:
@@ -182,11 +217,16 @@ class Expectation:
 
 
 class Place(NamedTuple):
-    """Where a number stands: on which dataset, for which alpha, in which row."""
+    """Where a number stands: on which variant, in which row, at which settings."""
 
     variant: Variant
-    alpha: float | None
     row: TableRow
+    settings: Settings
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """All that the protocol may read: settings of variant, row and place."""
+        return {**self.variant.settings, **self.row.settings, **self.settings}
 
 
 Named = TypeVar("Named", Variant, TableRow)
@@ -203,73 +243,119 @@ class Benchmark:
     task: TaskName
     rows: tuple[TableRow, ...]
     presets: Mapping[str, Preset]
-    scores: tuple[str, ...]
-    """Scores of a table cell, in order; named as in the published numbers."""
-    published: str
-    """Name of the numbers in `qualms.published`."""
+    scores: tuple[str, ...] = ()
+    """Scores of a table cell, in order; () for all that judging gives."""
+    published: str = ""
+    """Name of the numbers in `qualms.published`; '' where there are none."""
     expectations: Mapping[str, tuple[Expectation, ...]] = field(default_factory=dict)
     """By preset."""
     configs: Mapping[str, Config] = field(default_factory=dict)
     """By name, for variants and `--config`."""
     search: Mapping[str, Mapping[str, tuple[Range, ...]]] = field(default_factory=dict)
     """By variant and method, what `qualms tune` searches."""
+    selections: tuple[Selection, ...] = ()
+    """How epochs and configurations may be chosen."""
 
     def row(self, name: str) -> TableRow:
         """The row `name`."""
         return _named(self.rows, name, f"rows of {self.name}")
 
+    def selection(self, name: str) -> Selection | None:
+        """The selection `name`; None for '', or where the benchmark has none such."""
+        return next((s for s in self.selections if s.name == name), None)
+
     def places(self, preset: Preset, variant: Variant) -> Iterator[Place]:
-        """Every alpha and row that the preset judges on `variant`."""
+        """Every setting and row that the preset judges on `variant`."""
         rows = [n for n in preset.rows if not variant.rows or n in variant.rows]
-        for alpha in variant.alphas:
+        for settings in variant.places:
             for name in rows:
-                yield Place(variant, alpha, self.row(name))
+                yield Place(variant, self.row(name), settings)
 
     def spec(self, preset: Preset, place: Place, seed: int) -> RunSpec:
         """The training that a number at `place` comes from."""
-        variant, alpha, row = place
+        variant, row, settings = place
         name = variant.configs.get(row.method.name)
         config = Config() if name is None else self.configs[name]
         options = {
             **preset.methods.get(row.method.name, {}),
             **config.of("method"),
             **row.method.options,
+            **{name: settings[name] for name in row.trained_by},
         }
-        if row.per_alpha:
-            options["alpha"] = alpha
+        network = variant.network or preset.network
         own = preset.networks.get(row.method.name, {})
-        network = {**preset.network.options, **own, **row.network}
         return RunSpec(
             benchmark=self.name,
             dataset=variant.dataset,
-            network=Part(name=preset.network.name, options=network),
+            datasets=variant.datasets,
+            network=Part(
+                name=network.name, options={**network.options, **own, **row.network}
+            ),
             method=Part(name=row.method.name, options=options),
             seed=seed,
             training={**preset.training, **variant.training, **config.of("")},
             splits=variant.splits,
             version=self.version,
+            **self._staged(preset, place, seed),
         )
 
     def runs(self, preset: Preset) -> tuple[RunSpec, ...]:
-        """Every training the preset needs, each once.
+        """Every training the preset needs, each once, those asked by others first.
 
-        Runs that no pool asks for are left out: the paper trains 20 networks of each
-        kind, of which its index lists use 16 for ensembles and 5 alone.
+        Runs that no pool asks for are left out: the regression paper trains 20 networks
+        of each kind, of which its index lists use 16 for ensembles and 5 alone.
         """
-        specs = (
-            self.spec(preset, place, seed)
-            for variant in preset.variants
-            for place in self.places(preset, variant)
-            if trained(preset, place)
-            for seed in preset.seeds
-            if any(seed in pool for pool in pools_of(preset, place.row))
+        found: dict[str, RunSpec] = {}
+        for variant in preset.variants:
+            for place in self.places(preset, variant):
+                for seed in seeds_of(preset, place):
+                    for spec in (
+                        *self._asked(preset, place, seed),
+                        self.spec(preset, place, seed),
+                    ):
+                        found.setdefault(spec.hash, spec)
+        return tuple(found.values())
+
+    def _staged(self, preset: Preset, place: Place, seed: int) -> dict[str, Any]:
+        """The fields of a spec that make it a second training; {} for a first one."""
+        stage = place.row.stage
+        if stage is None:
+            return {}
+        asked = self._asked(preset, place, seed)
+        chosen = {name: place.settings[name] for name in stage.chosen_by}
+        rule = ItemRule(
+            name=stage.rule,
+            runs=tuple(spec.hash for spec in asked),
+            split=stage.split,
+            options={**stage.options, **chosen},
         )
-        return tuple({spec.hash: spec for spec in specs}.values())
+        return {"items": rule, "start": asked[0].hash if stage.continues else None}
+
+    def _asked(self, preset: Preset, place: Place, seed: int) -> tuple[RunSpec, ...]:
+        """The first trainings that choose the items of this one."""
+        stage = place.row.stage
+        if stage is None:
+            return ()
+        first = place._replace(row=self.row(stage.row))
+        pools = pools_of(preset, first.row)
+        members = next((pool for pool in pools if seed in pool), (seed,))
+        return tuple(self.spec(preset, first, member) for member in members)
+
+
+def seeds_of(preset: Preset, place: Place) -> tuple[int, ...]:
+    """The seeds of the runs that a place needs; () where the preset trains none."""
+    if not trained(preset, place):
+        return ()
+    used = {seed for pool in pools_of(preset, place.row) for seed in pool}
+    return tuple(seed for seed in preset.seeds if seed in used)
 
 
 def trained(preset: Preset, place: Place) -> bool:
-    """Whether the preset has runs for this row at this alpha."""
-    return not place.row.per_alpha or place.alpha in preset.trained_alphas
+    """Whether the preset has runs for this row at these settings."""
+    return all(
+        place.settings[name] in preset.trained.get(name, (place.settings[name],))
+        for name in place.row.trained_by
+    )
 
 
 def pools_of(preset: Preset, row: TableRow) -> tuple[tuple[int, ...], ...]:
@@ -297,18 +383,31 @@ def ensembles(benchmark: Benchmark, preset: Preset) -> tuple[tuple[int, ...], ..
     return pools_of(preset, largest) if largest.pool > 1 else ()
 
 
-def regimes(preset: Preset) -> list[str]:
-    """For each regime of the preset, in words what was chosen on which items."""
-    seen = {"in-domain": "in-domain", "joint": "in-domain and shifted"}
-    names: dict[str, list[str]] = {}
-    for variant in preset.variants:
-        names.setdefault(variant.regime, []).append(variant.name)
-    return [
-        f"regime {regime} ({', '.join(names[regime])}): configurations and epochs "
-        f"chosen on {items} validation items"
-        for regime, items in seen.items()
-        if regime in names
-    ]
+def selection_text(benchmark: Benchmark, preset: Preset, variant: Variant) -> str:
+    """On which items epochs and configurations of a variant were chosen, in words.
+
+    A user may have asked for another rule than the one that the benchmark declares.
+    """
+    declared = benchmark.selection(variant.selection)
+    training = {**preset.training, **variant.training}
+    asked = training.get("select_by", "last")
+    if declared is None or asked == declared.rule:
+        chosen = f"chosen on {declared.items}" if declared else ""
+        return f"selection {variant.selection}: {chosen}" if declared else ""
+    if asked == "last":
+        epochs = "the last epoch of each run, chosen on no items"
+    else:
+        epochs = f"epochs chosen by {asked}"
+    return f"selection {variant.selection}: chosen on {declared.items}; {epochs}"
+
+
+def settings_text(settings: Settings) -> str:
+    """Settings as tables and files write them.
+
+    >>> settings_text({"alpha": 0.1, "u": "entropy"})
+    'alpha=0.1, u=entropy'
+    """
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def variant_of(preset: Preset, name: str) -> Variant:

@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from qualms.benchmarks._benchmark import regimes
+from qualms.benchmarks import selection_text
 from qualms.cli._judged import show_judged
 from qualms.cli._progress import data_name, duration, name, view
 from qualms.launch import (
@@ -104,8 +104,10 @@ def show_plan(choices: Sequence[Choice], place: Place) -> None:
             f"{choice.benchmark.name}, preset {choice.preset.name}: {len(left)} of"
             f" {len(runs)} runs lack a result in {place.out}"
         )
-        for regime in regimes(choice.preset):
-            typer.echo(f"  {regime}")
+        for variant in choice.preset.variants:
+            chosen = selection_text(choice.benchmark, choice.preset, variant)
+            if chosen:
+                typer.echo(f"  {variant.name}: {chosen}")
         for row in _columns(left):
             typer.echo(f"  {row}")
         for need in needed([spec.dataset for spec in left], place.data):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from qualms.evaluate import Settings
+    from qualms.evaluate import ScoreOptions
 
 
 def score(
@@ -61,7 +61,7 @@ def score(
     """
     gc.disable()
     from qualms.atomic import beside
-    from qualms.evaluate import Settings, score_files
+    from qualms.evaluate import ScoreOptions, score_files
     from qualms.report import print_results, to_json, write_curves, write_page
 
     # What is imported stays; looking for garbage in it is a fifth of a short command.
@@ -70,11 +70,11 @@ def score(
     for out in (html, curves):
         if out is not None:
             beside(out)  # fails now rather than after the work
-    settings = Settings(
+    options = ScoreOptions(
         resamples=resamples, level=level, seed=seed, by_group=by_group, alpha=alpha
     )
-    with _progress(settings, quiet=as_json) as watched:
-        scored = score_files(files, val=val, settings=watched, task=task, logits=logits)
+    with _progress(options, quiet=as_json) as watched:
+        scored = score_files(files, val=val, options=watched, task=task, logits=logits)
     if curves is not None:
         write_curves(scored.results, curves)
     if html is not None:
@@ -86,12 +86,12 @@ def score(
 
 
 @contextmanager
-def _progress(settings: "Settings", *, quiet: bool) -> Iterator["Settings"]:
-    """Settings whose resampling shows a bar, once it has gone on for a second."""
+def _progress(options: "ScoreOptions", *, quiet: bool) -> Iterator["ScoreOptions"]:
+    """Options whose resampling shows a bar, once it has gone on for a second."""
     from dataclasses import replace
 
     if quiet or not sys.stderr.isatty():
-        yield settings
+        yield options
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -104,7 +104,7 @@ def _progress(settings: "Settings", *, quiet: bool) -> Iterator["Settings"]:
             late = time.monotonic() - started > 1.0
             bar.update(work, completed=done, total=total, visible=late)
 
-        yield replace(settings, progress=advance)
+        yield replace(options, progress=advance)
 
 
 def _command() -> str:

@@ -14,7 +14,7 @@ def tune(
     regime: Annotated[
         str,
         typer.Option(
-            help="in-domain, or joint with shifted validation items; the variant's own"
+            help="in_domain, or joint with shifted validation items; the variant's own"
             " by default.",
             show_default=False,
         ),

@@ -1,9 +1,17 @@
-"""Judging predictions: calibrate, select, score; a frozen table with intervals."""
+"""Judging predictions: calibrate, select, score; frozen tables with intervals."""
 
-from qualms.evaluate._compare import Comparison, Contrast, compare
-from qualms.evaluate._entry import Settings
-from qualms.evaluate._files import Scored, score_files
-from qualms.evaluate._refer_plan import (
+from qualms.evaluate.compare import Comparison, Contrast, compare
+from qualms.evaluate.entry import (
+    Curve,
+    Entry,
+    Histogram,
+    Judgement,
+    Sample,
+    ScoreOptions,
+)
+from qualms.evaluate.refer import refer
+from qualms.evaluate.refer.plan import (
+    Cutoff,
     Measure,
     Offer,
     Outcome,
@@ -12,15 +20,17 @@ from qualms.evaluate._refer_plan import (
     ReferralPlan,
     Request,
 )
-from qualms.evaluate._results import Bars, Curve, Results, Row
-from qualms.evaluate._score import score
-from qualms.evaluate.refer import refer
+from qualms.evaluate.results import Results, ScoreRow
+from qualms.evaluate.scoring import Scored, score, score_files
 
 __all__ = [
-    "Bars",
     "Comparison",
     "Contrast",
     "Curve",
+    "Cutoff",
+    "Entry",
+    "Histogram",
+    "Judgement",
     "Measure",
     "Offer",
     "Outcome",
@@ -29,9 +39,10 @@ __all__ = [
     "ReferralPlan",
     "Request",
     "Results",
-    "Row",
+    "Sample",
+    "ScoreOptions",
+    "ScoreRow",
     "Scored",
-    "Settings",
     "compare",
     "refer",
     "score",

@@ -26,7 +26,7 @@ class Declared(NamedTuple):
 def in_regime(declared: Declared, name: str, regime: str) -> Variant | None:
     """The variant of the same data as variant `name` that has the regime, if any."""
     one = declared.variants[name]
-    found = (v for v in declared.variants.values() if v.regime == regime)
+    found = (v for v in declared.variants.values() if v.selection == regime)
     return next((v for v in found if _data(v) == _data(one)), None)
 
 
@@ -38,7 +38,7 @@ def check_config(declared: Declared, chosen: Preset, name: str) -> None:
     """
     regimes = _regimes_of(declared.benchmark, declared.benchmark.configs[name])
     for variant in chosen.variants:
-        if regimes and variant.regime and variant.regime not in regimes:
+        if regimes and variant.selection and variant.selection not in regimes:
             regime = sorted(regimes)[0]
             raise ValueError(_told(declared, variant, f"config {name!r}", regime))
 
@@ -48,19 +48,19 @@ def check_rules(declared: Declared, benchmark: Benchmark, chosen: Preset) -> Non
 
     What no regime has as its rule is anybody's: the last epoch was chosen on nothing.
     """
-    rules = {v.regime: _rule(v) for v in declared.variants.values() if v.regime}
+    rules = {v.selection: _rule(v) for v in declared.variants.values() if v.selection}
     for variant in chosen.variants:
         for place in benchmark.places(chosen, variant):
             spec = benchmark.spec(chosen, place, chosen.seeds[0])
             rule = spec.training.get("select_by")
             its = [regime for regime, own in rules.items() if rule and own == rule]
-            if its and variant.regime not in ("", *its):
+            if its and variant.selection not in ("", *its):
                 what = f"select_by={rule}"
                 raise ValueError(_told(declared, variant, what, its[0]))
 
 
 def _data(variant: Variant) -> tuple[object, ...]:
-    return variant.dataset, variant.test, variant.within
+    return variant.dataset, variant.test, str(variant.settings)
 
 
 def _rule(variant: Variant) -> object:
@@ -70,7 +70,7 @@ def _rule(variant: Variant) -> object:
 def _regimes_of(benchmark: Benchmark, config: Config) -> set[str]:
     """Equal configs count as one: the same may have been chosen in both regimes."""
     return {
-        variant.regime
+        variant.selection
         for preset in benchmark.presets.values()
         for variant in (*preset.variants, *preset.further)
         if config in [benchmark.configs[name] for name in variant.configs.values()]
@@ -83,5 +83,5 @@ def _told(declared: Declared, variant: Variant, what: str, regime: str) -> str:
     advice = f"run {name}/{other.name}" if other else "leave it out"
     return (
         f"{what} is of regime {regime!r}, and {name}/{variant.name} of regime"
-        f" {variant.regime!r}; {advice}"
+        f" {variant.selection!r}; {advice}"
     )

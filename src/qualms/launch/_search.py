@@ -13,7 +13,7 @@ from qualms.launch._regimes import Declared, in_regime
 from qualms.shelf import find, names, suggest
 from qualms.spec import RunSpec, digest
 
-Regime = Literal["in-domain", "joint"]
+Regime = Literal["in_domain", "joint"]
 
 
 class Rule(NamedTuple):
@@ -26,7 +26,7 @@ class Rule(NamedTuple):
 
 
 RULES: Mapping[Regime, Rule] = {
-    "in-domain": Rule("val_auroc", ("val",), "AUROC of in-domain validation items"),
+    "in_domain": Rule("val_auroc", ("val",), "AUROC of in-domain validation items"),
     "joint": Rule(
         "val_referral",
         ("val", "val/shifted"),
@@ -98,7 +98,7 @@ def search_of(target: str, wish: Wish, regime: str = "") -> Search:
     variant = _of_regime(benchmark, wish, variant, regime)
     choice = choose(name, replace(wish, variants=(variant,)))
     base = _base(choice, wish)
-    searched = _regime(regime or choice.preset.variants[0].regime)
+    searched = _regime(regime or choice.preset.variants[0].selection)
     _check_rule(wish, searched)
     return Search(
         variant=variant,
@@ -147,25 +147,25 @@ def _of_regime(benchmark: Benchmark, wish: Wish, variant: str, regime: str) -> s
     if not regime or declared is None or variant not in declared.variants:
         return variant  # choosing it answers a wrong name
     known = declared.variants[variant]
-    if _regime(known.regime) == regime:
+    if _regime(known.selection) == regime:
         return variant
-    if regime == "joint" and not known.shifted:
+    if regime == "joint" and "val/shifted" not in known.splits:
         raise ValueError(
             "regime 'joint' needs shifted validation items, and variant"
-            f" {variant!r} of {benchmark.name} has none; search in regime 'in-domain'"
+            f" {variant!r} of {benchmark.name} has none; search in regime 'in_domain'"
         )
     other = in_regime(declared, variant, regime)
     if other is None:
         raise ValueError(
             f"no variant of {benchmark.name}, preset {wish.preset}, has the data of"
             f" {variant!r} in regime {regime!r}; search in regime"
-            f" {_regime(known.regime)!r}"
+            f" {_regime(known.selection)!r}"
         )
     return other.name
 
 
 def _regime(name: str) -> Regime:
-    return "joint" if name == "joint" else "in-domain"
+    return "joint" if name == "joint" else "in_domain"
 
 
 def _base(choice: Choice, wish: Wish) -> RunSpec:

@@ -23,9 +23,10 @@ class Header:
 
     `alpha` is the miscoverage of `lower` and `upper` (0.1 for 90 % intervals), `ignore`
     the label of pixels that do not count, `fingerprint` that of the data, `pooled` the
-    number of runs pooled (None for one run). `select/<name>` is larger for items that
-    should be left out, and `select` gives its pooling rule: 'mean', or 'logmeanexp' for
-    negative log-likelihoods, whose pool is minus the logarithm of the mean likelihood.
+    number of runs pooled (None for one run), `parameters` those of one network.
+    `select/<name>` is larger for items that should be left out, and `select` gives its
+    pooling rule: 'mean', or 'logmeanexp' for negative log-likelihoods, whose pool is
+    minus the logarithm of the mean likelihood.
 
     >>> Header(dataset="eyepacs", split="test", seed=3).seed
     3
@@ -44,6 +45,7 @@ class Header:
     commit: str | None = None
     hardware: str | None = None
     seconds: float | None = None
+    parameters: int | None = None
     alpha: float | None = None
     ignore: int | None = None
     select: Mapping[str, str] = field(default_factory=dict)
@@ -243,6 +245,10 @@ _CHECKS: dict[str, _Check] = {
     "seconds": (
         lambda v: v is None or (_real(v) and v >= 0),
         "a finite number from 0 on, or null",
+    ),
+    "parameters": (
+        lambda v: v is None or (_whole(v) and v >= 0),
+        "a whole number from 0 on, or null",
     ),
     "alpha": (
         lambda v: v is None or (_real(v) and 0 < v < 1),

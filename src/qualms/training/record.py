@@ -46,6 +46,7 @@ def header(run: Run, split: str) -> Header:
         "commit": runs.commit(),
         "hardware": _hardware(run),
         "seconds": run.stand.seconds + run.stand.fit_seconds,
+        "parameters": sum(p.numel() for p in run.learner.network.parameters()),
         "ignore": dataset.task.ignore,
         "select": method.select,
     }

@@ -1,0 +1,163 @@
+"""Rows, scores and variants of the retina benchmark.
+
+Six methods, alone and pooled, on two shifts, with two ways to choose epochs and
+configurations, on real and on simulated photographs.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from qualms.benchmarks._benchmark import Selection, TableRow, Variant
+from qualms.benchmarks.retina._configs import config_name
+from qualms.spec import Part
+
+METHODS = ("map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi")
+ENSEMBLES = tuple(f"{method}_ensemble" for method in METHODS)
+"""Names of the rows that pool three runs of each method, as the paper does."""
+PAIRS = tuple(f"{method}_pair" for method in METHODS)
+"""Names of the rows that pool two, for fewer runs than the paper has."""
+
+_LABELS = {
+    "map": ("MAP (Deterministic)", "Deep Ensemble"),
+    "mc_dropout": ("MC Dropout", "MC Dropout Ensemble"),
+    "mfvi": ("MFVI", "MFVI Ensemble"),
+    "radial": ("Radial-MFVI", "Radial-MFVI Ensemble"),
+    "rank1": ("Rank-1", "Rank-1 Ensemble"),
+    "fsvi": ("FSVI", "FSVI Ensemble"),
+}
+
+ROWS = (
+    *(
+        TableRow(name=name, label=_LABELS[name][0], method=Part(name=name))
+        for name in METHODS
+    ),
+    *(
+        TableRow(name=row, label=_LABELS[name][1], method=Part(name=name), pool=3)
+        for name, row in zip(METHODS, ENSEMBLES, strict=True)
+    ),
+    *(
+        TableRow(
+            name=row,
+            label=f"{_LABELS[name][1]} of 2",
+            method=Part(name=name),
+            pool=2,
+            beyond=True,
+        )
+        for name, row in zip(METHODS, PAIRS, strict=True)
+    ),
+)
+
+_SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")
+_CURVES = ("accuracy", "nll", "auroc", "auprc")
+_OF_A_SET = (
+    *("accuracy", "nll", "auroc", "auprc", "ece"),
+    *("accuracy@0.5", "accuracy@0.7", "auroc@0.5", "auroc@0.7"),
+    *(f"referral_{name}_area" for name in _CURVES),
+    *(f"referral_{name}_oracle_area" for name in _CURVES),
+)
+SCORES = (
+    *(f"{where}/{score}" for where in _SETS for score in _OF_A_SET),
+    *("joint/ood_auroc", "joint/ood_auprc"),
+    *("in_domain/aleatoric_spearman", "in_domain/aleatoric_mae"),
+    *("in_domain/total_spearman", "in_domain/total_mae"),
+    "in_domain/epistemic_spearman",
+    *("joint/epistemic_shift_auroc", "joint/total_shift_auroc"),
+    *("joint/aleatoric_shift_auroc", "joint/true_entropy_shift_auroc"),
+)
+"""By set of items; @0.5 is with half of them referred. An area is the mean over all
+shares referred, of the items kept, or with an oracle, where those referred count as
+right. The last are about the parts of the uncertainty; those that name the truth, or
+compare with it (spearman, mae), need a simulator that knows it."""
+
+SHIFTS = {
+    "country": ("Country Shift", "other cameras and people"),
+    "severity": ("Severity Shift", "grades worse than any in training"),
+}
+SELECTIONS = (
+    Selection(
+        name="in_domain",
+        rule="val_auroc",
+        splits=("val",),
+        label="AUROC of in-domain validation items",
+        items="in-domain validation items",
+    ),
+    Selection(
+        name="joint",
+        rule="val_referral",
+        splits=("val", "val/shifted"),
+        label="area of accuracy after referral of in-domain and shifted validation "
+        "items together",
+        items="in-domain and shifted validation items",
+    ),
+)
+"""Joint selection looks at shifted items before the test does."""
+SPLITS = ("train", "val", "val/shifted", "test", "test/shifted")
+SIZES = {
+    "country": (35_126, 10_906, 733, 42_670, 2_929),
+    "severity": (33_545, 10_429, 477, 40_727, 3_524),
+}
+"""Items of each split in the paper."""
+BLURS = (5, 10, 20)
+"""Constants of the preprocessing that are compared with the usual 30."""
+BLUR_ROWS = ("map", "mc_dropout", "map_ensemble", "mc_dropout_ensemble")
+
+
+def simulated(selection: Selection, options: Mapping[str, Any]) -> Iterator[Variant]:
+    """Both shifts on simulated photographs; `options` give their size and number."""
+    for shift in SHIFTS:
+        part = Part(name="fundus", options={"shift": shift, **options})
+        yield replace(_variant(part, shift, selection), simulated=True)
+
+
+def simulated_full_size() -> Iterator[Variant]:
+    """Both shifts on as many simulated photographs as RETINA has, of 256 pixels."""
+    for variant in photographed():
+        shift = variant.dataset.options["shift"]
+        sizes = dict(zip(SPLITS, SIZES[shift], strict=True))
+        options = {"shift": shift, "size": 256, "sizes": sizes}
+        yield replace(
+            variant,
+            name=f"fundus_{variant.name}",
+            dataset=Part(name="fundus", options=options),
+            simulated=True,
+        )
+
+
+def photographed(selections: tuple[Selection, ...] = SELECTIONS) -> Iterator[Variant]:
+    """Both shifts on EyePACS, with APTOS abroad, each with its published configs."""
+    for selection in selections:
+        for shift in SHIFTS:
+            part = Part(name="eyepacs", options={"shift": shift})
+            configs = {
+                method: config_name(method, shift, selection.name) for method in METHODS
+            }
+            yield replace(_variant(part, shift, selection), configs=configs)
+
+
+def blurred() -> Iterator[Variant]:
+    """EyePACS with other constants of the preprocessing, as in tables 12 and 13."""
+    for variant in photographed(SELECTIONS[:1]):
+        for blur in BLURS:
+            options = {**variant.dataset.options, "blur": blur}
+            yield replace(
+                variant,
+                name=f"{variant.name}_blur{blur}",
+                label=f"{variant.label}, blur {blur}",
+                dataset=replace(variant.dataset, options=options),
+                rows=BLUR_ROWS,
+            )
+
+
+def _variant(part: Part, shift: str, selection: Selection) -> Variant:
+    label, what = SHIFTS[shift]
+    suffix = "" if selection.name == "in_domain" else f"_{selection.name}"
+    return Variant(
+        name=f"{shift}{suffix}",
+        label=label,
+        dataset=part,
+        splits=("val", "val/shifted", "test", "test/shifted"),
+        shift=what,
+        selection=selection.name,
+        training={"select_by": selection.rule},
+    )

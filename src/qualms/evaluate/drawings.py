@@ -1,0 +1,155 @@
+"""Lines and bars that a page draws: referral curves, reliability, histograms."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms import scores
+from qualms.evaluate.entry import Curve, Histogram
+from qualms.scores import ReferralCurve
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+BINS = 40
+ROC_GRID = np.linspace(0.0, 1.0, 51)
+"""False positive rates at which ROC curves are read, so that they can be averaged."""
+POINTS = 500
+"""At most so many points of a referral curve are drawn."""
+
+
+class Drawings(NamedTuple):
+    """Everything to draw about one file."""
+
+    curves: tuple[Curve, ...]
+    histograms: tuple[Histogram, ...]
+
+
+def referral_curves(
+    probs: Array, target: Index, uncertainty: Array, *, subset: str, u: str
+) -> Iterator[Curve]:
+    """Accuracy and NLL after referral, and AUROC where there are two classes."""
+    names = ("accuracy", "nll", "auroc") if probs.shape[1] == 2 else ("accuracy", "nll")
+    for name in names:
+        curve = scores.referral_curve(name, probs, target, uncertainty)
+        yield Curve(
+            name=f"referral_{name}",
+            label=f"{scores.about(getattr(scores, name)).label} of the kept items",
+            subset=subset,
+            settings={"u": u},
+            x_label="share referred",
+            x=curve.referred,
+            y=curve.value,
+        )
+
+
+def thinned_referral(curve: ReferralCurve, *, subset: str) -> Curve:
+    """Evenly spaced points of a referral curve, its first and last among them."""
+    items = len(curve.value)
+    chosen = np.unique(np.linspace(0, items - 1, POINTS).round().astype(np.int64))
+    return Curve(
+        name=f"referral_{curve.name}",
+        label=f"{scores.about(getattr(scores, curve.name)).label} of the kept items",
+        subset=subset,
+        x_label="share referred",
+        x=curve.referred[chosen],
+        y=curve.value[chosen],
+    )
+
+
+def roc(values: Array, positive: Flags, *, name: str, subset: str) -> Curve:
+    """True positive rates at `ROC_GRID`: the highest reached, linear in between."""
+    curve = scores.roc_curve(values, positive)
+    # Of the points above one another only the last, highest one is a choice to make.
+    last = np.append(np.diff(curve.fpr) > 0, True)
+    return Curve(
+        name=name,
+        label="true positive rate",
+        subset=subset,
+        x_label="false positive rate",
+        x=ROC_GRID,
+        y=np.interp(ROC_GRID, curve.fpr[last], curve.tpr[last]),
+    )
+
+
+def graded_histograms(
+    uncertainty: Array, correct: Flags, group: NDArray[Any], *, subset: str
+) -> Iterator[Histogram]:
+    """For each group, shares of its items by entropy of two classes, right and wrong.
+
+    All have the same bins, so that they can be averaged and compared.
+    """
+    edges = np.linspace(0.0, np.log(2.0), BINS + 1)
+    # Two equal classes can miss log 2 by a rounding.
+    inside = np.clip(uncertainty, edges[0], edges[-1])
+    for name in np.unique(group):
+        of_group = group == name
+        yield Histogram(
+            name=f"uncertainty/grade={name}",
+            label=f"grade {name}",
+            subset=subset,
+            edges=edges,
+            parts={
+                part: np.histogram(inside[of_group & chosen], edges)[0] / of_group.sum()
+                for part, chosen in (("correct", correct), ("incorrect", ~correct))
+            },
+        )
+
+
+def reliability_curve(
+    probs: Array, target: Index, *, settings: Mapping[str, str]
+) -> Curve:
+    """Accuracy against confidence in 15 bins, with Wilson 95 % intervals."""
+    bins = scores.reliability(probs, target)
+    filled = bins.count > 0
+    confidence, accuracy = bins.confidence[filled], bins.accuracy[filled]
+    low, high = _wilson(accuracy, bins.count[filled].astype(float))
+    return Curve(
+        name="reliability",
+        label="accuracy",
+        subset="all",
+        settings=settings,
+        x_label="confidence",
+        x=confidence,
+        y=accuracy,
+        low=low,
+        high=high,
+    )
+
+
+def histogram(
+    values: Array, parts: Mapping[str, Flags], *, name: str, subset: str = "all"
+) -> Histogram:
+    """Counts of `values` in 40 equal bins, for each part of the items."""
+    edges = _edges(values)
+    counts = {
+        part: np.histogram(values[chosen], bins=edges)[0].astype(float)
+        for part, chosen in parts.items()
+    }
+    return Histogram(
+        name=f"uncertainty/{name}",
+        label=name,
+        subset=subset,
+        edges=edges,
+        parts=counts,
+    )
+
+
+def _edges(values: Array) -> Array:
+    low, high = float(values.min()), float(values.max())
+    # Values that differ by rounding alone leave no room for 40 bins between them.
+    if high - low <= max(1e-9 * max(abs(low), abs(high)), 1e-300):
+        pad = max(0.5, 1e-6 * abs(low))
+        low, high = low - pad, high + pad
+    return np.linspace(low, high, BINS + 1)
+
+
+def _wilson(share: Array, count: Array, z: float = 1.96) -> tuple[Array, Array]:
+    # Wilson's interval stays inside [0, 1] and behaves for small bins.
+    spread = z * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    centre = share + z**2 / (2 * count)
+    scale = 1 + z**2 / count
+    return (centre - spread) / scale, (centre + spread) / scale

@@ -1,0 +1,323 @@
+"""How the regression benchmark is judged: calibrated intervals and selection.
+
+The protocol of Gustafsson et al. (2023, arXiv:2302.03679), section 3.2: intervals by
+the row's rule, one offset from all validation items, a threshold that keeps 95 % of
+them, and test scores of the items that are predicted. Validation and test items are two
+samples: in a replicate, offset and threshold are found anew on the validation items
+drawn, and the scores taken on the test items drawn.
+
+Beyond the paper, rows may weigh validation items by how like the test items they are
+(weighted conformal prediction, Tibshirani et al., 2019). That needs the density ratio
+of test to validation inputs. Predictions carry no features, but functions of them: the
+mean, the variance and the selection scores. A logistic regression that tells test from
+validation items by these gives the ratio, so the intervals are right as far as the
+shift acts through what the predictions carry.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from qualms import scores
+from qualms.benchmarks import Benchmark, Place, Preset
+from qualms.evaluate.entry import Entry, Judgement, Sample, ScoreOptions
+from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
+from qualms.predictions import Predictions
+from qualms.scores import Plan
+from qualms.scores.as_published import regression as published
+from qualms.scores.conformal import recalibrated_plans
+
+Array = NDArray[np.float64]
+
+RATE = 0.95
+"""Share of validation items that a selection score lets pass."""
+SCORES: dict[str, Callable[..., Any]] = {
+    "val_mae": scores.mae,
+    "val_interval_length": scores.interval_length,
+    "test_coverage": scores.coverage,
+    "test_prediction_rate": scores.prediction_rate,
+    "test_mae": scores.mae,
+    "test_interval_length": scores.interval_length,
+    "test_inverted_fraction": scores.inverted_fraction,
+    "test_unbounded_fraction": scores.inverted_fraction,
+}
+RANKED = ("val_mae", "val_interval_length", "test_coverage")
+"""Of the other scores, more is better or worse only together with these."""
+
+
+def regression() -> Protocol:
+    """Every score by the finite-sample rank, and by that of the released code."""
+    return Protocol(judge=_judge, notes=_notes)
+
+
+class Forecasts(NamedTuple):
+    """What a row says about the items of one split, before calibration, all (N,)."""
+
+    point: Array
+    lower: Array
+    upper: Array
+    target: Array
+    select: Array
+    """Larger for items to leave out; all 0 where the row selects none."""
+
+
+class Calibrated(NamedTuple):
+    """How far intervals are widened, one number or one per item, and who passes."""
+
+    val_offset: float | Array
+    test_offset: float | Array
+    threshold: float
+
+
+def _judge(repeat: Repeat) -> Judgement:
+    place = repeat.place
+    alpha = _alpha(place)
+    splits = repeat.read("val"), _restricted(repeat.read(place.variant.test), place)
+    val, test = (_forecasts(split, place, alpha) for split in splits)
+    theirs = None
+    if place.known.get("weighted"):
+        ours = _calibrate_weighted(val, splits, alpha)
+        plans = _held_plans(val, test, ours)
+    else:
+        ours = _calibrate(scores, val, alpha)
+        plans = recalibrated_plans(
+            _columns(val), _columns(test), share=1 - alpha, rate=RATE
+        )
+        theirs = None if place.row.beyond else _calibrate(published, val, alpha)
+    return Judgement(
+        entries=tuple(_entries(place, (val, test), (ours, theirs), plans)),
+        samples=tuple(Sample(n=s.n, cluster=s.get("cluster")) for s in splits),
+    )
+
+
+def _entries(
+    place: Place,
+    items: tuple[Forecasts, Forecasts],
+    calibrated: tuple[Calibrated, Calibrated | None],
+    plans: tuple[Plan, ...],
+) -> Iterator[Entry]:
+    ours, theirs = (
+        _scores_of(*items, c) if c is not None else None for c in calibrated
+    )
+    assert ours is not None
+    everyone = np.arange(sum(len(split.target) for split in items))
+    # Selection leaves validation scores as they are, so there the base row stands for
+    # all of them.
+    selects = bool(place.known.get("select"))
+    for column, (name, score) in enumerate(SCORES.items()):
+        yield Entry(
+            name=name,
+            score=score,
+            subset=name.partition("_")[0],
+            index=everyone,
+            plan=plans[column] if column < len(plans) else None,
+            value=ours[column],
+            as_published=math.nan if theirs is None else theirs[column],
+            why="no test item is accepted",
+            aim=1 - _alpha(place) if name == "test_coverage" else None,
+            ranked=name in RANKED and not (selects and name.startswith("val")),
+        )
+
+
+def _alpha(place: Place) -> float:
+    alpha = place.known.get("alpha")
+    if alpha is None:
+        raise ValueError(
+            f"variant {place.variant.name!r} must state the alphas of its intervals, "
+            "e.g. places=({'alpha': 0.1},)"
+        )
+    return float(alpha)
+
+
+def _restricted(predictions: Predictions, place: Place) -> Predictions:
+    """The items whose target lies in one of the variant's ranges, ends included."""
+    ranges = place.known.get("within")
+    if not ranges:
+        return predictions
+    target = predictions.arrays["target"]
+    inside = [(low <= target) & (target <= high) for low, high in ranges]
+    keep = np.flatnonzero(np.any(inside, axis=0))
+    if not keep.size:
+        raise AbsentError(f"no test item has a target in {ranges}")
+    draws = ("mean", "var", "select/")
+    arrays = {
+        name: array[:, keep] if name.startswith(draws) else array[keep]
+        for name, array in predictions.arrays.items()
+    }
+    return replace(predictions, arrays=arrays, n=len(keep))
+
+
+def _forecasts(predictions: Predictions, place: Place, alpha: float) -> Forecasts:
+    """Points, intervals and selection scores by the rule of the row."""
+    target, rule = predictions.arrays["target"], place.known.get("interval")
+    select = _select(predictions, place.known.get("select", ""))
+    if rule == "quantile":
+        lower, upper = _quantiles(predictions, alpha)
+        return Forecasts((lower + upper) / 2, lower, upper, target, select)
+    mean = predictions.get("mean")
+    if mean is None:
+        raise AbsentError(f"the predictions of {place.row.method.name} have no 'mean'")
+    point, var = scores.pool_gaussian(mean, predictions.get("var"))
+    if rule == "point":
+        return Forecasts(point, point, point, target, select)
+    lower, upper = scores.gaussian_interval(point, var, alpha=alpha)
+    return Forecasts(point, lower, upper, target, select)
+
+
+def _quantiles(predictions: Predictions, alpha: float) -> tuple[Array, Array]:
+    lower, upper = predictions.get("lower"), predictions.get("upper")
+    if lower is None or upper is None:
+        raise AbsentError("the predictions have no 'lower' and 'upper'")
+    stated = predictions.header.alpha
+    if stated is not None and not np.isclose(stated, alpha):
+        raise AbsentError(f"the predictions are for alpha {stated}, not {alpha}")
+    return lower, upper
+
+
+def _select(predictions: Predictions, name: str) -> Array:
+    """One value per item; deviations are taken from the draws, others from the file."""
+    if not name:
+        return np.zeros(predictions.n)
+    mean, var = predictions.get("mean"), predictions.get("var")
+    if name == "variance" and mean is not None:
+        return np.sqrt(scores.pool_gaussian(mean, var).var)
+    if name == "ensemble_variance" and mean is not None:
+        return np.sqrt(scores.pool_gaussian(mean).var)
+    found = predictions.named("select").get(name)
+    if found is None:
+        raise AbsentError(f"the predictions have no 'select/{name}'")
+    values: Array = found[0]
+    return values
+
+
+def _calibrate(rules: Any, val: Forecasts, alpha: float) -> Calibrated:
+    """By the ranks of `rules`: `scores` keeps the guarantee (Romano et al., 2019).
+
+    `scores.as_published.regression` has the floor indices of the released code.
+    """
+    offset = rules.conformal_offset(val.lower, val.upper, val.target, alpha=alpha)
+    threshold = rules.selection_threshold(val.select, rate=RATE)
+    return Calibrated(offset, offset, threshold)
+
+
+def _calibrate_weighted(
+    val: Forecasts, splits: tuple[Predictions, Predictions], alpha: float
+) -> Calibrated:
+    """One offset per item; infinite where validation has too little that is like it."""
+    ratios = _density_ratio(*splits)
+    ends = val.lower, val.upper, val.target
+    of_val, of_test = (
+        scores.weighted_conformal_offset(*ends, ratios[0], own, alpha=alpha)
+        for own in ratios
+    )
+    return Calibrated(
+        of_val, of_test, scores.selection_threshold(val.select, rate=RATE)
+    )
+
+
+def _density_ratio(val: Predictions, test: Predictions) -> tuple[Array, Array]:
+    """Density of test over validation inputs, at the items of both splits."""
+    from sklearn.linear_model import LogisticRegression
+
+    known, new = _covariates(val), _covariates(test)
+    names = [name for name in known if name in new]
+    columns = [_ranks(np.concatenate([known[n], new[n]])) for n in names]
+    x = np.stack([*columns, *(c**2 for c in columns)], axis=1)
+    is_test = np.arange(len(x)) >= val.n
+    fitted = LogisticRegression(max_iter=1000).fit(x, is_test)
+    odds = np.exp(fitted.decision_function(x)) * (val.n / test.n)
+    return odds[: val.n], odds[val.n :]
+
+
+def _covariates(predictions: Predictions) -> dict[str, Array]:
+    moments = scores.pool_gaussian(predictions.arrays["mean"], predictions.get("var"))
+    selects = {name: a[0] for name, a in predictions.named("select").items()}
+    return {"mean": moments.mean, "var": moments.var, **selects}
+
+
+def _ranks(values: Array) -> Array:
+    """Mid-ranks scaled to [-1, 1]: densities of far items span many orders."""
+    ranks: Array = rankdata(values)
+    return 2 * (ranks - 0.5) / len(ranks) - 1
+
+
+def _scores_of(
+    val: Forecasts, test: Forecasts, calibrated: Calibrated
+) -> tuple[float, ...]:
+    """The scores of a repeat, in the order of `SCORES`."""
+    keep = scores.accept(test.select, calibrated.threshold)
+    known = _widened(val, calibrated.val_offset)
+    lower, upper = _widened(test, calibrated.test_offset)
+    ends = lower[keep], upper[keep]
+    return (
+        scores.mae(val.point, val.target),
+        scores.interval_length(*known),
+        _defined(scores.coverage, *ends, test.target[keep]),
+        float(keep.mean()),
+        _defined(scores.mae, test.point[keep], test.target[keep]),
+        _defined(scores.interval_length, *ends),
+        _defined(scores.inverted_fraction, *ends),
+        _defined(_unbounded_fraction, *ends),
+    )
+
+
+def _widened(items: Forecasts, offset: float | Array) -> tuple[Array, Array]:
+    return items.lower - offset, items.upper + offset
+
+
+def _defined(score: Callable[..., float], *arrays: Array) -> float:
+    """`score`, or nan where no item is accepted."""
+    return score(*arrays) if len(arrays[0]) else math.nan
+
+
+def _unbounded_fraction(lower: Array, upper: Array) -> float:
+    return float(np.isinf(upper - lower).mean())
+
+
+def _columns(items: Forecasts) -> Array:
+    """(4, N): how far targets lie outside, selection, absolute error, length."""
+    outside = np.maximum(items.lower - items.target, items.target - items.upper)
+    error = np.abs(items.point - items.target)
+    return np.stack([outside, items.select, error, items.upper - items.lower])
+
+
+def _held_plans(val: Forecasts, test: Forecasts, held: Calibrated) -> tuple[Plan, ...]:
+    """Plans in which every item keeps its own offset as it is."""
+    columns = []
+    for items, offset in ((val, held.val_offset), (test, held.test_offset)):
+        lower, upper = _widened(items, offset)
+        columns.append(_columns(items._replace(lower=lower, upper=upper)))
+    unbounded = [bool(np.isinf(split[3]).any()) for split in columns]
+    for split in columns:
+        split[3] = np.where(np.isinf(split[3]), 0.0, split[3])
+    # Targets are outside by what they were; an offset of 0 is all that is found.
+    columns[0][0] = 0.0
+    plans = list(recalibrated_plans(*columns, share=0.0, rate=RATE))
+    for column, infinite in ((1, unbounded[0]), (5, unbounded[1])):
+        if infinite:
+            plans[column] = _infinite(plans[column])
+    return tuple(plans)
+
+
+def _infinite(plan: Plan) -> Plan:
+    return Plan(plan.items, lambda copies: plan.value(copies) + math.inf)
+
+
+def _notes(
+    _benchmark: Benchmark, _preset: Preset, options: ScoreOptions
+) -> tuple[str, ...]:
+    notes = [
+        "ours: finite-sample rank; beside the paper: the rank of its released code",
+        "test scores are of the items that are predicted",
+    ]
+    if options.resamples:
+        notes.append(
+            "intervals find offset and threshold anew in every replicate; weighted "
+            "calibration is held fixed"
+        )
+    return tuple(notes)

@@ -1,0 +1,410 @@
+"""How RETINA is judged: referral in-domain, under shift, and on both together.
+
+The protocol of Band et al. (2021): every row is scored on the in-domain and the shifted
+test items, on both together, on a joint set with as many of either kind, and on shifted
+items with the grades of the in-domain ones. All sets are rows of one joint set,
+in-domain items first, so that one replicate of its items serves every set.
+
+Our scores are exact at every threshold and under ties, and the balanced set is balanced
+for all of them. The released code takes AUROC and AUPRC of its balanced set on the
+plain joint one; its published areas are those with an oracle, which counts referred
+items as answered perfectly.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from qualms import scores
+from qualms.benchmarks import Benchmark, Preset
+from qualms.datasets import rebalanced_rows
+from qualms.evaluate.drawings import graded_histograms, roc, thinned_referral
+from qualms.evaluate.entry import (
+    Array,
+    Curve,
+    Entry,
+    Index,
+    Judgement,
+    Sample,
+    ScoreOptions,
+)
+from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
+from qualms.evaluate.truth import Uncertainty, truth_entries
+from qualms.predictions import Predictions
+from qualms.scores import Plan, ReferralCurve
+from qualms.scores.as_published import retina as published
+
+Flags = NDArray[np.bool_]
+Values = dict[str, float]
+
+SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")
+RESAMPLED = SETS[:3]
+"""The other sets hold the same items once more."""
+CURVES = ("accuracy", "nll", "auroc", "auprc")
+POINTS = (("accuracy", 0.5), ("accuracy", 0.7), ("auroc", 0.5), ("auroc", 0.7))
+"""What tables show of a curve: score and share referred."""
+THRESHOLDS = 2_000
+"""An AUPRC takes time in proportion to the positives at every threshold. On sets of
+more than twice so many items it is taken at evenly spaced ones, linear in between."""
+_SCORES = {name: getattr(scores, name) for name in (*CURVES, "ece")}
+_PERFECT = {"accuracy": 1.0, "nll": 0.0, "auroc": 1.0, "auprc": 1.0}
+_RANKED = ("auroc", "auprc")
+_UNDEFINED = {
+    "auroc": "only one class among these items",
+    "auprc": "no positive among these items",
+}
+_NO_SET = "some grades of the in-domain items have no shifted item"
+_NO_GRADES = "the grades of the items are not known"
+
+
+def retina() -> Protocol:
+    """Every score of every set, by the right rule and by the released code's."""
+    return Protocol(judge=_judge, notes=_notes)
+
+
+class Patients(NamedTuple):
+    """One repeat of a row on the joint set; N items, in-domain first."""
+
+    probs: Array
+    """(N, 2) mean over draws."""
+    target: Index
+    uncertainty: Uncertainty
+    shifted: Flags
+    group: NDArray[Any] | None
+    """(N,) clinical grade."""
+    cluster: NDArray[Any] | None
+    """(N,) patient."""
+    truth: Array | None
+    """(N, 2) true probabilities of the classes, where a simulator knows them."""
+
+
+Sets = Mapping[str, Index]
+"""Rows of the joint set, by the name of the set that they make up."""
+
+
+def _judge(repeat: Repeat) -> Judgement:
+    test = repeat.place.variant.test
+    items = _patients(repeat.read(test), repeat.read(f"{test}/shifted"))
+    ours, theirs = _sets_of(items, repeat.options.seed)
+    curves = {
+        (where, name): _curve_of(name, *_taken(items, rows))
+        for where, rows in ours.items()
+        for name in CURVES
+    }
+    found = {} if repeat.place.row.beyond else _as_published(items, theirs)
+    return Judgement(
+        entries=(
+            *_entries(items, ours, _values(items, ours, curves), found),
+            *truth_entries(items.uncertainty, items.shifted, items.truth),
+        ),
+        samples=(
+            Sample(
+                n=len(items.target),
+                cluster=items.cluster,
+                strata=2 * items.target + items.shifted,
+            ),
+        ),
+        curves=tuple(_curves(items, ours, curves)),
+        histograms=tuple(_histograms(items, ours)),
+    )
+
+
+def _patients(inside: Predictions, outside: Predictions) -> Patients:
+    """The items of an in-domain and a shifted split as one joint set."""
+    both = inside, outside
+    for split in both:
+        if split.classes != 2:
+            raise AbsentError(
+                f"{split.source} must have two classes to be referred by, got "
+                f"{split.classes}"
+            )
+    if inside.draws != outside.draws:
+        raise AbsentError(
+            f"{inside.source} and {outside.source} must have as many draws, got "
+            f"{inside.draws} and {outside.draws}"
+        )
+    draws = np.concatenate([split.arrays["probs"] for split in both], axis=1)
+    total, aleatoric, epistemic = (
+        part.astype(np.float64, copy=False) for part in scores.decompose(draws)
+    )
+    return Patients(
+        probs=scores.mean_probabilities(draws),
+        target=np.concatenate([split.arrays["target"] for split in both]),
+        uncertainty=Uncertainty(total, aleatoric, epistemic, inside.draws),
+        shifted=np.repeat([False, True], [split.n for split in both]),
+        group=_joined(both, "group"),
+        cluster=_joined(both, "cluster"),
+        truth=_joined(both, "target_probs"),
+    )
+
+
+def _joined(splits: tuple[Predictions, ...], name: str) -> NDArray[Any] | None:
+    """The array `name` of both splits; None unless both have it."""
+    arrays = [split.get(name) for split in splits]
+    there = [array for array in arrays if array is not None]
+    return np.concatenate(there) if len(there) == len(arrays) else None
+
+
+def _sets_of(items: Patients, seed: int) -> tuple[Sets, Sets]:
+    """The rows of every set, as we take them and as the released code does."""
+    ours = {
+        "in_domain": np.flatnonzero(~items.shifted),
+        "shifted": np.flatnonzero(items.shifted),
+        "joint": np.arange(len(items.shifted)),
+    }
+    theirs = {**ours, "balanced": published.balanced_joint(items.shifted, seed=seed)}
+    ours["balanced"] = scores.balanced_joint(items.shifted, seed=seed)
+    if items.group is not None:
+        drawn = rebalanced(items.group, items.shifted, seed=seed)
+        if drawn is not None:
+            ours["rebalanced"] = theirs["rebalanced"] = drawn
+    return ours, theirs
+
+
+def rebalanced(group: NDArray[Any], shifted: Flags, *, seed: int = 0) -> Index | None:
+    """Shifted rows whose groups have the in-domain proportions (Band et al., D.5).
+
+    None where a group has no shifted row.
+
+    >>> group = np.array([0, 0, 0, 1, 0, 1, 1, 1])
+    >>> drawn = group[rebalanced(group, np.arange(8) >= 4)]
+    >>> np.bincount(drawn)
+    array([7500, 2500])
+    """
+    names, counts = np.unique(group[~shifted], return_counts=True)
+    rows = np.flatnonzero(shifted)
+    if not np.isin(names, group[rows]).all():
+        return None
+    shares = {
+        name.item(): int(count) for name, count in zip(names, counts, strict=True)
+    }
+    return rows[rebalanced_rows(group[rows], shares=shares, seed=seed)]
+
+
+def _taken(items: Patients, rows: Index) -> tuple[Array, Index, Array]:
+    return items.probs[rows], items.target[rows], items.uncertainty.total[rows]
+
+
+def _entries(
+    items: Patients, sets: Sets, ours: Values, theirs: Values
+) -> Iterator[Entry]:
+    """One entry for each score of each set, those that cannot be had among them."""
+    for where in SETS:
+        rows = sets.get(where)
+        planned = _plans(items, sets[where]) if where in RESAMPLED else {}
+        for name, score in _names():
+            key = f"{where}/{name}"
+            yield Entry(
+                name=key,
+                score=score,
+                subset=where,
+                index=np.arange(0) if rows is None else rows,
+                plan=planned[name]() if name in planned else None,
+                value=ours.get(key, math.nan),
+                as_published=theirs.get(key, math.nan),
+                why=_why(name) if rows is not None else _absent(items),
+            )
+    detected = scores.auroc_plan(items.uncertainty.total, items.shifted)
+    for score, plan in ((scores.ood_auroc, detected), (scores.ood_auprc, None)):
+        key = f"joint/{score.__name__}"
+        yield Entry(
+            score=score,
+            subset="joint",
+            index=sets["joint"],
+            plan=plan,
+            value=ours[key],
+            as_published=theirs.get(key, math.nan),
+        )
+
+
+def _names() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """What a set is scored by: name, and the score it is about."""
+    yield from _SCORES.items()
+    for name, tau in POINTS:
+        yield f"{name}@{tau:g}", _SCORES[name]
+    for ending in ("area", "oracle_area"):
+        for name in CURVES:
+            yield f"referral_{name}_{ending}", _SCORES[name]
+
+
+def _why(name: str) -> str:
+    reasons = (why for part, why in _UNDEFINED.items() if part in name)
+    return next(reasons, "undefined for these items")
+
+
+def _absent(items: Patients) -> str:
+    return _NO_GRADES if items.group is None else _NO_SET
+
+
+def _plans(items: Patients, rows: Index) -> dict[str, Callable[[], Plan]]:
+    """How the scores of a set are resampled that are cheap enough for it."""
+    probs, target, uncertainty = _taken(items, rows)
+    right = scores.correct(probs, target).astype(np.float64)
+    return {
+        "accuracy": lambda: scores.mean_plan(right),
+        "nll": lambda: scores.mean_plan(scores.item_nll(probs, target)),
+        "ece": lambda: scores.ece_plan(probs.max(axis=1), right),
+        "auroc": lambda: scores.auroc_plan(probs[:, 1], target == 1),
+        "accuracy@0.7": lambda: _kept_plan(right, uncertainty, 0.3),
+        "accuracy@0.5": lambda: _kept_plan(right, uncertainty, 0.5),
+        "referral_accuracy_area": lambda: scores.aurc_plan(right, uncertainty),
+    }
+
+
+def _kept_plan(right: Array, uncertainty: Array, share: float) -> Plan:
+    """Accuracy of the most certain `share`, after referring a whole number of items."""
+
+    def kept(total: Array) -> Array:
+        return np.maximum(1.0, total - np.rint((1.0 - share) * total))[:, None]
+
+    return scores.edge_plan(
+        right, uncertainty, kept, lambda sums, edge: (sums / edge)[:, 0]
+    )
+
+
+def _values(
+    items: Patients, sets: Sets, curves: Mapping[tuple[str, str], ReferralCurve]
+) -> Values:
+    """Every score by the right rule."""
+    found = dict(_detection(items.uncertainty.total, items.shifted))
+    for where, rows in sets.items():
+        there = dict(_plain(items, rows))
+        for name in CURVES:
+            curve = curves[where, name]
+            there |= _read(curve, 1 - curve.referred)
+        found |= {f"{where}/{name}": value for name, value in there.items()}
+    return found
+
+
+def _curve_of(
+    name: str, probs: Array, target: Index, uncertainty: Array
+) -> ReferralCurve:
+    """The referral curve, exact at every threshold but for the AUPRC of large sets."""
+    if name == "auprc" and len(target) > 2 * THRESHOLDS:
+        rank = rankdata(uncertainty, "max")
+        # Items of one bin count as tied, between whose ends a curve is linear.
+        uncertainty = np.ceil(rank * (THRESHOLDS / len(target)))
+    return scores.referral_curve(name, probs, target, uncertainty)
+
+
+def _plain(items: Patients, rows: Index) -> Iterator[tuple[str, float]]:
+    probs, target, _ = _taken(items, rows)
+    yield "accuracy", scores.accuracy(probs, target)
+    yield "nll", scores.nll(probs, target)
+    yield "auroc", scores.auroc(probs[:, 1], target == 1)
+    yield "auprc", scores.auprc(probs[:, 1], target == 1)
+    yield "ece", scores.ece(probs, target)
+
+
+def _detection(total: Array, shifted: Flags) -> Iterator[tuple[str, float]]:
+    yield "joint/ood_auroc", scores.ood_auroc(total, shifted)
+    yield "joint/ood_auprc", scores.ood_auprc(total, shifted)
+
+
+def _as_published(items: Patients, sets: Sets) -> Values:
+    """Every score as the released code takes it."""
+    # That code knows P(y=1) alone, and no more digits of P(y=0).
+    total = scores.entropy(items.probs[:, 1], class_axis=None).astype(np.float64)
+    items = items._replace(uncertainty=items.uncertainty._replace(total=total))
+    curves = {
+        (where, name): published.referral_curve(name, *_taken(items, rows))
+        for where, rows in sets.items()
+        for name in CURVES
+        if not _misplaced(where, name)
+    }
+    found = dict(_detection(total, items.shifted))
+    for where, rows in sets.items():
+        there = dict(_plain_as_published(items, rows))
+        for name in CURVES:
+            source = "joint" if _misplaced(where, name) else where
+            curve = curves[source, name]
+            there |= _read(curve, _kept_as_published(curve, len(sets[source])))
+        found |= {f"{where}/{name}": value for name, value in there.items()}
+    for name in _RANKED:
+        found[f"balanced/{name}"] = found[f"joint/{name}"]
+    return found
+
+
+def _misplaced(where: str, name: str) -> bool:
+    """Whether the released code takes a balanced score on the plain joint set."""
+    return where == "balanced" and name in _RANKED
+
+
+def _plain_as_published(items: Patients, rows: Index) -> Iterator[tuple[str, float]]:
+    probs, target, _ = _taken(items, rows)
+    yield from _plain(items, rows)
+    yield "nll", published.log_loss(probs, target)
+    yield "auprc", published.auprc(probs[:, 1], target == 1)
+
+
+def _read(curve: Any, kept: Array) -> Values:
+    """Points and areas of a curve whose i-th value is of a share `kept` of the items.
+
+    With an oracle the rest counts as perfect, which is `referral_curve(oracle=True)`
+    without making the curve again.
+    """
+    name = curve.name
+    found = {f"{at}@{tau:g}": curve.at(tau) for at, tau in POINTS if at == name}
+    helped = kept * curve.value + (1 - kept) * _PERFECT[name]
+    defined = helped[~np.isnan(helped)]
+    found[f"referral_{name}_area"] = curve.area
+    found[f"referral_{name}_oracle_area"] = (
+        float(defined.mean()) if defined.size else math.nan
+    )
+    return found
+
+
+def _kept_as_published(curve: Any, items: int) -> Array:
+    """Shares that the released code keeps: it cuts off a part of an item."""
+    share: Array = 1 - curve.referred
+    if curve.name not in _RANKED:
+        return share
+    last = len(curve.value) - 1
+    whole = [int(((last - k) / last) * items) for k in range(last + 1)]
+    return np.array(whole) / items
+
+
+def _curves(
+    items: Patients, sets: Sets, curves: Mapping[tuple[str, str], ReferralCurve]
+) -> Iterator[Curve]:
+    """Every curve of one repeat: referral, ROC, and ROC of the shift."""
+    for (where, _), curve in curves.items():
+        yield thinned_referral(curve, subset=where)
+    for where, rows in sets.items():
+        positive = items.target[rows] == 1
+        if positive.any() and not positive.all():
+            yield roc(items.probs[rows, 1], positive, name="roc", subset=where)
+    total = items.uncertainty.total
+    yield roc(total, items.shifted, name="ood_roc", subset="joint")
+
+
+def _histograms(items: Patients, sets: Sets) -> Iterator[Any]:
+    """Histograms of the total uncertainty, one for each clinical grade."""
+    if items.group is None:
+        return
+    right = scores.correct(items.probs, items.target)
+    for where in RESAMPLED:
+        rows = sets[where]
+        yield from graded_histograms(
+            items.uncertainty.total[rows], right[rows], items.group[rows], subset=where
+        )
+
+
+def _notes(
+    _benchmark: Benchmark, _preset: Preset, options: ScoreOptions
+) -> tuple[str, ...]:
+    notes = [
+        "all items of a split count; the released code leaves out the last incomplete "
+        "batch",
+        "ours: exact at every threshold (AUPRC at 2,000 of a large set), ties shared, "
+        "balanced scores on the balanced set; beside the paper: its released code, "
+        "whose balanced AUROC and AUPRC are those of the plain joint set, and areas, "
+        "which count referred items as right",
+    ]
+    if options.resamples:
+        notes.append("referral areas of other scores than accuracy have no interval")
+    return tuple(notes)

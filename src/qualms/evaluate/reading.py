@@ -1,0 +1,112 @@
+"""Runs on disk: found by the hash of their spec, read once, pooled as asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import RLock
+
+from qualms.benchmarks import Benchmark, Place, Preset, pools_of, trained
+from qualms.evaluate.protocols import AbsentError
+from qualms.evaluate.results import Missing
+from qualms.predictions import Header, Predictions, PredictionsError, pool, read
+from qualms.runs import stored
+from qualms.spec import RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RunReader:
+    """Reads the runs of one benchmark under `folder`, and keeps what it has read."""
+
+    folder: Path
+    missing: dict[str, Missing] = field(default_factory=dict)
+    headers: dict[str, Header] = field(default_factory=dict)
+    _read: dict[tuple[str, str], Predictions] = field(default_factory=dict)
+    _pooled: dict[tuple[tuple[str, ...], str], Predictions] = field(
+        default_factory=dict
+    )
+    _lock: RLock = field(default_factory=RLock)
+    """Repeats are judged in several threads."""
+
+    def present(self, spec: RunSpec) -> bool:
+        """Whether the run's predictions can be read; if not it is listed."""
+        if spec.hash in self.missing:
+            return False
+        try:
+            for split in spec.splits:
+                self._one(spec, split)
+        except (AbsentError, PredictionsError) as error:
+            self.missing[spec.hash] = Missing(
+                hash=spec.hash,
+                dataset=spec.dataset.name,
+                method=spec.method.name,
+                seed=spec.seed,
+                reason=str(error),
+            )
+            return False
+        return True
+
+    def pooled(self, specs: Sequence[RunSpec], split: str) -> Predictions:
+        """The predictions of all `specs` on `split` as one."""
+        key = tuple(spec.hash for spec in specs), split
+        with self._lock:
+            if key not in self._pooled:
+                members = [self._one(spec, split) for spec in specs]
+                # Intervals cannot be pooled, but one run needs no pooling.
+                alone = len(members) == 1 and members[0].draws == 1
+                self._pooled[key] = members[0] if alone else pool(members)
+            return self._pooled[key]
+
+    def forget(self) -> None:
+        """Let go of the predictions read so far; what is missing stays known."""
+        self._read.clear()
+        self._pooled.clear()
+
+    def _one(self, spec: RunSpec, split: str) -> Predictions:
+        key = spec.hash, split
+        if key not in self._read:
+            predictions = read(_file(self.folder / spec.hash, split))
+            self._read[key] = predictions
+            self.headers[spec.hash] = predictions.header
+        return self._read[key]
+
+
+def complete_pools(
+    benchmark: Benchmark, preset: Preset, place: Place, reader: RunReader
+) -> list[tuple[RunSpec, ...]]:
+    """The runs of each repeat that is complete; pools of the same runs count once.
+
+    Raises:
+        AbsentError: If no repeat is complete.
+    """
+    if not trained(preset, place):
+        values = {n: preset.trained[n] for n in place.row.trained_by}
+        only = "; ".join(
+            f"{n} {', '.join(map(str, those))}" for n, those in values.items()
+        )
+        raise AbsentError(
+            f"preset {preset.name} trains {place.row.method.name} for {only} only"
+        )
+    wanted = pools_of(preset, place.row)
+    specs = {
+        seed: benchmark.spec(preset, place, seed)
+        for seed in dict.fromkeys(seed for pool in wanted for seed in pool)
+    }
+    present = {seed for seed, spec in specs.items() if reader.present(spec)}
+    complete = [pool for pool in wanted if present.issuperset(pool)]
+    if not complete:
+        lacking = next(spec for seed, spec in specs.items() if seed not in present)
+        raise AbsentError(
+            f"{len(specs) - len(present)} of {len(specs)} runs of "
+            f"{lacking.method.name} are missing; {lacking.hash} "
+            f"{reader.missing[lacking.hash].reason}"
+        )
+    return [tuple(specs[seed] for seed in pool) for pool in complete]
+
+
+def _file(folder: Path, split: str) -> Path:
+    if not folder.is_dir():
+        raise AbsentError("was not run")
+    path = stored(folder, split)
+    if path is None:
+        raise AbsentError(f"has no predictions of split {split!r} yet")
+    return path

@@ -1,0 +1,226 @@
+"""What a plan has to say beside its numbers: warnings first, then notes."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from qualms.evaluate.refer.items import ReferralItems
+from qualms.evaluate.refer.plan import (
+    Cutoff,
+    Outcome,
+    ReferralOptions,
+    ReferralPlan,
+)
+from qualms.predictions import Predictions
+
+ARRAYS = ("target", "probs")
+
+
+def percent(share: float) -> str:
+    """A share in percent with one decimal, none where that says the same.
+
+    >>> percent(0.2), percent(0.9543)
+    ('20%', '95.4%')
+    """
+    return f"{round(100 * share, 1):g}%"
+
+
+def place_of(outcome: Outcome) -> str:
+    """What to call a set of items in a sentence."""
+    return ", ".join(part for part in (outcome.name, outcome.subset) if part)
+
+
+def warnings_of(
+    plan: ReferralPlan, read: Sequence[Predictions], names: Sequence[str]
+) -> Iterator[str]:
+    """What must not be overlooked."""
+    planning, *others = read
+    if planning.header.split == "train":
+        yield (
+            f"{names[0]} says it holds training items: the network knows them, so the "
+            "plan is too good; choose on validation items"
+        )
+    yield from _unlike_its_clusters(plan)
+    for outcome in plan.outcomes:
+        yield from _missed(plan, outcome)
+        yield from _falling(outcome)
+    for other, name in zip(others, names[1:], strict=True):
+        yield from _shared(planning, other, names[0], name)
+
+
+def notes_of(
+    plan: ReferralPlan,
+    planning: ReferralItems,
+    read: Sequence[Predictions],
+    options: ReferralOptions,
+) -> Iterator[str]:
+    """What explains the numbers."""
+    yield from _chosen_on(plan, planning, read[0])
+    yield from _other_choice(plan, planning)
+    yield from _ties(plan, planning)
+    yield from _clusters(planning)
+    if options.by_group:
+        yield from _groupless(read)
+    yield from dict.fromkeys(note for each in read for note in each.notes)
+
+
+def _unlike_its_clusters(plan: ReferralPlan) -> Iterator[str]:
+    """Where all items together do worse than one item per cluster is promised to."""
+    promise, own = plan.promise, plan.outcomes[0]
+    if promise is None or own.clusters is None:
+        return
+    if promise.budget is not None and own.referred.low > promise.budget:
+        yield (
+            f"on {place_of(own)} itself {percent(own.referred.value)} of all items are "
+            f"referred, beyond the {percent(promise.budget)} promised of one random "
+            "item per cluster: large clusters are referred more than small ones"
+        )
+    for name, bound in promise.at_least.items():
+        kept = own.measure(name).kept
+        if kept.high < bound:
+            yield (
+                f"on {place_of(own)} itself all kept items together have {name} "
+                f"{percent(kept.value)}, below the {percent(bound)} promised of one "
+                "random item per cluster: large clusters are worse than small ones"
+            )
+
+
+def _missed(plan: ReferralPlan, outcome: Outcome) -> Iterator[str]:
+    sure = plan.request.sure
+    for name, verdict in outcome.verdicts.items():
+        if verdict != "missed":
+            continue
+        if name == "budget":
+            yield (
+                f"on {place_of(outcome)} {percent(outcome.referred.value)} are "
+                f"referred, beyond the budget of {percent(plan.request.budget or 0.0)} "
+                f"(confidence {sure:g})"
+            )
+        else:
+            wanted = plan.request.targets[name]
+            yield (
+                f"on {place_of(outcome)} the kept items have {name} "
+                f"{percent(outcome.measure(name).kept.value)}, below the "
+                f"{percent(wanted)} asked for (confidence {sure:g})"
+            )
+
+
+def _falling(outcome: Outcome) -> Iterator[str]:
+    fall = outcome.fall
+    if fall is None:
+        return
+    yield (
+        f"on {place_of(outcome)} the referral curve falls: accuracy of the kept items "
+        f"is {percent(fall.from_accuracy)} with {percent(fall.from_referred)} "
+        f"referred, but {percent(fall.to_accuracy)} with {percent(fall.to_referred)} referred; "
+        "the uncertainty does not find the errors there"
+    )
+
+
+def _shared(
+    planning: Predictions, other: Predictions, first: str, name: str
+) -> Iterator[str]:
+    same = other.n == planning.n and all(
+        np.array_equal(planning.arrays[key], other.arrays[key]) for key in ARRAYS
+    )
+    if same:
+        yield f"{name} holds the predictions of {first} itself: it is no check"
+        return
+    mine, theirs = planning.get("item"), other.get("item")
+    if mine is None or theirs is None:
+        return
+    both = len(np.intersect1d(mine, theirs))
+    if both:
+        yield (
+            f"{both} items of {name} bear the names of items of {first}: if they are "
+            "the same, it is no independent check of the plan"
+        )
+
+
+def _chosen_on(
+    plan: ReferralPlan, planning: ReferralItems, given: Predictions
+) -> Iterator[str]:
+    """Which items the plan was made from, as far as that needs a word."""
+    split, shifted = given.header.split or "", given.get("shifted")
+    if split.startswith("val"):
+        yield (
+            f"these are items of the split {split!r}: if an epoch or a configuration "
+            "was chosen on them, their scores and what is promised are too good"
+        )
+    if planning.subset:
+        apart = plan.outcomes[1].n
+        yield f"the threshold is chosen without the {apart} items marked as shifted"
+    elif shifted is not None and shifted.all():
+        yield "all items are marked shifted: the plan is for shifted items"
+
+
+def _other_choice(plan: ReferralPlan, planning: ReferralItems) -> Iterator[str]:
+    """The threshold that was not taken: without the promise, or with it."""
+    request = plan.request
+    if request.budget is None:
+        if plan.observed is not None and plan.observed != plan.promised:
+            yield (
+                f"on these items themselves {_cut(plan.observed)} is enough, which "
+                "promises nothing for new ones"
+            )
+        return
+    if plan.promised is None or not 0.0 < request.budget < 1.0:
+        return
+    if math.isinf(plan.promised.threshold):
+        tied = int((planning.uncertainty == planning.uncertainty.max()).sum())
+        why = "these items are too few"
+        if tied > request.budget * planning.n:
+            why = f"{tied} items share the highest uncertainty, which is too many"
+        yield (
+            f"{why} to promise a budget of {percent(request.budget)} for new ones, "
+            "other than by referring none"
+        )
+    elif request.confidence is None:
+        clustered = plan.outcomes[0].clusters is not None
+        new = "one random item per new cluster" if clustered else "new items"
+        yield (
+            f"to stay within {percent(request.budget)} for {new} with confidence "
+            f"{request.sure:g}, take {_cut(plan.promised)} "
+            f"(--confidence {request.sure:g})"
+        )
+
+
+def _cut(choice: Cutoff) -> str:
+    if math.isinf(choice.threshold):
+        return "referring none"
+    return f"a threshold of {choice.rounded!r} (referring {percent(choice.referred)})"
+
+
+def _ties(plan: ReferralPlan, planning: ReferralItems) -> Iterator[str]:
+    """Whole groups of equal uncertainty may leave a budget partly unspent."""
+    budget = plan.request.budget
+    if budget is None or plan.request.confidence is not None:
+        return
+    unspent = math.floor(budget * planning.n + 1e-9) - planning.n
+    unspent += plan.outcomes[0].kept
+    if unspent <= 0:
+        return
+    kept = planning.uncertainty[planning.uncertainty < plan.threshold]
+    tied = int((kept == kept.max()).sum())
+    yield (
+        f"{tied} items share the uncertainty {kept.max():.4g} and are referred "
+        f"together or not at all, which leaves {unspent} referrals of the budget unused"
+    )
+
+
+def _groupless(read: Sequence[Predictions]) -> Iterator[str]:
+    for each in read:
+        if each.get("group") is None:
+            yield f"{each.source} has no array 'group', so its groups are not shown"
+
+
+def _clusters(planning: ReferralItems) -> Iterator[str]:
+    if planning.cluster is None:
+        return
+    yield f"intervals treat the items of one of {planning.clusters} clusters as related"
+    yield (
+        "what is promised is of one random item per cluster, so a large cluster counts "
+        "no more than a small one; it rests on one item of each cluster, drawn by "
+        "--seed"
+    )

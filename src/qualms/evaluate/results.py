@@ -1,0 +1,266 @@
+"""The frozen tables that judging ends in: of one file, and of a benchmark."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qualms.benchmarks import (
+    Benchmark,
+    Expectation,
+    Preset,
+    Settings,
+    Variant,
+    settings_text,
+)
+from qualms.evaluate.entry import Array, Curve, Histogram
+from qualms.predictions import Header
+from qualms.scores import Better, Difference, TieGroup
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRow:
+    """One score of a file on one subset, with its interval."""
+
+    score: str
+    """The function in `qualms.scores` that gave the value."""
+    label: str
+    subset: str
+    """Which items: all, in_domain, shifted, balanced, or group=<name>."""
+    settings: Mapping[str, Any]
+    """Which uncertainty, interval rule or recalibration; {} where there is only one."""
+    better: Better
+    value: float
+    low: float
+    high: float
+    n: int
+    why: str = ""
+    """Why the value is undefined, or a remark that belongs beside it."""
+    replicates: Array | None = field(default=None, repr=False, compare=False)
+    """The bootstrap replicates; what makes comparisons between files paired."""
+
+    @property
+    def detail(self) -> str:
+        """The settings as a table shows them: their values alone."""
+        return ", ".join(map(str, self.settings.values()))
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What the row is about: score, subset, settings."""
+        return (self.score, self.subset, settings_text(self.settings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Everything `qualms score` says about one predictions file."""
+
+    name: str
+    header: Header
+    task: str
+    n: int
+    draws: int
+    """Draws of the predictions (M)."""
+    rows: tuple[ScoreRow, ...]
+    curves: tuple[Curve, ...] = ()
+    histograms: tuple[Histogram, ...] = ()
+    notes: tuple[str, ...] = ()
+    level: float = 0.95
+    resamples: int = 1000
+    seed: int = 0
+    identity: str = ""
+    """Hash of items, order and targets: files compare in pairs only when it agrees."""
+
+    def row(self, score: str, *, subset: str = "all", **settings: Any) -> ScoreRow:
+        """The row of `score` with these settings; the first that fits.
+
+        `results.row("aurc", subset="shifted", u="epistemic")`.
+        """
+        for row in self.rows:
+            fits = all(row.settings.get(name) == v for name, v in settings.items())
+            if row.score == score and row.subset == subset and fits:
+                return row
+        known = sorted({row.score for row in self.rows})
+        at = f" with {settings_text(settings)}" if settings else ""
+        raise LookupError(
+            f"no {score!r} on {subset!r} items{at} in {self.name}; "
+            f"it has {', '.join(known)}"
+        )
+
+    def _repr_html_(self) -> str:
+        # Jupyter shows results as a table; the report package owns the real page.
+        cells = "".join(
+            f"<tr><td>{escape(row.label)}</td><td>{escape(row.subset)}</td>"
+            f"<td>{escape(row.detail)}</td><td>{row.value:.4g}</td>"
+            f"<td>{row.low:.4g} to {row.high:.4g}</td></tr>"
+            for row in self.rows
+        )
+        head = "<tr><th>score</th><th>items</th><th>detail</th><th>value</th>"
+        interval = f"<th>{self.level:.0%} interval</th></tr>"
+        return f"<table>{head}{interval}{cells}</table>"
+
+
+class Key(NamedTuple):
+    """Where a cell of a benchmark stands, by name."""
+
+    variant: str
+    row: str
+    settings: str
+    """As `settings_text` writes them, e.g. "alpha=0.1"."""
+    score: str
+
+
+class DrawnKey(NamedTuple):
+    """Where something to draw stands, by name."""
+
+    variant: str
+    row: str
+    settings: str
+    subset: str
+    name: str
+    """What is drawn: roc, ood_roc, referral_accuracy, uncertainty/grade=2 ..."""
+
+
+class Summary(NamedTuple):
+    """Mean and population standard deviation over repeats."""
+
+    mean: float
+    std: float
+    """nan where there is one repeat only, so that nothing varies."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One score of one row on one dataset: repeats, interval, and the paper's rule."""
+
+    key: Key
+    values: tuple[float, ...] = ()
+    """One per repeat, by the correct rule: ranks that give the guarantee, ties shared;
+    () where it is undefined in all."""
+    as_published: tuple[float, ...] = ()
+    """One per repeat, by the rule of the released code; what stands beside the
+    published number. () for what that code does not have."""
+    low: float = math.nan
+    high: float = math.nan
+    replicates: Array | None = field(default=None, repr=False, compare=False)
+    """Over items and repeats; cells of one variant are paired."""
+    why: str = ""
+    """Why there is no value."""
+    better: Better = "neither"
+    aim: float | None = None
+    """The best value, where that is neither the lowest nor the highest."""
+    ranked: bool = False
+    """Whether rows are ranked by this score."""
+
+    @property
+    def ours(self) -> Summary:
+        """Over `values`."""
+        return summary(self.values)
+
+    @property
+    def by_their_rule(self) -> Summary:
+        """Over `as_published`."""
+        return summary(self.as_published)
+
+
+def summary(values: tuple[float, ...]) -> Summary:
+    """Mean and population standard deviation; nan for nothing, and for one alone.
+
+    >>> summary((1.0, 3.0))
+    Summary(mean=2.0, std=1.0)
+    """
+    if not values:
+        return Summary(math.nan, math.nan)
+    if not all(map(math.isfinite, values)):
+        return Summary(float(np.sum(values)) / len(values), math.nan)
+    spread = float(np.std(values)) if len(values) > 1 else math.nan
+    return Summary(float(np.mean(values)), spread)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A run without readable predictions."""
+
+    hash: str
+    dataset: str
+    method: str
+    seed: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """An expectation, with the numbers that decide it."""
+
+    expectation: Expectation
+    values: Mapping[str, float]
+    """By row; nan where a number is missing."""
+
+    @property
+    def known(self) -> bool:
+        """Whether every number is there."""
+        return all(math.isfinite(value) for value in self.values.values())
+
+    @property
+    def held(self) -> bool:
+        """Whether it holds for every row."""
+        low, high = self.expectation.low, self.expectation.high
+        return all(low <= value <= high for value in self.values.values())
+
+
+class Cost(NamedTuple):
+    """What the runs of a row took, as far as their predictions state it."""
+
+    seconds: float | None
+    """Of all its runs together, training and prediction."""
+    parameters: int | None
+    """Of one network."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkResults:
+    """Every number of a benchmark at one preset, from predictions alone."""
+
+    benchmark: Benchmark
+    preset: Preset
+    cells: Mapping[Key, Cell]
+    ties: Mapping[Key, TieGroup] = field(default_factory=dict)
+    """By variant, settings and score (the row is ''): the best row and its equals. For
+    scores with an aim, such as coverage, the best is nearest to it."""
+    differences: Mapping[Key, Difference] = field(default_factory=dict)
+    """Each row minus the best one, for the scores that have a tie group."""
+    curves: Mapping[DrawnKey, Curve] = field(default_factory=dict)
+    """Means over repeats, for figures."""
+    histograms: Mapping[DrawnKey, Histogram] = field(default_factory=dict)
+    checks: tuple[Check, ...] = ()
+    missing: tuple[Missing, ...] = ()
+    hardware: tuple[str, ...] = ()
+    """Machines named by the predictions."""
+    seconds: float | None = None
+    """Seconds of all runs together, as far as the predictions state them."""
+    costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
+    """By variant and row."""
+    notes: tuple[str, ...] = ()
+    level: float = 0.95
+    resamples: int = 1000
+    seed: int = 0
+
+    def cell(
+        self, variant: str, row: str, score: str, settings: Settings | None = None
+    ) -> Cell:
+        """The cell there; one without values, saying so, if it was not judged."""
+        key = Key(variant, row, settings_text(settings or {}), score)
+        why = f"not part of preset {self.preset.name}"
+        return self.cells.get(key, Cell(key=key, why=why))
+
+    def tied(self, cell: Cell) -> bool:
+        """Whether a cell cannot be told apart from the best of its column."""
+        group = self.ties.get(cell.key._replace(row=""))
+        return group is not None and cell.key.row in group.members
+
+    def variants(self, label: str) -> tuple[Variant, ...]:
+        """The datasets the paper calls `label`: real ones first, then simulated."""
+        found = [v for v in self.preset.variants if v.label == label]
+        return tuple(sorted(found, key=lambda v: v.simulated))

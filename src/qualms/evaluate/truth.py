@@ -1,0 +1,115 @@
+"""Whether each part of the uncertainty is about what it is named after.
+
+A simulator knows what no dataset of photographs does: how far the graders of an item
+disagree. Aleatoric uncertainty should follow the entropy of their labels, in size and
+in order; epistemic uncertainty should tell the shift. The total stands beside them for
+contrast, and so does what the true entropy itself tells of the shift: graders may agree
+more, or less, about shifted items.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms import scores
+from qualms.evaluate.entry import Array, Entry
+from qualms.scores import spearman
+
+PARTS = ("aleatoric", "total", "epistemic")
+UNKNOWN = "the true probabilities of the labels are not known"
+ONE_DRAW = "one draw has no epistemic part"
+EQUAL = "all values are equal"
+
+
+class Uncertainty(NamedTuple):
+    """Entropy of the mean prediction in nats, and its parts, (N,) each."""
+
+    total: Array
+    aleatoric: Array
+    epistemic: Array
+    draws: int
+
+
+def truth_entries(
+    uncertainty: Uncertainty, shifted: NDArray[np.bool_], truth: Array | None
+) -> Iterator[Entry]:
+    """AUROC of the shift, and distance from and rank correlation with the truth.
+
+    `truth` (N, C) are the true probabilities of the classes. Scores that need them, or
+    an epistemic part where there is one draw, are undefined without.
+    """
+    entropy = None
+    if truth is not None:
+        entropy = scores.entropy(truth).astype(np.float64, copy=False)
+    for part in PARTS:
+        there = part != "epistemic" or uncertainty.draws > 1
+        values = getattr(uncertainty, part) if there else None
+        yield _shift(f"{part}_shift_auroc", values, shifted)
+        yield _spearman(part, values, entropy, ~shifted)
+        if part != "epistemic":
+            yield _distance(part, values, entropy, ~shifted)
+    yield _shift("true_entropy_shift_auroc", entropy, shifted, resampled=False)
+
+
+def _shift(
+    name: str,
+    values: Array | None,
+    shifted: NDArray[np.bool_],
+    *,
+    resampled: bool = True,
+) -> Entry:
+    missing = UNKNOWN if name.startswith("true") else ONE_DRAW
+    return Entry(
+        name=f"joint/{name}",
+        score=scores.ood_auroc,
+        subset="joint",
+        index=np.arange(len(shifted)),
+        plan=None
+        if values is None or not resampled
+        else scores.auroc_plan(values, shifted),
+        value=math.nan if values is None else scores.ood_auroc(values, shifted),
+        why=missing if values is None else EQUAL,
+        ranked=False,
+    )
+
+
+def _spearman(
+    part: str, values: Array | None, entropy: Array | None, inside: NDArray[np.bool_]
+) -> Entry:
+    known = values is not None and entropy is not None
+    return Entry(
+        name=f"in_domain/{part}_spearman",
+        score=scores.human_alignment,
+        subset="in_domain",
+        index=np.flatnonzero(inside),
+        value=spearman(values[inside], entropy[inside])
+        if values is not None and entropy is not None
+        else math.nan,
+        why=EQUAL if known else _missing(entropy),
+        ranked=False,
+    )
+
+
+def _distance(
+    part: str, values: Array | None, entropy: Array | None, inside: NDArray[np.bool_]
+) -> Entry:
+    off = None
+    if values is not None and entropy is not None:
+        off = np.abs(values - entropy)[inside]
+    return Entry(
+        name=f"in_domain/{part}_mae",
+        score=scores.mae,
+        subset="in_domain",
+        index=np.flatnonzero(inside),
+        plan=None if off is None else scores.mean_plan(off),
+        value=math.nan if off is None else float(off.mean()),
+        why=_missing(entropy),
+        ranked=False,
+    )
+
+
+def _missing(entropy: Array | None) -> str:
+    return UNKNOWN if entropy is None else ONE_DRAW
