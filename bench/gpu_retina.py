@@ -110,7 +110,7 @@ class Bench:
 
     def __init__(self, data):
         self.machine = make_machine("cuda", training(spec("map", 1).training))
-        self.splits = Splits(data, self.machine.device)
+        self.splits = Splits({"": data}, self.machine.device)
 
     def cost(self, asked, how):
         """Train `asked` for a few epochs, and say how fast the last ones were."""

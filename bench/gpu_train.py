@@ -222,7 +222,7 @@ def opened(data, asked):
     """The run of a spec in its lane, to be driven by hand."""
     options = training(asked.training)
     machine = make_machine("cuda", options)
-    splits = Splits(data, machine.device)
+    splits = Splits({"": data}, machine.device)
     place = Workplace(machine=machine, splits=splits, watch=Silent())
     with tempfile.TemporaryDirectory() as folder, numerics(machine, options):
         job = Assigned(asked, Path(folder) / "run")

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from qualms import predictions
-from qualms.spec import ItemRule, Part, digest
+from qualms.spec import Part
 from qualms.training import TrainingError, data, learner, run, run_together
 from qualms.training.seeds import seed, shuffled
 from training import made
@@ -25,10 +25,6 @@ def same(one, other):
 def close(one, other, **tolerance):
     for name in one | other:
         torch.testing.assert_close(one[name], other[name], **tolerance)
-
-
-def on_list(name):
-    return ItemRule(name="listed", options={"list": name})
 
 
 def by_hand(spec, dataset, *, batch=8, lr=1e-2):
@@ -462,40 +458,6 @@ def test_a_run_can_continue_from_the_weights_of_another(shelf, tmp_path):
 def test_continuing_from_a_run_that_is_not_there_is_refused(shelf, tmp_path):
     with pytest.raises(TrainingError, match="finish that one first"):
         run(made.spec(start="0" * 16), made.dataset(), tmp_path / "a")
-
-
-def test_a_run_can_train_on_a_list_of_items(shelf, tmp_path):
-    seen = set()
-
-    def loss(network, batch, moment):
-        assert moment.items == 25
-        seen.update(batch.target.tolist())
-        return made.loss(network, batch, moment)
-
-    shelf(noting={"loss": loss})
-    dataset = made.dataset()
-    listed = dataset.splits["train"].item[::2].tolist()
-    text = json.dumps(listed)
-    (tmp_path / "items").mkdir()
-    (tmp_path / "items" / f"{digest(text)}.json").write_text(text)
-    spec = replace(made.spec(method="noting"), items=on_list(digest(text)))
-    run(spec, dataset, tmp_path / "run")
-    assert seen == set(dataset.splits["train"].target[::2].tolist())
-
-
-def test_a_list_of_items_that_is_missing_or_foreign_is_refused(shelf, tmp_path):
-    spec = replace(made.spec(), items=on_list("0" * 16))
-    with pytest.raises(TrainingError, match="write the list again"):
-        run(spec, made.dataset(), tmp_path / "a")
-    text = json.dumps(["nobody"])
-    (tmp_path / "items").mkdir()
-    (tmp_path / "items" / f"{digest(text)}.json").write_text(text)
-    with pytest.raises(TrainingError, match="belongs to another dataset"):
-        run(
-            replace(made.spec(), items=on_list(digest(text))),
-            made.dataset(),
-            tmp_path / "b",
-        )
 
 
 def test_a_method_for_another_task_is_refused(shelf, tmp_path):

@@ -9,7 +9,7 @@ threads, changes a bit of what a step sees.
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qualms.datasets import Dataset, Split
+from qualms.spec import place_of
+from qualms.training._error import TrainingError
 
 _SHARE = 0.3
 """Of the free memory that a split may take."""
@@ -76,17 +78,88 @@ def load_split(
 
 
 class Splits:
-    """The splits of a dataset on one device, each loaded once, when first asked for."""
+    """The splits of some datasets on one device, each loaded when first asked for.
 
-    def __init__(self, dataset: Dataset, device: torch.device) -> None:
-        self.dataset = dataset
+    A split of a further dataset is named as in a spec, "birds:test".
+    """
+
+    def __init__(self, datasets: Mapping[str, Dataset], device: torch.device) -> None:
+        self.dataset = datasets[""]
+        """The dataset that runs train on."""
+        self._datasets = datasets
         self._device = device
-        self._loaded: dict[str, LoadedSplit] = {}
+        self._loaded: dict[tuple[str, ...], LoadedSplit] = {}
+
+    def dataset_of(self, split: str) -> Dataset:
+        """The dataset that `split` belongs to."""
+        name, _ = place_of(split)
+        if name not in self._datasets:
+            raise TrainingError(
+                f"the run predicts {split!r}, and there is no dataset {name!r}; hand it"
+                " over together with the dataset that the run trains on"
+            )
+        return self._datasets[name]
+
+    def stored(self, split: str) -> Split:
+        """`split` as its dataset has it."""
+        return self.dataset_of(split).split(place_of(split)[1])
 
     def __getitem__(self, name: str) -> LoadedSplit:
-        if name not in self._loaded:
-            self._loaded[name] = load_split(self.dataset.split(name), self._device)
-        return self._loaded[name]
+        return self.joined((name,))
+
+    def joined(self, names: tuple[str, ...]) -> LoadedSplit:
+        """The items of several splits, one split after another."""
+        if names not in self._loaded:
+            parts = [self.stored(name) for name in names]
+            whole = parts[0] if len(parts) == 1 else _joined(names, parts)
+            self._loaded[names] = load_split(whole, self._device)
+        return self._loaded[names]
+
+
+def _joined(names: Sequence[str], parts: Sequence[Split]) -> Split:
+    first = parts[0]
+    for name, part in zip(names, parts, strict=True):
+        for one, other in ((first.image, part.image), (first.target, part.target)):
+            if one.shape[1:] != other.shape[1:] or one.dtype != other.dtype:
+                raise TrainingError(
+                    f"splits that are trained on together must hold items of one shape"
+                    f" and type; {names[0]!r} has {one.shape[1:]} {one.dtype} and"
+                    f" {name!r} has {other.shape[1:]} {other.dtype}"
+                )
+    image: Any = RowStack([part.image for part in parts])
+    target: Any = RowStack([part.target for part in parts])
+    return Split(
+        image=image,
+        target=np.concatenate([part.target for part in parts])
+        if first.target.ndim == 1
+        else target,
+        item=np.concatenate([part.item for part in parts]),
+    )
+
+
+class RowStack:
+    """Rows of several arrays as if they were one array; nothing is copied."""
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        self._arrays = arrays
+        self._starts = np.cumsum([0, *(len(array) for array in arrays)])
+        self.shape: tuple[int, ...] = (int(self._starts[-1]), *arrays[0].shape[1:])
+        self.dtype = arrays[0].dtype
+        self.ndim = len(self.shape)
+        self.nbytes = sum(int(array.nbytes) for array in arrays)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def take(self, rows: NDArray[np.int64], axis: int = 0) -> NDArray[Any]:
+        """A copy of `rows`, in their order."""
+        assert axis == 0
+        found = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        for array, start in zip(self._arrays, self._starts, strict=False):
+            here = (rows >= start) & (rows < start + len(array))
+            if here.any():
+                found[here] = array.take(rows[here] - start, axis=0)
+        return found
 
 
 class Feed(Protocol):

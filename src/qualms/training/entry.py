@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -31,28 +31,33 @@ from qualms.training.record import announce
 from qualms.training.runs import Assigned, Workplace, make_run
 from qualms.training.watch import Silent, Watch
 
+Data = Dataset | Mapping[str, Dataset]
+"""The dataset that runs train on; or all that they read, named as `RunSpec.parts` is,
+where "" is the one they train on."""
+
 
 def run(
     spec: RunSpec,
-    dataset: Dataset,
+    data: Data,
     folder: Path,
     *,
     device: str = "auto",
     watch: Watch | None = None,
 ) -> None:
-    """Train `spec` on `dataset`, or go on with it, and write its predictions.
+    """Train `spec` on `data`, or go on with it, and write its predictions.
 
-    All it makes lies in `folder`. A finished run is left as it is.
+    All it makes lies in `folder`. A finished run is left as it is. Runs that `spec`
+    refers to (`start`, `items`) are looked for beside `folder`, by their hash.
 
     Raises:
         TrainingError: In one sentence, what happened and what to do.
     """
-    run_together([spec], dataset, [folder], device=device, watch=watch)
+    run_together([spec], data, [folder], device=device, watch=watch)
 
 
 def run_together(
     specs: Sequence[RunSpec],
-    dataset: Dataset,
+    data: Data,
     folders: Sequence[Path],
     *,
     device: str = "auto",
@@ -70,13 +75,14 @@ def run_together(
     if not jobs:
         return
     if needs_team(device):
-        _tell(_by_teams(jobs, dataset, device, watch or Silent()), len(jobs))
+        _tell(_by_teams(jobs, data, device, watch or Silent()), len(jobs))
         return
     options = training(jobs[0].spec.training)
     machine = join_team(device, options)
     for job in jobs if machine.team.leads else ():
         announce(job, machine)
-    splits = Splits(dataset, machine.device)
+    datasets = {"": data} if isinstance(data, Dataset) else data
+    splits = Splits(datasets, machine.device)
     with (
         numerics(machine, options),
         ThreadPoolExecutor(1, thread_name_prefix="checkpoints") as writer,
@@ -112,12 +118,12 @@ class _Turn(NamedTuple):
 
 
 def _by_teams(
-    jobs: Sequence[Assigned], dataset: Dataset, device: str, watch: Watch
+    jobs: Sequence[Assigned], data: Data, device: str, watch: Watch
 ) -> list[_Failure]:
     """Train one of `jobs` after another, in a process for each device."""
     failures = []
     for job in jobs:
-        work = partial(run, job.spec, dataset, job.folder, device=device)
+        work = partial(run, job.spec, data, job.folder, device=device)
         try:
             work_together(work, len(several(device)), watch)
         except TrainingError as error:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from qualms.datasets import Split
 from qualms.methods._method import Batch
 from qualms.training._error import TrainingError
 from qualms.training.augment import augment
@@ -19,10 +20,16 @@ _BYTE = 255.0
 
 
 class Inputs(NamedTuple):
-    """How batches are made."""
+    """How batches are made.
+
+    Images may be 8 bit or float32, of as many channels as the network sees or of one,
+    which is then repeated; so further datasets need not be stored as the first one is.
+    """
 
     channels: int
     """That the network sees."""
+    space: int
+    """Spatial axes of an image."""
     layout: torch.memory_format
     train: Callable[[RawItems, int], Batch]
     """(items, views) to a batch with `views` augmented versions of each item."""
@@ -38,28 +45,39 @@ class _Affine(NamedTuple):
 
 
 def make_inputs(items: LoadedSplit, options: Training) -> Inputs:
-    """How the images of `items` become batches."""
-    shape, dtype = items.split.image.shape, items.split.image.dtype
+    """How items become batches for a network that trains on `items`."""
+    shape = items.split.image.shape
     space, stored = len(shape) - 2, shape[-1]
-    bytes_ = dtype == "uint8"
     normal = _normal(stored, space, options, items.device)
-    unit = 1 / _BYTE if bytes_ else 1.0
-    at_once = _Affine(normal.scale * unit, normal.shift)
+    from_bytes = _Affine(normal.scale * (1 / _BYTE), normal.shift)
     layout = _layout(space, options)
 
     def plain(raw: RawItems) -> Batch:
+        at_once = from_bytes if raw.image.dtype == torch.uint8 else normal
         return Batch(x=_apply(at_once, _image(raw), layout), target=raw.target)
 
     def train(raw: RawItems, views: int) -> Batch:
         if views == 1 and not options.augment:
             return plain(raw)
+        unit = 1 / _BYTE if raw.image.dtype == torch.uint8 else 1.0
         image = _image(raw).repeat(views, *(1,) * (space + 1)) * unit
         target = raw.target.repeat(views, *(1,) * (raw.target.ndim - 1))
         changed = augment(options.augment, image, target)
         x = _apply(normal, changed.image, layout)
         return Batch(x=x, target=changed.target[: len(raw.target)])
 
-    return Inputs(normal.scale.shape[0], layout, train, plain)
+    return Inputs(normal.scale.shape[0], space, layout, train, plain)
+
+
+def check_readable(inputs: Inputs, split: Split, name: str) -> None:
+    """Refuse images of another form than those that the network is trained on."""
+    space, channels = split.image.ndim - 2, split.image.shape[-1]
+    if space != inputs.space or channels not in (1, inputs.channels):
+        raise TrainingError(
+            f"the network sees images of {inputs.space} axes and {inputs.channels}"
+            f" channels, and those of {name!r} have {space} and {channels}; leave that"
+            " split out, or prepare its dataset alike"
+        )
 
 
 def _image(raw: RawItems) -> Tensor:

@@ -1,11 +1,12 @@
 """What learns: a network, the method that made it, and the optimiser that moves it."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from qualms.methods._headed import Headed
@@ -16,7 +17,9 @@ from qualms.shelf import find
 from qualms.spec import RunSpec, Task
 from qualms.training._error import TrainingError
 from qualms.training.checkpoint import read_checkpoint
+from qualms.training.features import check_cacheable, head_on_features, layers_of
 from qualms.training.inputs import Inputs
+from qualms.training.machine import Machine
 from qualms.training.optimiser import (
     Tuned,
     make_optimiser,
@@ -33,6 +36,9 @@ class Learner:
 
     method: Method
     network: nn.Module
+    """The whole network: what checkpoints hold and predictions are made by."""
+    trained: nn.Module
+    """What the loss is of: the network, or its head on features that are cached."""
     tuned: Tuned
     scaler: torch.amp.GradScaler
 
@@ -53,9 +59,10 @@ class Learner:
 
 
 def make_learner(
-    spec: RunSpec, task: Task, options: Training, inputs: Inputs, device: torch.device
+    spec: RunSpec, task: Task, options: Training, inputs: Inputs, machine: Machine
 ) -> Learner:
-    """The network of `spec` with fresh weights on `device`, and its optimiser."""
+    """The network of `spec` with fresh weights on the machine, and its optimiser."""
+    device, cached = machine.device, options.features == "cached"
     seed(spec.seed, "build")
     method = find("methods", spec.method.name)(**spec.method.options)
     if task.name not in method.tasks:
@@ -64,16 +71,21 @@ def make_learner(
             f" {spec.dataset.name!r} is {task.name}; choose another method"
         )
     backbone = build(spec.network, channels=inputs.channels)
+    before = layers_of(backbone)
+    if cached:
+        check_cacheable(options, method, machine)
     _remember_steps(backbone, options.accumulate)
     network = method.build(backbone, task).to(device, memory_format=inputs.layout)
     if options.compile:
         # In place, so that whoever calls it runs the compiled one; and only now, as
         # building may have replaced its layers.
         _backbone(network).compile()
+    trained = head_on_features(network, before) if cached else network
     return Learner(
         method=method,
         network=network,
-        tuned=make_optimiser(options, method.groups(network), device),
+        trained=trained,
+        tuned=make_optimiser(options, method.groups(trained), device),
         scaler=torch.amp.GradScaler(device.type, enabled=options.precision == "fp16"),
     )
 
@@ -91,8 +103,14 @@ def _backbone(network: nn.Module) -> nn.Module:
     return next((part.backbone for part in found), network)
 
 
-def start_from(network: nn.Module, folder: Path, run: str) -> None:
-    """Begin with the weights of the finished run `run`, which lies beside `folder`."""
+def start_from(
+    network: nn.Module, folder: Path, run: str, say: Callable[[str], None]
+) -> None:
+    """Begin with the weights of the finished run `run`, which lies beside `folder`.
+
+    Where the head of that run has another form, as for other classes, the backbone
+    alone continues, and that is said.
+    """
     parent = sibling(folder, run)
     state = read_checkpoint(parent, run, lambda _: None)
     if state is None or not state["stand"]["fitted"]:
@@ -100,4 +118,24 @@ def start_from(network: nn.Module, folder: Path, run: str) -> None:
             f"this run continues from run {run}, which is not finished in"
             f" {parent}; finish that one first"
         )
-    network.load_state_dict(state["network"])
+    held, own = state["network"], network.state_dict()
+    if _forms(held) == _forms(own):
+        network.load_state_dict(held)
+        return
+    held = {name: part for name, part in held.items() if not name.startswith(_HEAD)}
+    rest = {name: part for name, part in own.items() if not name.startswith(_HEAD)}
+    if not isinstance(network, Headed) or _forms(held) != _forms(rest):
+        raise TrainingError(
+            f"this run continues from run {run}, whose network is another one; start"
+            " from a run of the same network"
+        )
+    network.load_state_dict(held, strict=False)
+    say(f"the head of run {run} is for another task; the backbone alone continues")
+
+
+_HEAD = ("head.", "found.")
+"""How names of weights begin that are not of the backbone."""
+
+
+def _forms(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: part.shape for name, part in weights.items()}

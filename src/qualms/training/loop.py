@@ -15,6 +15,7 @@ from torch import Tensor
 from qualms.methods._method import Moment
 from qualms.runs import is_stored, predictions_folder
 from qualms.training._error import TrainingError, writing
+from qualms.training.features import forget_features
 from qualms.training.predict import split_path, write_split
 from qualms.training.record import finish, header
 from qualms.training.runs import Run
@@ -52,6 +53,7 @@ def train_and_predict(run: Run) -> Iterator[bool]:
         _predict(run, split)
         yield True
     yield from _disk(run)
+    forget_features(run.folder)
     finish(run)
 
 
@@ -84,7 +86,7 @@ def _disk(run: Run) -> Iterator[bool]:
 
 def begin(run: Run, epoch: int) -> Moment:
     """Seed the epoch, tell the method, lay out the order and the learning rates."""
-    feed, board, network = run.stepper.feed, run.stepper.board, run.learner.network
+    feed, board, network = run.stepper.feed, run.stepper.board, run.learner.trained
     steps, epochs = len(run.counts), run.options.epochs
     seed(run.spec.seed, "epoch", epoch)
     moment = Moment(
@@ -136,11 +138,12 @@ def _look(run: Run, moment: Moment) -> float | None:
     every = 1 if options.needs_val else options.validate
     if not every or (moment.epoch + 1) % every:
         return None
-    splits, value = run.place.splits, None
+    value = None
     with run.place.machine.autocast():
-        loss = validation_loss(run.predictor, splits["val"], moment)
+        loss = validation_loss(run.validator, run.validation_split("val"), moment)
         if options.select_by != "last":
-            value = goodness(options.select_by, loss, run.predictor, splits)
+            looks = run.validation_split
+            value = goodness(options.select_by, loss, run.validator, looks)
     if value is not None and value > stand.best_value:
         stand.best_value = value
         state = run.learner.network.state_dict()
@@ -180,7 +183,7 @@ def _fit(run: Run) -> None:
     seed(run.spec.seed, "after")
     network.eval()
     with torch.no_grad():
-        run.learner.method.after(network, run.batches)
+        run.learner.method.after(run.learner.trained.eval(), run.batches)
     run.stand.fitted = True
     run.stand.fit_seconds = time.perf_counter() - started
     run.saver.save(run.state())

@@ -13,6 +13,7 @@ Normalise = Literal["imagenet", "none"]
 Augmentation = Literal["hflip", "flips", "noise", "jitter", "crop"]
 Selection = Literal["last", "val_loss", "val_auroc", "val_referral"]
 ClassWeights = Literal["none", "minibatch"]
+Features = Literal["learned", "cached"]
 Sink = Literal["tensorboard", "wandb"]
 
 
@@ -61,6 +62,9 @@ class Training:
     mean of its colours and divides by their standard deviation, and repeats a single
     channel three times."""
     augment: tuple[Augmentation, ...] = ()
+    features: Features = "learned"
+    """"cached" trains the head alone: the backbone is kept as it starts, in evaluation
+    mode, and its features of every item are computed once, without augmentation."""
     select_by: Selection = "last"
     """Which epoch's weights are kept: the last, or the best on the split `val` by its
     loss or AUROC, or by the area under the referral curve of accuracy on as many items
@@ -159,6 +163,7 @@ _CHECKS: dict[str, _Check] = {
     "deterministic": _YES_NO,
     "normalise": _one_of(Normalise),
     "augment": _some_of(Augmentation),
+    "features": _one_of(Features),
     "select_by": _one_of(Selection),
     "validate": _whole(0),
     "predict_batch": _whole(1),

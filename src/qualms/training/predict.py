@@ -15,10 +15,10 @@ from qualms.methods._method import Method
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
 from qualms.runs import split_stem
-from qualms.spec import Task
+from qualms.spec import Task, place_of
 from qualms.training._error import TrainingError
-from qualms.training.data import LoadedSplit
-from qualms.training.inputs import Inputs
+from qualms.training.data import LoadedSplit, Splits
+from qualms.training.inputs import Inputs, check_readable
 
 Arrays = dict[str, NDArray[Any]]
 _CARRIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
@@ -68,6 +68,29 @@ class Predictor:
                 size //= 2
                 torch.cuda.empty_cache()
                 self.say(f"the device is out of memory; predicting {size} at a time")
+
+
+def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
+    """Refuse a split that is not there, or that the network cannot predict."""
+    task, dataset = splits.dataset.task, splits.dataset_of(split)
+    name = place_of(split)[1]
+    dataset.rows(name)  # raises where there is no such split
+    of = name if name in dataset.splits else dataset.subsets[name].of
+    whole = dataset.splits[of]
+    check_readable(inputs, whole, split)
+    kinds = {task.name}
+    if task.name == "embedding":  # of any images, whatever their classes are
+        kinds.add("classification")
+    elif dataset.task.classes != task.classes:
+        raise TrainingError(
+            f"the network tells {task.classes} classes apart, and {split!r} has"
+            f" {dataset.task.classes}; leave that split out"
+        )
+    if dataset.task.name not in kinds:
+        raise TrainingError(
+            f"the network is trained for {task.name}, and {split!r} is for"
+            f" {dataset.task.name}; leave that split out"
+        )
 
 
 def split_path(folder: Path, split: str, task: Task) -> Path:

@@ -10,6 +10,7 @@ import torch
 import qualms
 from qualms import runs
 from qualms.predictions import Header
+from qualms.spec import place_of
 from qualms.training._error import TrainingError, writing
 from qualms.training.machine import Machine
 from qualms.training.runs import Assigned, Run
@@ -32,12 +33,12 @@ def announce(job: Assigned, machine: Machine) -> None:
 def header(run: Run, split: str) -> Header:
     """The header of the predictions of `split`."""
     spec, method = run.spec, run.learner.method
-    dataset = run.place.splits.dataset
+    dataset = run.place.splits.dataset_of(split)
     stated = {
         "task": dataset.task.name,
         "benchmark": spec.benchmark,
         "dataset": dataset.name,
-        "split": split,
+        "split": place_of(split)[1],
         "method": spec.method.name,
         "seed": spec.seed,
         "options": _options(run),

@@ -1,31 +1,30 @@
 """A run and everything it holds, built anew or brought back from its checkpoint."""
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from qualms.datasets import Split
 from qualms.methods._method import Batch
-from qualms.spec import RunSpec, digest
+from qualms.spec import RunSpec
 from qualms.training._error import TrainingError
 from qualms.training.capture import Recorder
 from qualms.training.checkpoint import Saver, State, read_checkpoint
 from qualms.training.data import LoadedSplit, Splits, feed
-from qualms.training.inputs import make_inputs
+from qualms.training.features import FeatureCache, feature_inputs
+from qualms.training.inputs import Inputs, make_inputs
+from qualms.training.items import TrainingItems, training_items
 from qualms.training.learner import Learner, make_learner, start_from
 from qualms.training.log import Log
 from qualms.training.machine import Machine
 from qualms.training.options import Training, training
-from qualms.training.predict import Predictor
+from qualms.training.predict import Predictor, check_predictable
 from qualms.training.schedule import Plateau
 from qualms.training.seeds import shuffled
 from qualms.training.selection import check_selection
@@ -76,40 +75,58 @@ class Run:
     folder: Path
     options: Training
     place: Workplace
+    items: LoadedSplit
+    """What it trains on: a split, or several, joined."""
     rows: Tensor
-    """The items of the split `train` that it trains on."""
+    """Those of `items` that it trains on."""
     counts: list[int]
     """Items in each step of an epoch."""
     learner: Learner
+    inputs: Inputs
+    """How images become batches; the stepper's own may be of cached features."""
+    cache: FeatureCache | None
+    """Where the features of a frozen backbone are kept."""
     stepper: Stepper
     step: Recorder
     saver: Saver
     log: Log | None
     """None where another process of the team writes."""
     stand: Stand
-
-    @property
-    def items(self) -> LoadedSplit:
-        """The split `train`."""
-        return self.place.splits["train"]
+    looked_at: dict[str, LoadedSplit] = field(default_factory=dict)
+    """Features of validation items that are loaded already."""
 
     @property
     def at_once(self) -> int:
         """Items looked at without a step; fewer where memory was short for a step."""
-        passed = self.stepper.micro * self.place.machine.team.size
-        return max(1, self.options.predict_batch * passed // self.options.batch)
+        return _at_once(self.options, self.stepper.micro * self.place.machine.team.size)
 
     @property
     def predictor(self) -> Predictor:
-        """The network as it is now, to be asked."""
+        """The whole network as it is now, to be asked about images."""
         return Predictor(
             network=self.learner.network,
             method=self.learner.method,
             task=self.place.splits.dataset.task,
-            inputs=self.stepper.inputs,
+            inputs=self.inputs,
             batch=self.at_once,
             say=partial(self.place.watch.message, self.spec),
         )
+
+    @property
+    def validator(self) -> Predictor:
+        """What is trained as it is now, to be asked about `validation_split`s."""
+        network, inputs = self.learner.trained, self.stepper.inputs
+        return replace(self.predictor, network=network, inputs=inputs)
+
+    def validation_split(self, name: str) -> LoadedSplit:
+        """A split that the run looks at in training: its images, or their features."""
+        items = self.place.splits[name]
+        if self.cache is None:
+            return items
+        if name not in self.looked_at:
+            rows = torch.arange(len(items))
+            self.looked_at[name] = self.cache.load(name, items, rows)
+        return self.looked_at[name]
 
     def order(self, epoch: int) -> Tensor:
         """The rows that `epoch` visits, step by step."""
@@ -140,35 +157,51 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     It stands where its checkpoint says, else at the beginning.
     """
     spec, folder = job
-    options, device = training(spec.training), place.machine.device
+    options, machine = training(spec.training), place.machine
     check_selection(options, place.splits.dataset)
-    items, team = place.splits["train"], place.machine.team
-    rows = _rows(job, items.split)
+    splits, team = place.splits, machine.team
+    items, rows = training_items(job.spec, folder, splits, write=team.leads)
     check_divides(options, len(rows), team)
     inputs = make_inputs(items, options)
-    learner = make_learner(spec, place.splits.dataset.task, options, inputs, device)
+    for split in spec.splits:
+        check_predictable(split, splits, inputs)
+    learner = make_learner(spec, splits.dataset.task, options, inputs, machine)
     stand = _resumed(job, learner, place.watch)
+    cache = None
+    if options.features == "cached":
+        cache = FeatureCache(
+            folder=folder,
+            run=spec.hash,
+            network=learner.network,
+            inputs=inputs,
+            machine=machine,
+            batch=_at_once(options, micro),
+        )
+        items, rows = _on_features(cache, items, rows)
     stride = options.batch * options.accumulate
     counts = _counts(len(rows), stride, options)
     stepper = Stepper(
         learner=learner,
-        objective=make_objective(learner.method, learner.network, team),
-        board=Board(len(counts), device, learner.tuned.rates[0].value.dtype),
+        objective=make_objective(learner.method, learner.trained, team),
+        board=Board(len(counts), machine.device, learner.tuned.rates[0].value.dtype),
         feed=feed(items, rows=sum(counts) // team.size, stride=stride // team.size),
-        inputs=inputs,
-        machine=place.machine,
+        inputs=inputs if cache is None else feature_inputs(inputs),
+        machine=machine,
         options=options,
         micro=-(-micro // team.size),
-        weights=make_weights(options, place.splits.dataset, place.machine),
+        weights=make_weights(options, splits.dataset, items.split, machine),
     )
     return Run(
         spec=spec,
         folder=folder,
         options=options,
         place=place,
+        items=items,
         rows=rows,
         counts=counts,
         learner=learner,
+        inputs=inputs,
+        cache=cache,
         stepper=stepper,
         step=_recorder(stepper, partial(place.watch.message, spec)),
         saver=Saver(folder, place.writer),
@@ -181,26 +214,16 @@ def _log(job: Assigned, options: Training, stand: Stand) -> Log:
     return Log(job.folder, options.sinks, run=job.spec.hash, epoch=stand.epoch)
 
 
-def _rows(job: Assigned, split: Split) -> Tensor:
-    """All rows, or those of the items that the spec's list names."""
-    spec, folder = job
-    if spec.items is None:
-        return torch.arange(len(split))
-    listed = str(spec.items.options["list"])
-    path = folder.parent / "items" / f"{listed}.json"
-    if not path.exists() or digest(path.read_text(encoding="utf-8")) != listed:
-        raise TrainingError(
-            f"this run trains on the item list {listed}, and {path} is not there or"
-            " not that list; write the list again"
-        )
-    wanted = json.loads(path.read_text(encoding="utf-8"))
-    rows = np.flatnonzero(np.isin(split.item, wanted))
-    if len(rows) != len(wanted):
-        raise TrainingError(
-            f"the list {path} names {len(wanted)} items, of which the split 'train' has"
-            f" {len(rows)}; the list belongs to another dataset"
-        )
-    return torch.from_numpy(rows)
+def _on_features(
+    cache: FeatureCache, items: LoadedSplit, rows: Tensor
+) -> TrainingItems:
+    loaded = cache.load("train", items, rows)
+    return TrainingItems(loaded, torch.arange(len(loaded)))
+
+
+def _at_once(options: Training, passed: int) -> int:
+    """Items looked at without a step, where a forward pass of a step has `passed`."""
+    return max(1, options.predict_batch * passed // options.batch)
 
 
 def _counts(rows: int, stride: int, options: Training) -> list[int]:
@@ -219,7 +242,8 @@ def _resumed(job: Assigned, learner: Learner, watch: Watch) -> Stand:
     state = read_checkpoint(folder, spec.hash, partial(watch.message, spec))
     if state is None:
         if spec.start is not None:
-            start_from(learner.network, folder, spec.start)
+            say = partial(watch.message, spec)
+            start_from(learner.network, folder, spec.start, say)
         return Stand()
     try:
         learner.restore(state)

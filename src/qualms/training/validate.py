@@ -1,12 +1,13 @@
 """How a network does on validation items while it is trained."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import torch
 
 from qualms.methods._method import Moment
-from qualms.training.data import LoadedSplit, Splits
+from qualms.training.data import LoadedSplit
 from qualms.training.options import Selection
 from qualms.training.predict import Predictor
 from qualms.training.selection import SEEN, PredictedSplit, selection_score
@@ -29,14 +30,17 @@ def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) ->
     return float(total) / len(items)
 
 
-def goodness(by: Selection, loss: float, predictor: Predictor, splits: Splits) -> float:
+def goodness(
+    by: Selection, loss: float, predictor: Predictor, look: Callable[[str], LoadedSplit]
+) -> float:
     """How good an epoch is, larger is better, by the rule `by`.
 
-    Rules other than the loss judge what the method predicts, with all of its draws.
+    Rules other than the loss judge what the method predicts, with all of its draws, for
+    the splits that `look` gives by name.
     """
     if by == "val_loss":
         return -loss
-    return selection_score(by, [_judged(predictor, splits[n]) for n in SEEN[by]])
+    return selection_score(by, [_judged(predictor, look(n)) for n in SEEN[by]])
 
 
 def _judged(predictor: Predictor, items: LoadedSplit) -> PredictedSplit:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qualms.datasets import Dataset
+from qualms.datasets import Dataset, Split
 from qualms.training._error import TrainingError
 from qualms.training.machine import Machine
 from qualms.training.options import Training
@@ -43,9 +43,9 @@ class ItemWeights:
 
 
 def make_weights(
-    options: Training, dataset: Dataset, machine: Machine
+    options: Training, dataset: Dataset, split: Split, machine: Machine
 ) -> ItemWeights | None:
-    """What items of the split `train` count; None where all count the same."""
+    """What items of `split`, which is trained on, count; None where all count alike."""
     task = dataset.task
     if options.class_weights == "none":
         return None
@@ -54,7 +54,7 @@ def make_weights(
             f"class_weights={options.class_weights!r} is for classification, and"
             f" {dataset.name!r} is {task.name}; leave it out"
         )
-    target = torch.from_numpy(np.array(dataset.split("train").target, np.int64))
+    target = torch.from_numpy(np.array(split.target, np.int64))
     return ItemWeights(target, task.classes, options, machine)
 
 

@@ -1,0 +1,168 @@
+"""The items that a run trains on, and the list of them that its folder keeps.
+
+A run without a rule trains on the whole split `train`. With one (`RunSpec.items`) the
+items are chosen once, before training, and written to `items.json` in the run's folder.
+A run that goes on reads them from there, so the list can be looked at, and the runs
+whose predictions it came from are not needed again.
+
+Every rule takes the option `keep`: names of splits that are trained on whole, besides
+the items that the rule chooses. Active learning has `split="pool"` and
+`keep=["train"]`: the run trains on `train` and on what was chosen from the pool.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from qualms.atomic import replacing
+from qualms.predictions import Predictions, PredictionsError, read
+from qualms.runs import sibling, stored
+from qualms.spec import ItemRule, RunSpec, digest
+from qualms.training._error import TrainingError, writing
+from qualms.training.data import LoadedSplit, Splits
+from qualms.training.item_rules import Candidates, choose
+
+FILE = "items.json"
+Listed = Mapping[str, list[str] | Literal["all"]]
+"""Names of the chosen items of each split, or "all" of them."""
+
+
+class TrainingItems(NamedTuple):
+    """What a run trains on."""
+
+    items: LoadedSplit
+    rows: Tensor
+    """Rows of `items`, in order."""
+
+
+def training_items(
+    spec: RunSpec, folder: Path, splits: Splits, *, write: bool
+) -> TrainingItems:
+    """The items of `spec`, which is trained in `folder`.
+
+    Args:
+        spec: the run.
+        folder: has the list, or gets it.
+        splits: of the datasets that the run reads.
+        write: whether to write the list; of several processes only one does.
+    """
+    if spec.items is None:
+        items = splits["train"]
+        return TrainingItems(items, torch.arange(len(items)))
+    path = folder / FILE
+    if path.exists():
+        listed = _read(path, spec)
+    else:
+        listed = _chosen(spec, spec.items, folder, splits)
+        if write:
+            _write(path, spec, listed)
+    return _found(listed, path, splits)
+
+
+def _chosen(spec: RunSpec, rule: ItemRule, folder: Path, splits: Splits) -> Listed:
+    options = dict(rule.options)
+    keep = options.pop("keep", ())
+    if isinstance(keep, str) or rule.split in keep:
+        raise TrainingError(
+            f"item rule {rule.name!r} chooses items of the split {rule.split!r}; 'keep'"
+            f" must be a list of other splits, got {keep!r}"
+        )
+    split = splits.stored(rule.split)
+    candidates = Candidates(
+        split=rule.split,
+        item=np.asarray(split.item),
+        target=np.asarray(split.target),
+        seed=spec.seed,
+        predictions=partial(_predictions, rule, folder),
+    )
+    rows = choose(rule.name, candidates, options)
+    chosen = [str(name) for name in candidates.item[np.sort(rows)]]
+    return {**dict.fromkeys(keep, "all"), rule.split: chosen}
+
+
+def _predictions(rule: ItemRule, folder: Path, split: str) -> list[Predictions]:
+    """What each of the rule's runs predicts for `split`."""
+    if not rule.runs:
+        raise TrainingError(
+            f"item rule {rule.name!r} reads predictions, and names no runs to read them"
+            " from; state their hashes in 'runs'"
+        )
+    return [_predicted_by(run, sibling(folder, run), split) for run in rule.runs]
+
+
+def _predicted_by(run: str, folder: Path, split: str) -> Predictions:
+    path = stored(folder, split)
+    if path is None:
+        raise TrainingError(
+            f"this run chooses its items by what run {run} predicts for {split!r}, and"
+            f" there are no such predictions in {folder}; finish that run first, with"
+            f" {split!r} among the splits it predicts"
+        )
+    try:
+        return read(path)
+    except PredictionsError as error:
+        raise TrainingError(
+            f"this run chooses its items by the predictions of run {run}, which cannot"
+            f" be read: {error}"
+        ) from error
+
+
+def _write(path: Path, spec: RunSpec, listed: Listed) -> None:
+    assert spec.items is not None
+    held = {"run": spec.hash, "rule": asdict(spec.items), "items": dict(listed)}
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            text = json.dumps({**held, "digest": _digest(held)}, indent=1)
+            temporary.write_text(text, encoding="utf-8")
+
+
+def _read(path: Path, spec: RunSpec) -> Listed:
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        stated = held.pop("digest")
+        whole = stated == _digest(held) and held["run"] == spec.hash
+        listed: Listed = held["items"]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise TrainingError(
+            f"{path} must hold the items that run {spec.hash} trains on, and it is"
+            " damaged or belongs to another run; delete it to have the items chosen"
+            " again"
+        )
+    return listed
+
+
+def _digest(held: Mapping[str, Any]) -> str:
+    return digest(json.dumps(held, sort_keys=True))
+
+
+def _found(listed: Listed, path: Path, splits: Splits) -> TrainingItems:
+    names = tuple(listed)
+    items, start = splits.joined(names), 0
+    rows = []
+    for name in names:
+        own = np.asarray(splits.stored(name).item)
+        rows.append(start + _rows(listed[name], own, name, path))
+        start += len(own)
+    return TrainingItems(items, torch.from_numpy(np.concatenate(rows)))
+
+
+def _rows(wanted: Sequence[str], own: Any, split: str, path: Path) -> Any:
+    if wanted == "all":
+        return np.arange(len(own))
+    rows = np.flatnonzero(np.isin(own, wanted))
+    if len(rows) != len(wanted):
+        raise TrainingError(
+            f"{path} names {len(wanted)} items of the split {split!r}, which has"
+            f" {len(rows)} of them; the list belongs to other data"
+        )
+    return rows

@@ -1,0 +1,174 @@
+"""Heads that are trained on the cached features of a frozen backbone."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from qualms import predictions
+from qualms.methods._headed import Headed, Readout
+from qualms.methods._method import Method
+from qualms.spec import ItemRule
+from qualms.training import TrainingError, learner, run
+from qualms.training.seeds import seed, shuffled
+from training import made
+
+
+class Body(nn.Module):
+    features = 8
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(torch.relu(self.norm(self.conv(x)))).mean((2, 3))
+
+
+def head(backbone, task):
+    outputs = 1 if task.classes is None else task.classes
+    return Headed(backbone, Readout(nn.Identity(), nn.Linear(8, outputs)), task)
+
+
+def changed(backbone, task):
+    backbone.drop = nn.Identity()
+    return head(backbone, task)
+
+
+@pytest.fixture
+def bodies(monkeypatch):
+    shelf = {
+        "plain": Method(build=head),
+        "changed": Method(build=changed),
+        "views": Method(build=head, views=2),
+    }
+    monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
+    monkeypatch.setattr(learner, "build", lambda _, channels: Body(channels))
+
+
+def weights(folder):
+    return torch.load(folder / "checkpoint.pt", weights_only=True)["network"]
+
+
+def frozen_by_hand(spec, dataset, batch=8, lr=1e-2):
+    """The head trained on a backbone in evaluation mode, image by image."""
+    seed(spec.seed, "build")
+    network = head(Body(3), dataset.task)
+    optimiser = torch.optim.Adam(network.head.parameters(), lr)
+    split = dataset.splits["train"]
+    mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+    x = (torch.tensor(split.image).float() / 255 - mean) / std
+    x, target = x.permute(0, 3, 1, 2).contiguous(), torch.tensor(split.target)
+    network.backbone.eval()
+    for epoch in range(spec.training["epochs"]):
+        for rows in shuffled(torch.arange(len(x)), spec.seed, epoch).split(batch):
+            optimiser.zero_grad()
+            with torch.no_grad():
+                features = network.backbone(x[rows])
+            error = network.head(features)[:, 0] - target[rows]
+            error.square().mean().backward()
+            optimiser.step()
+    return network
+
+
+def test_it_is_training_the_head_with_the_backbone_frozen(bodies, tmp_path):
+    spec, dataset = made.spec(features="cached"), made.dataset()
+    run(spec, dataset, tmp_path)
+    network = frozen_by_hand(spec, dataset)
+    found, expected = weights(tmp_path), network.state_dict()
+    assert found.keys() == expected.keys()
+    for name, part in expected.items():
+        torch.testing.assert_close(found[name], part, rtol=1e-4, atol=1e-5)
+    read = predictions.read(tmp_path / "predictions/test.safetensors")
+    assert np.isfinite(read.arrays["mean"]).all()
+    assert not (tmp_path / "features").exists()
+
+
+def test_validation_items_are_seen_through_their_features(bodies, tmp_path):
+    dataset = made.dataset()
+    for name, options in (
+        ("log", {"validate": 1}),
+        ("best", {"select_by": "val_loss"}),
+    ):
+        run(made.spec(features="cached", **options), dataset, tmp_path / name)
+    logs = [(tmp_path / name / "log.jsonl").read_text() for name in ("log", "best")]
+    losses = [[json.loads(line)["val"] for line in log.splitlines()] for log in logs]
+    assert losses[0] == losses[1]
+    network = frozen_by_hand(made.spec(), dataset)
+    split = dataset.splits["val"]
+    x = (torch.tensor(split.image).float() / 255).permute(0, 3, 1, 2)
+    mean = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
+    std = torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+    with torch.no_grad():
+        outputs = network.eval()((x - mean) / std)[:, 0]
+    expected = (outputs - torch.tensor(split.target)).square().mean()
+    assert losses[0][-1] == pytest.approx(float(expected), rel=1e-4)
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(bodies, tmp_path, monkeypatch):
+    dataset, spec = made.dataset(), made.spec(features="cached", epochs=4)
+    run(spec, dataset, tmp_path / "whole")
+
+    class Stop(made.Heard):
+        def epoch(self, _, epoch, *__):
+            if epoch == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, dataset, tmp_path / "killed", watch=Stop())
+    file = tmp_path / "killed/features/train.npy"
+    raw = bytearray(file.read_bytes())
+    raw[-1] ^= 1  # damage is seen, and the features are computed again
+    file.write_bytes(raw)
+    run(spec, dataset, tmp_path / "killed")
+    one, other = weights(tmp_path / "whole"), weights(tmp_path / "killed")
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_chosen_items_and_the_weights_of_another_run_serve_too(bodies, tmp_path):
+    dataset = made.dataset()
+    first = made.spec(epochs=1)
+    run(first, dataset, tmp_path / first.hash)
+    rule = ItemRule(name="random_items", options={"count": 20})
+    second = replace(made.spec(features="cached", start=first.hash), items=rule)
+    run(second, dataset, tmp_path / "second")
+    one, other = weights(tmp_path / first.hash), weights(tmp_path / "second")
+    same = {name for name in one if torch.equal(one[name], other[name])}
+    assert same == {name for name in one if name.startswith("backbone.")}
+
+
+def test_a_start_from_other_classes_keeps_the_backbone_alone(bodies, tmp_path):
+    first = made.spec(epochs=1)
+    run(first, made.dataset(), tmp_path / first.hash)
+    heard, second = made.Heard(), made.spec(start=first.hash, lr=0.0, epochs=1)
+    dataset = made.dataset(kind="classification")
+    run(second, dataset, tmp_path / "second", watch=heard)
+    one, other = weights(tmp_path / first.hash), weights(tmp_path / "second")
+    assert torch.equal(one["backbone.conv.weight"], other["backbone.conv.weight"])
+    assert other["head.last.weight"].shape == (2, 8)
+    assert heard.messages == [
+        f"the head of run {first.hash} is for another task; the backbone alone"
+        " continues"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "said"),
+    [
+        ("changed", {}, "this method changes the backbone; train it with features='le"),
+        ("views", {}, "this method sees 2 views of each item; leave that out"),
+        ("plain", {"augment": ("hflip",)}, "changes images; leave that out, or train"),
+        ("plain", {"compile": True}, "compile=true compiles the backbone"),
+    ],
+)
+def test_what_cached_features_cannot_serve_is_refused(
+    bodies, tmp_path, method, options, said
+):
+    spec = made.spec(method=method, features="cached", **options)
+    with pytest.raises(TrainingError, match=said):
+        run(spec, made.dataset(), tmp_path)
