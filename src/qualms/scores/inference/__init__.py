@@ -1,25 +1,42 @@
 """How sure a score is: intervals from the influence of each item.
 
 `influence_of(score, *arrays)` says what each item contributes, `interval_of` turns it
-into an interval over items, clusters, samples and repeats of a row.
+into an interval over items, clusters, samples and repeats of a row,
+`influence_difference` compares two rows on the same items, and `confidence_set` says
+which rows of a table may be the best.
 """
 
 from qualms.scores.inference._design import Design, sampling_design
 from qualms.scores.inference._influence import Influence, mean_influence
 from qualms.scores.inference._known import influence_of
+from qualms.scores.inference.confidence_set import (
+    ConfidenceSet,
+    confidence_set,
+    influence_replicates,
+)
+from qualms.scores.inference.difference import influence_difference
 from qualms.scores.inference.interval import (
     ConfidenceInterval,
     interval_of,
     no_interval,
 )
+from qualms.scores.inference.quantile import OrderStatistic, quantile_influence
+from qualms.scores.inference.referral import referral_influence
 
 __all__ = [
     "ConfidenceInterval",
+    "ConfidenceSet",
     "Design",
     "Influence",
+    "OrderStatistic",
+    "confidence_set",
+    "influence_difference",
     "influence_of",
+    "influence_replicates",
     "interval_of",
     "mean_influence",
     "no_interval",
+    "quantile_influence",
+    "referral_influence",
     "sampling_design",
 ]

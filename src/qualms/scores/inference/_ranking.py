@@ -35,21 +35,23 @@ def weighted_auroc_influence(
     )
 
 
-def placed(values: Array, positives: Array, negatives: Array) -> Influence:
+def placed(
+    values: Array, positives: Array, negatives: Array, rank: Ranked | None = None
+) -> Influence:
     """AUROC of `values`, all (N,), from the rank of each item in the other kind."""
     found, passed = float(positives.sum()), float(negatives.sum())
     if found == 0.0 or passed == 0.0:
         return undefined(ONE_KIND)
-    rank = ranked_items(values)
+    rank = ranked_items(values) if rank is None else rank
     below, within = _cumulated(negatives, rank)
     won = (below - within / 2) / passed
     below, within = _cumulated(positives, rank)
     lost = 1.0 - (below - within / 2) / found
     value = float(positives @ won / found)
-    values = positives * (won - value) / found + negatives * (lost - value) / passed
+    change = positives * (won - value) / found + negatives * (lost - value) / passed
     return Influence(
         value=value,
-        values=values,
+        values=change,
         scale="logit",
         part=(positives > negatives).astype(np.int64),
         welch=True,
@@ -72,43 +74,56 @@ def _precision_area(
 ) -> Influence:
     values = vector("score", score)
     truth = flags("positive", positive, length=len(values))
-    positives = int(truth.sum())
-    if not positives or positives == len(truth):
+    weight = np.ones(len(values))
+    return precision_area(truth, weight, ranked_items(-values), trapezoid=trapezoid)
+
+
+def precision_area(
+    truth: Flags, weight: Array, rank: Ranked, *, trapezoid: bool
+) -> Influence:
+    """Area of items of some `weight` (N,), the highest score first in `rank`."""
+    order, start = rank
+    counted = weight[order]
+    hits = np.add.reduceat(truth[order] * counted, start[:-1])
+    true = np.cumsum(hits)
+    count = np.cumsum(np.add.reduceat(counted, start[:-1]))
+    positives, negatives = float(true[-1]), float(count[-1] - true[-1])
+    if positives == 0.0 or negatives == 0.0:
         return undefined(ONE_KIND, value=1.0 if positives else math.nan)
-    order, start = ranked_items(-values)
-    hits = np.add.reduceat(truth[order].astype(np.float64), start[:-1])
-    true, count = np.cumsum(hits), start[1:].astype(np.float64)
-    precision = true / count
-    after = np.append(hits[1:], 0.0)
-    following = np.append(precision[1:], 0.0)
-    if trapezoid:
-        before = np.append(1.0, precision[:-1])
-        area = float(hits @ (precision + before)) / 2
-        by_true = (before - following) / 2 + (hits + after) / 2 / count
-        by_true[-1] += precision[-1] / 2
-        by_count = -precision / count * (hits + after) / 2
-    else:
-        area = float(hits @ precision)
-        by_true = precision - following + hits / count
-        by_count = -precision / count * hits
+    count = np.where(count > 0.0, count, 1.0)
+    area, by_true, by_count = _area_slopes(hits, true / count, count, trapezoid)
     # An item counts at its own threshold and at all lower ones.
     own_true, own_count = _from_here(by_true), _from_here(by_count)
     group = np.repeat(np.arange(len(hits)), np.diff(start))
-    change = np.empty(len(values))
     value = area / positives
-    change[order] = (truth[order] * (own_true[group] - value) + own_count[group]) / (
-        positives
-    )
+    change = np.empty(len(truth))
+    gained = truth[order] * (own_true[group] - value) + own_count[group]
+    change[order] = counted * gained / positives
     return Influence(
         value=value,
         values=change,
         scale="logit",
         extreme=1.0,
-        floor=_precision_floor(positives, len(truth) - positives),
+        floor=_precision_floor(positives, negatives),
     )
 
 
-def _precision_floor(positives: int, negatives: int) -> Callable[[float], float]:
+def _area_slopes(
+    hits: Array, precision: Array, count: Array, trapezoid: bool
+) -> tuple[float, Array, Array]:
+    """Area in hits, and its slopes by hits and by items up to each threshold."""
+    after, following = np.append(hits[1:], 0.0), np.append(precision[1:], 0.0)
+    if not trapezoid:
+        by_true = precision - following + hits / count
+        return float(hits @ precision), by_true, -precision / count * hits
+    before = np.append(1.0, precision[:-1])
+    area = float(hits @ (precision + before)) / 2
+    by_true = (before - following) / 2 + (hits + after) / 2 / count
+    by_true[-1] += precision[-1] / 2
+    return area, by_true, -precision / count * (hits + after) / 2
+
+
+def _precision_floor(positives: float, negatives: float) -> Callable[[float], float]:
     """The worst area when all positives were above all negatives.
 
     Either a share of the positives lies below the negatives, or a share of the

@@ -50,14 +50,37 @@ def risk_at_coverage_influence(
     if not 0.0 < coverage <= 1.0:
         raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")
     values, rank = _ranked_risk(risk, uncertainty)
-    items = len(values)
-    kept = max(1, round(coverage * items))
-    if kept == items:
-        return mean_influence(values, bound=_bound(values))
-    value = float(_kept_sums(values, rank)[kept - 1]) / kept
+    return kept_risk_influence(values, rank, max(1, round(coverage * len(values))))
+
+
+def kept_risk_influence(risk: Array, rank: Ranked, kept: int) -> Influence:
+    """Mean `risk` (N,) of the `kept` items of lowest rank."""
+    if kept == len(risk):
+        return mean_influence(risk, bound=_bound(risk))
+    value = float(_kept_sums(risk, rank)[kept - 1]) / kept
+    inner = kept_share(rank, kept) * (risk - value) / kept
+    at_cut = (_local_mean(risk, rank, kept) - value) / kept
+    change = kept_influence(inner, rank, kept, at_cut=at_cut)
+    return _of_risk(value, change, risk, trials=kept)
+
+
+def kept_influence(
+    inner: Array, rank: Ranked, kept: int, *, at_cut: float | None = None
+) -> Array:
+    """(N,) influence on a score of the `kept` items of lowest rank.
+
+    `inner` (N,) is that on the score of just these items, 0 beyond; `at_cut` is what it
+    would be for items at the cut, by default as for those just inside.
+    """
+    if kept == len(inner):
+        return inner
     share = kept_share(rank, kept)
-    change = share * (values - _local_mean(values, rank, kept)) / kept
-    return _of_risk(value, change - change.mean(), values, trials=kept)
+    if at_cut is None:
+        first = max(0, kept - _reach(len(inner)))
+        near = rank.order[first:kept]
+        at_cut = float(inner[near].sum() / max(share[near].sum(), 1e-12))
+    change: Array = inner - share * at_cut
+    return change - float(change.mean())
 
 
 def kept_share(rank: Ranked, kept: int) -> Array:
@@ -71,10 +94,14 @@ def kept_share(rank: Ranked, kept: int) -> Array:
 def _local_mean(values: Array, rank: Ranked, kept: int) -> float:
     """Mean of `values` around the cut after `kept` items, whole tie groups."""
     items = len(values)
-    reach = max(4, math.ceil(items**WINDOW / 2))
+    reach = _reach(items)
     first = np.searchsorted(rank.start, max(kept - reach, 0), side="right") - 1
     last = np.searchsorted(rank.start, min(kept + reach, items), side="left")
     return float(values[rank.order[rank.start[first] : rank.start[last]]].mean())
+
+
+def _reach(items: int) -> int:
+    return max(4, math.ceil(math.pow(items, WINDOW) / 2))
 
 
 def _ranked_risk(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked]:

@@ -55,13 +55,8 @@ class _Pooled:
     first: Influence
 
     def total(self) -> Spread:
-        """Items and seeds together (Satterthwaite, 1946)."""
-        items, seeds = self.spread, self.seeds
-        if seeds.variance <= 0.0:
-            return items
-        variance = items.variance + seeds.variance
-        left = items.variance**2 / items.freedom + seeds.variance**2 / seeds.freedom
-        return Spread(variance, variance**2 / left, items.units)
+        """Items and seeds together."""
+        return joined_spread(self.spread, self.seeds)
 
 
 def interval_of(
@@ -112,8 +107,8 @@ def _from_ends(
     values = np.array([found.value for found in repeats])
     value = float(values.mean())
     low, high = (float(end) for end in np.mean(ends, axis=0))
-    seeds = _seeds(values)
-    extra = _quantile(level, seeds.freedom) * math.sqrt(seeds.variance)
+    seeds = seed_spread(values)
+    extra = student_quantile(level, seeds.freedom) * math.sqrt(seeds.variance)
     low = value - math.hypot(value - low, extra) if extra else low
     high = value + math.hypot(high - value, extra) if extra else high
     return ConfidenceInterval(
@@ -172,7 +167,7 @@ def _pooled(repeats: Sequence[Influence], design: Design) -> _Pooled:
     freedom = math.inf if first.normal else max(spreads.freedom, LEAST_FREEDOM)
     spread = spreads._replace(freedom=freedom)
     value = float(values.mean())
-    return _Pooled(value=value, spread=spread, seeds=_seeds(values), first=first)
+    return _Pooled(value=value, spread=spread, seeds=seed_spread(values), first=first)
 
 
 def _part(repeats: Sequence[Influence]) -> Index | None:
@@ -207,7 +202,18 @@ def _corrected(
     return found._replace(variance=known * found.variance / usual)
 
 
-def _seeds(values: Array) -> Spread:
+def joined_spread(items: Spread, *others: Spread) -> Spread:
+    """The spread of a sum of independent errors (Satterthwaite, 1946)."""
+    parts = [items, *(other for other in others if other.variance > 0.0)]
+    if len(parts) == 1:
+        return items
+    variance = sum(part.variance for part in parts)
+    left = sum(part.variance**2 / part.freedom for part in parts)
+    return Spread(variance, variance**2 / left, items.units)
+
+
+def seed_spread(values: Array) -> Spread:
+    """The spread of the mean of `values` (R,), one per seed; none for one seed."""
     count = len(values)
     if count < 2:
         return Spread(0.0, math.inf, count)
@@ -224,7 +230,7 @@ def _share(pooled: _Pooled, level: float) -> tuple[float, float]:
     # Few clusters or seeds know their own variance badly: fewer effective items.
     if spread.units < _trials(pooled) or pooled.seeds.variance > 0.0:
         z = float(ndtri(0.5 + level / 2.0))
-        size *= (z / _quantile(level, max(spread.freedom, LEAST_FREEDOM))) ** 2
+        size *= (z / student_quantile(level, max(spread.freedom, LEAST_FREEDOM))) ** 2
     return wilson(pooled.value, size, level)
 
 
@@ -241,7 +247,7 @@ def _logit(pooled: _Pooled, level: float) -> tuple[float, float]:
     if spread.variance <= 0.0 or not 0.0 < share < 1.0:
         return _at_the_end(pooled, level)
     error = math.sqrt(spread.variance) / width / (share * (1.0 - share))
-    reach = _quantile(level, spread.freedom) * error
+    reach = student_quantile(level, spread.freedom) * error
     middle = math.log(share / (1.0 - share))
     return low + width * _sigmoid(middle - reach), low + width * _sigmoid(
         middle + reach
@@ -257,7 +263,7 @@ def _log(pooled: _Pooled, level: float) -> tuple[float, float]:
     spread = pooled.total()
     if spread.variance <= 0.0 or pooled.value <= 0.0:
         return math.nan, math.nan
-    reach = _quantile(level, spread.freedom) * math.sqrt(spread.variance)
+    reach = student_quantile(level, spread.freedom) * math.sqrt(spread.variance)
     reach = min(reach / pooled.value, 700.0)
     low, high = pooled.value * math.exp(-reach), pooled.value * math.exp(reach)
     return low, min(high, pooled.first.high)
@@ -267,7 +273,7 @@ def _linear(pooled: _Pooled, level: float) -> tuple[float, float]:
     spread = pooled.total()
     if spread.variance <= 0.0:
         return math.nan, math.nan
-    reach = _quantile(level, spread.freedom) * math.sqrt(spread.variance)
+    reach = student_quantile(level, spread.freedom) * math.sqrt(spread.variance)
     low, high = pooled.value - reach, pooled.value + reach
     return max(low, pooled.first.low), min(high, pooled.first.high)
 
@@ -299,7 +305,8 @@ def _items(found: Influence) -> int:
     return 1 if found.values is None else len(found.values)
 
 
-def _quantile(level: float, freedom: float) -> float:
+def student_quantile(level: float, freedom: float) -> float:
+    """Student's quantile that leaves out 1 - `level` on both sides together."""
     if math.isinf(freedom):
         return float(ndtri(0.5 + level / 2.0))
     return float(stdtrit(freedom, 0.5 + level / 2.0))
