@@ -31,7 +31,7 @@ from qualms.training.data import Splits
 from qualms.training.loop import begin
 from qualms.training.machine import make_lane, make_machine, numerics
 from qualms.training.options import training
-from qualms.training.record import describe
+from qualms.training.record import announce
 from qualms.training.runs import Assigned, Workplace, make_run
 from qualms.training.watch import Silent
 
@@ -161,7 +161,7 @@ class Bench:
     def _run(self, asked, folder, lane):
         place = Workplace(machine=self.machine, splits=self.splits, watch=Said())
         job = Assigned(asked, folder / "run")
-        describe(job, self.machine)
+        announce(job, self.machine)
         with lane():
             return make_run(job, place, asked.training["batch"])
 

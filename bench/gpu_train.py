@@ -39,7 +39,7 @@ from qualms.training.data import Splits
 from qualms.training.loop import begin, train_and_predict
 from qualms.training.machine import make_lane, make_machine, numerics
 from qualms.training.options import training
-from qualms.training.record import describe
+from qualms.training.record import announce
 from qualms.training.runs import Assigned, Workplace, make_run
 from qualms.training.watch import Silent
 
@@ -226,7 +226,7 @@ def opened(data, asked):
     place = Workplace(machine=machine, splits=splits, watch=Silent())
     with tempfile.TemporaryDirectory() as folder, numerics(machine, options):
         job = Assigned(asked, Path(folder) / "run")
-        describe(job, machine)
+        announce(job, machine)
         with make_lane(machine)():
             run = make_run(job, place, options.batch)
             yield run

@@ -7,9 +7,10 @@ from sklearn.metrics import roc_auc_score
 
 from qualms import predictions
 from qualms.scores.as_published import retina
+from qualms.shelf import find, names
 from qualms.spec import Task
 from qualms.training import TrainingError, run
-from qualms.training.selection import PredictedSplit, selection_score
+from qualms.training.selection import RULES, PredictedSplit, selection_score
 from training import made
 
 
@@ -25,28 +26,34 @@ def test_val_auroc_is_that_of_the_mean_over_draws():
     assert selection_score("val_auroc", [val]) == pytest.approx(expected, rel=1e-6)
 
 
-def refer_by_hand(probs, target, rows):
-    """Mean accuracy of the most certain k of `rows`, for every k."""
+def refer_by_hand(by, probs, target, rows):
+    """Mean accuracy over every number of items kept, the most certain first."""
     mean = probs[rows]
     entropy = -(mean * np.log(mean)).sum(1)
     right = (mean.argmax(1) == target[rows])[np.argsort(entropy, kind="stable")]
     # Copies of an item are tied, but right or wrong together.
-    return np.mean(np.cumsum(right) / np.arange(1, len(rows) + 1))
+    kept = np.arange(1, len(rows) + 1)
+    if by == "val_referral":  # those that are referred are right
+        return np.mean((np.cumsum(right) + len(rows) - kept) / len(rows))
+    return np.mean(np.cumsum(right) / kept)
 
 
+@pytest.mark.parametrize("by", ["val_referral", "val_referral_kept"])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_val_referral_repeats_the_shifted_items_until_there_are_as_many(classes):
+def test_val_referral_repeats_the_shifted_items_until_there_are_as_many(classes, by):
     val, shifted = (judged(n, n, classes=classes) for n in (24, 8))
     probs = np.concatenate(
         [part.probs.astype(float).mean(0) for part in (val, shifted)]
     )
     target = np.concatenate([val.target, shifted.target])
     rows = np.concatenate([np.arange(24), np.tile(np.arange(24, 32), 3)])
-    found = selection_score("val_referral", [val, shifted])
-    assert found == pytest.approx(refer_by_hand(probs, target, rows), rel=1e-9)
+    found = selection_score(by, [val, shifted])
+    assert found == pytest.approx(refer_by_hand(by, probs, target, rows), rel=1e-9)
 
 
-def test_val_referral_is_the_released_one_but_for_its_invented_last_point():
+@pytest.mark.parametrize("oracle", [True, False])
+def test_val_referral_is_the_released_one_but_for_its_invented_last_point(oracle):
+    by = "val_referral" if oracle else "val_referral_kept"
     val, shifted = judged(30, 5), judged(10, 6)
     joint = [
         np.concatenate(pair)
@@ -57,10 +64,37 @@ def test_val_referral_is_the_released_one_but_for_its_invented_last_point():
         )
     ]
     curve = retina.balanced_referral_curve(
-        "accuracy", *joint, np.repeat([False, True], (30, 10))
+        "accuracy", *joint, np.repeat([False, True], (30, 10)), oracle=oracle
     )
-    found = selection_score("val_referral", [val, shifted])
+    found = selection_score(by, [val, shifted])
     assert found == pytest.approx(curve.value[:-1].mean(), rel=1e-9)
+
+
+def test_the_two_rules_may_choose_different_epochs():
+    """One certain error counts little where all that is referred counts as right."""
+    target = np.zeros(20, int)
+    sure = np.linspace(0.99, 0.6, 20)
+
+    def of(wrong):
+        prob = np.where(np.isin(np.arange(20), list(wrong)), 1 - sure, sure)
+        return PredictedSplit(np.stack([prob, 1 - prob], -1)[None], target)
+
+    few, late = of([0]), of(range(12, 20))
+    ran = [selection_score("val_referral", [part, part]) for part in (few, late)]
+    text = [selection_score("val_referral_kept", [part, part]) for part in (few, late)]
+    assert ran[0] > ran[1]
+    assert text[0] < text[1]
+
+
+def test_benchmarks_declare_rules_that_training_has():
+    declared = [
+        selection
+        for name in names("benchmarks")
+        for selection in find("benchmarks", name)().selections
+    ]
+    assert declared
+    for selection in declared:
+        assert RULES[selection.rule].splits == selection.splits
 
 
 def binary(right_in, *, draws=1):

@@ -5,13 +5,13 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from qualms.shelf import suggest
+from qualms.training.selection import RULES
 
 Optimiser = Literal["adam", "sgd", "rmsprop", "lamb"]
 Schedule = Literal["constant", "step", "linear", "polynomial", "plateau", "cosine"]
 Precision = Literal["float32", "tf32", "bf16", "fp16"]
 Normalise = Literal["imagenet", "none"]
 Augmentation = Literal["hflip", "flips", "noise", "jitter", "crop"]
-Selection = Literal["last", "val_loss", "val_auroc", "val_referral"]
 ClassWeights = Literal["none", "minibatch"]
 Features = Literal["learned", "cached"]
 Sink = Literal["tensorboard", "wandb"]
@@ -65,10 +65,11 @@ class Training:
     features: Features = "learned"
     """"cached" trains the head alone: the backbone is kept as it starts, in evaluation
     mode, and its features of every item are computed once, without augmentation."""
-    select_by: Selection = "last"
-    """Which epoch's weights are kept: the last, or the best on the split `val` by its
-    loss or AUROC, or by the area under the referral curve of accuracy on as many items
-    of `val` as of `val/shifted`."""
+    select_by: str = "last"
+    """Which epoch's weights are kept: the last, or the best by one of the rules of
+    `qualms.training.selection`: "val_loss" and "val_auroc" on the split `val`,
+    "val_referral" and "val_referral_kept" by the area under the referral curve of
+    accuracy on as many items of `val` as of `val/shifted`."""
     validate: int = 0
     """Epochs between looks at the split `val`; 0 looks only where it is needed."""
     predict_batch: int = 256
@@ -164,7 +165,7 @@ _CHECKS: dict[str, _Check] = {
     "normalise": _one_of(Normalise),
     "augment": _some_of(Augmentation),
     "features": _one_of(Features),
-    "select_by": _one_of(Selection),
+    "select_by": (lambda value: value in RULES, f"one of {', '.join(RULES)}"),
     "validate": _whole(0),
     "predict_batch": _whole(1),
     "sinks": _some_of(Sink),

@@ -9,8 +9,9 @@ import torch
 
 import qualms
 from qualms import runs
+from qualms.datasets import Dataset
 from qualms.predictions import Header
-from qualms.spec import place_of
+from qualms.spec import RunSpec, place_of
 from qualms.training._error import TrainingError, writing
 from qualms.training.machine import Machine
 from qualms.training.runs import Assigned, Run
@@ -35,13 +36,13 @@ def header(run: Run, split: str) -> Header:
     spec, method = run.spec, run.learner.method
     dataset = run.place.splits.dataset_of(split)
     stated = {
-        "task": dataset.task.name,
+        "task": run.place.splits.dataset.task.name,
         "benchmark": spec.benchmark,
         "dataset": dataset.name,
         "split": place_of(split)[1],
         "method": spec.method.name,
         "seed": spec.seed,
-        "options": _options(run),
+        "options": _options(spec, dataset),
         "fingerprint": dataset.fingerprint,
         "version": qualms.__version__,
         "commit": runs.commit(),
@@ -93,12 +94,11 @@ def _hardware(run: Run) -> str:
     return each if machine.team.size == 1 else f"{machine.team.size} x {each}"
 
 
-def _options(run: Run) -> dict[str, Any]:
+def _options(spec: RunSpec, dataset: Dataset) -> dict[str, Any]:
     """All that made the predictions what they are, besides what has its own entry."""
-    spec = run.spec
     return {
         "run": spec.hash,
-        "dataset": dict(run.place.splits.dataset.options),
+        "dataset": dict(dataset.options),
         "network": {"name": spec.network.name, **spec.network.options},
         "method": dict(spec.method.options),
         "training": dict(spec.training),

@@ -8,9 +8,8 @@ import torch
 
 from qualms.methods._method import Moment
 from qualms.training.data import LoadedSplit
-from qualms.training.options import Selection
 from qualms.training.predict import Predictor
-from qualms.training.selection import SEEN, PredictedSplit, selection_score
+from qualms.training.selection import RULES, PredictedSplit, selection_score
 
 
 def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) -> float:
@@ -31,7 +30,7 @@ def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) ->
 
 
 def goodness(
-    by: Selection, loss: float, predictor: Predictor, look: Callable[[str], LoadedSplit]
+    by: str, loss: float, predictor: Predictor, look: Callable[[str], LoadedSplit]
 ) -> float:
     """How good an epoch is, larger is better, by the rule `by`.
 
@@ -40,10 +39,12 @@ def goodness(
     """
     if by == "val_loss":
         return -loss
-    return selection_score(by, [_judged(predictor, look(n)) for n in SEEN[by]])
+    return selection_score(
+        by, [_predicted(predictor, look(n)) for n in RULES[by].splits]
+    )
 
 
-def _judged(predictor: Predictor, items: LoadedSplit) -> PredictedSplit:
+def _predicted(predictor: Predictor, items: LoadedSplit) -> PredictedSplit:
     found = predictor(items)
     if "prob" in found:  # P(y=1) (M, N)
         probs = np.stack([1 - found["prob"], found["prob"]], axis=-1)
