@@ -22,6 +22,7 @@ from qualms.datasets import (
     _encoded,
     open_dataset,
     prepare,
+    verify_dataset,
 )
 from qualms.datasets._encoded import Encoded, jpeg
 from qualms.datasets._recipe import Shown
@@ -319,7 +320,8 @@ def test_a_dataset_shows_pictures_of_an_album_without_copying_them(tmp_path):
     np.testing.assert_allclose(blue, [60, 0, 20], atol=5)
     sizes = [p.stat().st_size for p in (tmp_path / "shown").rglob("*.npy")]
     assert max(sizes) < 1000
-    again = open_dataset(tmp_path / "shown", verify=True)
+    verify_dataset(tmp_path / "shown")
+    again = open_dataset(tmp_path / "shown")
     assert again.fingerprint == done.dataset.fingerprint
 
 
@@ -404,10 +406,13 @@ def test_an_album_that_is_gone_or_changed_is_told(tmp_path):
     damaged[-1] ^= 1
     stored.write_bytes(damaged)
     open_dataset(tmp_path / "shown")
-    with pytest.raises(DatasetError, match=r"encoded\.npy"):
-        open_dataset(tmp_path / "shown", verify=True)
+    with pytest.raises(DatasetError) as caught:
+        verify_dataset(tmp_path / "shown")
+    said = str(caught.value)
+    assert said.startswith(f"{stored} changed after the dataset was prepared")
+    assert said.endswith(f"delete {stored.parents[1]} and prepare the dataset again")
     stored.unlink()
-    with pytest.raises(DatasetError, match=r"was changed .* \(\.\./album-.*encoded"):
+    with pytest.raises(DatasetError, match=r"album-.*encoded.npy changed after"):
         open_dataset(tmp_path / "shown")
 
 
@@ -424,13 +429,13 @@ def test_a_dataset_of_an_album_made_anew_needs_only_to_be_prepared_again(tmp_pat
     prepare(first, tmp_path / "one", workers=1, check_counts=False)
     better = shown_of(album_of(counts={"all": 8}, load=mended))
     prepare(better, tmp_path / "two", workers=1)
-    with pytest.raises(DatasetError, match="was changed after it was prepared") as it:
+    with pytest.raises(DatasetError, match="changed after the dataset was") as it:
         open_dataset(tmp_path / "one")
     assert "prepare it again as well, nothing has to be deleted" in str(it.value)
-    assert "delete the folder" not in str(it.value)
+    assert "delete /" not in str(it.value)
     done = prepare(better, tmp_path / "one", workers=1)
     assert "4/0" in done.dataset.splits["test"].item
-    open_dataset(tmp_path / "one", verify=True)
+    verify_dataset(tmp_path / "one")
 
 
 @pytest.mark.parametrize("remade", [True, False])
@@ -446,14 +451,14 @@ def test_a_dataset_of_an_album_that_was_deleted_is_only_prepared_again(
     with pytest.raises(DatasetError, match="nothing has to be deleted"):
         open_dataset(tmp_path / "one")
     prepare(recipe, tmp_path / "one", workers=1)
-    open_dataset(tmp_path / "one", verify=True)
+    verify_dataset(tmp_path / "one")
 
 
 def test_a_dataset_whose_album_is_damaged_is_to_be_deleted(tmp_path):
     prepare(shown_of(album_of()), tmp_path / "one", workers=1)
     (stored,) = tmp_path.glob("album-*/arrays-*/all.encoded.npy")
     stored.write_bytes(stored.read_bytes()[:-1])
-    with pytest.raises(DatasetError, match="delete the folder and prepare again"):
+    with pytest.raises(DatasetError, match=r"; delete \S+/album-\w+ and prepare the"):
         open_dataset(tmp_path / "one")
 
 

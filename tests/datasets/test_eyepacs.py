@@ -14,7 +14,13 @@ from datasets.fake_eyes import (
     write_eyepacs,
     write_photographs,
 )
-from qualms.datasets import DatasetError, cache_folder, open_dataset, prepare
+from qualms.datasets import (
+    DatasetError,
+    cache_folder,
+    open_dataset,
+    prepare,
+    verify_dataset,
+)
 from qualms.datasets._albums import albums_of
 from qualms.datasets._encoded import Encoded
 from qualms.datasets._retina.contrast import enhanced
@@ -219,7 +225,7 @@ def test_a_mended_photograph_is_the_only_one_read_again(broken, root, tmp_path):
     assert TRAIN[0][0] in after.dataset.splits["train"].item
     # of both albums: four that were bad, then the one of APTOS that still is
     assert len(read) == 5
-    open_dataset(folder, verify=True)
+    verify_dataset(folder)
 
 
 @pytest.mark.parametrize(

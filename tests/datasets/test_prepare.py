@@ -26,6 +26,7 @@ from qualms.datasets import (
     cache_folder,
     open_dataset,
     prepare,
+    verify_dataset,
 )
 from qualms.spec import Task
 
@@ -405,25 +406,56 @@ def test_shards_of_other_options_are_not_taken_for_ours(source, tmp_path):
     assert set(loads(source).values()) == {2}
 
 
-def test_a_changed_byte_is_found_on_request_and_both_fingerprints_named(
-    source, tmp_path
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("place", [-1, 70, 0])
+def test_a_changed_byte_is_found_and_the_file_and_the_remedy_are_named(
+    source, tmp_path, monkeypatch, older, place
 ):
+    monkeypatch.setattr("qualms.datasets._cache.BLOCK", 60)
     folder = tmp_path / "cache"
     made = prepare(recipe_of(source), folder, workers=1).dataset.fingerprint
-    assert open_dataset(folder, verify=True).fingerprint == made
-    (image,) = folder.glob("arrays-*/test.image.npy")
+    if older:  # before there were checksums
+        without_checksums(folder)
+    verify_dataset(folder)
+    (image,) = folder.glob("arrays-*/train.image.npy")
     stored = bytearray(image.read_bytes())
-    stored[-1] ^= 1
+    stored[place] ^= 1
     image.write_bytes(stored)
-    open_dataset(folder)
     with pytest.raises(DatasetError) as caught:
-        open_dataset(folder, verify=True)
+        verify_dataset(folder)
     said = str(caught.value)
-    assert f"instead of {made} (arrays-" in said
-    assert said.count("test.image.npy") == 1
-    found = said.split("fingerprint ")[1].split()[0]
-    assert len(found) == len(made)
-    assert found != made
+    assert said.startswith(f"{image} changed after the dataset was prepared: ")
+    assert said.endswith(f"; delete {folder} and prepare the dataset again")
+    found, recorded = said.split("fingerprint ")[1].split(";")[0].split(" instead of ")
+    assert recorded == made != found
+    stored[place] ^= 1
+    image.write_bytes(stored)
+    verify_dataset(folder)
+
+
+def without_checksums(folder: Path) -> None:
+    record = folder / "meta.json"
+    meta = json.loads(record.read_text())
+    for files in meta["splits"].values():
+        for entry in files.values():
+            assert entry.pop("crc32")
+    record.write_text(json.dumps(meta))
+
+
+def test_what_was_verified_and_not_written_since_is_not_read_again(
+    source, tmp_path, monkeypatch
+):
+    folder = tmp_path / "cache"
+    prepare(recipe_of(source), folder, workers=1)
+    monkeypatch.setattr("qualms.datasets._open.TICK", -1)
+    verify_dataset(folder)
+    monkeypatch.setattr("qualms.datasets._open.block_checksum", None)
+    verify_dataset(folder)
+    time.sleep(0.05)
+    (target,) = folder.glob("arrays-*/val.target.npy")
+    target.write_bytes(target.read_bytes())
+    with pytest.raises(TypeError, match="not callable"):
+        verify_dataset(folder)
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
@@ -436,7 +468,7 @@ def test_a_cut_or_missing_file_is_found_at_once(source, tmp_path, damage):
         target.unlink()
     else:
         target.write_bytes(stored[:-1] if damage == "cut" else stored + b"\0")
-    with pytest.raises(DatasetError, match=f"instead of {made} .*val.target.npy"):
+    with pytest.raises(DatasetError, match=f"target.npy changed .* instead of {made}"):
         open_dataset(folder)
 
 
@@ -446,7 +478,7 @@ def test_an_edited_record_is_found(source, tmp_path):
     record = folder / "meta.json"
     meta = json.loads(record.read_text())
     record.write_text(json.dumps(meta | {"options": {"a": 7}}))
-    with pytest.raises(DatasetError, match=r"instead of .* \(meta.json\)"):
+    with pytest.raises(DatasetError, match=r"meta.json changed after .* instead of "):
         open_dataset(folder)
     record.write_text(json.dumps(meta | {"format": 99}))
     with pytest.raises(DatasetError, match="cache format 99"):

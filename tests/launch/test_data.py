@@ -108,3 +108,14 @@ def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.delenv("QUALMS_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_cache() == tmp_path / ".cache" / "qualms"
+
+
+def test_a_dataset_with_a_changed_byte_is_not_launched(tmp_path):
+    part = Part(name="cells", options={"sizes": SMALL})
+    folder = prepared([part], tmp_path, workers=1)[key(part)]
+    (image,) = folder.glob("arrays-*/train.image.npy")
+    stored = bytearray(image.read_bytes())
+    stored[-7] ^= 4
+    image.write_bytes(stored)
+    with pytest.raises(DatasetError, match=r"train\.image\.npy changed .*; delete /"):
+        prepared([part], tmp_path, workers=1)

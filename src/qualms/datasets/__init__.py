@@ -1,7 +1,8 @@
 """Datasets and simulators, one file or folder each; the folder is the registry."""
 
-from qualms.datasets._cache import cache_folder, open_dataset
+from qualms.datasets._cache import cache_folder
 from qualms.datasets._cores import cores
+from qualms.datasets._open import open_dataset, verify_dataset
 from qualms.datasets._prepare import Prepared, Progress, prepare
 from qualms.datasets._publish import Skipped
 from qualms.datasets._ranges import (
@@ -48,4 +49,5 @@ __all__ = [
     "retina_splits",
     "trained_counts",
     "trained_tenths",
+    "verify_dataset",
 ]

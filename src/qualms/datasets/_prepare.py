@@ -24,7 +24,6 @@ from qualms.datasets._cache import (
     Meta,
     cache_folder,
     identity,
-    open_dataset,
     read_meta,
     recipe_digest,
 )
@@ -37,6 +36,7 @@ from qualms.datasets._counts import (
     published_tally,
     tally,
 )
+from qualms.datasets._open import open_dataset
 from qualms.datasets._publish import (
     Skipped,
     count_items,

@@ -18,6 +18,7 @@ from qualms.datasets import (
     cache_folder,
     open_dataset,
     prepare,
+    verify_dataset,
 )
 from qualms.launch._options import Option, check, options_of, written
 from qualms.shelf import find
@@ -95,7 +96,11 @@ def prepared(
     workers: int | None = None,
     progress: Watched | None = None,
 ) -> dict[str, Path]:
-    """The folder of each dataset in `parts`, by its `key`; simulators run if needed."""
+    """The folder of each dataset in `parts`, by its `key`; simulators run if needed.
+
+    Every dataset is verified, so that a run never trains on files that have changed and
+    predictions never name a fingerprint that is not that of their data.
+    """
     found = needed(parts, data)
     missing = [need for need in found if need.folder is None]
     if missing:
@@ -106,7 +111,10 @@ def prepared(
     for need in found:
         if is_simulated(need.part.name):
             _simulate(need, workers, progress)
-    return {key(need.part): need.folder for need in found if need.folder is not None}
+    folders = {key(need.part): need.folder for need in found if need.folder is not None}
+    for folder in folders.values():
+        verify_dataset(folder)
+    return folders
 
 
 def _needed(part: Part, data: Path) -> Needed:

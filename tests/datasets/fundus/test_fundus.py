@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from qualms.datasets import Unit, open_dataset, prepare
+from qualms.datasets import Unit, open_dataset, prepare, verify_dataset
 from qualms.datasets._retina.contrast import enhanced
 from qualms.datasets._retina.protocol import largest
 from qualms.datasets.fundus import fundus
@@ -89,7 +89,8 @@ def test_severity_shift_trains_up_to_the_onset_and_tests_beyond(onset, last):
 def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fundus")
     prepare(fundus(size=64, sizes=FEW, seed=3), folder, workers=1)
-    return open_dataset(folder, verify=True)
+    verify_dataset(folder)
+    return open_dataset(folder)
 
 
 def test_the_prepared_set_has_every_split_and_array(small):
