@@ -1,1 +1,54 @@
-"""Methods, one file each; the folder is the registry."""
+"""Methods, one file each; the folder is the registry.
+
+A method is a function of its options that returns a `Method`: a record of a few
+functions, whose defaults are the plain network. This package exports the record, what
+training tells a method, and the parts of the plain network that methods share.
+"""
+
+from qualms.methods._batch import Batch, Batches, Moment
+from qualms.methods._headed import (
+    Embedded,
+    Headed,
+    Readout,
+    embed,
+    features_of,
+    headed,
+    last_inputs,
+    read_head,
+)
+from qualms.methods._method import Method
+from qualms.methods._plain import (
+    kernels_decay,
+    likelihood_loss,
+    passes,
+    plain_head,
+    plain_loss,
+    plain_predict,
+    summarise,
+    summarise_embeddings,
+    weighted_mean,
+)
+
+__all__ = [
+    "Batch",
+    "Batches",
+    "Embedded",
+    "Headed",
+    "Method",
+    "Moment",
+    "Readout",
+    "embed",
+    "features_of",
+    "headed",
+    "kernels_decay",
+    "last_inputs",
+    "likelihood_loss",
+    "passes",
+    "plain_head",
+    "plain_loss",
+    "plain_predict",
+    "read_head",
+    "summarise",
+    "summarise_embeddings",
+    "weighted_mean",
+]

@@ -1,10 +1,10 @@
 """Layers with random weights: flipout (Wen et al., 2018, arXiv:1803.04386).
 
 A weight is its mean plus its standard deviation times noise. The noise is drawn once
-for a batch; every item turns it by signs of its own, one for each input and one for
-each output channel. As long as noise and turned noise are equally distributed each item
-has a fair draw of the weights, no two items have correlated ones, and the cost is that
-of two convolutions.
+for a batch, and every item multiplies it by random signs of its own, one for each input
+and one for each output channel. If the signs leave the distribution of the noise as it
+is, each item has a fair draw of the weights, the draws of two items are uncorrelated,
+and the cost is that of two convolutions.
 """
 
 import math
@@ -16,17 +16,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qualms.methods._items import Items, spread
-from qualms.methods._layers import Layer, channels_of
+from qualms.methods._layers import ItemCounter, Layer, channels_of, to_rows
 
 
 class Noise(NamedTuple):
-    """What disturbs the D weights of a layer: a distribution that signs leave alone."""
+    """Distribution of the noise on the D weights of a layer; signs do not change it."""
 
     shared: Callable[[Tensor], Tensor]
-    """Noise of the shape of a tensor: the part that all items of a batch share."""
+    """A tensor to noise of its shape: the part that all items of a batch share."""
     own: Callable[[Tensor], Tensor]
-    """Signs (B, ...) of a batch to signs times what else each item has of its own."""
+    """Signs (B, ...) of a batch to signs times what each item draws for itself."""
     variance: Callable[[int], float]
     """D to the variance of the noise of one weight."""
     entropy: Callable[[int], float]
@@ -36,12 +35,12 @@ class Noise(NamedTuple):
 class Flipout(nn.Module):
     """A convolution or linear layer with random weights and a fixed bias.
 
-    The weights' means are the weights of the layer it replaces, under the same name.
-    Axis 0 of the input counts items, or parts of them side by side.
+    The means of its weights are the weights of the layer that it replaces, under the
+    same name. Axis 0 of the input counts items, or parts of items side by side.
     """
 
     def __init__(
-        self, layer: Layer, noise: Noise, rho: Tensor, items: Items | None = None
+        self, layer: Layer, noise: Noise, rho: Tensor, items: ItemCounter | None = None
     ) -> None:
         super().__init__()
         self.weight = layer.weight
@@ -49,14 +48,14 @@ class Flipout(nn.Module):
         """Standard deviations before a softplus."""
         self.bias = layer.bias
         self.noise = noise
-        self._items = items or Items()
+        self._items = items or ItemCounter()
         self._run = _operation(layer)
         self._channels = channels_of(layer)
         self._axis = -1 if isinstance(layer, nn.Linear) else 1
 
     @property
     def stddev(self) -> Tensor:
-        """Standard deviations, to be multiplied by the noise."""
+        """Standard deviations: what the noise is multiplied by."""
         return functional.softplus(self.rho)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -64,8 +63,8 @@ class Flipout(nn.Module):
         incoming, outgoing = self._signs(x)
         disturbance = self.stddev * self.noise.shared(self.rho)
         mean = self._run(x, self.weight, self.bias)
-        turned = self._run(x * spread(incoming, len(x)), disturbance, None)
-        own = spread(self.noise.own(outgoing), len(x))
+        turned = self._run(x * to_rows(incoming, len(x)), disturbance, None)
+        own = to_rows(self.noise.own(outgoing), len(x))
         # One pass over the outputs, in their own precision.
         return torch.addcmul(mean, turned, own.to(mean.dtype))
 
@@ -82,16 +81,16 @@ def random_signs(shape: Sequence[int], like: Tensor) -> Tensor:
 
 
 def divergence(layer: Flipout, *, stddev: float, tied: bool) -> Tensor:
-    """KL of the weights from a Gaussian prior with `stddev` in nats, 0-d, exact.
+    """KL of the weights of `layer` from a Gaussian prior in nats, 0-d, exact.
 
-    Cross-entropy minus entropy. The cross-entropy needs no more of the noise than its
-    variance; the entropy is that of the noise plus the logarithms of what it is
-    multiplied by.
+    It is the cross-entropy minus the entropy. The cross-entropy depends on the noise
+    through its variance alone. The entropy is that of the noise plus the sum of the
+    logarithms of the standard deviations.
 
     Args:
-        layer: whose weights.
-        stddev: of the prior.
-        tied: the prior's mean is the weights' own, rather than 0.
+        layer: a layer with random weights.
+        stddev: standard deviation of the prior.
+        tied: whether the mean of the prior is that of the weights, rather than 0.
     """
     spread, count = layer.stddev, layer.rho.numel()
     square = layer.noise.variance(count) * spread.square().sum()
@@ -111,8 +110,8 @@ def _operation(layer: Layer) -> _Operation:
         return functional.linear
     if layer.padding_mode != "zeros":
         raise ValueError(
-            "a convolution with random weights pads with zeros, got padding_mode "
-            f"{layer.padding_mode!r}; pad before it"
+            "a convolution with random weights must pad with zeros, got padding_mode "
+            f"{layer.padding_mode!r}; choose a network that pads with zeros"
         )
     run = functional.conv2d if isinstance(layer, nn.Conv2d) else functional.conv3d
     return partial(

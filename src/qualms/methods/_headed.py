@@ -1,10 +1,13 @@
 """The shape of a network in training: a backbone and the head that reads it.
 
-The convention all methods share: what `build` returns is a `Headed` network (or holds
-one), `network.backbone(x)` gives features (B, F) or (B, F, *space), and `network(x)`
-gives the outputs (B, K, *space) in float32, K on axis 1: one logit per class, a single
-one for two classes, or the numbers a regression method asks for.
+All methods share one convention. `build` returns a `Headed` network, or a network that
+holds one. `network.backbone(x)` gives features (B, F) or (B, F, *space), and
+`network(x)` gives outputs (B, K, *space) in float32 with K on axis 1: one logit per
+class, a single one for two classes, or the numbers that a regression method asks for.
 """
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +18,7 @@ HIDDEN = 512
 
 
 class Headed(nn.Module):
-    """A backbone, the head that reads its features, and what `after` finds."""
+    """A backbone, the head that reads its features, and what `after` has found."""
 
     def __init__(
         self,
@@ -32,14 +35,25 @@ class Headed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (B, K, *space) of inputs (B, channels, *space)."""
-        return read(self.head, self.backbone(x))
+        return read_head(self.head, self.backbone(x))
 
 
-def read(head: nn.Module, features: Tensor) -> Tensor:
+def headed(network: nn.Module) -> Headed:
+    """`network` as a `Headed` one, for the type checker; others are refused."""
+    if not isinstance(network, Headed):
+        raise TypeError(
+            "this method needs the network that its own build returned, got "
+            f"{type(network).__name__}; compile a network in place, and hand over what "
+            "a wrapper holds"
+        )
+    return network
+
+
+def read_head(head: nn.Module, features: Tensor) -> Tensor:
     """Outputs (B, K, *space) of `head` in float32, whatever the backbone runs in.
 
-    Half precision would round a count of 150 to a whole number; so the head runs in
-    full precision too, but for maps, where that would cost too much.
+    Half precision would round a count of 150 to a whole number, so the head runs in
+    full precision. Only for maps it does not, where that would cost too much.
     """
     if features.ndim > 2:
         maps: Tensor = head(features)
@@ -50,7 +64,7 @@ def read(head: nn.Module, features: Tensor) -> Tensor:
 
 
 class Readout(nn.Module):
-    """A head as two parts: what its last linear layer sees, and that layer."""
+    """A head in two parts: its last linear layer, and what comes before it."""
 
     def __init__(self, trunk: nn.Module, last: nn.Module) -> None:
         super().__init__()
@@ -61,47 +75,6 @@ class Readout(nn.Module):
         """Outputs (B, K, *space) of features (B, F, *space)."""
         outputs: Tensor = self.last(self.trunk(features))
         return outputs
-
-
-def features_of(backbone: nn.Module) -> int:
-    """The number of features a backbone states in its attribute `features`."""
-    width = backbone.features
-    if not isinstance(width, int):
-        raise TypeError(
-            "a backbone must state its number of features as a whole number in the "
-            f"attribute 'features', got {type(width).__name__}"
-        )
-    return width
-
-
-def class_readout(backbone: nn.Module, outputs: int) -> Readout:
-    """One linear layer, begun as the backbone states.
-
-    A backbone may state in `head_sd` the standard deviation of its classifier's first
-    weights, whose biases then begin at 0; otherwise torch's own beginning holds.
-    """
-    last = nn.Linear(features_of(backbone), outputs)
-    sd = getattr(backbone, "head_sd", None)
-    if sd is not None:
-        nn.init.normal_(last.weight, std=sd)
-        nn.init.zeros_(last.bias)
-    return Readout(nn.Identity(), last)
-
-
-def regression_readout(width: int) -> Readout:
-    """The head of Gustafsson et al. (2023): one hidden layer of 512, one output."""
-    trunk = nn.Sequential(nn.Linear(width, HIDDEN), nn.ReLU())
-    return Readout(trunk, nn.Linear(HIDDEN, 1))
-
-
-def last_inputs(network: Headed, x: Tensor) -> Tensor:
-    """What the last layer of a `Readout` sees (B, F, *space), in float32."""
-    features = network.backbone(x).float()
-    head = network.head
-    assert isinstance(head, Readout)
-    with torch.autocast(features.device.type, enabled=False):
-        inputs: Tensor = head.trunk(features)
-        return inputs
 
 
 class TwoHeads(nn.Module):
@@ -117,12 +90,128 @@ class TwoHeads(nn.Module):
         return torch.cat([self.first(features), self.second(features)], 1)
 
 
-def headed(network: nn.Module) -> Headed:
-    """`network` as the `Headed` it must be; told apart here, once, for the types."""
-    if not isinstance(network, Headed):
+def features_of(backbone: nn.Module) -> int:
+    """The number of features that a backbone states in its attribute `features`."""
+    width = backbone.features
+    if not isinstance(width, int):
         raise TypeError(
-            "this method needs the network its own build returned, got "
-            f"{type(network).__name__}; compile a network in place and hand over what "
-            "a wrapper holds"
+            "a backbone must state its number of features as a whole number in the "
+            f"attribute 'features', got {type(width).__name__}"
         )
-    return network
+    return width
+
+
+def class_readout(
+    backbone: nn.Module, outputs: int, *, projection: int | None = None
+) -> Readout:
+    """One linear layer over the features, or over a linear `projection` of them.
+
+    A backbone may state in `head_sd` the standard deviation of the initial weights of
+    its classifier; the biases then start at 0. Otherwise torch's defaults hold.
+    """
+    trunk, width = _projected(backbone, projection)
+    last = nn.Linear(width, outputs)
+    sd = getattr(backbone, "head_sd", None)
+    if sd is not None:
+        nn.init.normal_(last.weight, std=sd)
+        nn.init.zeros_(last.bias)
+    return Readout(trunk, last)
+
+
+def embedding_readout(backbone: nn.Module, projection: int | None) -> Readout:
+    """A head without a classifier: its outputs are the embedding itself."""
+    return Readout(_projected(backbone, projection)[0], nn.Identity())
+
+
+def _projected(backbone: nn.Module, projection: int | None) -> tuple[nn.Module, int]:
+    width = features_of(backbone)
+    if projection is None:
+        return nn.Identity(), width
+    if projection < 1:
+        raise ValueError(f"projection must be at least 1 wide, got {projection}")
+    return nn.Linear(width, projection), projection
+
+
+def regression_readout(width: int) -> Readout:
+    """The head of Gustafsson et al. (2023): one hidden layer of 512, one output."""
+    trunk = nn.Sequential(nn.Linear(width, HIDDEN), nn.ReLU())
+    return Readout(trunk, nn.Linear(HIDDEN, 1))
+
+
+def last_inputs(network: Headed, x: Tensor) -> Tensor:
+    """The inputs (B, F, *space) of the last layer of a `Readout`, in float32."""
+    features = network.backbone(x).float()
+    head = network.head
+    assert isinstance(head, Readout)
+    with torch.autocast(features.device.type, enabled=False):
+        inputs: Tensor = head.trunk(features)
+        return inputs
+
+
+class Embedded(NamedTuple):
+    """One draw of an embedding, and what the last layer makes of it."""
+
+    embedding: Tensor
+    """(B, D)."""
+    outputs: Tensor
+    """(B, K) logits; the embedding once more where there is no classifier."""
+
+
+def embed(network: Headed, x: Tensor) -> Embedded:
+    """Embedding and outputs of one pass: the embedding is what the last layer reads."""
+    embedding = last_inputs(network, x)
+    head = network.head
+    assert isinstance(head, Readout)
+    with torch.autocast(embedding.device.type, enabled=False):
+        return Embedded(embedding, head.last(embedding))
+
+
+class FittedBuffers(nn.Module):
+    """Named buffers for what `after` finds, so that a checkpoint holds it.
+
+    They are empty until something is kept in them. Their shapes may depend on the
+    training split, which is unknown when the network is built; so on loading they take
+    the shapes and dtypes of what is loaded.
+    """
+
+    device_of: Tensor
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__()
+        self.names = tuple(names)
+        self.register_buffer("device_of", torch.empty(0), persistent=False)
+        for name in self.names:
+            self.register_buffer(name, None)
+        self.register_load_state_dict_pre_hook(  # type: ignore[no-untyped-call]
+            _take_shapes
+        )
+
+    def keep(self, name: str, values: Tensor) -> None:
+        """Store `values` under `name`."""
+        assert name in self.names
+        self.register_buffer(name, values.detach().clone())
+
+    def held(self, name: str) -> Tensor:
+        """What is stored under `name`."""
+        values = self._buffers[name]
+        assert values is not None
+        return values
+
+    @property
+    def ready(self) -> bool:
+        """Whether something is stored under every name."""
+        return all(self._buffers[name] is not None for name in self.names)
+
+
+def _take_shapes(
+    module: nn.Module, state: Mapping[str, Tensor], prefix: str, *_: object
+) -> None:
+    assert isinstance(module, FittedBuffers)
+    for name in module.names:
+        given = state.get(prefix + name)
+        empty = (
+            None
+            if given is None
+            else torch.empty_like(given, device=module.device_of.device)
+        )
+        module.register_buffer(name, empty)

@@ -1,10 +1,18 @@
-"""Layers of a network exchanged for others, heads included."""
+"""Layers of a network exchanged for random ones, and the items whose rows they see.
 
+Within a network axis 0 need not count items: Swin cuts every image into windows and
+hands them to its linear layers as rows, those of an image side by side. What is random
+for an item has to be the same for all of its rows. Networks that cut images into parts
+order the rows in this way; the number of rows alone cannot show it.
+"""
+
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import TypeGuard
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 Layer = nn.Conv2d | nn.Conv3d | nn.Linear
@@ -18,9 +26,9 @@ def replaced(
 ) -> nn.Module:
     """`network` with what `make` gives in place of its convolutions and linear layers.
 
-    Works in place; None keeps a layer, and a layer that stands in several places is
-    made once and stays shared. Exact types only: what a subclass or a parametrisation
-    does with weights nobody knows here, so a network that has such layers is refused.
+    The network is changed in place. None keeps a layer. A layer that stands in several
+    places is made once and stays shared. A network with subclasses of these layers, or
+    with parametrised ones, is refused: what those do with their weights is unknown.
     """
     _check(network)
     made: dict[nn.Module, nn.Module] = {}
@@ -37,10 +45,53 @@ def replaced(
 
 
 def channels_of(layer: Layer) -> list[int]:
-    """Channels that go in and come out."""
+    """Numbers of input and of output channels."""
     if isinstance(layer, nn.Linear):
         return [layer.in_features, layer.out_features]
     return [layer.in_channels, layer.out_channels]
+
+
+class ItemCounter:
+    """Counts the items of the batch that a network sees, for the layers within it."""
+
+    def __init__(self) -> None:
+        self._count: int | None = None
+
+    def watch(self, network: nn.Module) -> None:
+        """Count the items of every batch that enters `network`."""
+        network.register_forward_pre_hook(self._note)
+
+    def among(self, rows: int) -> int:
+        """How many items the `rows` belong to; before any batch, each row is one."""
+        count = rows if self._count is None else self._count
+        if rows % count:
+            raise ValueError(
+                "a layer whose weights are random for every item must see the same "
+                f"number of rows of each item, got {rows} rows of {count} items; "
+                "choose a network whose layers have items along their first axis"
+            )
+        return count
+
+    def _note(self, _network: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        # A compiler takes it for a constant, and compiles anew for another size.
+        self._count = len(inputs[0])
+
+
+def to_rows(values: Tensor, rows: int) -> Tensor:
+    """`values` (B, ...) of items, repeated for their `rows`, which lie side by side."""
+    count = len(values)
+    return values if count == rows else values.repeat_interleave(rows // count, 0)
+
+
+def truncated_normal(like: Tensor) -> Tensor:
+    """Standard normal numbers between -2 and 2, with the shape of `like`.
+
+    By the inverse distribution function, so that no value must be looked at.
+    """
+    tail = math.erfc(math.sqrt(2)) / 2
+    inner = torch.rand_like(like) * (1 - 2 * tail) + tail
+    numbers: Tensor = torch.special.ndtri(inner)
+    return numbers
 
 
 def _check(network: nn.Module) -> None:
@@ -52,8 +103,9 @@ def _check(network: nn.Module) -> None:
     if left:
         kinds = ", ".join(f"{count} of type {name}" for name, count in left.items())
         raise ValueError(
-            "this method makes every convolution and linear layer random, and there "
-            f"are layers for which it cannot: {kinds}; choose a network without them"
+            "this method makes every convolution and linear layer random, and the "
+            f"network has layers for which it cannot: {kinds}; choose a network "
+            "without them"
         )
 
 

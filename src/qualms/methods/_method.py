@@ -1,13 +1,13 @@
 """What a method is: a few functions whose defaults are the plain network.
 
-A method states only its difference. `build` owns the head, `loss` the training
-objective, `predict` what goes into the predictions file, keyed as its schema. The same
-record serves every task a method claims.
+A method states only its difference from the plain network. `build` owns the head,
+`loss` the training objective, `predict` the arrays of the predictions file. The same
+record serves every task that a method claims.
 
-Who calls a hook sees to the rest: `loss` runs in training mode, `epoch`, `after` and
-`predict` in evaluation mode and without gradients; what a hook changes of that it sets
-back. Random numbers come from torch's own generator of the device, which the caller
-seeds before `build`, training, `after` and each split.
+The caller prepares each hook. `loss` runs in training mode; `epoch`, `after` and
+`predict` run in evaluation mode and without gradients, and a hook that changes this
+sets it back. Random numbers come from torch's own generator of the device, which the
+caller seeds before `build`, training, `after` and each split.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -17,11 +17,13 @@ from typing import Any
 from torch import Tensor, nn
 
 from qualms.methods._batch import Batch, Batches, Moment
-from qualms.methods._groups import kernels_decay
-from qualms.methods._plain import plain_head, plain_loss, plain_predict
-from qualms.spec import Task
-
-__all__ = ["Batch", "Batches", "Method", "Moment"]
+from qualms.methods._plain import (
+    kernels_decay,
+    plain_head,
+    plain_loss,
+    plain_predict,
+)
+from qualms.spec import TASKS, Task
 
 
 def _one_phase(_epoch: int) -> Hashable:
@@ -38,33 +40,35 @@ def _done(_network: nn.Module, _batches: Batches) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """How to change a network, train it, fit it afterwards, and draw from it."""
+    """How to change a network, train it, fit it afterwards, and predict with it."""
 
     build: Callable[[nn.Module, Task], nn.Module] = plain_head
-    """(backbone, task) to the network that is trained: heads, replaced layers."""
+    """(backbone, task) to the network that is trained: heads, replaced layers. Heads
+    for an uncertainty, and parameters of a loss, are parts of this network too."""
     loss: Callable[[nn.Module, Batch, Moment], Tensor] = plain_loss
     """The objective of one batch, a scalar."""
     predict: Callable[[nn.Module, Tensor, Task], Mapping[str, Tensor]] = plain_predict
-    """(network, x, task) to arrays keyed as the predictions schema, draws first: probs
-    (M, B, C), mean and var (M, B), lower and upper (B,), select/<name> (M, B),
-    embedding (B, D), uncertainty/<name> (B,); for segmentation mean_probs
-    (B, C, *space), expected_entropy (B, *space), draw_labels (M, B, *space). Asked
-    before `after`, for validation, it gives what it can without."""
+    """(network, x, task) to arrays named as in the predictions schema, draws first:
+    probs (M, B, C), mean and var (M, B), lower and upper (B,), select/<name> (M, B);
+    embedding (B, D), predicted (B,), uncertainty/<name> (B,); for segmentation
+    mean_probs (B, C, *space), expected_entropy (B, *space), draw_labels
+    (M, B, *space). Validation calls it before `after`: it then gives what it can."""
     groups: Callable[[nn.Module], list[dict[str, Any]]] = kernels_decay
-    """Parameter groups for the optimiser; `lr_scale` multiplies the learning rate, any
-    other option, such as `weight_decay`, replaces the run's. By default only kernels
-    decay."""
+    """Parameter groups for the optimiser; `lr_scale` multiplies the learning rate, and
+    any other option, such as `weight_decay`, replaces the run's. By default only
+    kernels decay."""
     phase: Callable[[int], Hashable] = _one_phase
-    """epoch to a name for the form `loss` takes in it. Whenever it changes, a captured
-    step is recorded anew, with gradients set to None first: a parameter that a phase
-    does not reach must not be moved by the momentum of the one before."""
+    """epoch to a name for the form that `loss` takes in it. When the name changes, a
+    captured step is recorded anew, and gradients are set to None first: a parameter
+    that a phase does not reach must not be moved by the momentum of the phase
+    before."""
     epoch: Callable[[nn.Module, Moment, Batches], None] = _nothing
-    """Called at the start of every epoch: reset a covariance, collect a moment, scale
-    an output before the first step."""
+    """Called at the start of every epoch: to reset a covariance, collect a moment of
+    the weights, or scale an output before the first step."""
     after: Callable[[nn.Module, Batches], None] = _done
-    """Called once after training: fit a mixture, a Laplace posterior. What it finds
-    lives in buffers of the network, so that a checkpoint holds it."""
-    tasks: frozenset[str] = frozenset({"classification", "regression", "segmentation"})
+    """Called once after training: to fit a mixture or a Laplace posterior. What it
+    finds lives in buffers of the network, so that a checkpoint holds it."""
+    tasks: frozenset[str] = frozenset(TASKS)
     views: int = 1
     """Augmented versions of each item in a batch (two for contrastive losses)."""
     select: Mapping[str, str] = field(default_factory=dict)

@@ -1,66 +1,96 @@
 """The plain network: the head of each task, its likelihood, and what it predicts.
 
-How a network is laid out, and what `network(x)` is, stands in `_headed.py`. Two classes
-are told apart by one logit z, that of class 1: it stands for the logits (0, z).
+`_headed.py` says how a network is laid out and what `network(x)` is. Two classes have
+one logit z, that of class 1: it stands for the logits (0, z).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._batch import Batch, Moment
+from qualms.methods._flipout import Flipout
 from qualms.methods._headed import (
+    Embedded,
     Headed,
     Readout,
     class_readout,
+    embed,
+    embedding_readout,
     features_of,
     headed,
     regression_readout,
 )
+from qualms.methods._layers import WITH_KERNELS
 from qualms.spec import Task
 
+_KERNEL_AXES = 2
 
-def plain_head(backbone: nn.Module, task: Task, outputs: int | None = None) -> Headed:
-    """`backbone` with the head of `task`; regression has one hidden layer of 512.
+
+def plain_head(
+    backbone: nn.Module,
+    task: Task,
+    outputs: int | None = None,
+    *,
+    projection: int | None = None,
+) -> Headed:
+    """`backbone` with the head of `task`.
+
+    Regression has one hidden layer of 512. An embedding is what the class head reads:
+    the features, or a linear projection of them. Without a number of classes it has no
+    class head.
 
     Args:
-        backbone: what the head reads.
-        task: what is predicted.
-        outputs: logits of a classifier; None for one per class, or one in all for two
-            classes. Nothing to choose for other tasks.
+        backbone: gives the features.
+        task: says what is predicted.
+        outputs: logits of a classifier; None for one per class, or a single one for two
+            classes. Other tasks leave nothing to choose.
+        projection: width of the linear projection that is the embedding; None for the
+            features themselves. For embeddings only.
     """
-    width = features_of(backbone)
-    if task.name == "regression":
-        return Headed(backbone, regression_readout(width), task)
-    if task.classes is None or task.name == "embedding":
+    if projection is not None and task.name != "embedding":
         raise ValueError(
-            "the plain head serves regression, and classification and segmentation "
-            f"with a number of classes, got {task}"
+            f"a projection is for the task embedding, got {task.name}; leave it out"
         )
-    if task.name == "classification":
-        fewest = 1 if task.classes == 2 else task.classes
-        return Headed(backbone, class_readout(backbone, outputs or fewest), task)
-    convolution = nn.Conv3d if task.space == 3 else nn.Conv2d
-    last = convolution(width, task.classes, 1)
-    return Headed(backbone, Readout(nn.Identity(), last), task)
+    if task.name == "regression":
+        return Headed(backbone, regression_readout(features_of(backbone)), task)
+    if task.name == "embedding" and task.classes is None:
+        return Headed(backbone, embedding_readout(backbone, projection), task)
+    if task.classes is None:
+        raise ValueError(
+            f"the plain head of {task.name} needs a number of classes, got {task}"
+        )
+    if task.name == "segmentation":
+        convolution = nn.Conv3d if task.space == 3 else nn.Conv2d
+        last = convolution(features_of(backbone), task.classes, 1)
+        return Headed(backbone, Readout(nn.Identity(), last), task)
+    count = outputs or (1 if task.classes == 2 else task.classes)
+    head = class_readout(backbone, count, projection=projection)
+    return Headed(backbone, head, task)
 
 
 def plain_loss(network: nn.Module, batch: Batch, _moment: Moment) -> Tensor:
-    """Mean negative log-likelihood: cross-entropy, or the squared error."""
+    """Mean negative log-likelihood: the cross-entropy, or the squared error."""
     return likelihood_loss(headed(network)(batch.x), batch, headed(network).task)
 
 
 def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
-    """Mean loss of `outputs` (B, K, *space): cross-entropy, or the squared error.
+    """Mean loss of `outputs` (B, K, *space): the cross-entropy, or the squared error.
 
-    Pixels with the task's `ignore` label do not count; outputs (B, 1) of a classifier
+    Pixels with the task's `ignore` label do not count. Outputs (B, 1) of a classifier
     are the logit of class 1 of two.
     """
     if task.name == "regression":
         error = (outputs[:, 0] - batch.target.float()).square()
         return weighted_mean(error, batch)
+    if task.classes is None:
+        raise ValueError(
+            "the cross-entropy needs a number of classes, and this task has none; "
+            "choose a dataset with classes, or a method whose loss needs none"
+        )
     target = batch.target.long()
     loss = functional.cross_entropy(
         _logits(outputs), target, ignore_index=_ignored(task), reduction="none"
@@ -70,10 +100,10 @@ def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
 
 
 def likelihood_terms(batch: Batch, task: Task) -> Tensor | int:
-    """Terms of the likelihood that an item has: 1, or labelled pixels in the mean, 0-d.
+    """Terms of the likelihood per item: 1, or the mean number of labelled pixels, 0-d.
 
-    What `likelihood_loss` divides an item's own loss by, so a KL term has to be divided
-    by it as well. A batch without a label counts as one that has all.
+    `likelihood_loss` divides the loss of an item by this number, so a KL term has to be
+    divided by it as well. A batch without any label counts as if all were labelled.
     """
     if task.name != "segmentation":
         return 1
@@ -91,26 +121,20 @@ def weighted_mean(loss: Tensor, batch: Batch) -> Tensor:
 
 
 def plain_predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    """One draw: class probabilities, the mean, or the statistics of label maps."""
-    return summarise([network(x)], task)
+    """The predictions of one pass, as one draw."""
+    return passes(1, network, x, task)
 
 
 def passes(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    """As many draws as passes, each of another state of what is random in a network."""
+    """Predictions with one pass per draw, for networks that are random in each pass."""
+    if task.name == "embedding":
+        whole = headed(network)
+        return summarise_embeddings((embed(whole, x) for _ in range(draws)), task)
     return summarise((network(x) for _ in range(draws)), task)
 
 
-def check_epochs(*, warmup: int, frozen: int = 0) -> None:
-    """Refuse lengths of training phases that are negative."""
-    if warmup < 0 or frozen < 0:
-        raise ValueError(
-            "warmup and frozen are numbers of epochs, from 0 on, got "
-            f"{warmup} and {frozen}"
-        )
-
-
 def summarise(draws: Iterable[Tensor], task: Task) -> dict[str, Tensor]:
-    """Draws of the outputs (B, K, *space) as the arrays of the predictions schema.
+    """Draws of the outputs (B, K, *space) as arrays of the predictions schema.
 
     Classification: probs (M, B, C). Regression: mean (M, B). Segmentation: what scores
     need of M draws and no more, mean_probs (B, C, *space), expected_entropy
@@ -122,6 +146,79 @@ def summarise(draws: Iterable[Tensor], task: Task) -> dict[str, Tensor]:
         probs = [_logits(outputs).softmax(1) for outputs in draws]
         return {"probs": torch.stack(probs)}
     return _label_maps(draws)
+
+
+def summarise_embeddings(draws: Iterable[Embedded], task: Task) -> dict[str, Tensor]:
+    """Draws of embeddings as arrays of the predictions schema.
+
+    `embedding` (B, D) is the mean over draws and `predicted` (B,) the class that is
+    most probable on average. `uncertainty/entropy` (B,) is that of the mean
+    probabilities in nats; several draws also have its two parts, `expected_entropy` and
+    `mutual_information`. A network without classes has `uncertainty/inverse_norm`, one
+    over the length of the embedding.
+    """
+    drawn = list(draws)
+    embedding = torch.stack([draw.embedding for draw in drawn]).mean(0)
+    if task.classes is None:
+        length: Tensor = torch.linalg.vector_norm(embedding.double(), dim=1)
+        tiny = torch.finfo(torch.float32).tiny
+        uncertainty = {"inverse_norm": 1 / length.clamp(min=tiny)}
+        return _embedded(embedding, uncertainty)
+    # In float64, as in float32 all very certain items would have an entropy of 0.
+    logs = torch.stack([_logits(d.outputs).double().log_softmax(1) for d in drawn])
+    mean = logs.exp().mean(0)
+    uncertainty = {"entropy": torch.special.entr(mean).sum(1)}
+    if len(drawn) > 1:
+        expected = -(logs.exp() * logs).sum(2).mean(0)
+        uncertainty["expected_entropy"] = expected
+        # Rounding may leave the difference a hair below zero.
+        uncertainty["mutual_information"] = uncertainty["entropy"] - expected
+    return {**_embedded(embedding, uncertainty), "predicted": mean.argmax(1)}
+
+
+def check_epochs(*, warmup: int, frozen: int = 0) -> None:
+    """Refuse phases of training that have a negative length."""
+    if warmup < 0 or frozen < 0:
+        raise ValueError(
+            "warmup and frozen are numbers of epochs, at least 0, got "
+            f"{warmup} and {frozen}"
+        )
+
+
+def kernels_decay(
+    network: nn.Module, apart: Iterable[Tensor] = ()
+) -> list[dict[str, Any]]:
+    """Parameter groups in which the weight decay of the run acts on kernels only.
+
+    Kernels are the weights of convolutions and linear layers. Biases, the parameters of
+    normalisation, gains, and embeddings of classes and positions do not decay.
+    Parameters without a gradient are left out.
+
+    Args:
+        network: whose parameters.
+        apart: parameters that have a group of their own, which are left out too.
+    """
+    held = {id(weight) for weight in apart}
+    kernels = {id(weight) for weight in _kernels(network)}
+    trained = [
+        weight
+        for weight in network.parameters()
+        if weight.requires_grad and id(weight) not in held
+    ]
+    decaying: dict[str, Any] = {"params": [w for w in trained if id(w) in kernels]}
+    steady: dict[str, Any] = {"params": [w for w in trained if id(w) not in kernels]}
+    steady["weight_decay"] = 0.0
+    return [group for group in (decaying, steady) if group["params"]]
+
+
+def _kernels(network: nn.Module) -> Iterator[nn.Parameter]:
+    for layer in network.modules():
+        if not isinstance(layer, (*WITH_KERNELS, Flipout)):
+            continue
+        # All within, as a parametrisation keeps the weight in a module of its own.
+        for name, weight in layer.named_parameters():
+            if weight.ndim >= _KERNEL_AXES and "bias" not in name:
+                yield weight
 
 
 def _counted(target: Tensor, task: Task) -> Tensor:
@@ -154,3 +251,8 @@ def _label_maps(draws: Iterable[Tensor]) -> dict[str, Tensor]:
         "expected_entropy": entropy / len(labels),
         "draw_labels": torch.stack(labels),
     }
+
+
+def _embedded(embedding: Tensor, uncertainty: dict[str, Tensor]) -> dict[str, Tensor]:
+    named = {f"uncertainty/{name}": values for name, values in uncertainty.items()}
+    return {"embedding": embedding, **named}

@@ -3,8 +3,15 @@
 `gmm<k>` is minus the log-density of a Gaussian mixture of k components, `knn<k>` the
 mean angular distance to the k nearest training features and `knn<k>_l2` the Euclidean
 one (Gustafsson et al., 2023). Both are larger for items unlike the training split.
+
+The mixture is fitted with the algorithm and the constants of scikit-learn's
+GaussianMixture, from the same k-means start, so that both find the same mixture; but a
+step over 10,000 features of 512 dimensions takes milliseconds on an accelerator and
+seconds on its host. Neighbours are exact, and are the twin of
+`qualms.scores.mean_neighbour_distance`. Both are computed on the device in float64.
 """
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -12,15 +19,28 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._found import Found
-from qualms.methods._mixture import RIDGE, Mixture, fit_mixture, log_density
-from qualms.methods._neighbours import neighbour_distances
+from qualms.methods._headed import FittedBuffers
 
 _NAME = re.compile(r"(gmm|knn)([1-9]\d*)(_l2)?")
-_PARTS = Mixture._fields
+_TOLERANCE = 1e-3
+_STEPS = 100
+_BLOCK = 256
+RIDGE = 1e-6
+"""Added to the variance of every feature within a component."""
 
 
-class _Score(NamedTuple):
+class Mixture(NamedTuple):
+    """K Gaussians of D dimensions, in float64."""
+
+    logs: Tensor
+    """(K,) logarithms of the shares."""
+    means: Tensor
+    """(K, D)."""
+    scales: Tensor
+    """(K, D, D) upper triangular: a centred feature times it is white."""
+
+
+class _SelectScore(NamedTuple):
     name: str
     kind: str
     """gmm, knn or knn_l2."""
@@ -28,8 +48,8 @@ class _Score(NamedTuple):
     """Components or neighbours."""
 
 
-def rules(names: Iterable[str]) -> dict[str, str]:
-    """How each score is pooled over runs: mean density, or mean distance."""
+def pooling_rules(names: Iterable[str]) -> dict[str, str]:
+    """How each score is pooled over runs: by mean density, or by mean distance."""
     return {
         score.name: "logmeanexp" if score.kind == "gmm" else "mean"
         for score in map(_parsed, names)
@@ -43,9 +63,13 @@ class Selectors(nn.Module):
         super().__init__()
         self.ridge = ridge
         self.scores = tuple(map(_parsed, names))
-        mixtures = {s.name: Found(_PARTS) for s in self.scores if s.kind == "gmm"}
+        mixtures = {
+            s.name: FittedBuffers(Mixture._fields)
+            for s in self.scores
+            if s.kind == "gmm"
+        }
         self.mixtures = nn.ModuleDict(mixtures)
-        self.neighbours = Found(("features",))
+        self.neighbours = FittedBuffers(("features",))
 
     def fit(self, features: Iterable[Tensor]) -> None:
         """Fit every score to the features (B, D) of the training split, in order."""
@@ -92,28 +116,156 @@ class Selectors(nn.Module):
         return {s.name: values for s, values in zip(asked, distances, strict=True)}
 
     def _keep_mixture(self, name: str, mixture: Mixture) -> None:
-        for part, values in zip(_PARTS, mixture, strict=True):
+        for part, values in zip(Mixture._fields, mixture, strict=True):
             self._store(name).keep(part, values)
 
     def _mixture(self, name: str) -> Mixture:
-        return Mixture(*(self._store(name).held(part) for part in _PARTS))
+        return Mixture(*(self._store(name).held(part) for part in Mixture._fields))
 
-    def _stores(self) -> list[Found]:
+    def _stores(self) -> list[FittedBuffers]:
         kinds = {score.kind for score in self.scores}
         stores = [self._store(name) for name in self.mixtures]
         return [*stores, self.neighbours] if kinds & {"knn", "knn_l2"} else stores
 
-    def _store(self, name: str) -> Found:
+    def _store(self, name: str) -> FittedBuffers:
         store = self.mixtures[name]
-        assert isinstance(store, Found)
+        assert isinstance(store, FittedBuffers)
         return store
 
 
-def _parsed(name: str) -> _Score:
+def fit_mixture(
+    features: Tensor, components: int, *, ridge: float = RIDGE, seed: int = 0
+) -> Mixture:
+    """The mixture of `components` Gaussians that EM fits to `features` (N, D)."""
+    values = features.double()
+    shares = _first_shares(values, components, seed)
+    mixture = _maximised(values, shares, ridge)
+    before = -math.inf
+    for _ in range(_STEPS):
+        joint = _joint(values, mixture)
+        total = joint.logsumexp(1)
+        mixture = _maximised(values, (joint - total[:, None]).exp(), ridge)
+        reached = float(total.mean())
+        if abs(reached - before) < _TOLERANCE:
+            break
+        before = reached
+    return mixture
+
+
+def log_density(features: Tensor, mixture: Mixture) -> Tensor:
+    """(N,) log-density of `features` (N, D) under `mixture`, in float64."""
+    return _joint(features.double(), mixture).logsumexp(1)
+
+
+def _first_shares(values: Tensor, components: int, seed: int) -> Tensor:
+    """(N, K) one-hot k-means clusters."""
+    from sklearn.cluster import KMeans
+
+    if not components <= len(values):
+        raise ValueError(
+            f"a mixture of {components} needs at least as many items, got {len(values)}"
+        )
+    if not bool(values.isfinite().all()):
+        raise ValueError(
+            "features must be finite to fit a mixture; training has diverged, lower "
+            "the learning rate"
+        )
+    start = KMeans(n_clusters=components, n_init=1, random_state=seed)
+    labels = start.fit(values.cpu().numpy()).labels_
+    cluster = torch.as_tensor(labels, device=values.device).long()
+    return nn.functional.one_hot(cluster, components).double()
+
+
+def _maximised(values: Tensor, shares: Tensor, ridge: float) -> Mixture:
+    """The M step: the mixture that fits `values` best, given `shares` (N, K)."""
+    sizes = shares.sum(0) + 10 * torch.finfo(values.dtype).eps
+    means = (shares.T @ values) / sizes[:, None]
+    scales = torch.empty(len(sizes), *values.shape[1:] * 2).to(values)
+    for k, (mean, size) in enumerate(zip(means, sizes, strict=True)):
+        gap = values - mean
+        covariance = (shares[:, k, None] * gap).T @ gap / size
+        covariance.diagonal().add_(ridge)
+        scales[k] = _whitening(covariance)
+    return Mixture((sizes / sizes.sum()).log(), means, scales)
+
+
+def _whitening(covariance: Tensor) -> Tensor:
+    lower, failed = torch.linalg.cholesky_ex(covariance)
+    if int(failed):
+        raise ValueError(
+            "a mixture component has collapsed onto too few items; fit fewer "
+            "components, or raise the ridge"
+        )
+    identity = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
+    inverse: Tensor = torch.linalg.solve_triangular(lower, identity, upper=False)
+    return inverse.T
+
+
+def _joint(values: Tensor, mixture: Mixture) -> Tensor:
+    """(N, K) log of share times density."""
+    columns = []
+    for log, mean, scale in zip(*mixture, strict=True):
+        white = (values - mean) @ scale
+        volume = scale.diagonal().log().sum()
+        square = white.square().sum(1) + values.shape[1] * math.log(2 * math.pi)
+        columns.append(log + volume - square / 2)
+    return torch.stack(columns, 1)
+
+
+def neighbour_distances(
+    query: Tensor, reference: Tensor, counts: Sequence[int], *, angular: bool
+) -> list[Tensor]:
+    """Mean distances (N,) of `query` (N, D) to its k nearest in `reference` (R, D).
+
+    One tensor for each k in `counts`. The distance is sqrt(2 - 2 cos) if `angular`, and
+    Euclidean otherwise. A zero vector has cosine 0 with everything.
+    """
+    if angular:
+        asked, known = _directions(query, spare=0), _directions(reference, spare=1)
+    else:
+        # Distances do not change, and their squares cancel less.
+        centre = reference.double().mean(0)
+        asked, known = query.double() - centre, reference.double() - centre
+    blocks = [
+        _nearest(asked[start : start + _BLOCK], known, max(counts))
+        for start in range(0, len(asked), _BLOCK)
+    ]
+    nearest = torch.cat(blocks)
+    return [nearest[:, :k].mean(1) for k in counts]
+
+
+def _nearest(rows: Tensor, known: Tensor, k: int) -> Tensor:
+    """(B, k) distances, ascending."""
+    closeness = torch.addmm(-known.square().sum(1) / 2, rows, known.T)
+    index = closeness.topk(k, 1).indices
+    # From differences, as 2 - 2 cos of a near neighbour is all rounding error.
+    gaps = known[index] - rows[:, None]
+    distances: Tensor = torch.linalg.vector_norm(gaps, dim=2)
+    return distances.sort(1).values
+
+
+def _directions(rows: Tensor, *, spare: int) -> Tensor:
+    """Unit rows with two more axes, on which a zero row is orthogonal to all others."""
+    wide = rows.double()
+    # By the largest entry first, so that no square overflows or vanishes.
+    largest = wide.abs().amax(1, keepdim=True)
+    wide = wide / torch.where(largest > 0, largest, 1.0)
+    length = torch.linalg.vector_norm(wide, dim=1, keepdim=True)
+    wide = wide / torch.where(length > 0, length, 1.0)
+    zero = (largest == 0).double()
+    return torch.cat([wide, *_placed(zero, spare)], 1)
+
+
+def _placed(zero: Tensor, spare: int) -> tuple[Tensor, Tensor]:
+    other = torch.zeros_like(zero)
+    return (zero, other) if spare == 0 else (other, zero)
+
+
+def _parsed(name: str) -> _SelectScore:
     match = _NAME.fullmatch(name)
     if match is None or match[1] + (match[3] or "") == "gmm_l2":
         raise ValueError(
             "select must name gmm<components>, knn<neighbours> or knn<neighbours>_l2, "
             f"such as 'gmm4', got {name!r}"
         )
-    return _Score(name, match[1] + (match[3] or ""), int(match[2]))
+    return _SelectScore(name, match[1] + (match[3] or ""), int(match[2]))

@@ -1,4 +1,11 @@
-"""Variational inference over the kernels of a network, whatever noise they have."""
+"""Variational inference over the kernels of a network, for any noise on them.
+
+The weight of the KL term may rise while training goes on. Band et al. (2021) write of a
+cyclical schedule after Bowman et al. (2015), whose schedule rises only once, and give
+no constants; their runs rose linearly over 200 epochs and stopped after 90, at 0.45.
+Here "cyclical" is the schedule of that name (Fu et al., 2019, arXiv:1903.10145) with
+its authors' four cycles, each rising in its first half.
+"""
 
 import math
 from collections.abc import Iterator
@@ -9,23 +16,27 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._annealing import Annealing, check_annealing, kl_weight
+from qualms.methods._batch import Batch, Moment
 from qualms.methods._flipout import Flipout, Noise, divergence
-from qualms.methods._groups import kernels_decay
 from qualms.methods._headed import Headed, headed
-from qualms.methods._items import Items
-from qualms.methods._layers import Layer, replaced
-from qualms.methods._method import Batch, Method, Moment
-from qualms.methods._plain import likelihood_terms, passes, plain_head, plain_loss
-from qualms.methods._truncated import truncated_normal
+from qualms.methods._layers import ItemCounter, Layer, replaced, truncated_normal
+from qualms.methods._method import Method
+from qualms.methods._plain import (
+    kernels_decay,
+    likelihood_terms,
+    passes,
+    plain_head,
+    plain_loss,
+)
 from qualms.spec import Task
 
+Annealing = Literal["linear", "cyclical", "none"]
 Prior = Literal["tied", "centred"] | float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What a variational method is told; see `mfvi` for each."""
+class VariationalOptions:
+    """The options of a variational method; `mfvi` explains each."""
 
     stddev_mean: float
     stddev_stddev: float
@@ -54,7 +65,7 @@ class Options:
             raise ValueError(f"draws must be at least 1, got {self.draws}")
 
 
-def variational(noise: Noise, options: Options) -> Method:
+def variational(noise: Noise, options: VariationalOptions) -> Method:
     """The method whose kernels are means plus standard deviations times `noise`."""
     return Method(
         build=partial(_build, noise, options),
@@ -64,12 +75,61 @@ def variational(noise: Noise, options: Options) -> Method:
     )
 
 
-def flipped(network: Headed, noise: Noise, options: Options) -> Headed:
+def with_random_kernels(
+    network: Headed, noise: Noise, options: VariationalOptions
+) -> Headed:
     """`network` with random kernels, in place."""
-    items = Items()
+    items = ItemCounter()
     replaced(network, partial(_random, noise, options, items))
     items.watch(network.backbone)
     return network
+
+
+def kl_weight(
+    moment: Moment,
+    *,
+    annealing: Annealing,
+    epochs: int = 200,
+    cycles: int = 4,
+    rising: float = 0.5,
+    tempering: float = 1.0,
+) -> Tensor:
+    """The factor of the KL term in this step, 0-d, at most `tempering`.
+
+    Args:
+        moment: how far training has come.
+        annealing: "linear" rises from 0 over `epochs` and then stays, "cyclical" starts
+            anew in each of `cycles` equal parts of training, "none" is constant.
+        epochs: length of the linear rise, which training need not reach.
+        cycles: parts of the cyclical schedule.
+        rising: share of a cycle in which the factor rises.
+        tempering: factor at the end of a rise; below 1 for a cold posterior.
+    """
+    match annealing:
+        case "linear":
+            weight = moment.progress * (moment.epochs / epochs)
+        case "cyclical":
+            # Progress counts this step, so positions within a cycle lie in (0, 1].
+            position = moment.progress * cycles
+            weight = (position - position.ceil() + 1) / rising
+        case "none":
+            weight = moment.progress.new_ones(())
+    return weight.clamp(max=1.0) * tempering
+
+
+def check_annealing(*, annealing: str, epochs: int, tempering: float) -> None:
+    """Refuse a schedule that does not exist, and numbers that make none."""
+    if annealing not in get_args(Annealing):
+        raise ValueError(
+            f"annealing must be 'linear', 'cyclical' or 'none', got {annealing!r}"
+        )
+    if epochs < 1:
+        raise ValueError(
+            f"a linear rise takes at least 1 epoch, got {epochs}; choose annealing "
+            "'none' for no rise"
+        )
+    if not tempering >= 0:
+        raise ValueError(f"tempering must not be negative, got {tempering}")
 
 
 def _check_prior(prior: Prior) -> None:
@@ -78,20 +138,28 @@ def _check_prior(prior: Prior) -> None:
             f"prior must be 'tied', 'centred' or a standard deviation, got {prior!r}"
         )
     if not isinstance(prior, str) and not prior > 0:
-        raise ValueError(f"the prior's standard deviation is positive, got {prior}")
+        raise ValueError(
+            f"the prior's standard deviation must be positive, got {prior}"
+        )
 
 
-def _build(noise: Noise, options: Options, backbone: nn.Module, task: Task) -> Headed:
-    return flipped(plain_head(backbone, task), noise, options)
+def _build(
+    noise: Noise, options: VariationalOptions, backbone: nn.Module, task: Task
+) -> Headed:
+    return with_random_kernels(plain_head(backbone, task), noise, options)
 
 
-def _random(noise: Noise, options: Options, items: Items, layer: Layer) -> Flipout:
+def _random(
+    noise: Noise, options: VariationalOptions, items: ItemCounter, layer: Layer
+) -> Flipout:
     middle = math.log(math.expm1(options.stddev_mean))
     spread = options.stddev_stddev * truncated_normal(layer.weight)
     return Flipout(layer, noise, middle + spread, items)
 
 
-def _loss(options: Options, network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
+def _loss(
+    options: VariationalOptions, network: nn.Module, batch: Batch, moment: Moment
+) -> Tensor:
     weight = kl_weight(
         moment,
         annealing=options.annealing,
@@ -121,13 +189,13 @@ def _prior_stddev(prior: Prior, layer: Flipout) -> float:
 
 
 def _squares(network: nn.Module) -> Tensor:
-    """Sum of squares of biases and of what normalisation shifts and scales by."""
+    """Sum of squares of biases and of the parameters of normalisation."""
     fixed: list[Tensor] = [w for w in network.parameters() if w.ndim == 1]
     return torch.cat(fixed).square().sum() if fixed else torch.zeros(())
 
 
-def _groups(options: Options, network: nn.Module) -> list[dict[str, Any]]:
-    """The run's weight decay acts on kernels that no prior pulls to 0 already."""
+def _groups(options: VariationalOptions, network: nn.Module) -> list[dict[str, Any]]:
+    """Weight decay acts on the kernels, unless the prior already pulls them to 0."""
     layers = list(_layers(network))
     steady: list[Tensor] = [layer.rho for layer in layers]
     if options.prior != "tied":

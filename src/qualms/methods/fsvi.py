@@ -1,18 +1,17 @@
 """Function-space variational inference (Rudner et al., 2021; Band et al., 2021).
 
-The last layer has a Gaussian of its own for every weight and bias, all else is fixed.
-What is pulled to the prior is not weights but functions: the outputs at inducing inputs
-x, where the network is linearised in its random weights. Its outputs are then Gaussian
-with variance sum_j J_j(x)^2 sigma_j^2, and for a last layer the Jacobian J is what the
-layer sees, and 1 for the bias; so this is exact, and costs next to nothing. The
-objective is the one released: outputs count as independent, and the KL term of a batch
+Every weight and bias of the last layer has a Gaussian of its own; all else is fixed.
+The prior is one on functions, not on weights: it pulls the outputs at inducing inputs
+x, where the network is linearised in its random weights. The outputs are then Gaussian
+with variance sum_j J_j(x)^2 sigma_j^2. For a last layer the Jacobian J is the input of
+that layer, and 1 for the bias, so this is exact and costs next to nothing. The
+objective is the released one: outputs count as independent, and the KL term of a batch
 is divided by the number of inducing inputs and by the batch, not by the training split.
 
 Inducing inputs are items of the batch. In the released code they pass the network once
-more, normalised as a batch of their own; here the features of the batch serve for both.
-Draws share the features too: several cost one pass. The published runs begin with a
-network whose option `zero_last` is true. The squared error of a regression stands for
-Gaussian noise of variance 1/2.
+more, normalised as a batch of their own; here they keep the features that they have in
+the whole batch. Draws share the features too, so several cost one pass. The squared
+error of a regression stands for Gaussian noise of variance 1/2.
 """
 
 import math
@@ -23,8 +22,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qualms.methods._groups import kernels_decay
+from qualms.methods._batch import Batch, Moment
 from qualms.methods._headed import (
+    Embedded,
     Headed,
     Readout,
     features_of,
@@ -32,12 +32,17 @@ from qualms.methods._headed import (
     last_inputs,
     regression_readout,
 )
-from qualms.methods._method import Batch, Method, Moment
-from qualms.methods._plain import likelihood_loss, summarise
+from qualms.methods._method import Method
+from qualms.methods._plain import (
+    kernels_decay,
+    likelihood_loss,
+    summarise,
+    summarise_embeddings,
+)
 from qualms.spec import Task
 
 _LOG_VARIANCE = (-20.0, -18.0)
-"""Between which every logarithm of a variance begins."""
+"""Range in which every logarithm of a variance starts."""
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm)
 
 
@@ -54,14 +59,15 @@ def fsvi(
 
     Args:
         prior_cov: variance of the prior of every output, around 0.
-        inducing: items of a batch at which outputs are compared with the prior.
-        stochastic_linearisation: take the mean of the outputs there from a draw of the
-            weights, as some of the published runs do. Their true mean, for a network
-            that is linear in its random weights, is that of the mean weights.
-        l2: what the sum of squares of the parameters of normalisation is multiplied by
-            in the loss: 0 for the released code's loss type 3, more for its type 5.
-        train_draws: of the last layer, over which the likelihood is averaged.
-        draws: of the last layer, each one network for all items of a batch.
+        inducing: number of items of a batch at which outputs are compared with the
+            prior.
+        stochastic_linearisation: take the mean of these outputs from a draw of the
+            weights, as some of the published runs do. The true mean, of a network that
+            is linear in its random weights, is the output of the mean weights.
+        l2: factor of the sum of squares of the parameters of normalisation in the
+            loss: 0 for the released code's loss type 3, more for its type 5.
+        train_draws: draws of the last layer over which the likelihood is averaged.
+        draws: draws of the last layer to predict, each for all items of a batch.
     """
     _check(prior_cov, l2)
     _check_counts(inducing=inducing, train_draws=train_draws, draws=draws)
@@ -84,7 +90,7 @@ def fsvi(
         loss=loss,
         predict=partial(_predict, draws),
         groups=_groups,
-        tasks=frozenset({"classification", "regression"}),
+        tasks=frozenset({"classification", "regression", "embedding"}),
     )
 
 
@@ -112,7 +118,7 @@ class _GaussianLast(nn.Module):
         self.log_variance = nn.Parameter(
             torch.empty(outputs, width + 1).uniform_(*_LOG_VARIANCE)
         )
-        """Of the weights, and in the last column of the biases."""
+        """Of the weights; the last column is that of the biases."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         """One draw of the outputs (B, K) of inputs (B, F)."""
@@ -159,7 +165,7 @@ def _squares(network: nn.Module) -> Tensor:
 
 
 def _groups(network: nn.Module) -> list[dict[str, Any]]:
-    """No weight decay for the last layer, whose prior is one on functions."""
+    """The last layer does not decay, as its prior is one on functions."""
     random = list(_last(network).parameters())
     last = {"params": random, "weight_decay": 0.0}
     return [*kernels_decay(network, apart=random), last]
@@ -170,7 +176,10 @@ def _predict(
 ) -> dict[str, Tensor]:
     inputs = last_inputs(headed(network), x)
     with torch.autocast(inputs.device.type, enabled=False):
-        return summarise(_last(network).draws(inputs, draws), task)
+        outputs = _last(network).draws(inputs, draws)
+        if task.name == "embedding":
+            return summarise_embeddings((Embedded(inputs, o) for o in outputs), task)
+        return summarise(outputs, task)
 
 
 def _last(network: nn.Module) -> _GaussianLast:

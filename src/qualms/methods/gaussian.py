@@ -1,9 +1,10 @@
 """A mean and a variance for every item (Nix & Weigend, 1994).
 
 As trained by Gustafsson et al. (2023, arXiv:2302.03679): two separate heads, for the
-mean and the logarithm of the variance; the squared error first, then the likelihood
-with the backbone held still, then the likelihood for all. The held backbone does stand
-still, but for its normalisation statistics: their code with a current torch.
+mean and for the logarithm of the variance. Training has three phases: the squared
+error, the likelihood with the backbone frozen, and the likelihood for all. While
+frozen, only the normalisation statistics of the backbone move, as in their code with a
+current torch.
 """
 
 import math
@@ -14,14 +15,14 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._headed import Headed, TwoHeads, features_of, headed, read
-from qualms.methods._method import Batch, Batches, Method, Moment
-from qualms.methods._mixture import RIDGE
+from qualms.methods._batch import Batch, Batches, Moment
+from qualms.methods._headed import Headed, TwoHeads, features_of, headed, read_head
+from qualms.methods._method import Method
 from qualms.methods._plain import check_epochs, weighted_mean
-from qualms.methods._select import Selectors, rules
+from qualms.methods._select import RIDGE, Selectors, pooling_rules
 from qualms.spec import Task
 
-# Beyond it a variance in float32 is infinite, and no file would take it.
+# Beyond this the variance is infinite in float32, and no file would accept it.
 _LARGEST = 80.0
 
 
@@ -35,14 +36,15 @@ def gaussian(
     """Mean and variance of a Gaussian likelihood, and scores that select items.
 
     Args:
-        warmup: epochs of squared error on the mean alone.
-        frozen: epochs of likelihood after them that train the heads only.
+        warmup: epochs of squared error, for the mean alone.
+        frozen: epochs after them in which the likelihood trains the heads only.
         select: scores of the features to predict as select/<name>, larger for items to
             leave out: gmm<components>, knn<neighbours>, knn<neighbours>_l2.
-        ridge: added to the variance of every feature within a component of a mixture.
+        ridge: number added to the variance of every feature within a component of a
+            mixture.
     """
     if not 0 <= ridge < math.inf:
-        raise ValueError(f"ridge must be a number from 0 on, got {ridge}")
+        raise ValueError(f"ridge must be a finite number, at least 0, got {ridge}")
     check_epochs(warmup=warmup, frozen=frozen)
     phase = partial(_phase, warmup, frozen)
     return Method(
@@ -52,7 +54,7 @@ def gaussian(
         phase=phase,
         after=_after,
         tasks=frozenset({"regression"}),
-        select=rules(select),
+        select=pooling_rules(select),
     )
 
 
@@ -78,18 +80,18 @@ def _loss(
     with torch.no_grad() if form == "frozen" else nullcontext():
         features = headed(network).backbone(batch.x)
     if form == "warmup":
-        # Without the other head, whose gradient must be none rather than zero: the
-        # optimiser is not to count steps for it.
-        mean = read(heads.first, features)[:, 0]
+        # The other head is left out: its gradient must be None rather than zero, so
+        # that the optimiser counts no steps for it.
+        mean = read_head(heads.first, features)[:, 0]
         return weighted_mean((target - mean).square(), batch)
-    mean, log_variance = read(heads, features).unbind(1)
+    mean, log_variance = read_head(heads, features).unbind(1)
     error = (target - mean).square()
     return weighted_mean((-log_variance).exp() * error + log_variance, batch)
 
 
 def _predict(network: nn.Module, x: Tensor, _task: Task) -> dict[str, Tensor]:
     features = headed(network).backbone(x)
-    mean, log_variance = read(headed(network).head, features).unbind(1)
+    mean, log_variance = read_head(headed(network).head, features).unbind(1)
     var = log_variance.clamp(-_LARGEST, _LARGEST).exp()
     scores: dict[str, Tensor] = headed(network).found(features)
     return {"mean": mean[None], "var": var[None], **scores}

@@ -1,33 +1,55 @@
 """Last-layer Laplace (Daxberger et al., 2021, arXiv:2106.14806).
 
-The network is trained as it is. Then its last linear layer becomes a Gaussian over
-weights, all else stays. For regression that posterior is exact and has a closed form,
-mean included; for classes it is Laplace's approximation at the trained weights, with
-the full generalised Gauss-Newton matrix as curvature. The prior's precision and the
-noise are those of largest marginal likelihood, so nothing needs tuning.
+The network is trained as it is. Then the weights of its last linear layer get a
+Gaussian posterior; all else stays fixed. For regression that posterior is exact and has
+a closed form, mean included. For classes it is Laplace's approximation at the trained
+weights, with the full generalised Gauss-Newton matrix as curvature.
+
+The prior's precision and the noise maximise the marginal likelihood (MacKay, 1992), so
+nothing needs tuning. The search works in an eigenbasis, on a logarithmic grid that
+zooms in, so that it does not end in a local maximum.
 """
 
+import math
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._evidence import LinearPosterior, linear_posterior, prior_precision
-from qualms.methods._found import Found
-from qualms.methods._headed import Headed, Readout, headed, last_inputs
-from qualms.methods._method import Batches, Method
-from qualms.methods._plain import plain_head, plain_predict, summarise
+from qualms.methods._batch import Batches
+from qualms.methods._headed import (
+    Embedded,
+    FittedBuffers,
+    Headed,
+    Readout,
+    headed,
+    last_inputs,
+)
+from qualms.methods._method import Method
+from qualms.methods._plain import (
+    plain_head,
+    plain_predict,
+    summarise,
+    summarise_embeddings,
+)
 from qualms.spec import Task
 
 # A full curvature of more weights takes gigabytes, and hours to decompose.
 _MOST_WEIGHTS = 12_000
+_POINTS = 200
+_ZOOMS = 6
+# The range of the search, as factors of the largest eigenvalue: from no prior to a
+# prior that outweighs the data.
+_LOWEST, _HIGHEST = 1e-15, 1e6
 
 
 def laplace(*, draws: int = 20) -> Method:
     """A mean and variance for regression, `draws` of the last layer for classes.
 
     Args:
-        draws: of the last layer's weights, each one network for all items.
+        draws: draws of the last layer's weights, each of which serves all items.
     """
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
@@ -35,10 +57,14 @@ def laplace(*, draws: int = 20) -> Method:
 
 
 def _build(backbone: nn.Module, task: Task) -> Headed:
+    if task.name != "regression" and task.classes is None:
+        raise ValueError(f"laplace needs a number of classes, got {task}")
     # One logit for each class: the curvature below is that of a softmax.
     network = plain_head(backbone, task, task.classes)
     regression = task.name == "regression"
-    network.found = Found(LinearPosterior._fields if regression else ("weights",))
+    network.found = FittedBuffers(
+        LinearPosterior._fields if regression else ("weights",)
+    )
     count = sum(weight.numel() for weight in _last(network).parameters())
     if not regression and count > _MOST_WEIGHTS:
         raise ValueError(
@@ -107,8 +133,10 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
         return plain_predict(network, x, task)
     inputs = last_inputs(whole, x)
     if task.name != "regression":
-        drawn = found.held("weights")
-        return summarise((_outputs(inputs, weights) for weights in drawn), task)
+        outputs = (_outputs(inputs, weights) for weights in found.held("weights"))
+        if task.name == "embedding":
+            return summarise_embeddings((Embedded(inputs, o) for o in outputs), task)
+        return summarise(outputs, task)
     rows = _rows(inputs)
     var = (rows @ found.held("factor")).square().sum(1) + found.held("noise")
     return {"mean": (rows @ found.held("mean"))[None], "var": var[None]}
@@ -121,8 +149,8 @@ def _last(network: Headed) -> nn.Linear | nn.Conv2d | nn.Conv3d:
     return head.last
 
 
-def _found(network: Headed) -> Found:
-    assert isinstance(network.found, Found)
+def _found(network: Headed) -> FittedBuffers:
+    assert isinstance(network.found, FittedBuffers)
     return network.found
 
 
@@ -140,3 +168,70 @@ def _outputs(inputs: Tensor, weights: Tensor) -> Tensor:
     """Outputs (B, K, *space) of a last layer with weights (K, F + 1), bias last."""
     bias = weights[:, -1].view(-1, *(1,) * (inputs.ndim - 2))
     return torch.einsum("bf...,kf->bk...", inputs, weights[:, :-1]) + bias
+
+
+class LinearPosterior(NamedTuple):
+    """Gaussian over the P weights of a linear model with Gaussian noise."""
+
+    mean: Tensor
+    """(P,)."""
+    factor: Tensor
+    """(P, P) whose product with its transpose is the covariance."""
+    noise: Tensor
+    """0-d, variance of the noise."""
+
+
+def linear_posterior(
+    gram: Tensor, moment: Tensor, square: Tensor, count: int
+) -> LinearPosterior:
+    """The exact posterior of y = X w + noise, w Gaussian around 0, from float64 sums.
+
+    `gram` (P, P) is X'X, `moment` (P,) is X'y, `square` is y'y and `count` the number
+    of items. Only the ratio of the prior's precision to that of the noise is searched:
+    given the ratio, all else has a closed form, the best noise included.
+    """
+    values, basis = torch.linalg.eigh(gram)
+    values = values.clamp(min=0.0)
+    turned = basis.T @ moment
+    floor = square * 1e-14
+
+    def residual(ratio: Tensor) -> Tensor:
+        explained = (turned.square() / (values + ratio[:, None])).sum(1)
+        left: Tensor = (square - explained).maximum(floor)
+        return left
+
+    def evidence(ratio: Tensor) -> Tensor:
+        spread: Tensor = (ratio[:, None] / (values + ratio[:, None])).log().sum(1)
+        return spread / 2 - count / 2 * residual(ratio).log()
+
+    ratio = _most_probable(evidence, scale=values[-1])
+    noise = residual(ratio[None])[0] / count
+    mean = basis @ (turned / (values + ratio))
+    return LinearPosterior(mean, basis * (noise / (values + ratio)).sqrt(), noise)
+
+
+def prior_precision(values: Tensor, norm: Tensor) -> Tensor:
+    """The precision of a Gaussian prior that makes the data most probable, 0-d.
+
+    `values` (P,) are eigenvalues of the curvature at weights of squared length `norm`
+    (Laplace's approximation).
+    """
+    values = values.clamp(min=0.0)
+
+    def evidence(precision: Tensor) -> Tensor:
+        spread = (precision[:, None] / (values + precision[:, None])).log().sum(1)
+        return (spread - precision * norm) / 2
+
+    return _most_probable(evidence, scale=values[-1])
+
+
+def _most_probable(evidence: Callable[[Tensor], Tensor], scale: Tensor) -> Tensor:
+    """0-d argument at which `evidence` of points (K,) is largest."""
+    low = scale.clamp(min=1e-12).log() + math.log(_LOWEST)
+    high = low + math.log(_HIGHEST / _LOWEST)
+    steps = torch.linspace(0.0, 1.0, _POINTS, dtype=low.dtype, device=low.device)
+    for _ in range(_ZOOMS):
+        points = low + (high - low) * steps
+        best = int(evidence(points.exp()).argmax())
+        low, high = points[max(best - 1, 0)], points[min(best + 1, _POINTS - 1)]
+    return points[best].exp()

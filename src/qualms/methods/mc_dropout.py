@@ -1,33 +1,52 @@
 """Monte Carlo dropout (Gal & Ghahramani, 2016, arXiv:1506.02142).
 
 Dropout stays on at test time; each pass is a draw from an approximate posterior.
+
+On a GPU a compiler makes this dropout part of the layers around it: whether an entry
+stays is a hash of its position and of two random numbers per call. These are a few
+integer operations, cheap enough to be repeated in the backward pass. The usual
+generator takes ten rounds for every entry, and its mask, a byte per entry, is kept
+until the backward pass. Uncompiled, each of these operations would be a pass over
+memory, so there `functional.dropout` is faster.
 """
 
 from collections.abc import Iterator
 from functools import partial
 from typing import Literal, NamedTuple, get_args
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from qualms.methods._fused_dropout import fused_dropout
 from qualms.methods._headed import Headed
 from qualms.methods._method import Method
 from qualms.methods._plain import passes, plain_head
 from qualms.spec import Task
 
-Place = Literal["declared", "activations", "blocks"]
+DropoutPlace = Literal["declared", "activations", "blocks"]
 
-# By name, as libraries bring classes of their own. Gates such as the sigmoid are no
-# activations: what they switch off must stay a choice of the network.
+# By name, as libraries have classes of their own. Gates such as the sigmoid are not
+# among them: what a gate switches off must stay a choice of the network.
 _ACTIVATIONS = {
     *("celu", "elu", "gelu", "gelutanh", "hardmish", "hardswish", "leakyrelu", "mish"),
     *("prelu", "quickgelu", "relu", "relu6", "rrelu", "selu", "silu", "softplus"),
     *("swish", "tanh"),
 }
+_MOST = 2**31
+"""Entries that 32 bits can count, with one bit for the sign."""
+_STRIDE = 0x9E3779B9 - 2**32
+"""From the golden ratio: it puts neighbours far apart. As a signed number."""
+_SHIFTS = (16, 15)
+_FACTORS = (0x7FEB352D, 0x846CA68B - 2**32)
+"""Of a hash with little bias (Wellons, 2018)."""
 
 
 def mc_dropout(
-    *, rate: float = 0.1, draws: int = 10, place: Place | None = None
+    *,
+    rate: float = 0.1,
+    draws: int = 10,
+    place: DropoutPlace | None = None,
+    projection: int | None = None,
 ) -> Method:
     """Dropout of `rate` all over the network, and `draws` passes to predict.
 
@@ -39,16 +58,21 @@ def mc_dropout(
             included; "blocks" after every block: a composite member of a sequence, such
             as a residual or transformer block. None takes what a network declares, and
             activations where it declares nothing.
+        projection: width of the embedding, a linear projection of the features; None
+            for the features themselves. For the task embedding only.
     """
     if not 0 < rate < 1:
         raise ValueError(f"rate must lie between 0 and 1, got {rate}")
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
-    if place is not None and place not in get_args(Place):
+    if place is not None and place not in get_args(DropoutPlace):
         raise ValueError(
             f"place must be 'declared', 'activations' or 'blocks', got {place!r}"
         )
-    return Method(build=partial(_build, rate, place), predict=partial(passes, draws))
+    return Method(
+        build=partial(_build, rate, place, projection),
+        predict=partial(passes, draws),
+    )
 
 
 class _Dropped(nn.Module):
@@ -63,8 +87,14 @@ class _Dropped(nn.Module):
         return fused_dropout(self.layer(x), self.rate)
 
 
-def _build(rate: float, place: Place | None, backbone: nn.Module, task: Task) -> Headed:
-    network = plain_head(backbone, task)
+def _build(
+    rate: float,
+    place: DropoutPlace | None,
+    projection: int | None,
+    backbone: nn.Module,
+    task: Task,
+) -> Headed:
+    network = plain_head(backbone, task, projection=projection)
     found = _found(network, place)
     if not found:
         raise ValueError(
@@ -82,7 +112,7 @@ class _Child(NamedTuple):
     layer: nn.Module
 
 
-def _found(network: Headed, place: Place | None) -> list[_Child]:
+def _found(network: Headed, place: DropoutPlace | None) -> list[_Child]:
     declared = list(_declared(network.backbone))
     if place == "declared" or (place is None and declared):
         return declared
@@ -119,3 +149,45 @@ def _is_block(child: _Child) -> bool:
     composite = any(True for _ in child.layer.children())
     in_sequence = isinstance(child.parent, sequences)
     return in_sequence and composite and not isinstance(child.layer, sequences)
+
+
+def fused_dropout(x: Tensor, rate: float) -> Tensor:
+    """Each entry of `x` 0 with probability `rate`, else divided by 1 - `rate`."""
+    if torch.compiler.is_compiling() and _on_gpu(x) and x.numel() < _MOST:
+        ends = (-_MOST, _MOST)
+        numbers = torch.randint(*ends, (2,), dtype=torch.int32, device=x.device)
+        return torch.where(kept(x, rate, numbers), x / (1 - rate), 0.0)
+    return functional.dropout(x, rate)
+
+
+def kept(x: Tensor, rate: float, numbers: Tensor) -> Tensor:
+    """Which entries of `x` stay, by two random integers of 32 bits."""
+    # The number is added first: a compiler multiplies positions alone as integers
+    # without a limit, which it then cannot write in 32 bits.
+    mixed = (_places(x) + numbers[0]) * _STRIDE
+    # With one number alone, another call would have the same sequence, shifted; with
+    # this one any later, calls with positions in common would be correlated.
+    mixed = mixed ^ numbers[1]
+    mixed = (mixed ^ _shifted(mixed, _SHIFTS[0])) * _FACTORS[0]
+    mixed = (mixed ^ _shifted(mixed, _SHIFTS[1])) * _FACTORS[1]
+    # The highest bits decide, and another shift would leave them as they are.
+    least = round(rate * 2 * _MOST) - _MOST
+    # A rate close to 1 would ask for a number past the last one.
+    return mixed.ge(min(least, _MOST - 1))
+
+
+def _on_gpu(x: Tensor) -> bool:
+    return x.is_cuda
+
+
+def _places(x: Tensor) -> Tensor:
+    """Position of each entry in memory, a number that a kernel has at hand."""
+    order = sorted(range(x.dim()), key=x.stride, reverse=True)
+    places = torch.arange(x.numel(), dtype=torch.int32, device=x.device)
+    sizes = [x.shape[axis] for axis in order]
+    return places.view(sizes).permute([order.index(axis) for axis in range(x.dim())])
+
+
+def _shifted(number: Tensor, bits: int) -> Tensor:
+    """`number`, taken as unsigned, shifted to the right."""
+    return number.bitwise_right_shift(bits).bitwise_and(2 ** (32 - bits) - 1)

@@ -1,28 +1,33 @@
 """Mean-field variational inference (Blundell et al., 2015, arXiv:1505.05424).
 
 By flipout, as trained by Band et al. (2021). Every weight of every convolution and
-linear layer is a Gaussian of its own; biases and normalisation have no distribution. A
-batch is trained with one draw of the noise, and flipout decorrelates its items. To
-predict, each draw is one such pass: every item has a fair draw of the weights, those of
-two items share the sizes of the noise but are uncorrelated, and the draws of one item
-are independent. A network with other layers that have kernels, whose weights would stay
-fixed, is refused. The KL term is divided by the number of items, and for label maps by
-that of labelled pixels, as the likelihood is a mean over them.
+linear layer has a Gaussian of its own; biases and normalisation are not random. A batch
+is trained with one draw of the noise, and flipout decorrelates its items. To predict,
+each draw is one such pass: every item has a fair draw of the weights, the draws of two
+items share the sizes of the noise but are uncorrelated, and the draws of one item are
+independent. A network with other layers that have kernels is refused, as those would
+stay fixed. The KL term is divided by the number of items, and for label maps by the
+number of labelled pixels, as the likelihood is a mean over them.
 
-Their runs rose linearly to a KL weight of 0.45, for they stopped after 90 of 200
-epochs; the paper writes of a cyclical schedule. They reset the means of the last layer
-too by He's rule, where here the means begin as the network's own weights. The squared
-error of a regression stands for Gaussian noise of variance 1/2.
+In the paper's runs the weight of the KL term rose linearly to 0.45, for they stopped
+after 90 of 200 epochs; its text describes a cyclical schedule. There the means of the
+last layer also start by He's rule; here all means start as the network's own weights,
+which for a `resnet50` classifier are N(0, 0.01^2) in the last layer. The squared error
+of a regression stands for Gaussian noise of variance 1/2.
 """
 
 import math
 
 import torch
 
-from qualms.methods._annealing import Annealing
 from qualms.methods._flipout import Noise
 from qualms.methods._method import Method
-from qualms.methods._variational import Options, Prior, variational
+from qualms.methods._variational import (
+    Annealing,
+    Prior,
+    VariationalOptions,
+    variational,
+)
 
 
 def mfvi(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedule's
@@ -38,24 +43,24 @@ def mfvi(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedule'
 ) -> Method:
     """Gaussian weights, and `draws` passes to predict.
 
-    The run's weight decay acts on the means only while the prior is "tied", which says
-    nothing about them.
+    The run's weight decay acts on the means only where the prior is "tied", as that
+    prior says nothing about them.
 
     Args:
-        stddev_mean: initial standard deviation in the middle.
-        stddev_stddev: how its inverse softplus varies from weight to weight at first,
-            by a normal distribution cut at two standard deviations.
+        stddev_mean: median of the initial standard deviations.
+        stddev_stddev: standard deviation, between weights, of their inverse softplus
+            at the start: a normal distribution cut at two standard deviations.
         prior: "tied" for a Gaussian around the posterior's own mean, with He's variance
             2 / fan_in; "centred" for the same around 0; a number for the standard
             deviation of one around 0.
-        annealing: how the weight of the KL term goes: "linear", "cyclical", "none".
-        annealing_epochs: in which the linear one rises to its end.
-        tempering: weight of the KL term when nothing is annealed any more.
-        l2: what the sum of squares of biases and of the parameters of normalisation is
-            multiplied by in the loss.
+        annealing: schedule of the weight of the KL term: "linear", "cyclical", "none".
+        annealing_epochs: epochs in which the linear schedule rises to its end.
+        tempering: weight of the KL term at the end of the schedule.
+        l2: factor of the sum of squares of biases and of the parameters of
+            normalisation in the loss.
         draws: passes for each item.
     """
-    options = Options(
+    options = VariationalOptions(
         stddev_mean=stddev_mean,
         stddev_stddev=stddev_stddev,
         prior=prior,

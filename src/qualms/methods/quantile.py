@@ -1,8 +1,8 @@
 """Two quantiles for every item (Koenker & Bassett, 1978).
 
-As trained by Gustafsson et al. (2023, arXiv:2302.03679): two separate heads without an
-order between them; both learn the mean first, then each its quantile. The level enters
-training, so each needs runs of its own.
+As trained by Gustafsson et al. (2023, arXiv:2302.03679): two separate heads, whose
+order is not enforced. Both learn the mean first, and then each its quantile. The level
+is part of training, so every level needs its own runs.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,9 @@ from functools import partial
 
 from torch import Tensor, nn
 
+from qualms.methods._batch import Batch, Moment
 from qualms.methods._headed import Headed, TwoHeads, features_of, headed
-from qualms.methods._method import Batch, Method, Moment
+from qualms.methods._method import Method
 from qualms.methods._plain import check_epochs, weighted_mean
 from qualms.spec import Task
 
@@ -61,7 +62,7 @@ def _loss(
 
 
 def _pinball(error: Tensor, level: float) -> Tensor:
-    """Loss of each target minus quantile; least in the mean at the quantile `level`."""
+    """Quantile loss of `error`, target minus output; its mean is least at `level`."""
     return (level * error).maximum((level - 1) * error)
 
 

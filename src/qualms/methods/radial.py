@@ -28,10 +28,14 @@ import math
 import torch
 from torch import Tensor
 
-from qualms.methods._annealing import Annealing
 from qualms.methods._flipout import Noise
 from qualms.methods._method import Method
-from qualms.methods._variational import Options, Prior, variational
+from qualms.methods._variational import (
+    Annealing,
+    Prior,
+    VariationalOptions,
+    variational,
+)
 
 _EULER = 0.57721566490153286
 # Of |r| with r standard normal.
@@ -55,18 +59,19 @@ def radial(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedul
     Options are those of `mfvi`, for what multiplies the noise.
 
     Args:
-        stddev_mean: initial standard deviation in the middle.
-        stddev_stddev: how its inverse softplus varies from weight to weight at first.
+        stddev_mean: median of the initial standard deviations.
+        stddev_stddev: standard deviation, between weights, of their inverse softplus
+            at the start.
         prior: a Gaussian, "tied" to the posterior's mean or "centred" at 0, with He's
             variance; or the standard deviation of one centred at 0.
-        annealing: how the weight of the KL term goes: "linear", "cyclical", "none".
-        annealing_epochs: in which the linear one rises to its end.
-        tempering: weight of the KL term when nothing is annealed any more.
-        l2: what the sum of squares of biases and of the parameters of normalisation is
-            multiplied by in the loss.
+        annealing: schedule of the weight of the KL term: "linear", "cyclical", "none".
+        annealing_epochs: epochs in which the linear schedule rises to its end.
+        tempering: weight of the KL term at the end of the schedule.
+        l2: factor of the sum of squares of biases and of the parameters of
+            normalisation in the loss.
         draws: passes for each item.
     """
-    options = Options(
+    options = VariationalOptions(
         stddev_mean=stddev_mean,
         stddev_stddev=stddev_stddev,
         prior=prior,

@@ -2,11 +2,11 @@
 
 A network is a function of its options that returns an `nn.Module` with the attribute
 `features` and `forward(x)` from (B, channels, *space) to (B, features). It may also
-state `dropout_after`, the names of the layers whose outputs Monte Carlo dropout drops
-out, and `head_sd`, the standard deviation of a classifier's first weights. What timm
-knows needs no file.
+state `dropout_after`, the names of the layers after which Monte Carlo dropout acts, and
+`head_sd`, the standard deviation of the initial weights of a classifier. Networks of
+timm need no file.
 """
 
-from qualms.networks._build import build
+from qualms.networks._make import make_network
 
-__all__ = ["build"]
+__all__ = ["make_network"]

@@ -1,8 +1,8 @@
 """Residual networks whose shortcuts have no parameters (Mukhoti et al., 2023).
 
-The shortcut of a block that changes shape averages by the stride and appends zero
-channels, so that it never contracts what it carries: distances between features stay
-meaningful, which densities of features need.
+Where a block changes the shape, its shortcut averages over the stride and appends zero
+channels. It never contracts its input, so distances between features stay meaningful,
+which densities of features need.
 """
 
 from collections.abc import Sequence
@@ -12,26 +12,26 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-class Stage(NamedTuple):
+class ResidualStage(NamedTuple):
     """Blocks of one width, the first with stride 2."""
 
     width: int
     blocks: int
 
 
-class Residual(nn.Module):
+class ResidualTrunk(nn.Module):
     """A 3x3 stem, stages of residual blocks, and the mean over what is left of space.
 
-    Images (B, channels, H, W) become features (B, width of the last stage). With
-    `fold`, squares of that side become channels first, and with `stride` the stem is
-    strided.
+    Images (B, channels, H, W) become features (B, width of the last stage). `fold` is
+    the side of the squares of pixels that become channels first, `stride` that of the
+    stem.
     """
 
     def __init__(
         self,
         *,
         channels: int,
-        stages: Sequence[Stage],
+        stages: Sequence[ResidualStage],
         stride: int = 1,
         fold: int = 1,
     ) -> None:
@@ -47,7 +47,7 @@ class Residual(nn.Module):
         blocks = []
         for stage in stages:
             for number in range(stage.blocks):
-                blocks.append(_Block(width, stage.width, 1 if number else 2))
+                blocks.append(_ResidualBlock(width, stage.width, 1 if number else 2))
                 width = stage.width
         self.blocks = nn.Sequential(*blocks)
 
@@ -59,7 +59,7 @@ class Residual(nn.Module):
         return maps.mean((2, 3))
 
 
-class _Block(nn.Module):
+class _ResidualBlock(nn.Module):
     def __init__(self, before: int, width: int, stride: int) -> None:
         super().__init__()
         self.stride = stride
@@ -81,7 +81,7 @@ class _Block(nn.Module):
 
     def _shortcut(self, x: Tensor) -> Tensor:
         if self.stride > 1:
-            # An odd side is rounded up, as the convolutions beside it do.
+            # An odd side is rounded up, as by the convolutions beside it.
             x = functional.avg_pool2d(x, self.stride, ceil_mode=True)
         if self.added > 0:
             x = functional.pad(x, (0, 0, 0, 0, 0, self.added))

@@ -1,20 +1,31 @@
-"""Any network timm knows, as a backbone."""
+"""Any network of timm as a backbone, and torchvision beside any torch.
 
+The torchvision wheel of PyPI is compiled for the CUDA build of torch. Beside the CPU
+build its library does not load: importing it fails with "operator torchvision::nms does
+not exist", and so do timm and torchmetrics, which import it. It is enough to declare
+the two operators that it looks for; detection operators remain unavailable. Call
+`load_torchvision` before anything that imports torchvision.
+"""
+
+import sys
 from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from qualms.networks import _torchvision
-
-_torchvision.load()  # before timm, which imports torchvision
-
-import timm  # noqa: E402
-
 _OURS = ("num_classes", "in_chans", "global_pool")
+_OPERATORS = (
+    "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+)
+# The declarations live as long as this object does.
+_DECLARED: list[torch.library.Library] = []
 
 
-class Timm(nn.Module):
+class TimmBackbone(nn.Module):
     """A timm network without its classifier.
 
     Images (B, channels, H, W) become pooled features (B, features).
@@ -31,14 +42,42 @@ class Timm(nn.Module):
         return features
 
 
-def known(name: str) -> bool:
+def is_timm_name(name: str) -> bool:
     """Whether timm has a network `name`, with or without the tag of its weights."""
-    return bool(timm.is_model(name))
+    return bool(_timm().is_model(name))
 
 
-def names() -> list[str]:
-    """Every network of timm."""
-    return list(timm.list_models())
+def timm_names() -> list[str]:
+    """The names of all networks of timm."""
+    return list(_timm().list_models())
+
+
+def load_torchvision() -> None:
+    """Import torchvision, and declare the missing operators where that fails."""
+    try:
+        import_module("torchvision")
+    except RuntimeError as error:
+        if "torchvision::nms does not exist" not in str(error):
+            raise
+        _declare()
+        import_module("torchvision")
+
+
+def _declare() -> None:
+    library = torch.library.Library(  # type: ignore[no-untyped-call]
+        "torchvision", "DEF"
+    )
+    for schema in _OPERATORS:
+        library.define(schema)  # type: ignore[no-untyped-call]
+    _DECLARED.append(library)
+    for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+        del sys.modules[name]
+
+
+@cache
+def _timm() -> Any:
+    load_torchvision()  # timm imports torchvision
+    return import_module("timm")
 
 
 def _created(name: str, channels: int, options: Mapping[str, Any]) -> Any:
@@ -49,7 +88,7 @@ def _created(name: str, channels: int, options: Mapping[str, Any]) -> Any:
             "them out"
         )
     try:
-        return timm.create_model(name, num_classes=0, in_chans=channels, **options)
+        return _timm().create_model(name, num_classes=0, in_chans=channels, **options)
     except TypeError as error:
         raise ValueError(
             f"timm's {name!r} cannot be made with the options {dict(options)}: {error}"

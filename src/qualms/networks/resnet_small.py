@@ -1,15 +1,15 @@
 """A residual network small enough for a laptop's CPU, for demonstrations.
 
-Blocks as in `resnet34_ddu`, so that densities of its features mean something. Folding
-squares of pixels into channels first halves the time at the same accuracy; the stem
-halves the image, as each stage does: 64x64 ends at 2x2.
+Blocks are those of `resnet34_ddu`, so that densities of its features mean something.
+Squares of pixels are folded into channels first, which halves the time at the same
+accuracy. The stem halves the image, and so does each stage: 64x64 ends at 2x2.
 """
 
 from collections.abc import Sequence
 
 from torch import nn
 
-from qualms.networks._residual import Residual, Stage
+from qualms.networks._residual import ResidualStage, ResidualTrunk
 
 
 def resnet_small(
@@ -33,5 +33,5 @@ def resnet_small(
             "width, fold and every number of blocks must be at least 1, got width "
             f"{width}, fold {fold} and blocks {tuple(blocks)}"
         )
-    stages = [Stage(width * 2**i, count) for i, count in enumerate(blocks)]
-    return Residual(channels=channels, stages=stages, stride=2, fold=fold)
+    stages = [ResidualStage(width * 2**i, count) for i, count in enumerate(blocks)]
+    return ResidualTrunk(channels=channels, stages=stages, stride=2, fold=fold)

@@ -13,11 +13,11 @@ if TYPE_CHECKING:  # listing networks must not load torch
 _PREFIX = "timm:"
 
 
-def build(part: Part, *, channels: int) -> "nn.Module":
-    """The backbone `part` names, for images with `channels` channels.
+def make_network(part: Part, *, channels: int) -> "nn.Module":
+    """The backbone that `part` names, for images with `channels` channels.
 
     A name is looked up on our own shelf, then among timm's networks; `timm:<name>`
-    means timm's whatever we have. The network states its `features` and maps
+    always means timm's. The network states its `features` and maps
     (B, channels, *space) to (B, features).
     """
     known = names("networks")
@@ -27,13 +27,13 @@ def build(part: Part, *, channels: int) -> "nn.Module":
     from qualms.networks import _timm
 
     name = part.name.removeprefix(_PREFIX)
-    if not _timm.known(name):
-        hint = suggest(name, (*known, *_timm.names()))
+    if not _timm.is_timm_name(name):
+        hint = suggest(name, (*known, *_timm.timm_names()))
         raise LookupError(
             f"no {part.name!r} in networks, nor in timm.{hint} Known:"
             f" {', '.join(known)}, and any timm name."
         )
-    return _timm.Timm(name, channels=channels, options=part.options)
+    return _timm.TimmBackbone(name, channels=channels, options=part.options)
 
 
 def _called(make: Callable[..., Any], part: Part, channels: int) -> Any:
