@@ -22,7 +22,7 @@ import noise
 import numpy as np
 import torch
 
-from qualms.networks import build
+from qualms.networks import make_network
 from qualms.shelf import find
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run
@@ -99,7 +99,7 @@ def bare(case, data):
     """Seconds of each epoch of a loop as one would write it down."""
     layout = torch.channels_last if case.channels_last else torch.contiguous_format
     torch.manual_seed(0)
-    backbone = build(spec(case).network, channels=3)
+    backbone = make_network(spec(case).network, channels=3)
     network = find("methods", "map")().build(backbone, data.task)
     network = network.to(memory_format=layout).train()
     optimiser = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True)

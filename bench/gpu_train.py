@@ -32,7 +32,7 @@ sys.path.insert(0, str(HERE.parents[1] / "src"))
 import noise
 import torch
 
-from qualms.networks import build
+from qualms.networks import make_network
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
 from qualms.training.data import Splits
@@ -176,7 +176,9 @@ def stacked(count, *, compiled=False):
 
 def stacked_step(count, name, device, *, compiled=False):
     """A step of Adam for all of the networks, each with a batch of its own."""
-    models = [build(Part(name=name), channels=3).to(device) for _ in range(count)]
+    models = [
+        make_network(Part(name=name), channels=3).to(device) for _ in range(count)
+    ]
     models = [model.to(memory_format=torch.channels_last).train() for model in models]
     weights, buffers = torch.func.stack_module_state(models)
     optimiser = torch.optim.Adam(

@@ -25,9 +25,9 @@ import numpy as np
 import sklearn.metrics
 import torch
 
-from qualms.networks import _torchvision
+from qualms.networks import load_torchvision
 
-_torchvision.load()  # torchmetrics imports it
+load_torchvision()  # torchmetrics imports it
 import torchmetrics
 from torchmetrics.functional.classification import (
     binary_auroc,

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from qualms.networks import _torchvision
+from qualms.networks import load_torchvision
 
 # torchmetrics and timm import torchvision, which needs help beside a CPU torch.
-_torchvision.load()
+load_torchvision()
 
 GOLDEN = Path(__file__).parent / "golden"
 

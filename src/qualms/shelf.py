@@ -8,13 +8,20 @@ import difflib
 import pkgutil
 from collections.abc import Iterable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
 def names(shelf: str) -> tuple[str, ...]:
-    """Every part on `shelf`, e.g. `names("methods")`, in alphabetical order."""
-    package = import_module(f"qualms.{shelf}")
-    found = (module.name for module in pkgutil.iter_modules(package.__path__))
+    """Every part on `shelf`, e.g. `names("methods")`, in alphabetical order.
+
+    The package itself is not imported: a list of methods must not wait for torch.
+    """
+    package = find_spec(f"qualms.{shelf}")
+    if package is None or package.submodule_search_locations is None:
+        raise ModuleNotFoundError(f"there is no shelf 'qualms.{shelf}'")
+    folders = package.submodule_search_locations
+    found = (module.name for module in pkgutil.iter_modules(folders))
     return tuple(sorted(name for name in found if not name.startswith("_")))
 
 

@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
-from qualms.methods._annealing import check_annealing, kl_weight
-from qualms.methods._batch import Moment
+from qualms.methods import Moment
+from qualms.methods._variational import check_annealing, kl_weight
 
 
 def weights(annealing, *, epochs=90, steps=10, **options):

@@ -88,6 +88,8 @@ def test_predictions_fit_the_schema(name, task):
     assert made_of.task == task.name
     assert made_of.n == N
     assert set(method.select) == set(made_of.named("select"))
+    if task.name != "segmentation":
+        assert set(arrays) <= set(made_of.arrays)
     for array in arrays.values():
         assert torch.isfinite(array.double()).all()
 

@@ -167,5 +167,7 @@ def test_a_layer_compiles_into_one_graph(noise):
 
 def test_padding_other_than_with_zeros_is_refused():
     layer = nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect")
-    with pytest.raises(ValueError, match="pads with zeros, got padding_mode 'reflect'"):
+    with pytest.raises(
+        ValueError, match="must pad with zeros, got padding_mode 'reflect'"
+    ):
         flipout(layer)

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from qualms.methods._folded import folded, worth_folding
+from qualms.methods.rank1 import folded, worth_folding
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 7])

@@ -8,8 +8,7 @@ from torch.func import functional_call, jacrev
 from torch.nn import functional
 
 from methods.tiny import TASKS, batches, built, made, moment, predicted, trained
-from qualms.methods._headed import last_inputs
-from qualms.methods._plain import likelihood_loss
+from qualms.methods import last_inputs, likelihood_loss
 from qualms.methods.fsvi import _divergence, _GaussianLast
 from qualms.spec import Task
 

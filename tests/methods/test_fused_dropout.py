@@ -3,8 +3,8 @@ import torch
 from scipy.stats import binomtest, chisquare, kstest
 from torch.nn import functional
 
-from qualms.methods import _fused_dropout
-from qualms.methods._fused_dropout import fused_dropout, kept
+from qualms.methods import mc_dropout
+from qualms.methods.mc_dropout import fused_dropout, kept
 
 LAGS = [odd * 2**power for odd in (1, 3, 5) for power in range(16)]
 
@@ -85,7 +85,7 @@ def test_any_shape(shape):
 def test_neighbours_in_memory_get_neighbouring_numbers():
     plain = torch.empty(2, 3, 4, 5)
     last = plain.contiguous(memory_format=torch.channels_last)
-    places = _fused_dropout._places
+    places = mc_dropout._places
     assert torch.equal(places(plain).flatten(), torch.arange(120))
     assert torch.equal(places(last).permute(0, 2, 3, 1).flatten(), torch.arange(120))
 
@@ -94,7 +94,7 @@ def test_neighbours_in_memory_get_neighbouring_numbers():
 def always(monkeypatch):
     """As if this were compiled for a GPU."""
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    monkeypatch.setattr(_fused_dropout, "_on_gpu", lambda _: True)
+    monkeypatch.setattr(mc_dropout, "_on_gpu", lambda _: True)
 
 
 def test_what_stays_is_scaled_and_so_are_gradients(always):

@@ -107,5 +107,5 @@ def test_the_ridge_widens_the_mixture():
 
 @pytest.mark.parametrize("ridge", [-1e-6, float("inf"), float("nan")])
 def test_a_ridge_that_is_no_variance_is_refused(ridge):
-    with pytest.raises(ValueError, match="ridge must be a number from 0 on"):
+    with pytest.raises(ValueError, match="ridge must be a finite number, at least 0"):
         made("gaussian", {"ridge": ridge})

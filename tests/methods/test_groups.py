@@ -3,8 +3,8 @@ import torch
 from torch import nn
 
 from methods.tiny import TASKS, built, made
-from qualms.methods._groups import kernels_decay
-from qualms.networks import build
+from qualms.methods import kernels_decay
+from qualms.networks import make_network
 from qualms.spec import Part
 from qualms.training.optimiser import make_optimiser
 from qualms.training.options import Training
@@ -66,7 +66,7 @@ FREE = {
 @pytest.mark.parametrize("name", TRANSFORMERS)
 @pytest.mark.parametrize("method", ["map", "mfvi", "rank1", "fsvi"])
 def test_tokens_positions_and_gains_of_transformers_do_not_decay(name, method):
-    backbone = build(Part(name=name, options=TRANSFORMERS[name]), channels=3)
+    backbone = make_network(Part(name=name, options=TRANSFORMERS[name]), channels=3)
     kernels = {
         id(m.weight) for m in backbone.modules() if isinstance(m, nn.Conv2d | nn.Linear)
     }

@@ -9,8 +9,8 @@ from torch.func import functional_call
 from methods.tiny import TASKS, built, made
 from qualms.methods import _flipout, rank1
 from qualms.methods._flipout import Flipout
-from qualms.methods._items import Items, spread
-from qualms.networks import build
+from qualms.methods._layers import ItemCounter, to_rows
+from qualms.networks import make_network
 from qualms.spec import Part
 
 TASK = TASKS["classification"]
@@ -80,8 +80,8 @@ def watched(network, name, monkeypatch):
     module = rank1 if name == "rank1" else _flipout
     monkeypatch.setattr(
         module,
-        "spread",
-        lambda values, rows: kept.append(values) or spread(values, rows),
+        "to_rows",
+        lambda values, rows: kept.append(values) or to_rows(values, rows),
     )
     for layer in network.modules():
         if isinstance(layer, Flipout):
@@ -98,8 +98,8 @@ def test_all_windows_of_an_image_in_swin_have_the_weights_of_the_image(
 ):
     torch.manual_seed(0)
     loud = {"dropout_rate": 0.1} if name == "rank1" else {"stddev_mean": 0.05}
-    network = made(name, loud).build(build(SWIN, channels=3), TASK).eval()
-    plain = made("map").build(build(SWIN, channels=3), TASK).eval()
+    network = made(name, loud).build(make_network(SWIN, channels=3), TASK).eval()
+    plain = made("map").build(make_network(SWIN, channels=3), TASK).eval()
     order, kept = watched(network, name, monkeypatch)
     with torch.no_grad():
         x = torch.randn(B, 3, 56, 56)
@@ -182,10 +182,10 @@ def test_windows_compile_into_one_graph(name):
 
 
 def test_without_a_network_every_row_is_an_item():
-    assert Items().among(7) == 7
+    assert ItemCounter().among(7) == 7
 
 
 def test_values_of_items_go_to_rows_side_by_side():
     values = torch.tensor([[1.0], [2.0]])
-    assert spread(values, 6)[:, 0].tolist() == [1, 1, 1, 2, 2, 2]
-    assert spread(values, 2) is values
+    assert to_rows(values, 6)[:, 0].tolist() == [1, 1, 1, 2, 2, 2]
+    assert to_rows(values, 2) is values

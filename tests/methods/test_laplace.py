@@ -5,9 +5,13 @@ from sklearn.linear_model import BayesianRidge
 from torch.nn import functional
 
 from methods.tiny import TASKS, batches, built, data, made, predicted, trained
-from qualms.methods._evidence import linear_posterior, prior_precision
-from qualms.methods._headed import last_inputs
-from qualms.methods.laplace import _add_curvature, _rows
+from qualms.methods import last_inputs
+from qualms.methods.laplace import (
+    _add_curvature,
+    _rows,
+    linear_posterior,
+    prior_precision,
+)
 from qualms.spec import Task
 
 REGRESSION = TASKS["regression"]

@@ -6,7 +6,7 @@ from torch.nn.utils.parametrizations import orthogonal
 
 from methods.tiny import TASKS, made
 from qualms.methods._layers import WITH_KERNELS, replaced
-from qualms.networks import build
+from qualms.networks import make_network
 from qualms.spec import Part
 
 
@@ -75,7 +75,7 @@ def test_layers_that_would_stay_as_they_are_are_refused(make, kind):
 def test_a_network_with_unknown_convolutions_has_no_random_kernels(method):
     part = Part(name="resnet34_ddu", options={"spectral": 3.0})
     with pytest.raises(ValueError, match="33 of type ParametrizedConv2d; choose"):
-        made(method).build(build(part, channels=1), TASKS["classification"])
+        made(method).build(make_network(part, channels=1), TASKS["classification"])
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_network_with_unknown_convolutions_has_no_random_kernels(method):
     ],
 )
 def test_timm_s_own_convolutions_are_refused(name, left):
-    plain = build(Part(name=f"timm:{name}"), channels=3)
+    plain = make_network(Part(name=f"timm:{name}"), channels=3)
     with pytest.raises(ValueError, match=left):
         replaced(plain, Wrapped)
 
@@ -102,7 +102,7 @@ def test_timm_s_own_convolutions_are_refused(name, left):
     ],
 )
 def test_all_of_a_timm_network_is_replaced(name, count):
-    whole = replaced(build(Part(name=f"timm:{name}"), channels=3), Wrapped)
+    whole = replaced(make_network(Part(name=f"timm:{name}"), channels=3), Wrapped)
     inside = [m for m in whole.modules() if isinstance(m, Wrapped)]
     kinds = [m for m in whole.modules() if isinstance(m, WITH_KERNELS)]
     assert len(inside) == len(kinds) == count

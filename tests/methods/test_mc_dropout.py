@@ -6,8 +6,8 @@ from torch import nn
 from torch.nn import functional
 
 from methods.tiny import TASKS, Volumes, built, made, predicted
-from qualms.networks import build
-from qualms.networks._bottleneck import Bottlenecks
+from qualms.networks import make_network
+from qualms.networks.resnet50 import Bottlenecks
 from qualms.spec import Part, Task
 
 TASK = TASKS["regression"]
@@ -16,7 +16,7 @@ TASK = TASKS["regression"]
 def places(name, place):
     """How many layers of network `name` are followed by dropout."""
     method = made("mc_dropout", {"place": place})
-    network = method.build(build(Part(name=name), channels=3), TASK)
+    network = method.build(make_network(Part(name=name), channels=3), TASK)
     return [n for n, m in network.named_modules() if type(m).__name__ == "_Dropped"]
 
 
@@ -50,7 +50,7 @@ def test_a_network_may_declare_its_places():
 
 def test_declared_places_follow_activations_and_projections():
     method, seen = made("mc_dropout", {"rate": 0.5}), {}
-    network = method.build(build(Part(name="resnet50"), channels=1), TASK)
+    network = method.build(make_network(Part(name="resnet50"), channels=1), TASK)
     for name, layer in network.named_modules():
         if type(layer).__name__ == "_Dropped":
             note = partial(seen.__setitem__, name)
@@ -85,6 +85,21 @@ def test_draws_differ_in_evaluation_mode():
     assert (mean.std(0) > 0).all()
 
 
+def test_the_embedding_is_the_mean_over_draws():
+    task = TASKS["embedding"]
+    method = made("mc_dropout", {"draws": 400, "projection": 5, "rate": 0.2})
+    network = built(method, task).eval()
+    arrays = predicted(method, network, task)
+    assert arrays["embedding"].shape[1] == 5
+    few = made("mc_dropout", {"draws": 2, "projection": 5, "rate": 0.2})
+    spread = [predicted(few, network, task, seed)["embedding"] for seed in range(20)]
+    noise = torch.stack(spread).std(0)
+    gap = arrays["embedding"] - torch.stack(spread).mean(0)
+    assert (noise > 0).any()
+    assert (gap.abs() <= 5 * noise / 20**0.5 + 1e-6).all()
+    assert (arrays["uncertainty/mutual_information"] > 0).all()
+
+
 def test_dropout_has_the_rate_asked_for_and_keeps_the_mean():
     class Ones(nn.Module):
         features = 10_000
@@ -110,7 +125,7 @@ def test_dropout_changes_no_name_of_a_weight(network):
         names, plain = (
             list(
                 made(name)
-                .build(build(Part(name=network), channels=1), TASK)
+                .build(make_network(Part(name=network), channels=1), TASK)
                 .state_dict()
             )
             for name in ("mc_dropout", "map")

@@ -7,10 +7,9 @@ from torch import nn
 from torch.distributions import Normal, kl_divergence
 
 from methods.tiny import made
-from qualms.methods._batch import Batch, Moment
+from qualms.methods import Batch, Headed, Moment, Readout
 from qualms.methods._flipout import Flipout, divergence
-from qualms.methods._headed import Headed, Readout
-from qualms.methods._variational import Options, flipped
+from qualms.methods._variational import VariationalOptions, with_random_kernels
 from qualms.methods.mfvi import GAUSSIAN
 from qualms.spec import Task
 
@@ -82,9 +81,13 @@ def test_weights_of_an_item_have_the_stated_moments():
 
 
 def test_initial_deviations_are_those_asked_for():
-    options = Options(**OPTIONS | {"stddev_mean": 9.8e-4, "stddev_stddev": 0.42})
+    options = VariationalOptions(
+        **OPTIONS | {"stddev_mean": 9.8e-4, "stddev_stddev": 0.42}
+    )
     torch.manual_seed(0)
-    whole = flipped(Headed(nn.Identity(), nn.Linear(90, 90), VALUES), GAUSSIAN, options)
+    whole = with_random_kernels(
+        Headed(nn.Identity(), nn.Linear(90, 90), VALUES), GAUSSIAN, options
+    )
     rho = whole.head.rho.detach().double().flatten()
     scaled = (rho - math.log(math.expm1(9.8e-4))) / 0.42
     assert scaled.abs().max() <= 2
@@ -119,8 +122,10 @@ def test_conjugate_regression_is_solved():
 def _trained_linear(x, y, prior):
     """Means and deviations that descent settles on: their mean over its second half."""
     head = Readout(nn.Identity(), nn.Linear(3, 1, bias=False))
-    options = Options(**OPTIONS | {"stddev_mean": 0.3, "prior": prior})
-    network = flipped(Headed(nn.Identity(), head, VALUES), GAUSSIAN, options)
+    options = VariationalOptions(**OPTIONS | {"stddev_mean": 0.3, "prior": prior})
+    network = with_random_kernels(
+        Headed(nn.Identity(), head, VALUES), GAUSSIAN, options
+    )
     method = made("mfvi", {"prior": prior, "annealing": "none"})
     optimiser = torch.optim.Adam(method.groups(network), lr=0.02)
     moment = Moment(

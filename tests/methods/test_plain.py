@@ -1,20 +1,24 @@
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
 from methods.tiny import TASKS, Dense, backbone, batches, made, moment
-from qualms.methods._batch import Batch
-from qualms.methods._headed import features_of, read
-from qualms.methods._plain import (
-    check_epochs,
+from qualms.methods import (
+    Batch,
+    Embedded,
+    features_of,
     likelihood_loss,
-    likelihood_terms,
     plain_head,
     plain_loss,
+    read_head,
     summarise,
+    summarise_embeddings,
     weighted_mean,
 )
+from qualms.methods._plain import check_epochs, likelihood_terms
+from qualms.scores import decompose
 from qualms.spec import Task
 
 
@@ -123,7 +127,7 @@ def test_heads_run_in_full_precision_under_autocast():
     network = plain_head(backbone(TASKS["regression"]), TASKS["regression"]).eval()
     features = torch.randn(4, network.backbone.features)
     with torch.autocast("cpu", torch.bfloat16):
-        mixed = read(network.head, features)
+        mixed = read_head(network.head, features)
     assert torch.equal(mixed, network.head(features))
 
 
@@ -142,16 +146,14 @@ def test_a_backbone_must_state_its_features():
         features_of(Sly())
 
 
-@pytest.mark.parametrize(
-    "task", [Task(name="embedding", classes=3), Task(name="classification")]
-)
-def test_tasks_without_a_plain_head_are_refused(task):
-    with pytest.raises(ValueError, match="the plain head serves"):
-        plain_head(Dense(), task)
+@pytest.mark.parametrize("name", ["classification", "segmentation"])
+def test_tasks_without_a_number_of_classes_are_refused(name):
+    with pytest.raises(ValueError, match=f"head of {name} needs a number of classes"):
+        plain_head(Dense(), Task(name=name))
 
 
 def test_phases_have_no_negative_length():
-    with pytest.raises(ValueError, match="from 0 on, got 3 and -1"):
+    with pytest.raises(ValueError, match="at least 0, got 3 and -1"):
         check_epochs(warmup=3, frozen=-1)
 
 
@@ -183,3 +185,86 @@ def test_one_logit_predicts_the_probabilities_of_both_classes():
     torch.testing.assert_close(probs[..., 1], draws[..., 0].sigmoid())
     # A tiny probability of either class keeps its digits.
     torch.testing.assert_close(probs[..., 0], (-draws[..., 0]).sigmoid())
+
+
+CLASSES = Task(name="embedding", classes=3)
+
+
+def test_an_embedding_is_what_the_class_head_reads():
+    torch.manual_seed(0)
+    x = torch.randn(5, 512)
+    method = made("map", {"projection": 7})
+    for plain, width in ((made("map"), 512), (method, 7)):
+        network = plain.build(Wide(), CLASSES).eval()
+        with torch.no_grad():
+            arrays, outputs = plain.predict(network, x, CLASSES), network(x)
+            expected = network.head.trunk(x)
+        torch.testing.assert_close(arrays["embedding"], expected)
+        assert expected.shape == (5, width)
+        assert arrays["predicted"].tolist() == outputs.argmax(1).tolist()
+    assert torch.equal(arrays["embedding"], network.head.trunk(x))
+
+
+def test_the_loss_of_an_embedding_is_the_cross_entropy_of_its_head():
+    torch.manual_seed(0)
+    network = plain_head(Wide(), CLASSES)
+    batch = Batch(x=torch.randn(6, 512), target=torch.randint(0, 3, (6,)))
+    expected = functional.cross_entropy(network(batch.x), batch.target)
+    torch.testing.assert_close(plain_loss(network, batch, moment()), expected)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_uncertainties_of_embeddings_are_those_of_the_scores(classes):
+    torch.manual_seed(0)
+    task = Task(name="embedding", classes=classes)
+    logits = 3 * torch.randn(4, 5, 1 if classes == 2 else classes).double()
+    embeddings = torch.randn(4, 5, 6)
+    arrays = summarise_embeddings(map(Embedded, embeddings, logits), task)
+    probs = summarise(logits, Task(name="classification", classes=classes))["probs"]
+    parts = decompose(probs.numpy())
+    torch.testing.assert_close(arrays["embedding"], embeddings.mean(0))
+    for name, values in (
+        ("entropy", parts.total),
+        ("expected_entropy", parts.aleatoric),
+        ("mutual_information", parts.epistemic),
+    ):
+        found = arrays[f"uncertainty/{name}"].numpy()
+        np.testing.assert_allclose(found, values, rtol=1e-12, atol=1e-15)
+    assert torch.equal(arrays["predicted"], probs.mean(0).argmax(1))
+
+
+def test_one_draw_has_no_parts_of_its_uncertainty():
+    draw = Embedded(torch.zeros(2, 4), torch.tensor([[40.0, 0, 0], [45.0, 0, 0]]))
+    arrays = summarise_embeddings([draw], CLASSES)
+    assert arrays.keys() == {"embedding", "predicted", "uncertainty/entropy"}
+    # Very certain items are still told apart.
+    sure, surer = arrays["uncertainty/entropy"]
+    assert sure > surer > 0
+
+
+def test_an_embedding_without_classes_is_uncertain_where_it_is_short():
+    task = Task(name="embedding")
+    network = plain_head(Wide(), task)
+    x = torch.zeros(3, 512)
+    x[0, 0], x[1, 0] = 2.0, 4.0
+    arrays = made("map").predict(network, x, task)
+    assert arrays.keys() == {"embedding", "uncertainty/inverse_norm"}
+    lengths = arrays["uncertainty/inverse_norm"]
+    assert lengths[:2].tolist() == [0.5, 0.25]
+    assert torch.isfinite(lengths).all()
+    batch = Batch(x=x, target=torch.zeros(3))
+    with pytest.raises(ValueError, match="cross-entropy needs a number of classes"):
+        plain_loss(network, batch, moment())
+
+
+@pytest.mark.parametrize("name", ["laplace", "fsvi"])
+def test_a_random_last_layer_needs_classes(name):
+    with pytest.raises(ValueError, match=f"{name} needs a number of classes"):
+        made(name).build(Wide(), Task(name="embedding"))
+
+
+def test_a_projection_is_for_embeddings():
+    with pytest.raises(ValueError, match="for the task embedding, got regression"):
+        plain_head(Wide(), TASKS["regression"], projection=4)
+    with pytest.raises(ValueError, match="at least 1 wide, got 0"):
+        plain_head(Wide(), CLASSES, projection=0)

@@ -7,8 +7,7 @@ from torch.distributions import Normal, kl_divergence
 from torch.nn import functional
 
 from methods.tiny import TASKS, Volumes, batches, built, made, moment, predicted
-from qualms.methods._batch import Batch
-from qualms.methods._plain import likelihood_loss
+from qualms.methods import Batch, likelihood_loss
 from qualms.methods.rank1 import _divergence, _layers, _Scaled
 from qualms.spec import Task
 

@@ -3,9 +3,14 @@ import pytest
 import torch
 from sklearn.mixture import GaussianMixture
 
-from qualms.methods._mixture import Mixture, fit_mixture, log_density
-from qualms.methods._neighbours import neighbour_distances
-from qualms.methods._select import Selectors, rules
+from qualms.methods._select import (
+    Mixture,
+    Selectors,
+    fit_mixture,
+    log_density,
+    neighbour_distances,
+    pooling_rules,
+)
 from qualms.scores import mean_neighbour_distance
 
 TOLERANCE = 1e-9
@@ -114,7 +119,7 @@ def test_no_scores_are_given_before_they_are_fitted():
 
 
 def test_pooling_rules_are_the_paper_s():
-    assert rules(["gmm8", "knn20", "knn10_l2"]) == {
+    assert pooling_rules(["gmm8", "knn20", "knn10_l2"]) == {
         "gmm8": "logmeanexp",
         "knn20": "mean",
         "knn10_l2": "mean",
@@ -124,7 +129,7 @@ def test_pooling_rules_are_the_paper_s():
 @pytest.mark.parametrize("name", ["gmm", "gmm0", "gmm4_l2", "knn-1", "variance"])
 def test_unknown_scores_are_refused(name):
     with pytest.raises(ValueError, match=f"such as 'gmm4', got '{name}'"):
-        rules([name])
+        pooling_rules([name])
 
 
 def test_more_neighbours_than_items_are_refused():

@@ -1,7 +1,7 @@
 import torch
 from scipy import stats
 
-from qualms.methods._truncated import truncated_normal
+from qualms.methods._layers import truncated_normal
 
 
 def test_numbers_follow_the_normal_distribution_between_two_and_two():

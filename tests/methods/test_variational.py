@@ -7,9 +7,8 @@ import torch
 from torch import nn
 
 from methods.tiny import TASKS, backbone, batches, built, made, moment, predicted
-from qualms.methods._batch import Batch, Moment
+from qualms.methods import Batch, Moment, plain_loss
 from qualms.methods._flipout import Flipout, divergence
-from qualms.methods._plain import plain_loss
 from qualms.spec import Task
 
 CLASSES = TASKS["classification"]
@@ -207,7 +206,7 @@ def test_draws_are_taken_one_after_the_other(name):
         ({"stddev_mean": 0.0}, "stddev_mean must be positive .* got 0.0 and 0.1"),
         ({"stddev_stddev": -1.0}, "stddev_stddev not negative, got 0.001 and -1.0"),
         ({"prior": "he"}, "'tied', 'centred' or a standard deviation, got 'he'"),
-        ({"prior": 0.0}, "the prior's standard deviation is positive, got 0.0"),
+        ({"prior": 0.0}, "the prior's standard deviation must be positive, got 0.0"),
         ({"annealing": "step"}, "annealing must be .* got 'step'"),
         ({"annealing_epochs": 0}, "a linear rise takes at least 1 epoch, got 0"),
         ({"tempering": -0.1}, "tempering must not be negative, got -0.1"),

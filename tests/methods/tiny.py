@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from qualms.methods._batch import Batch, Moment
+from qualms.methods import Batch, Moment
 from qualms.networks.resnet_small import resnet_small
 from qualms.shelf import find
 from qualms.spec import Task
@@ -15,6 +15,7 @@ TASKS = {
     "classification": Task(name="classification", classes=3),
     "regression": Task(name="regression"),
     "segmentation": Task(name="segmentation", classes=3, ignore=255),
+    "embedding": Task(name="embedding", classes=3),
 }
 
 
@@ -65,7 +66,7 @@ def data(task):
     x = level.view(-1, 1, 1, 1) + 0.3 * torch.randn(N, 1, 16, 16, generator=generator)
     if task.name == "regression":
         return x, 10 * level + 5
-    if task.name == "classification":
+    if task.name in ("classification", "embedding"):
         return x, (3 * level).long()
     target = (x[:, 0] > 0.3).long() + (x[:, 0] > 0.7).long()
     target[:, 0] = task.ignore

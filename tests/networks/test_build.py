@@ -4,12 +4,12 @@ import sys
 import pytest
 import torch
 
-from qualms.networks import build
+from qualms.networks import make_network
 from qualms.spec import Part
 
 
 def test_our_own_networks_come_first():
-    network = build(Part(name="resnet_small", options={"width": 4}), channels=2)
+    network = make_network(Part(name="resnet_small", options={"width": 4}), channels=2)
     assert network.features == 16
 
 
@@ -18,7 +18,7 @@ def test_our_own_networks_come_first():
     [("resnet18", 8), ("timm:mobilenetv3_small_050", 1), ("densenet121", 3)],
 )
 def test_any_timm_name_gives_pooled_features(name, channels):
-    network = build(Part(name=name), channels=channels).eval()
+    network = make_network(Part(name=name), channels=channels).eval()
     with torch.no_grad():
         features = network(torch.zeros(2, channels, 64, 64))
     assert features.shape == (2, network.features)
@@ -27,7 +27,10 @@ def test_any_timm_name_gives_pooled_features(name, channels):
 def test_timm_options_are_passed_on():
     part = Part(name="vit_tiny_patch16_224", options={"img_size": 32})
     with torch.no_grad():
-        assert build(part, channels=3)(torch.zeros(1, 3, 32, 32)).shape == (1, 192)
+        assert make_network(part, channels=3)(torch.zeros(1, 3, 32, 32)).shape == (
+            1,
+            192,
+        )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +57,7 @@ def test_timm_options_are_passed_on():
 )
 def test_wrong_names_and_options_end_in_a_sentence(part, error, sentence):
     with pytest.raises(error) as caught:
-        build(part, channels=3)
+        make_network(part, channels=3)
     assert sentence in str(caught.value)
 
 
@@ -71,7 +74,7 @@ def test_listing_networks_does_not_load_torch():
 
 def test_torchvision_imports_beside_any_torch():
     code = (
-        "from qualms.networks import _torchvision as t; t.load(); t.load(); "
+        "from qualms.networks import load_torchvision as load; load(); load(); "
         "from torchvision.transforms import v2; print(v2.Resize((4, 4)))"
     )
     out = subprocess.run(

@@ -6,10 +6,9 @@ import torch
 from scipy import stats
 from torch import nn
 
-from qualms.methods._plain import plain_head
-from qualms.networks import _torchvision
-from qualms.networks._bottleneck import Bottlenecks, _Halving, _pooled
-from qualms.networks.resnet50 import resnet50
+from qualms.methods import plain_head
+from qualms.networks import load_torchvision
+from qualms.networks.resnet50 import Bottlenecks, _Halving, _pooled, resnet50
 from qualms.spec import Task
 
 TWO = Task(name="classification", classes=2)
@@ -41,7 +40,7 @@ def test_weights_are_those_of_an_outside_resnet50(network):
 
 
 def _outside(num_classes):
-    _torchvision.load()
+    load_torchvision()
     import timm
 
     return timm.create_model("resnet50", num_classes=num_classes)

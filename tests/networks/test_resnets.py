@@ -3,7 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from qualms.networks._residual import Residual, Stage
+from qualms.networks._residual import ResidualStage, ResidualTrunk
 from qualms.networks.resnet34_ddu import resnet34_ddu
 from qualms.networks.resnet_small import resnet_small
 
@@ -32,7 +32,8 @@ def test_every_stage_halves_the_image():
 
 def test_shortcuts_average_and_add_empty_channels():
     """With all convolutions zero, an image only passes the shortcuts."""
-    network = Residual(channels=2, stages=[Stage(2, 1), Stage(4, 2)]).eval()
+    stages = [ResidualStage(2, 1), ResidualStage(4, 2)]
+    network = ResidualTrunk(channels=2, stages=stages).eval()
     for layer in network.modules():
         if isinstance(layer, nn.Conv2d):
             nn.init.zeros_(layer.weight)

@@ -3,8 +3,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from qualms.networks._spectral import bound_convolutions
-from qualms.networks.resnet34_ddu import resnet34_ddu
+from qualms.networks.resnet34_ddu import bound_convolutions, resnet34_ddu
 
 
 def operator_norm(weight, shape, stride):
@@ -66,7 +65,7 @@ def test_gradients_flow_through_two_passes():
 
 def test_every_convolution_of_the_network_is_bounded():
     network = resnet34_ddu(channels=3, spectral=3.0, size=16)
-    bounded = [m for m in network.modules() if type(m).__name__ == "_Bound"]
+    bounded = [m for m in network.modules() if type(m).__name__ == "_SpectralBound"]
     assert len(bounded) == 33
     assert sum(p.numel() for p in network.parameters()) == 21_103_168
     assert network.training

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from qualms.datasets import Card, Dataset, Split
-from qualms.methods._method import Method
+from qualms.methods import Method
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import learner
 

@@ -3,7 +3,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from qualms.methods._method import Moment
+from qualms.methods import Moment
 from qualms.training.capture import Recorder
 
 MOMENT = Moment(epoch=0, epochs=1, items=1, batch=1, progress=torch.zeros(()))

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from qualms import predictions
-from qualms.methods._headed import Headed, Readout
-from qualms.methods._method import Method
+from qualms.methods import Headed, Method, Readout
 from qualms.spec import ItemRule
 from qualms.training import TrainingError, learner, run
 from qualms.training.seeds import seed, shuffled

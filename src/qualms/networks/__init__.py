@@ -8,5 +8,6 @@ timm need no file.
 """
 
 from qualms.networks._make import make_network
+from qualms.networks._timm import load_torchvision
 
-__all__ = ["make_network"]
+__all__ = ["load_torchvision", "make_network"]

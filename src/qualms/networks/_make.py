@@ -2,18 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from torch import nn
+
+from qualms.networks._timm import TimmBackbone, is_timm_name, timm_names
 from qualms.shelf import find, names, suggest
 from qualms.spec import Part
-
-if TYPE_CHECKING:  # listing networks must not load torch
-    from torch import nn
 
 _PREFIX = "timm:"
 
 
-def make_network(part: Part, *, channels: int) -> "nn.Module":
+def make_network(part: Part, *, channels: int) -> nn.Module:
     """The backbone that `part` names, for images with `channels` channels.
 
     A name is looked up on our own shelf, then among timm's networks; `timm:<name>`
@@ -24,16 +24,14 @@ def make_network(part: Part, *, channels: int) -> "nn.Module":
     if part.name in known:
         made: nn.Module = _called(find("networks", part.name), part, channels)
         return made
-    from qualms.networks import _timm
-
     name = part.name.removeprefix(_PREFIX)
-    if not _timm.is_timm_name(name):
-        hint = suggest(name, (*known, *_timm.timm_names()))
+    if not is_timm_name(name):
+        hint = suggest(name, (*known, *timm_names()))
         raise LookupError(
             f"no {part.name!r} in networks, nor in timm.{hint} Known:"
             f" {', '.join(known)}, and any timm name."
         )
-    return _timm.TimmBackbone(name, channels=channels, options=part.options)
+    return TimmBackbone(name, channels=channels, options=part.options)
 
 
 def _called(make: Callable[..., Any], part: Part, channels: int) -> Any:

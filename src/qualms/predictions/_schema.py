@@ -138,6 +138,7 @@ TASKS = {
             Field(name="embedding", axes=("ND",), dtype="float32"),
             _UNCERTAINTY,
             Field(name="uncertainty_cropped/"),
+            Field(name="predicted", kind="class"),
             Field(name="votes", axes=("NK",), low=0.0),
             Field(name="upstream", kind="flag"),
             *_EVERYWHERE,

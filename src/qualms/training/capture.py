@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 
 import torch
 
-from qualms.methods._method import Moment
+from qualms.methods import Moment
 
 _EAGER = 3
 """Steps before recording, in which libraries choose algorithms and allocate."""

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from qualms.atomic import replacing
 from qualms.datasets import Split
-from qualms.methods._headed import Headed
-from qualms.methods._method import Batch, Method
+from qualms.methods import Batch, Headed, Method
 from qualms.training._error import TrainingError, writing
 from qualms.training.data import LoadedSplit, RawItems, load_split
 from qualms.training.inputs import Inputs

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from qualms.datasets import Split
-from qualms.methods._method import Batch
+from qualms.methods import Batch
 from qualms.training._error import TrainingError
 from qualms.training.augment import augment
 from qualms.training.data import LoadedSplit, RawItems

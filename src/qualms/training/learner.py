@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from qualms.methods._headed import Headed
-from qualms.methods._method import Method
-from qualms.networks import build
+from qualms.methods import Headed, Method
+from qualms.networks import make_network
 from qualms.runs import sibling
 from qualms.shelf import find
 from qualms.spec import RunSpec, Task
@@ -70,7 +69,7 @@ def make_learner(
             f"method {spec.method.name!r} is for {', '.join(sorted(method.tasks))}, and"
             f" {spec.dataset.name!r} is {task.name}; choose another method"
         )
-    backbone = build(spec.network, channels=inputs.channels)
+    backbone = make_network(spec.network, channels=inputs.channels)
     before = layers_of(backbone)
     if cached:
         check_cacheable(options, method, machine)

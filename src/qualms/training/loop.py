@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from qualms.methods._method import Moment
+from qualms.methods import Moment
 from qualms.runs import is_stored, predictions_folder
 from qualms.training._error import TrainingError, writing
 from qualms.training.features import forget_features

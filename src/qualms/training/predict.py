@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from qualms.datasets import Split
-from qualms.methods._method import Method
+from qualms.methods import Method
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
 from qualms.runs import split_stem

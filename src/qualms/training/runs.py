@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from qualms.methods._method import Batch
+from qualms.methods import Batch
 from qualms.spec import RunSpec
 from qualms.training._error import TrainingError
 from qualms.training.capture import Recorder

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._method import Moment
+from qualms.methods import Moment
 from qualms.training.data import Feed
 from qualms.training.inputs import Inputs
 from qualms.training.learner import Learner

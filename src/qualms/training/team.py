@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._method import Batch, Method, Moment
+from qualms.methods import Batch, Method, Moment
 from qualms.training._error import TrainingError
 from qualms.training.options import Training
 

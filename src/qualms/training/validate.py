@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from qualms.methods._method import Moment
+from qualms.methods import Moment
 from qualms.training.data import LoadedSplit
 from qualms.training.predict import Predictor
 from qualms.training.selection import RULES, PredictedSplit, selection_score
