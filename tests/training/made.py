@@ -119,7 +119,7 @@ def put_on_shelf(monkeypatch, network=Tiny, **changed):
     always = {"plain": {}, "dropout": {"predict": draws, "select": {}}}
     shelf = methods(**{**always, **changed})
     monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
-    monkeypatch.setattr(learner, "build", lambda _, channels: network(channels))
+    monkeypatch.setattr(learner, "make_network", lambda _, channels: network(channels))
 
 
 class Heard:
