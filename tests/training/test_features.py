@@ -47,7 +47,7 @@ def bodies(monkeypatch):
         "views": Method(build=head, views=2),
     }
     monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
-    monkeypatch.setattr(learner, "build", lambda _, channels: Body(channels))
+    monkeypatch.setattr(learner, "make_network", lambda _, channels: Body(channels))
 
 
 def weights(folder):
