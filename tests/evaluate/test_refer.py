@@ -10,7 +10,8 @@ from scipy import stats
 
 import qualms
 from qualms import predictions, scores
-from qualms.evaluate import ReferralOptions, _refer_estimates
+from qualms.evaluate import ReferralOptions
+from qualms.evaluate.refer import estimates
 from qualms.report import plan_to_json
 
 
@@ -384,7 +385,7 @@ def test_several_classes_have_accuracy_balanced_accuracy_and_nll():
 def test_shares_of_independent_items_have_the_exact_interval():
     for right, n in ((0, 9), (7, 9), (9, 9), (480, 500)):
         hit = np.arange(n) < right
-        found = _refer_estimates.share(hit, None, level=0.9)
+        found = estimates.share_estimate(hit, None, level=0.9)
         exact = stats.binomtest(right, n).proportion_ci(0.9, "exact")
         assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
 
@@ -399,11 +400,11 @@ def test_intervals_agree_with_the_bootstrap(size):
     score = 1.2 * positive + shared + rng.standard_normal(n)
     hit = (score > 0.4) == positive
     cases = [
-        (_refer_estimates.share, np.mean, (hit,)),
-        (_refer_estimates.auroc, scores.auroc, (score, positive)),
-        (_refer_estimates.mean, np.mean, (score**2,)),
+        (estimates.share_estimate, np.mean, (hit,)),
+        (estimates.auroc_estimate, scores.auroc, (score, positive)),
+        (estimates.mean_estimate, np.mean, (score**2,)),
         (
-            _refer_estimates.balanced,
+            estimates.balanced_estimate,
             lambda h, t: np.mean([h[t == k].mean() for k in (0, 1)]),
             (hit, positive.astype(int)),
         ),
@@ -422,16 +423,16 @@ def test_intervals_agree_with_the_bootstrap(size):
 def test_no_error_at_all_still_leaves_room_for_one():
     all_right = np.ones(60, bool)
     pairs = np.arange(60) // 2
-    alone = _refer_estimates.share(all_right, None, level=0.95)
-    paired = _refer_estimates.share(all_right, pairs, level=0.95)
+    alone = estimates.share_estimate(all_right, None, level=0.95)
+    paired = estimates.share_estimate(all_right, pairs, level=0.95)
     assert alone.low == pytest.approx(0.025 ** (1 / 60))
     assert paired.low == pytest.approx(0.025 ** (1 / 30))
-    separated = _refer_estimates.auroc(
+    separated = estimates.auroc_estimate(
         np.arange(60.0), np.arange(60) >= 50, None, level=0.95
     )
     assert separated.value == 1.0
     assert separated.low == pytest.approx(0.025 ** (1 / 10))
-    lone = _refer_estimates.share(all_right, np.zeros(60, int), level=0.95)
+    lone = estimates.share_estimate(all_right, np.zeros(60, int), level=0.95)
     assert (lone.low, lone.high) == (0.0, 1.0)
 
 
@@ -491,7 +492,7 @@ def test_shifted_items_take_no_part_in_the_choice():
     joint["shifted"] = np.arange(800) >= 500
     plan = qualms.refer(joint, budget=0.2)
     assert plan.threshold == qualms.refer(inside, budget=0.2).threshold
-    assert [o.subset for o in plan.outcomes] == ["in-domain", "shifted"]
+    assert [o.subset for o in plan.outcomes] == ["in_domain", "shifted"]
     assert [o.n for o in plan.outcomes] == [500, 300]
     assert any("without the 300 items marked as shifted" in n for n in plan.notes)
 

@@ -5,10 +5,10 @@ import pytest
 
 import qualms
 from qualms import predictions, scores
-from qualms.evaluate import Settings, compare, score_files
+from qualms.evaluate import ScoreOptions, compare, score_files
 
-QUICK = Settings(resamples=40)
-BARE = Settings(resamples=0)
+QUICK = ScoreOptions(resamples=40)
+BARE = ScoreOptions(resamples=0)
 
 
 def binary(n=300, seed=0, **more):
@@ -20,7 +20,7 @@ def binary(n=300, seed=0, **more):
 
 def test_each_row_is_the_public_score_of_its_name():
     arrays = binary()
-    results = qualms.score(arrays, settings=BARE)
+    results = qualms.score(arrays, options=BARE)
     entropy = scores.entropy(np.stack([1 - arrays["prob"], arrays["prob"]], 1))
     risk = 1.0 - scores.correct(arrays["prob"], arrays["target"])
     for name in ("accuracy", "nll", "brier", "ece", "mcc", "smooth_ece"):
@@ -35,30 +35,30 @@ def test_each_row_is_the_public_score_of_its_name():
 
 
 def test_every_value_lies_beside_a_finite_interval():
-    results = qualms.score(binary(), settings=QUICK)
+    results = qualms.score(binary(), options=QUICK)
     for row in results.rows:
         assert np.isfinite([row.low, row.high]).all(), row.key
         assert row.low <= row.high
 
 
 def test_without_resamples_there_are_no_intervals():
-    results = qualms.score(binary(), settings=BARE)
-    assert all(np.isnan(row.low) and row.samples is None for row in results.rows)
+    results = qualms.score(binary(), options=BARE)
+    assert all(np.isnan(row.low) and row.replicates is None for row in results.rows)
 
 
 def test_one_class_leaves_auroc_undefined_and_says_why():
     arrays = binary() | {"target": np.ones(300, int)}
-    row = qualms.score(arrays, settings=QUICK).row("auroc")
+    row = qualms.score(arrays, options=QUICK).row("auroc")
     assert np.isnan(row.value)
     assert "one class" in row.why
 
 
 def test_shifted_items_make_subsets_and_detection_rows():
     shifted = np.arange(300) >= 220
-    results = qualms.score(binary(shifted=shifted), settings=BARE)
+    results = qualms.score(binary(shifted=shifted), options=BARE)
     n = {row.subset: row.n for row in results.rows if row.score == "accuracy"}
-    assert n == {"all": 300, "in-domain": 220, "shifted": 80, "balanced": 440}
-    entropy = results.row("ood_auroc", variant="entropy").value
+    assert n == {"all": 300, "in_domain": 220, "shifted": 80, "balanced": 440}
+    entropy = results.row("ood_auroc", u="entropy").value
     arrays = binary()
     expected = scores.ood_auroc(
         scores.entropy(np.stack([1 - arrays["prob"], arrays["prob"]], 1)), shifted
@@ -68,9 +68,9 @@ def test_shifted_items_make_subsets_and_detection_rows():
 
 def test_groups_are_scored_on_request():
     group = np.where(np.arange(300) % 3 == 0, "left", "right")
-    whole = qualms.score(binary(group=group), settings=BARE)
+    whole = qualms.score(binary(group=group), options=BARE)
     split = qualms.score(
-        binary(group=group), settings=Settings(resamples=0, by_group=True)
+        binary(group=group), options=ScoreOptions(resamples=0, by_group=True)
     )
     assert {row.subset for row in whole.rows} == {"all"}
     assert {row.subset for row in split.rows} == {"all", "group=left", "group=right"}
@@ -81,26 +81,28 @@ def test_validation_recalibrates():
     for each in (arrays, val):  # overconfident on purpose
         logit = np.log(each["prob"] / (1 - each["prob"]))
         each["prob"] = 1 / (1 + np.exp(-4 * logit))
-    results = qualms.score(arrays, val=val, settings=BARE)
-    plain = results.row("nll", variant="").value
-    assert results.row("nll", variant="temperature").value < plain
-    assert results.row("nll", variant="isotonic").value < plain
-    assert results.row("ece", variant="temperature").value < results.row("ece").value
+    results = qualms.score(arrays, val=val, options=BARE)
+    plain = results.row("nll").value
+    assert results.row("nll", recalibration="temperature").value < plain
+    assert results.row("nll", recalibration="isotonic").value < plain
+    assert (
+        results.row("ece", recalibration="temperature").value < results.row("ece").value
+    )
 
 
 def test_validation_of_another_task_is_refused():
     regression = {"target": np.arange(5.0), "mean": np.arange(5.0)}
     with pytest.raises(ValueError, match=r"val must hold classification predictions"):
-        qualms.score(binary(), val=regression, settings=BARE)
+        qualms.score(binary(), val=regression, options=BARE)
 
 
 def test_clusters_widen_the_interval_of_correlated_items():
     arrays = binary(400)
     twice = {k: np.repeat(v, 2) for k, v in arrays.items()}
-    settings = Settings(resamples=300)
-    naive = qualms.score(twice, settings=settings).row("accuracy")
+    settings = ScoreOptions(resamples=300)
+    naive = qualms.score(twice, options=settings).row("accuracy")
     honest = qualms.score(
-        twice | {"cluster": np.repeat(np.arange(400), 2)}, settings=settings
+        twice | {"cluster": np.repeat(np.arange(400), 2)}, options=settings
     ).row("accuracy")
     assert honest.high - honest.low > 1.15 * (naive.high - naive.low)
 
@@ -118,7 +120,7 @@ def regression(n=200, seed=0):
 
 def test_regression_rows_follow_the_definitions():
     arrays, val = regression(), regression(seed=1)
-    results = qualms.score(arrays, val=val, settings=QUICK)
+    results = qualms.score(arrays, val=val, options=QUICK)
     moments = scores.pool_gaussian(arrays["mean"], arrays["var"])
     known = scores.pool_gaussian(val["mean"], val["var"])
     interval = scores.gaussian_interval(*moments, alpha=0.1)
@@ -129,14 +131,14 @@ def test_regression_rows_follow_the_definitions():
     assert results.row("crps_gaussian").value == pytest.approx(
         scores.crps_gaussian(moments.mean, moments.var, target)
     )
-    raw = results.row("coverage", variant="gaussian").value
+    raw = results.row("coverage", interval="gaussian").value
     assert raw == pytest.approx(scores.coverage(*interval, target))
-    calibrated = results.row("coverage", variant="conformal").value
+    calibrated = results.row("coverage", interval="conformal").value
     lower, upper = interval.lower - offset, interval.upper + offset
     assert calibrated == pytest.approx(scores.coverage(lower, upper, target))
     threshold = scores.selection_threshold(val["select/distance"])
     kept = arrays["select/distance"] <= threshold
-    selected = results.row("coverage", variant="conformal, distance selects").value
+    selected = results.row("coverage", interval="conformal", select="distance").value
     assert selected == pytest.approx(
         scores.coverage(lower[kept], upper[kept], target[kept])
     )
@@ -147,11 +149,11 @@ def test_regression_rows_follow_the_definitions():
 def test_point_predictions_get_intervals_only_from_validation():
     arrays = {k: v for k, v in regression().items() if k == "target"}
     arrays["mean"] = arrays["target"] + 1.0
-    alone = qualms.score(arrays, settings=BARE)
+    alone = qualms.score(arrays, options=BARE)
     assert "coverage" not in {row.score for row in alone.rows}
-    both = qualms.score(arrays, val=arrays, settings=BARE)
-    assert both.row("coverage", variant="conformal").value == 1.0
-    assert both.row("interval_length", variant="conformal").value == pytest.approx(2.0)
+    both = qualms.score(arrays, val=arrays, options=BARE)
+    assert both.row("coverage", interval="conformal").value == 1.0
+    assert both.row("interval_length", interval="conformal").value == pytest.approx(2.0)
 
 
 def test_embedding_rows_follow_the_definitions():
@@ -169,7 +171,7 @@ def test_embedding_rows_follow_the_definitions():
         "votes": rng.multinomial(5, [0.5, 0.3, 0.2], 150),
         "upstream": np.arange(150) < 50,
     }
-    results = qualms.score(arrays, settings=QUICK)
+    results = qualms.score(arrays, options=QUICK)
     down = ~arrays["upstream"]
     vectors = vectors.astype(np.float32)
     expected = scores.recall_at_1(vectors[down], target[down])
@@ -201,7 +203,7 @@ def segmentation(folder, seed=0, items=6):
 def test_segmentation_folders_are_scored_item_by_item(tmp_path):
     folder = segmentation(tmp_path / "test")
     val = segmentation(tmp_path / "val", seed=1)
-    results = qualms.score(folder, val=val, settings=QUICK)
+    results = qualms.score(folder, val=val, options=QUICK)
     read = predictions.read(folder)
     dice = [
         np.mean([scores.dice(m.mean_probs.argmax(0), r) for r in m.raters])
@@ -217,25 +219,27 @@ def test_segmentation_folders_are_scored_item_by_item(tmp_path):
         for m in read.maps
     ]
     aurc = scores.aurc(1 - np.array(dice), np.array(patch))
-    assert results.row("aurc", variant="predictive, patch").value == pytest.approx(aurc)
+    assert results.row(
+        "aurc", measure="predictive", aggregation="patch"
+    ).value == pytest.approx(aurc)
     assert {"ace", "ncc", "ood_auroc"} <= {row.score for row in results.rows}
 
 
 def test_segmentation_without_validation_says_what_is_missing(tmp_path):
-    results = qualms.score(segmentation(tmp_path / "test"), settings=BARE)
+    results = qualms.score(segmentation(tmp_path / "test"), options=BARE)
     assert "ace" not in {row.score for row in results.rows}
     assert any("--val" in note for note in results.notes)
 
 
 def test_workers_change_no_number(tmp_path):
     folder = segmentation(tmp_path / "test")
-    one = qualms.score(folder, settings=Settings(resamples=0, workers=1))
-    two = qualms.score(folder, settings=Settings(resamples=0, workers=3))
+    one = qualms.score(folder, options=ScoreOptions(resamples=0, workers=1))
+    two = qualms.score(folder, options=ScoreOptions(resamples=0, workers=3))
     assert [row.value for row in one.rows] == [row.value for row in two.rows]
 
 
 def test_the_same_file_twice_is_one_tie_group():
-    results = [qualms.score(binary(), settings=QUICK, name=name) for name in ("a", "b")]
+    results = [qualms.score(binary(), options=QUICK, name=name) for name in ("a", "b")]
     comparison = compare(results)
     assert comparison.contrasts
     for contrast in comparison.contrasts:
@@ -246,11 +250,11 @@ def test_the_same_file_twice_is_one_tie_group():
 def test_a_clearly_better_file_stands_alone():
     good, bad = binary(600), binary(600)
     bad["prob"] = np.random.default_rng(3).permutation(bad["prob"])
-    settings = Settings(resamples=200)
+    settings = ScoreOptions(resamples=200)
     comparison = compare(
         [
-            qualms.score(good, settings=settings, name="good"),
-            qualms.score(bad, settings=settings, name="bad"),
+            qualms.score(good, options=settings, name="good"),
+            qualms.score(bad, options=settings, name="bad"),
         ]
     )
     auroc = next(c for c in comparison.contrasts if c.score == "auroc")
@@ -262,8 +266,8 @@ def test_a_clearly_better_file_stands_alone():
 def test_files_with_other_items_are_not_paired():
     comparison = compare(
         [
-            qualms.score(binary(), settings=QUICK, name="a"),
-            qualms.score(binary(seed=5), settings=QUICK, name="b"),
+            qualms.score(binary(), options=QUICK, name="a"),
+            qualms.score(binary(seed=5), options=QUICK, name="b"),
         ]
     )
     assert comparison.contrasts == ()
@@ -274,8 +278,8 @@ def test_tasks_do_not_compare():
     with pytest.raises(ValueError, match="only within one task"):
         compare(
             [
-                qualms.score(binary(), settings=BARE),
-                qualms.score(regression(), settings=BARE),
+                qualms.score(binary(), options=BARE),
+                qualms.score(regression(), options=BARE),
             ]
         )
 
@@ -285,8 +289,8 @@ def test_results_do_not_depend_on_item_order():
     order = np.random.default_rng(9).permutation(250)
     moved = {name: values[order] for name, values in arrays.items()}
     for a, b in zip(
-        qualms.score(arrays, settings=BARE).rows,
-        qualms.score(moved, settings=BARE).rows,
+        qualms.score(arrays, options=BARE).rows,
+        qualms.score(moved, options=BARE).rows,
         strict=True,
     ):
         if a.subset != "balanced":  # its remainder is drawn by position
@@ -298,24 +302,24 @@ def test_files_are_named_by_as_much_of_the_path_as_needed(tmp_path):
         (tmp_path / folder).mkdir()
         predictions.write(tmp_path / folder / "test.npz", binary())
     files = [tmp_path / "one" / "test.npz", tmp_path / "two" / "test.npz"]
-    scored = score_files(files, settings=BARE)
+    scored = score_files(files, options=BARE)
     assert [result.name for result in scored.results] == ["one/test", "two/test"]
 
 
 def test_too_many_validation_files_are_refused(tmp_path):
     file = predictions.write(tmp_path / "a.npz", binary())
     with pytest.raises(ValueError, match="once, or once per file"):
-        score_files([file], val=[file, file], settings=BARE)
+        score_files([file], val=[file, file], options=BARE)
 
 
 def test_an_unknown_score_is_answered_with_the_known_ones():
-    results = qualms.score(binary(), settings=BARE)
+    results = qualms.score(binary(), options=BARE)
     with pytest.raises(LookupError, match="it has accuracy"):
         results.row("acuracy")
 
 
 def test_results_show_themselves_in_a_notebook():
-    page = qualms.score(binary(), settings=QUICK)._repr_html_()
+    page = qualms.score(binary(), options=QUICK)._repr_html_()
     assert page.startswith("<table>")
     assert "AUROC" in page
 
@@ -329,15 +333,15 @@ def test_stated_intervals_are_judged_beside_a_mean():
         "upper": target + 2,
     }
     both = predictions.build(arrays, header={"alpha": 0.2})
-    results = qualms.score(both, settings=BARE)
+    results = qualms.score(both, options=BARE)
     assert results.row("mae").value == 1.0
-    assert results.row("interval_length", variant="as predicted").value == 2.0
+    assert results.row("interval_length", interval="as predicted").value == 2.0
 
 
 def test_a_curve_is_drawn_of_the_items_its_row_is_about():
     arrays = binary(shifted=np.arange(300) >= 210)  # 210 in-domain: a drawn remainder
     for seed in (0, 1):
-        results = qualms.score(arrays, settings=Settings(resamples=0, seed=seed))
+        results = qualms.score(arrays, options=ScoreOptions(resamples=0, seed=seed))
         (curve,) = [
             c
             for c in results.curves
