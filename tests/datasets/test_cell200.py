@@ -84,7 +84,7 @@ def test_pictures_and_targets_of_the_file_belong_together(file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("variant", "known"), [("tails", {51, 60, 149, 150}), ("gap", {1, 151, 200})]
+    ("variant", "known"), [("tails", {51, 60, 149, 150}), ("gap", {1, 150, 151, 200})]
 )
 @pytest.mark.parametrize("source", ["file", "folder"])
 def test_a_shifted_variant_trains_inside_and_tests_on_both(
@@ -99,6 +99,17 @@ def test_a_shifted_variant_trains_inside_and_tests_on_both(
     assert test.extra["shifted"].tolist() == outside
     assert sum(outside) == 5
     assert recipe.shifts["test"] == "count range"
+
+
+def test_the_gap_of_the_paper_s_text_leaves_150_out(file, tmp_path):
+    recipe = cell200(file, variant="gap", sizes=SMALL, gap="text")
+    assert recipe.options["gap"] == "text"
+    splits = prepared(recipe, tmp_path)
+    targets = [*splits["train"].target, *splits["val"].target]
+    assert set(targets) <= {1, 151, 200}
+    test = splits["test"]
+    outside = [target not in {1, 151, 200} for target in test.target]
+    assert test.extra["shifted"].tolist() == outside
 
 
 def test_only_tails_has_graded_subsets(file):
@@ -193,6 +204,7 @@ def test_pictures_of_another_shape_are_refused(file):
         ({"variant": "tail"}, "variant must be one of plain, tails, gap, got 'tail'"),
         ({"seed": -1}, "seed must be at least 0"),
         ({"sizes": {"training": 1}}, "sizes must name train, val, test"),
+        ({"gap": "paper"}, "gap must be one of released, text, got 'paper'"),
         ({"source": "npz"}, "source must be one of hdf5, png, got 'npz'"),
     ],
 )

@@ -17,6 +17,15 @@ def test_gap_trains_on_the_outer_counts_without_50_and_150():
     assert kept == [*range(1, 50), *range(151, 201)]
 
 
+def test_gap_trains_on_150_in_the_released_code():
+    kept = COUNTS[trained_counts(COUNTS, "gap", gap="released")].tolist()
+    assert kept == [*range(1, 50), *range(150, 201)]
+    for variant in ("plain", "tails"):
+        by_text = trained_counts(COUNTS, variant)
+        by_code = trained_counts(COUNTS, variant, gap="released")
+        assert by_code.tolist() == by_text.tolist()
+
+
 @pytest.mark.parametrize(("variant", "angles"), [("tails", 300), ("gap", 300)])
 def test_the_narrow_chair_variants_train_on_300_angles(variant, angles):
     assert trained_tenths(ODD, variant).sum() == angles

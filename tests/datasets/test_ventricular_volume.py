@@ -61,7 +61,7 @@ def test_the_area_is_that_of_the_outline_without_the_long_axis():
 
 
 def test_the_larger_traced_area_is_diastole(root):
-    assert chosen(ventricular_volume(root)) == {
+    assert chosen(ventricular_volume(root, order="area")) == {
         "a": ("train", 5, 13.0),
         "b": ("test", 2, 102.0),
         "c": ("val", 2, 11.0),
@@ -69,8 +69,9 @@ def test_the_larger_traced_area_is_diastole(root):
     }
 
 
-def test_the_released_rule_goes_by_the_order_of_the_list(root):
-    recipe = ventricular_volume(root / "EchoNet-Dynamic", order="listed")
+def test_the_released_rule_is_the_default_and_goes_by_the_order_of_the_list(root):
+    recipe = ventricular_volume(root / "EchoNet-Dynamic")
+    assert recipe.options == {"order": "listed"}
     assert chosen(recipe) == {
         "a": ("train", 5, 13.0),
         "b": ("test", 2, 102.0),
@@ -83,11 +84,12 @@ def test_equal_areas_fall_back_to_the_order_of_the_list(root):
     path = root / "EchoNet-Dynamic" / "VolumeTracings.csv"
     lines = ["FileName,X1,Y1,X2,Y2,Frame", *trace("a", 2, 9), *trace("a", 5, 9)]
     path.write_text("\n".join(lines))
-    assert chosen(ventricular_volume(root)) == {"a": ("train", 5, 13.0)}
+    recipe = ventricular_volume(root, order="area")
+    assert chosen(recipe) == {"a": ("train", 5, 13.0)}
 
 
 def test_frames_are_stored_rgb_at_64(root, tmp_path):
-    recipe = ventricular_volume(root)
+    recipe = ventricular_volume(root, order="area")
     made = prepare(recipe, tmp_path / "c", workers=1, check_counts=False)
     assert made.skipped == ()
     split = made.dataset.splits["test"]
@@ -108,7 +110,7 @@ def test_unreadable_videos_are_named(root, tmp_path):
     (videos / "a.avi").unlink()
     (videos / "b.avi").write_bytes(b"no video")
     write_video(videos / "d.avi", frames=5)
-    recipe = ventricular_volume(root)
+    recipe = ventricular_volume(root, order="area")
     sentences = [
         r"there is no file .*a\.avi",
         r"cannot read .*b\.avi: OpenCV finds no video in it",
@@ -145,5 +147,5 @@ def test_a_wrong_place_or_order_is_said(root, tmp_path):
         DatasetError, match=r"FileList\.csv and VolumeTracings\.csv and"
     ):
         ventricular_volume(tmp_path)
-    with pytest.raises(ValueError, match="order must be one of area, listed, got 'es'"):
+    with pytest.raises(ValueError, match="order must be one of listed, area, got 'es'"):
         ventricular_volume(root, order="es")

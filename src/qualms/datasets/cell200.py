@@ -24,7 +24,14 @@ from qualms.datasets import _hdf5
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._pictures import read_grey
 from qualms.datasets._publisher_files import contents, file_names
-from qualms.datasets._ranges import GRADED_COUNTS, VARIANTS, Variant, trained_counts
+from qualms.datasets._ranges import (
+    GAP_RULES,
+    GRADED_COUNTS,
+    VARIANTS,
+    GapRule,
+    Variant,
+    trained_counts,
+)
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.spec import Task
 
@@ -50,6 +57,8 @@ CARD = Card(
 )
 
 Source = Literal["hdf5", "png"]
+Trained = Callable[[NDArray[Any]], NDArray[np.bool_]]
+"""Which counts may occur in train and val."""
 
 
 class _Pictures(NamedTuple):
@@ -67,36 +76,43 @@ def cell200(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
     source: Source | None = None,
+    gap: GapRule = "released",
 ) -> Recipe:
     """Pictures of 1 to 200 cells, target the count, images (64, 64, 1).
 
     Args:
         root: the folder that holds Cell200_64x64.h5 or Cell200/.
         variant: "plain" has no shift. "tails" trains on counts 51..150 and "gap" on
-            1..49 and 151..200; both are tested half inside and half outside that
+            1..49 and 150..200; both are tested half inside and half outside that
             range, which the array `shifted` marks. "tails" has the graded subsets
             test/v1, v2 and v3.
         sizes: items per split, if fewer than 10,000/2,000/10,000 are wanted.
         seed: seeds the division into splits.
         source: "hdf5" or "png"; None takes the HDF5 file if it is there.
+        gap: "released" lets "gap" train on a count of 150, as the released code does;
+            "text" does not, as the paper's text says.
     """
     check_choice("variant", variant, VARIANTS)
+    check_choice("gap", gap, GAP_RULES)
     seed = whole_number("seed", seed, least=0)
     wanted = chosen_sizes(sizes, SIZES)
     root = Path(root)
     source = source or _present(root)
     check_choice("source", source, ("hdf5", "png"))
     pictures = _hdf5_file(root) if source == "hdf5" else _png_folder(root)
-    plan = _plan(pictures.counts, variant, wanted, seed)
+    trained = partial(trained_counts, variant=variant, gap=gap)
+    beyond = 0 if variant == "plain" else wanted["test"] // 2
+    plan = _plan(trained(pictures.counts), wanted, seed, beyond=beyond)
     subsets = GRADED_COUNTS if variant == "tails" else {}
     shifted = () if variant == "plain" else ("test", *subsets)
+    options = {"variant": variant, "sizes": wanted}
     return Recipe(
         name="cell200",
-        options={"variant": variant, "sizes": wanted, "seed": seed, "source": source},
+        options=options | {"seed": seed, "source": source, "gap": gap},
         card=CARD,
         task=Task(name="regression"),
         units=tuple(u for split in plan for u in pictures.units(split, plan[split])),
-        load=partial(_load, pictures.load, variant),
+        load=partial(_load, pictures.load, trained),
         counts=wanted,
         shifts=dict.fromkeys(shifted, "count range"),
         subsets=subsets,
@@ -132,13 +148,11 @@ def _png_folder(root: Path) -> _Pictures:
 
 
 def _plan(
-    counts: NDArray[Any], variant: Variant, sizes: Mapping[str, int], seed: int
+    inside: NDArray[np.bool_], sizes: Mapping[str, int], seed: int, *, beyond: int
 ) -> dict[str, NDArray[np.int64]]:
-    """The pictures of each split, in random order."""
-    rows = np.random.default_rng(seed).permutation(len(counts))
-    inside = trained_counts(counts[rows], variant)
-    near, far = rows[inside], rows[~inside]
-    beyond = 0 if variant == "plain" else sizes["test"] // 2
+    """The pictures of each split, in random order; `beyond` of test are outside."""
+    rows = np.random.default_rng(seed).permutation(len(inside))
+    near, far = rows[inside[rows]], rows[~inside[rows]]
     _check_enough("in", len(near), sum(sizes.values()) - beyond)
     _check_enough("out of", len(far), beyond)
     start, stop = sizes["train"], sizes["train"] + sizes["val"]
@@ -194,10 +208,9 @@ def _load_chunk(path: Path, unit: Unit) -> LoadedItems:
 
 
 def _load(
-    load: Callable[[Unit], LoadedItems], variant: Variant, unit: Unit
+    load: Callable[[Unit], LoadedItems], trained: Trained, unit: Unit
 ) -> LoadedItems:
-    examples = load(unit)
+    loaded = load(unit)
     if unit.split != "test":
-        return examples
-    shifted = ~trained_counts(examples.target, variant)
-    return replace(examples, extra={"shifted": shifted})
+        return loaded
+    return replace(loaded, extra={"shifted": ~trained(loaded.target)})

@@ -5,27 +5,30 @@ EchoNet-Dynamic (Ouyang et al., 2020) with its own splits, as in Gustafsson et a
 `ESV`, test at end-diastole with `EDV`, in millilitres. One frame per video, one video
 per patient; videos without two traced frames are left out.
 
-Which of the two traced frames is which is not written in the files. The released code
-takes the first listed one for diastole, EchoNet's own loader the last. By default the
-frame with the larger traced area is diastole here, as the ventricle is largest then;
-`order="listed"` is the released code's rule. Frames are stored RGB; the released code
-kept OpenCV's BGR.
+The files do not say which of the two traced frames is which. The released code takes
+the first listed frame for diastole, and so do we by default, so that numbers compare
+with the published ones. EchoNet's own loader takes the last one. `order="area"` takes
+the frame with the larger traced area, since the ventricle is largest at end-diastole.
+Frames are stored RGB; the released code kept OpenCV's BGR.
 """
 
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.datasets._options import check_choice
 from qualms.datasets._publisher_files import CsvRow, finite_number, located, read_table
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear
 from qualms.spec import Task
 
 SIDE = 64
-ORDERS = ("area", "listed")
+ORDERS = ("listed", "area")
+Order = Literal["listed", "area"]
 SPLITS = {"TRAIN": "train", "VAL": "val", "TEST": "test"}
 
 CARD = Card(
@@ -49,10 +52,16 @@ CARD = Card(
 Traces = dict[str, dict[int, list[tuple[float, float, float, float]]]]
 
 
-def ventricular_volume(root: str | Path, *, order: str = "area") -> Recipe:
-    """Ventricular volume in ml; `order` tells diastole from systole: area or listed."""
-    if order not in ORDERS:
-        raise ValueError(f"order must be one of {', '.join(ORDERS)}, got {order!r}")
+def ventricular_volume(root: str | Path, *, order: Order = "listed") -> Recipe:
+    """Ventricular volume in millilitres, images (64, 64, 3).
+
+    Args:
+        root: the folder that holds EchoNet-Dynamic/.
+        order: how diastole is told from systole. "listed" takes the first listed frame
+            for diastole, as the released code does, "area" the one with the larger
+            traced area.
+    """
+    check_choice("order", order, ORDERS)
     needed = ["FileList.csv", "VolumeTracings.csv", "Videos"]
     folder = located(Path(root), "EchoNet-Dynamic", holding=needed)
     traces = _traces(folder / "VolumeTracings.csv")
@@ -96,7 +105,7 @@ def _video(row: CsvRow) -> str:
 def _unit(
     row: CsvRow,
     frames: Mapping[int, list[tuple[float, float, float, float]]],
-    order: str,
+    order: Order,
 ) -> Unit:
     name, named = _video(row), row.fields["Split"]
     if named.upper() not in SPLITS:
@@ -114,7 +123,7 @@ def _unit(
 
 
 def _phases(
-    frames: Mapping[int, list[tuple[float, float, float, float]]], order: str
+    frames: Mapping[int, list[tuple[float, float, float, float]]], order: Order
 ) -> tuple[int, int]:
     """The frames of diastole and systole."""
     listed = list(frames)

@@ -3,8 +3,8 @@
 Every eye has a burden of disease, a real number, and its photograph a quality from 0 to
 1. A grader reads the burden with normal noise, which is larger for a bad photograph,
 and writes down the grade whose range contains the reading. So the probability of every
-grade is known for every photograph. Two graders agree on about four photographs in
-five, and least on mild disease, as real graders do.
+grade is known for every photograph. Two graders agree on about four photographs of
+EyePACS in five, and least on mild disease, as real graders do.
 
 In the population of EyePACS the burden is standard normal, and the ranges are chosen so
 that grades occur in the published shares. Other splits have the same graders and other
