@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
 INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt
 
-.PHONY: help demo test check bench format clean
+.PHONY: help demo test check gpu-check bench format clean
 help:
 	@echo "make demo    write one prediction file per task, score them, write their reports"
 	@echo "make test    the CPU test suite"
 	@echo "make check   lint, format, types, import contracts"
+	@echo "make gpu-check  tests and checks that need a GPU, in the current environment"
 	@echo "make bench   speed and memory against peers, to bench/RESULTS.md"
 
 $(BIN)/uv:
@@ -36,6 +37,9 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+gpu-check:
+	PYTHON=$(PYTHON) bash bench/gpu_all.sh
 
 bench: $(VENV)/.dev
 	$(BIN)/python bench/run.py

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from qualms.datasets import Card, Dataset, Split
-from qualms.methods import Method
+from qualms.methods import Headed, Method, Readout
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import learner
 
@@ -85,6 +85,26 @@ class Bare(Tiny):
         super().__init__(channels)
         self.norm = nn.Identity()
         self.drop = nn.Identity()
+
+
+class Body(nn.Module):
+    """A backbone for `headed`."""
+
+    features = 8
+
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, 8, 3, padding=1)
+        self.norm = nn.BatchNorm2d(8)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(torch.relu(self.norm(self.conv(x)))).mean((2, 3))
+
+
+def headed(backbone, task):
+    outputs = 1 if task.classes is None else task.classes
+    return Headed(backbone, Readout(nn.Identity(), nn.Linear(8, outputs)), task)
 
 
 def build(backbone, task):

@@ -75,6 +75,19 @@ def test_a_recorded_step_follows_the_weights_of_classes(shelf, tmp_path):
     close(eager, recorded, rtol=1e-4, atol=1e-5)
 
 
+def test_a_head_is_recorded_on_cached_features(shelf, tmp_path):
+    def loss(network, batch, moment):
+        return (network(batch.x)[:, 0] - batch.target).square().mean()
+
+    shelf(network=made.Body, head={"build": made.headed, "loss": loss})
+    options = {"method": "head", "features": "cached"}
+    eager = train(tmp_path / "eager", capture=False, **options)
+    recorded = train(tmp_path / "recorded", capture=True, **options)
+    close(eager, recorded, rtol=1e-4, atol=1e-5)
+    learned = train(tmp_path / "learned", method="head")
+    assert not torch.equal(eager["head.last.weight"], learned["head.last.weight"])
+
+
 def test_every_phase_is_recorded_by_itself(shelf, tmp_path):
     def loss(network, batch, moment):
         return made.loss(network, batch, moment) * (1 if moment.epoch < 3 else 0.1)

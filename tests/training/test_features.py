@@ -9,45 +9,29 @@ import torch
 from torch import nn
 
 from qualms import predictions
-from qualms.methods import Headed, Method, Readout
+from qualms.methods import Method
 from qualms.spec import ItemRule
 from qualms.training import TrainingError, learner, run
 from qualms.training.seeds import seed, shuffled
 from training import made
 
 
-class Body(nn.Module):
-    features = 8
-
-    def __init__(self, channels):
-        super().__init__()
-        self.conv = nn.Conv2d(channels, 8, 3, padding=1)
-        self.norm = nn.BatchNorm2d(8)
-        self.drop = nn.Dropout(0.5)
-
-    def forward(self, x):
-        return self.drop(torch.relu(self.norm(self.conv(x)))).mean((2, 3))
-
-
-def head(backbone, task):
-    outputs = 1 if task.classes is None else task.classes
-    return Headed(backbone, Readout(nn.Identity(), nn.Linear(8, outputs)), task)
-
-
 def changed(backbone, task):
     backbone.drop = nn.Identity()
-    return head(backbone, task)
+    return made.headed(backbone, task)
 
 
 @pytest.fixture
 def bodies(monkeypatch):
     shelf = {
-        "plain": Method(build=head),
+        "plain": Method(build=made.headed),
         "changed": Method(build=changed),
-        "views": Method(build=head, views=2),
+        "views": Method(build=made.headed, views=2),
     }
     monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
-    monkeypatch.setattr(learner, "make_network", lambda _, channels: Body(channels))
+    monkeypatch.setattr(
+        learner, "make_network", lambda _, channels: made.Body(channels)
+    )
 
 
 def weights(folder):
@@ -57,7 +41,7 @@ def weights(folder):
 def frozen_by_hand(spec, dataset, batch=8, lr=1e-2):
     """The head trained on a backbone in evaluation mode, image by image."""
     seed(spec.seed, "build")
-    network = head(Body(3), dataset.task)
+    network = made.headed(made.Body(3), dataset.task)
     optimiser = torch.optim.Adam(network.head.parameters(), lr)
     split = dataset.splits["train"]
     mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])

@@ -151,53 +151,45 @@ class Run:
 _PLAIN = ("epoch", "best_value", "seconds", "fit_seconds", "fitted")
 
 
+class _Setup(NamedTuple):
+    """What a run is made from."""
+
+    job: Assigned
+    place: Workplace
+    options: Training
+    micro: int
+    """Items in a forward pass of a step, over all devices."""
+
+
 def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     """The run of `job`, with at most `micro` items in a forward pass.
 
     It stands where its checkpoint says, else at the beginning.
     """
-    spec, folder = job
-    options, machine = training(spec.training), place.machine
-    check_selection(options, place.splits.dataset)
-    splits, team = place.splits, machine.team
-    items, rows = training_items(job.spec, folder, splits, write=team.leads)
-    check_divides(options, len(rows), team)
-    inputs = make_inputs(items, options)
+    (spec, folder), splits, machine = job, place.splits, place.machine
+    setup = _Setup(job, place, training(spec.training), micro)
+    options = setup.options
+    check_selection(options, splits.dataset)
+    chosen = training_items(spec, folder, splits, write=machine.team.leads)
+    check_divides(options, len(chosen.rows), machine.team)
+    inputs = make_inputs(chosen.items, options)
     for split in spec.splits:
         check_predictable(split, splits, inputs)
     learner = make_learner(spec, splits.dataset.task, options, inputs, machine)
     stand = _resumed(job, learner, place.watch)
-    cache = None
-    if options.features == "cached":
-        cache = FeatureCache(
-            folder=folder,
-            run=spec.hash,
-            network=learner.network,
-            inputs=inputs,
-            machine=machine,
-            batch=_at_once(options, micro),
-        )
-        items, rows = _on_features(cache, items, rows)
-    stride = options.batch * options.accumulate
-    counts = _counts(len(rows), stride, options)
-    stepper = Stepper(
-        learner=learner,
-        objective=make_objective(learner.method, learner.trained, team),
-        board=Board(len(counts), machine.device, learner.tuned.rates[0].value.dtype),
-        feed=feed(items, rows=sum(counts) // team.size, stride=stride // team.size),
-        inputs=inputs if cache is None else feature_inputs(inputs),
-        machine=machine,
-        options=options,
-        micro=-(-micro // team.size),
-        weights=make_weights(options, splits.dataset, items.split, machine),
-    )
+    cache = _cache(setup, learner, inputs)
+    if cache is not None:
+        chosen = _on_features(cache, chosen)
+    counts = _counts(len(chosen.rows), options)
+    seen = inputs if cache is None else feature_inputs(inputs)
+    stepper = _stepper(setup, learner, chosen.items, seen, counts)
     return Run(
         spec=spec,
         folder=folder,
         options=options,
         place=place,
-        items=items,
-        rows=rows,
+        items=chosen.items,
+        rows=chosen.rows,
         counts=counts,
         learner=learner,
         inputs=inputs,
@@ -205,20 +197,54 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
         stepper=stepper,
         step=_recorder(stepper, partial(place.watch.message, spec)),
         saver=Saver(folder, place.writer),
-        log=_log(job, options, stand) if team.leads else None,
+        log=_log(job, options, stand) if machine.team.leads else None,
         stand=stand,
     )
 
 
+def _stepper(
+    setup: _Setup,
+    learner: Learner,
+    items: LoadedSplit,
+    inputs: Inputs,
+    counts: list[int],
+) -> Stepper:
+    options, machine = setup.options, setup.place.machine
+    dataset, team = setup.place.splits.dataset, machine.team
+    rows, stride = sum(counts), options.batch * options.accumulate
+    return Stepper(
+        learner=learner,
+        objective=make_objective(learner.method, learner.trained, team),
+        board=Board(len(counts), machine.device, learner.tuned.rates[0].value.dtype),
+        feed=feed(items, rows=rows // team.size, stride=stride // team.size),
+        inputs=inputs,
+        machine=machine,
+        options=options,
+        micro=-(-setup.micro // team.size),
+        weights=make_weights(options, dataset, items.split, machine),
+    )
+
+
+def _cache(setup: _Setup, learner: Learner, inputs: Inputs) -> FeatureCache | None:
+    if setup.options.features != "cached":
+        return None
+    return FeatureCache(
+        folder=setup.job.folder,
+        run=setup.job.spec.hash,
+        network=learner.network,
+        inputs=inputs,
+        machine=setup.place.machine,
+        batch=_at_once(setup.options, setup.micro),
+    )
+
+
+def _on_features(cache: FeatureCache, chosen: TrainingItems) -> TrainingItems:
+    loaded = cache.load("train", chosen.items, chosen.rows)
+    return TrainingItems(loaded, torch.arange(len(loaded)))
+
+
 def _log(job: Assigned, options: Training, stand: Stand) -> Log:
     return Log(job.folder, options.sinks, run=job.spec.hash, epoch=stand.epoch)
-
-
-def _on_features(
-    cache: FeatureCache, items: LoadedSplit, rows: Tensor
-) -> TrainingItems:
-    loaded = cache.load("train", items, rows)
-    return TrainingItems(loaded, torch.arange(len(loaded)))
 
 
 def _at_once(options: Training, passed: int) -> int:
@@ -226,8 +252,9 @@ def _at_once(options: Training, passed: int) -> int:
     return max(1, options.predict_batch * passed // options.batch)
 
 
-def _counts(rows: int, stride: int, options: Training) -> list[int]:
+def _counts(rows: int, options: Training) -> list[int]:
     """Items in each step of an epoch."""
+    stride = options.batch * options.accumulate
     steps, left = divmod(rows, stride)
     if not options.partial and not steps:
         raise TrainingError(
