@@ -127,6 +127,11 @@ def is_done(folder: Path, spec: RunSpec) -> bool:
     )
 
 
+def was_finished(folder: Path) -> bool:
+    """Whether the run that `folder` is named after was finished there."""
+    return _read(folder / "done.json").get("hash") == folder.name
+
+
 def state_of(folder: Path, spec: RunSpec) -> RunState:
     """How far the run of `spec` in `folder` is."""
     if is_done(folder, spec):

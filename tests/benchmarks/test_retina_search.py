@@ -2,7 +2,7 @@ import pytest
 
 from qualms.benchmarks.retina import retina
 from qualms.launch import options_of
-from qualms.launch._options import check
+from qualms.launch.options import check_options
 from qualms.shelf import find
 
 
@@ -91,8 +91,8 @@ def test_what_is_searched_is_an_option_and_its_ends_fit(shift, method):
             assert kind in ("", "method")
             if kind:
                 known = options_of(find("methods", method))
-                check(method, {name: given}, known)
+                check_options(method, {name: given}, known)
                 find("methods", method)(**{name: given})
             else:
-                check("training", {name: given}, options_of(Training))
+                check_options("training", {name: given}, options_of(Training))
                 training({name: given})

@@ -14,7 +14,7 @@ from launch import fakes
 from qualms.cli import _grid, _progress, app, main
 from qualms.cli._judged import show_judged
 from qualms.cli._progress import duration, view
-from qualms.launch import Outcome, Wish, everything, run_all
+from qualms.launch import RunOutcome, Wish, everything, run_all
 from qualms.spec import RunSpec
 
 SIZES = {"train": 40, "val": 20, "test": 20}
@@ -205,7 +205,7 @@ def test_data_that_was_asked_for_by_name_must_be_there(capsys, monkeypatch, tmp_
 
 def outcome(status, error="", seed=0):
     spec = fakes.spec(seed)
-    return Outcome(
+    return RunOutcome(
         spec=spec,
         folder=Path("f"),
         status=status,

@@ -1,6 +1,5 @@
 """Stand-ins for training, importable by the processes of a launcher."""
 
-import json
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from qualms.processes import locked
-from qualms.runs import lock_path, run_folder
+from qualms.runs import lock_path, mark_done, run_folder, split_stem
 from qualms.spec import Part, RunSpec
 
 
@@ -37,17 +36,20 @@ def working_on(out, spec):
 def finish(spec, folder):
     (folder / "predictions").mkdir(exist_ok=True)
     for split in spec.splits:
-        file = folder / "predictions" / f"{split.replace('/', '~')}.safetensors"
-        save_file({"mean": np.zeros(2)}, file)
-    told = {"hash": spec.hash, "seconds": 0.1}
-    (folder / "done.json").write_text(json.dumps(told))
+        stem = split_stem(folder, split)
+        save_file({"mean": np.zeros(2)}, stem.with_name(f"{stem.name}.safetensors"))
+    mark_done(folder, spec, {"seconds": 0.1})
 
 
 def work(specs, dataset, folders, *, device, watch):
     """Do to the runs what they ask for, in order."""
     for spec, folder in zip(specs, folders, strict=True):
         note(folder, "begun", f"{os.getpid()} {len(specs)} {device}")
-        sys.stdout.write(f"seed {spec.seed}, {len(dataset.splits)} splits\n")
+        if isinstance(dataset, dict):
+            told = (f"{name}={each.name}" for name, each in dataset.items())
+            note(folder, "datasets", " ".join(told))
+        else:
+            sys.stdout.write(f"seed {spec.seed}, {len(dataset.splits)} splits\n")
         watch.epoch(spec, 1, 2, 0.5, 100.0, 3.0)
         BEHAVIOUR[spec.training["behave"]](spec, folder, watch)
 
@@ -135,6 +137,7 @@ def fill_disk(spec, folder, watch):
 
 BEHAVIOUR = {
     "": succeed,
+    "datasets": succeed,
     "fail": fail,
     "break": break_unexpectedly,
     "killed": be_killed,
@@ -151,7 +154,8 @@ BEHAVIOUR = {
 
 def launch(out, data, *, workers, behaviours):
     """What a second launcher in a process of its own runs."""
-    from qualms.launch import _crew, run_all
+    from qualms.launch import run_all
+    from qualms.processes import _crew
 
     _crew.GRACE = 600.0
     specs = [spec(seed, behave=behave) for seed, behave in enumerate(behaviours)]

@@ -66,12 +66,12 @@ def toy():
 
 def on_shelf(monkeypatch):
     """Put the toy on the shelf of benchmarks, of this process only."""
-    from qualms.launch import _choice, _search
+    from qualms.launch import choice, search
 
     def found(shelf, name):
         return toy if (shelf, name) == ("benchmarks", "toy") else find(shelf, name)
 
-    for module in (_choice, _search):
+    for module in (choice, search):
         monkeypatch.setattr(module, "find", found)
 
 

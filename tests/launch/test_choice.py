@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from qualms.benchmarks import Benchmark, Config, Expectation, Preset, TableRow, Variant
-from qualms.launch import Wish, everything, key, without
-from qualms.launch import _choice as choice_module
+from qualms.launch import Wish, data_key, everything, without
+from qualms.launch import choice as choice_module
 from qualms.shelf import find
 from qualms.spec import Part
 
@@ -253,7 +253,7 @@ def test_a_network_from_elsewhere_takes_its_options_unchecked(monkeypatch):
 
 def test_datasets_that_are_missing_can_be_left_out():
     choice = choose()
-    less = without(choice, [key(Part(name="asset_wealth"))])
+    less = without(choice, [data_key(Part(name="asset_wealth"))])
     assert names(less.preset.variants) == ["plain", "tails"]
     assert all(spec.dataset.name == "cells" for spec in less.runs)
 

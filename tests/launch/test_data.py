@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from qualms.datasets import DatasetError, cache_folder, open_dataset, prepare
-from qualms.launch import default_cache, key, needed, prepared, recipe_of
+from qualms.launch import data_key, default_cache, needed, prepared, recipe_of
 from qualms.spec import Part
 
 SMALL = {"train": 4, "val": 2, "test": 4}
@@ -41,14 +41,14 @@ def cache(tmp_path_factory):
 def test_a_prepared_dataset_is_found_by_the_options_that_are_given(cache, options):
     part = cell200(**options)
     found = prepared([part, part], cache)
-    assert list(found) == [key(part)]
-    assert open_dataset(found[key(part)]).options["variant"] == "tails"
+    assert list(found) == [data_key(part)]
+    assert open_dataset(found[data_key(part)]).options["variant"] == "tails"
     (need,) = needed([part], cache)
     assert need.items == SMALL
 
 
 def test_left_out_options_mean_their_defaults(cache):
-    folder = prepared([cell200()], cache)[key(cell200())]
+    folder = prepared([cell200()], cache)[data_key(cell200())]
     assert open_dataset(folder).options["variant"] == "plain"
 
 
@@ -67,7 +67,7 @@ def test_another_dataset_is_not_taken_for_it(cache, options):
 
 def test_several_that_fit_are_not_chosen_from(cache, tmp_path):
     for number in (1, 2):
-        folder = prepared([cell200()], cache)[key(cell200())]
+        folder = prepared([cell200()], cache)[data_key(cell200())]
         (tmp_path / f"cell200-{number}").symlink_to(folder)
     with pytest.raises(DatasetError, match="2 prepared datasets fit cell200"):
         prepared([cell200()], tmp_path)
@@ -80,7 +80,7 @@ def test_a_simulator_is_made_once(tmp_path):
     assert "qualms prepare cells --data" in need.command
     heard = []
     found = prepared([part], tmp_path, workers=1, progress=lambda *a: heard.append(a))
-    assert found == {key(part): need.folder}
+    assert found == {data_key(part): need.folder}
     assert heard[-1] == (part, 3, 3)
     heard.clear()
     prepared([part], tmp_path, progress=lambda *a: heard.append(a))

@@ -16,10 +16,10 @@ from launch import fakes
 from launch.fakes import spec, working_on
 from qualms.datasets import cores
 from qualms.launch import default_workers, lacking, prepared, run_all
-from qualms.launch._batches import batches
-from qualms.launch._devices import devices_for, threads_for
+from qualms.launch.devices import devices_for, threads_for
+from qualms.launch.here import batches
 from qualms.runs import run_folder
-from qualms.spec import Part, RunSpec
+from qualms.spec import ItemRule, Part, RunSpec
 
 TESTS = Path(__file__).parents[1]
 
@@ -113,10 +113,13 @@ def test_failed_and_killed_runs_do_not_stop_the_others(out, data):
     ]
     said = {behave: outcomes[i].error for i, behave in enumerate(behaviours)}
     assert said["fail"] == "the loss must be finite, got nan at step 3"
-    assert "was killed by SIGKILL, perhaps for lack of memory" in said["killed"]
+    assert (
+        "its process was killed by SIGKILL, perhaps for lack of memory"
+        in said["killed"]
+    )
     assert said["break"] == "ZeroDivisionError: division by zero"
-    assert said["leave"] == "the worker process ended with exit code 3"
-    assert "without writing done.json" in said["forget"]
+    assert said["leave"].startswith("its process ended with exit code 3; run again")
+    assert "without marking the run as done" in said["forget"]
     assert said["full"].startswith("the disk is full; free space")
     log = outcomes[0].log.read_text()
     assert "Traceback" in log
@@ -130,7 +133,7 @@ def test_a_run_whose_folder_cannot_be_used_fails_in_a_sentence(out, data):
     folder.touch()
     outcomes = launch(specs, out, data)
     assert statuses(outcomes) == {0: "failed", 1: "done"}
-    said = f"cannot use {folder}: File exists; see to it and run again"
+    said = f"cannot use {folder}: File exists; make it usable and run again"
     assert outcomes[0].error == said
 
 
@@ -234,11 +237,53 @@ def test_a_run_that_starts_from_another_waits_for_it(out, data):
     assert {0, 1} <= set(before[2])
 
 
-def test_a_run_whose_start_failed_is_tried_and_does_not_wait_for_ever(out, data):
+def test_a_run_whose_parent_failed_fails_in_a_sentence(out, data):
     first = spec(0, behave="fail")
     second = replace(spec(1), start=first.hash)
-    outcomes = launch([second, first], out, data)
-    assert statuses(outcomes) == {0: "failed", 1: "done"}  # the stand-in needs no start
+    third = replace(spec(2), items=ItemRule(name="any", runs=(second.hash,)))
+    outcomes = launch([third, second, first], out, data)
+    assert statuses(outcomes) == {0: "failed", 1: "failed", 2: "failed"}
+    said = f"this run needs run {first.hash}, which failed: the loss must be finite"
+    assert outcomes[1].error.startswith(said)
+    assert f"this run needs run {second.hash}, which failed" in outcomes[2].error
+    assert not run_folder(out, second).exists()
+
+
+def test_a_run_that_needs_one_that_nobody_makes_is_told_so(out, data):
+    run = replace(spec(0), start="0" * 16)
+    outcomes = launch([run, spec(1)], out, data)
+    assert statuses(outcomes) == {0: "failed", 1: "done"}
+    assert outcomes[0].error == (
+        f"this run needs run {'0' * 16}, which is not done in {out / 'toy'} and not"
+        " among the runs to make; make it first"
+    )
+    first = spec(2)
+    launch([first], out, data)
+    assert statuses(launch([replace(spec(3), start=first.hash)], out, data)) == {
+        3: "done"
+    }
+
+
+def test_a_run_that_needs_a_busy_one_is_left_for_later(out, data):
+    busy = spec(0)
+    run = replace(spec(1), start=busy.hash)
+    with working_on(out, busy):
+        assert statuses(launch([busy, run], out, data)) == {0: "busy", 1: "busy"}
+    assert statuses(launch([busy, run], out, data)) == {0: "done", 1: "done"}
+
+
+def test_a_run_may_predict_splits_of_several_datasets(out, data):
+    other = Part(name="cells", options={**spec().dataset.options, "variant": "tails"})
+    further = {"tails": other}
+    run = replace(
+        spec(behave="datasets"), datasets=further, splits=("val", "tails:test")
+    )
+    (outcome,) = launch([run], out, data).values()
+    assert outcome.error == ""
+    told = (outcome.folder / "datasets").read_text().split()
+    assert told == ["=cells", "tails=cells"]
+    assert (outcome.folder / "predictions" / "tails@test.safetensors").is_file()
+    assert lacking([run], out) == []
 
 
 def test_a_run_that_is_busy_elsewhere_is_left_alone(out, data):

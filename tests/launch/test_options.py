@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from qualms.launch._options import check, options_of, parse, written
+from qualms.launch.options import check_options, options_of, parse_options, written
 
 
 def part(
@@ -58,10 +58,10 @@ KNOWN = options_of(part)
     ],
 )
 def test_values_are_read_as_json_or_python_or_text(text, value):
-    found = parse([f"name={text}"])["name"]
+    found = parse_options([f"name={text}"])["name"]
     assert found == value
     assert type(found) is type(value)
-    assert parse(written({"name": value})) == {"name": value}
+    assert parse_options(written({"name": value})) == {"name": value}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_values_are_read_as_json_or_python_or_text(text, value):
 )
 def test_options_that_do_not_read_name_value_are_refused(texts, said):
     with pytest.raises(ValueError, match=said):
-        parse(texts)
+        parse_options(texts)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_options_that_do_not_read_name_value_are_refused(texts, said):
     ],
 )
 def test_values_that_fit_the_signature_pass(given):
-    check("part", given, KNOWN)
+    check_options("part", given, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -119,18 +119,18 @@ def test_values_that_fit_the_signature_pass(given):
 )
 def test_values_that_do_not_fit_the_signature_are_refused(given, said):
     with pytest.raises(ValueError, match="must be") as refused:
-        check("part", given, KNOWN)
+        check_options("part", given, KNOWN)
     assert said in str(refused.value)
 
 
 def test_nobody_is_told_to_mean_what_he_said():
     with pytest.raises(ValueError, match=r"each is board or file, got 'file'\.$"):
-        check("part", {"sinks": "file"}, KNOWN)
+        check_options("part", {"sinks": "file"}, KNOWN)
 
 
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(LookupError) as refused:
-        check("part", {"rat": 1}, {"rate": KNOWN["rate"]}, prefix="method.")
+        check_options("part", {"rat": 1}, {"rate": KNOWN["rate"]}, prefix="method.")
     assert str(refused.value) == (
         "no option 'method.rat' for part. Did you mean 'method.rate'?"
         " Known: method.rate."

@@ -15,8 +15,8 @@ import pytest
 
 from launch import searched
 from launch.fakes import working_on
-from qualms.launch import Wish, _trials, everything, parse, prepared, run_all
-from qualms.launch.tune import ranked, search_of, trials_of, tune
+from qualms.launch import Wish, everything, parse_options, prepared, run_all, trials
+from qualms.launch.tune import ranked_trials, search_of, trials_of, tune
 from qualms.predictions import read
 from qualms.runs import run_folder
 from qualms.shelf import find
@@ -111,7 +111,7 @@ def test_the_command_of_a_trial_trains_what_the_trial_trained(method):
     for trial in trials_of(found, 4):
         words = found.command(trial.options)
         given = [words[i + 1] for i, word in enumerate(words) if word == "-o"]
-        wish = Wish(methods=(method,), seeds=(0,), options=parse(given))
+        wish = Wish(methods=(method,), seeds=(0,), options=parse_options(given))
         (choice,) = everything(words[2], wish)
         (run,) = choice.runs
         assert replace(run, splits=trial.spec.splits) == trial.spec
@@ -146,7 +146,7 @@ def test_the_best_trial_is_the_one_its_regime_asks_for(
         arrays = [read(folder / name).arrays for name in files]
         judged = [PredictedSplit(a["probs"], a["target"]) for a in arrays]
         assert each.value == selection_score(found.rule.select_by, judged)
-    best = ranked(tried)[0]
+    best = ranked_trials(tried)[0]
     wanted = 0.01 if regime == "in_domain" else np.sqrt(0.01 * 0.1)
     off = abs(np.log([t.trial.options["lr"] / wanted for t in tried]))
     assert off[tried.index(best)] <= np.sort(off)[2]
@@ -158,7 +158,7 @@ def test_the_best_trial_is_the_one_its_regime_asks_for(
     with (found.folder(out) / "trials.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [int(row["trial"]) for row in rows] == [
-        t.trial.number for t in ranked(tried)
+        t.trial.number for t in ranked_trials(tried)
     ]
     assert {row["regime"] for row in rows} == {regime}
 
@@ -338,7 +338,7 @@ def test_every_method_of_retina_can_be_searched(variant, method, regime):
 
 
 def test_without_optuna_it_is_asked_for(monkeypatch):
-    monkeypatch.setattr(_trials, "find_spec", lambda _: None)
+    monkeypatch.setattr(trials, "find_spec", lambda _: None)
     with pytest.raises(LookupError, match=r"install 'qualms\[tune\]'"):
         trials_of(search(), 2)
     with pytest.raises(ValueError, match="trials must be at least 1, got 0"):

@@ -1,16 +1,13 @@
 import os
-import pickle
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from qualms.training import Training, TrainingError
-from qualms.training._members import _packed, work_together
+from qualms.training._members import work_together
 from qualms.training.machine import needs_team, several
 from qualms.training.team import Team, check_divides
 from training import made, teamwork
@@ -53,19 +50,6 @@ def test_what_a_team_cannot_divide_is_refused():
     check_divides(Training(batch=7), 50, Team())
 
 
-def test_mapped_arrays_travel_by_the_name_of_their_file(tmp_path):
-    values = np.arange(200_000, dtype=np.float64).reshape(2, -1)
-    np.save(tmp_path / "a.npy", values)
-    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
-    packed = _packed(partial(np.sum, mapped))
-    assert len(packed) < 1000
-    (found,) = pickle.loads(packed).args
-    assert isinstance(found, np.memmap)
-    np.testing.assert_array_equal(found, values)
-    (part,) = pickle.loads(_packed(partial(np.sum, mapped[:, ::2]))).args
-    np.testing.assert_array_equal(part, values[:, ::2])
-
-
 @pytest.mark.slow
 def test_all_processes_work_and_are_heard():
     heard = made.Heard()
@@ -90,7 +74,10 @@ def train(folder, *devices, stops=False, **options):
         "if __name__ == '__main__':\n"
         f"    teamwork.train({str(folder)!r}, *{devices!r}, **{options!r})\n"
     )
-    given = {"PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "1"}
+    given = {
+        "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
+        "OMP_NUM_THREADS": "1",
+    }
     return subprocess.run(
         [sys.executable, script],
         env=os.environ | given | ({"STOPS": str(folder)} if stops else {}),

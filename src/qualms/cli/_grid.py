@@ -16,10 +16,10 @@ from qualms.cli._progress import data_name, duration, name, view
 from qualms.launch import (
     Choice,
     Needed,
-    Outcome,
+    RunOutcome,
     check_installed,
+    data_key,
     default_workers,
-    key,
     lacking,
     needed,
     prepared,
@@ -27,11 +27,11 @@ from qualms.launch import (
     without,
 )
 from qualms.runs import check_writable
-from qualms.spec import RunSpec
+from qualms.spec import Part, RunSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Workshop:
     """Where runs are made: folders, processes and device."""
 
     out: Path
@@ -70,8 +70,8 @@ def methods_of(text: str) -> tuple[str, ...]:
     return methods
 
 
-def carry_out(
-    choices: Sequence[Choice], place: Place, *, named: bool, judge: bool
+def make_and_judge(
+    choices: Sequence[Choice], shop: Workshop, *, named: bool, judge: bool
 ) -> int:
     """Make the runs of `choices` and judge them; the exit code of the command.
 
@@ -80,13 +80,13 @@ def carry_out(
     started = time.monotonic()
     try:
         if not named:
-            choices = [_prepared_only(choice, place) for choice in choices]
-        outcomes = _make(choices, place)
+            choices = [_prepared_only(choice, shop) for choice in choices]
+        outcomes = _make(choices, shop)
         failed = [outcome for outcome in outcomes if outcome.status == "failed"]
         try:
             _sum_up(outcomes, time.monotonic() - started)
             for choice in choices if judge else ():
-                show_judged(choice, place.out)
+                show_judged(choice, shop.out)
         finally:
             _list_failed(failed)  # last, so that nobody has to scroll for it
     except KeyboardInterrupt:
@@ -95,14 +95,14 @@ def carry_out(
     return 1 if failed else 0
 
 
-def show_plan(choices: Sequence[Choice], place: Place) -> None:
+def show_plan(choices: Sequence[Choice], shop: Workshop) -> None:
     """Print the runs that lack a result, and the data they need."""
     for choice in choices:
         runs = choice.runs
-        left = lacking(runs, place.out)
+        left = lacking(runs, shop.out)
         typer.echo(
             f"{choice.benchmark.name}, preset {choice.preset.name}: {len(left)} of"
-            f" {len(runs)} runs lack a result in {place.out}"
+            f" {len(runs)} runs lack a result in {shop.out}"
         )
         for variant in choice.preset.variants:
             chosen = selection_text(choice.benchmark, choice.preset, variant)
@@ -110,42 +110,43 @@ def show_plan(choices: Sequence[Choice], place: Place) -> None:
                 typer.echo(f"  {variant.name}: {chosen}")
         for row in _columns(left):
             typer.echo(f"  {row}")
-        for need in needed([spec.dataset for spec in left], place.data):
+        for need in needed(parts_of(left), shop.data):
             typer.echo(f"data: {data_name(need.part)}: {_state(need)}")
 
 
-def _prepared_only(choice: Choice, place: Place) -> Choice:
+def _prepared_only(choice: Choice, shop: Workshop) -> Choice:
     """`choice` without variants that lack runs and the data to train them on."""
-    parts = [spec.dataset for spec in lacking(choice.runs, place.out)]
-    needs = needed(parts, place.data)
-    absent = {key(need.part): need for need in needs if need.folder is None}
-    if absent.keys() >= {key(variant.dataset) for variant in choice.preset.variants}:
+    needs = needed(parts_of(lacking(choice.runs, shop.out)), shop.data)
+    absent = {data_key(need.part): need for need in needs if need.folder is None}
+    if absent.keys() >= {
+        data_key(variant.dataset) for variant in choice.preset.variants
+    }:
         return choice  # the launcher says what to do
     for need in absent.values():
         typer.echo(f"left out: {data_name(need.part)}: {_state(need)}")
     return without(choice, absent)
 
 
-def _make(choices: Sequence[Choice], place: Place) -> list[Outcome]:
+def _make(choices: Sequence[Choice], shop: Workshop) -> list[RunOutcome]:
     """Make the runs that lack a result, showing how they go."""
     specs = [spec for choice in choices for spec in choice.runs]
-    left = lacking(specs, place.out)
-    workers = place.workers or 1
+    left = lacking(specs, shop.out)
+    workers = shop.workers or 1
     if left:  # what is wrong is said before time is spent on data
         check_installed()
-        check_writable(place.out)
-        usual = default_workers(place.device)
-        workers = place.workers or usual
+        check_writable(shop.out)
+        usual = default_workers(shop.device)
+        workers = shop.workers or usual
     outcomes = []
     with view(len({spec.hash for spec in specs}), Console()) as seen:
-        prepared([spec.dataset for spec in left], place.data, progress=seen.data)
+        prepared(parts_of(left), shop.data, progress=seen.data)
         found = run_all(
             specs,
-            out=place.out,
-            data=place.data,
+            out=shop.out,
+            data=shop.data,
             workers=workers,
-            device=place.device,
-            together=place.together,
+            device=shop.device,
+            together=shop.together,
             watch=seen,
         )
         with closing(found):
@@ -155,7 +156,12 @@ def _make(choices: Sequence[Choice], place: Place) -> list[Outcome]:
     return outcomes
 
 
-def _sum_up(outcomes: Sequence[Outcome], seconds: float) -> None:
+def parts_of(specs: Sequence[RunSpec]) -> list[Part]:
+    """Every dataset that `specs` read."""
+    return [part for spec in specs for part in spec.parts.values()]
+
+
+def _sum_up(outcomes: Sequence[RunOutcome], seconds: float) -> None:
     count = Counter(outcome.status for outcome in outcomes)
     told = ", ".join(f"{n} {status}" for status, n in sorted(count.items()))
     typer.echo(f"{len(outcomes)} runs: {told or 'none'}; {duration(seconds)}")
@@ -163,7 +169,7 @@ def _sum_up(outcomes: Sequence[Outcome], seconds: float) -> None:
         typer.echo("busy runs are being made by another process; run again to see them")
 
 
-def _list_failed(failed: Sequence[Outcome]) -> None:
+def _list_failed(failed: Sequence[RunOutcome]) -> None:
     for outcome in failed:
         typer.echo(f"failed: {name(outcome.spec)} ({outcome.spec.hash})", err=True)
         typer.echo(f"  {outcome.error}", err=True)

@@ -9,14 +9,14 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from qualms.launch import Outcome
+from qualms.launch import RunOutcome
 from qualms.spec import Part, RunSpec
 
 EVERY = 30.0
 """Seconds between two plain lines about the same run."""
 
 
-class View(Protocol):
+class RunsView(Protocol):
     """Who hears how runs go: a `Watch` that also hears about data and ends."""
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int, *values: float) -> None:
@@ -28,12 +28,12 @@ class View(Protocol):
     def data(self, part: Part, done: int, units: int) -> None:
         """So much of a dataset is made."""
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: RunOutcome) -> None:
         """A run is over."""
 
 
 @contextmanager
-def view(total: int, console: Console) -> Iterator[View]:
+def view(total: int, console: Console) -> Iterator[RunsView]:
     """A view on `total` runs, for as long as the context lasts."""
     if not console.is_terminal:
         yield _Lines(total, console)
@@ -96,7 +96,7 @@ class _Lines:
         if done == units:
             _say(self.console, f"made {data_name(part)}")
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: RunOutcome) -> None:
         self.done += 1
         if outcome.status != "skipped":
             _say(self.console, f"[{self.done}/{self.total}] {_end(outcome)}")
@@ -120,7 +120,7 @@ class _Live:
         row = self.row(str(part), f"making {data_name(part)}")
         self.bars.update(row, completed=done, total=units, visible=done < units)
 
-    def ended(self, outcome: Outcome) -> None:
+    def ended(self, outcome: RunOutcome) -> None:
         self.bars.advance(self.overall)
         if outcome.spec.hash in self.rows:
             self.bars.remove_task(self.rows.pop(outcome.spec.hash))
@@ -142,7 +142,7 @@ def _told(loss: float, images_per_second: float, seconds_left: float) -> str:
     return f"loss {loss:.4g}, {speed}, {duration(seconds_left)} left"
 
 
-def _end(outcome: Outcome) -> str:
+def _end(outcome: RunOutcome) -> str:
     text = f"{name(outcome.spec)}: {outcome.status}"
     if outcome.status == "done":
         return f"{text} in {duration(outcome.seconds)}"

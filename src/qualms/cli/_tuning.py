@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from qualms.cli._grid import Place
+from qualms.cli._grid import Workshop, parts_of
 from qualms.cli._progress import duration, view
 from qualms.launch import (
     check_installed,
@@ -21,10 +21,10 @@ from qualms.launch import (
     run_all,
     written,
 )
-from qualms.launch.tune import Search, Trial, Tried, ranked, tune
+from qualms.launch.tune import Search, Trial, Tried, ranked_trials, tune
 from qualms.runs import check_writable
 
-__all__ = ["Place", "carry_out", "show_trials"]
+__all__ = ["Workshop", "make_trials", "show_trials"]
 
 
 def show_trials(search: Search, trials: Sequence[Trial], out: Path) -> None:
@@ -39,13 +39,13 @@ def show_trials(search: Search, trials: Sequence[Trial], out: Path) -> None:
     _print_table(["trial", *trials[0].options, ""], rows)
 
 
-def carry_out(search: Search, trials: Sequence[Trial], place: Place) -> int:
+def make_trials(search: Search, trials: Sequence[Trial], shop: Workshop) -> int:
     """Make the trials, say which is best; the exit code of the command."""
     started = time.monotonic()
     typer.echo(_headline(search, len(trials)))
     found: list[Tried] = []
     try:
-        _make(search, trials, place, found)
+        _make(search, trials, shop, found)
     except KeyboardInterrupt:
         typer.echo(
             f"interrupted after {len(found)} of {len(trials)} trials; finished work is"
@@ -53,8 +53,8 @@ def carry_out(search: Search, trials: Sequence[Trial], place: Place) -> int:
             err=True,
         )
         return 130
-    _sum_up(search, ranked(found), time.monotonic() - started)
-    folder = search.folder(place.out)
+    _sum_up(search, ranked_trials(found), time.monotonic() - started)
+    folder = search.folder(shop.out)
     if any(tried.value is not None for tried in found):
         typer.echo(f"wrote {folder / 'best.json'} and {folder / 'trials.csv'}")
         return 0
@@ -67,26 +67,26 @@ def _headline(search: Search, count: int) -> str:
 
 
 def _make(
-    search: Search, trials: Sequence[Trial], place: Place, found: list[Tried]
+    search: Search, trials: Sequence[Trial], shop: Workshop, found: list[Tried]
 ) -> None:
     specs = [trial.spec for trial in trials]
-    left = lacking(specs, place.out)
-    check_writable(place.out)
+    left = lacking(specs, shop.out)
+    check_writable(shop.out)
     if left:
         check_installed()
-    workers = place.workers or (default_workers(place.device) if left else 1)
+    workers = shop.workers or (default_workers(shop.device) if left else 1)
     console = Console()
     with view(len({spec.hash for spec in specs}), console) as seen:
-        prepared([spec.dataset for spec in left], place.data, progress=seen.data)
+        prepared(parts_of(left), shop.data, progress=seen.data)
         launch = partial(
             run_all,
-            out=place.out,
-            data=place.data,
+            out=shop.out,
+            data=shop.data,
             workers=workers,
-            device=place.device,
+            device=shop.device,
             watch=seen,
         )
-        with closing(tune(search, trials, launch=launch, out=place.out)) as coming:
+        with closing(tune(search, trials, launch=launch, out=shop.out)) as coming:
             for tried in coming:
                 seen.ended(tried.outcome)
                 found.append(tried)

@@ -44,10 +44,10 @@ def prepare(
     command goes on with what is left.
     """
     from qualms import datasets
-    from qualms.launch import default_cache, parse, recipe_of
+    from qualms.launch import default_cache, parse_options, recipe_of
     from qualms.spec import Part
 
-    recipe = recipe_of(Part(name=name, options=parse(option or [])), source)
+    recipe = recipe_of(Part(name=name, options=parse_options(option or [])), source)
     folder = datasets.cache_folder(data or default_cache(), recipe)
     try:
         with _progress(name) as advance:

@@ -49,17 +49,23 @@ def run(
     What is done is not done again: after an interrupt, run the same command. Exit code
     1 means that runs failed; they are listed with their logs.
     """
-    from qualms.cli._grid import Place, carry_out, methods_of, seeds_of, show_plan
-    from qualms.launch import Wish, default_cache, everything, parse
+    from qualms.cli._grid import (
+        Workshop,
+        make_and_judge,
+        methods_of,
+        seeds_of,
+        show_plan,
+    )
+    from qualms.launch import Wish, default_cache, everything, parse_options
 
     wish = Wish(
         preset=preset,
         config=config,
         methods=methods_of(methods),
         seeds=seeds_of(seeds),
-        options=parse(option or []),
+        options=parse_options(option or []),
     )
-    place = Place(
+    shop = Workshop(
         out=out,
         data=data or default_cache(),
         workers=workers,
@@ -68,7 +74,7 @@ def run(
     )
     choices = everything(benchmark, wish)
     if dry_run:
-        show_plan(choices, place)
+        show_plan(choices, shop)
     else:
-        code = carry_out(choices, place, named="/" in benchmark, judge=judge)
+        code = make_and_judge(choices, shop, named="/" in benchmark, judge=judge)
         raise typer.Exit(code)

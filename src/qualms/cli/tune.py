@@ -50,8 +50,8 @@ def tune(
     done again: after an interrupt, run the same command; with more --trials, a search
     goes on. Exit code 1 means that no trial has a result.
     """
-    from qualms.cli._tuning import Place, carry_out, show_trials
-    from qualms.launch import Wish, default_cache, parse
+    from qualms.cli._tuning import Workshop, make_trials, show_trials
+    from qualms.launch import Wish, default_cache, parse_options
     from qualms.launch.tune import search_of, trials_of
 
     wish = Wish(
@@ -59,12 +59,14 @@ def tune(
         config=config,
         methods=(method,),
         seeds=(seed,),
-        options=parse(option or []),
+        options=parse_options(option or []),
     )
     search = search_of(target, wish, regime)
     made = trials_of(search, trials)
     if dry_run:
         show_trials(search, made, out)
         return
-    place = Place(out=out, data=data or default_cache(), workers=workers, device=device)
-    raise typer.Exit(carry_out(search, made, place))
+    shop = Workshop(
+        out=out, data=data or default_cache(), workers=workers, device=device
+    )
+    raise typer.Exit(make_trials(search, made, shop))

@@ -9,14 +9,9 @@ beside its own.
 
 import os
 import shutil
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 from qualms.datasets._albums import Album, albums_of, show
@@ -44,10 +39,9 @@ from qualms.datasets._publish import (
     publish,
     units_digest,
 )
-from qualms.datasets._recipe import Dataset, DatasetError, Recipe, Unit
+from qualms.datasets._recipe import Dataset, DatasetError, Recipe
 from qualms.datasets._shards import make_shard, shard_path
-from qualms.interrupts import withheld
-from qualms.processes import LockError, locked
+from qualms.processes import LockError, LostProcessError, each, locked
 
 __all__ = ["Prepared", "Skipped", "cache_folder", "open_dataset", "prepare"]
 
@@ -214,54 +208,23 @@ def _load_missing(
     done, total = len(recipe.units) - len(missing), len(recipe.units)
     skipped = []
     make = partial(make_shard, recipe.load, shards)
-    reasons = _each(make, missing, workers or cores())
-    for unit, reason in zip(missing, reasons, strict=True):
-        if reason:
-            skipped.append(Skipped(unit.key, reason))
-        done += 1
-        if progress is not None:
-            progress(done, total)
-    return skipped
-
-
-def _each(
-    make: Callable[[Unit], str], units: Sequence[Unit], workers: int
-) -> Iterator[str]:
-    """Apply `make` to every unit, in order, over several processes."""
-    workers = min(workers, len(units))
-    if workers <= 1:
-        yield from map(make, units)
-        return
-    # A process started afresh inherits no threads or locks, unlike a forked one.
-    spawn = get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_settle)
+    # There is a process for every core already, so OpenCV shall start no threads.
+    threads = {"OPENCV_FOR_THREADS_NUM": os.environ.get("OPENCV_FOR_THREADS_NUM", "1")}
+    reasons = each(make, missing, workers=workers or cores(), environment=threads)
     try:
-        share = len(units) // (8 * workers)
-        with withheld():  # all processes are started here
-            reasons = pool.map(make, units, chunksize=max(1, min(32, share)))
-        yield from reasons
-    except BrokenProcessPool as error:
+        for unit, reason in zip(missing, reasons, strict=True):
+            if reason:
+                skipped.append(Skipped(unit.key, reason))
+            done += 1
+            if progress is not None:
+                progress(done, total)
+    except LostProcessError as error:
         raise DatasetError(
-            "a process that loads units was killed, perhaps for lack of memory; run"
-            " again with fewer workers, what is loaded is kept"
+            f"{error}; run again with fewer workers, what is loaded is kept"
         ) from error
     finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _settle() -> None:
-    """Leave an interrupt to the parent, and do not outlive it when it is killed."""
-    # There is a process for every core already; OpenCV reads this when it starts.
-    os.environ.setdefault("OPENCV_FOR_THREADS_NUM", "1")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_exit_after_parent, daemon=True).start()
-
-
-def _exit_after_parent() -> None:
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+        reasons.close()
+    return skipped
 
 
 def _differs(meta: Meta | None, recipe: Recipe, skipped: Sequence[Skipped]) -> bool:

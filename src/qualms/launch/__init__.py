@@ -1,36 +1,36 @@
 """Launching runs: which of a benchmark, on which data, in which processes."""
 
-from qualms.launch._choice import Choice, Wish, everything, without
-from qualms.launch._data import (
+from qualms.launch.choice import Choice, Wish, everything, without
+from qualms.launch.data import (
     Needed,
     card_of,
+    data_key,
     default_cache,
     is_simulated,
-    key,
     needed,
     prepared,
     recipe_of,
 )
-from qualms.launch._devices import check_installed, default_workers
-from qualms.launch._options import options_of, parse, written
-from qualms.launch.here import Outcome, lacking, run_all
+from qualms.launch.devices import check_installed, default_workers
+from qualms.launch.here import RunOutcome, lacking, run_all
+from qualms.launch.options import options_of, parse_options, written
 
 __all__ = [
     "Choice",
     "Needed",
-    "Outcome",
+    "RunOutcome",
     "Wish",
     "card_of",
     "check_installed",
+    "data_key",
     "default_cache",
     "default_workers",
     "everything",
     "is_simulated",
-    "key",
     "lacking",
     "needed",
     "options_of",
-    "parse",
+    "parse_options",
     "prepared",
     "recipe_of",
     "run_all",

@@ -1,23 +1,22 @@
 """Handing out jobs to workers until none is left."""
 
-import atexit
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from qualms.interrupts import withheld
-from qualms.launch._crew import Worker, dismiss, hire, listen
-from qualms.launch._events import Ended, Epoch, Event, Free, Job, Lost, Message
-from qualms.launch._worker import Post
+from qualms.launch._worker import Ended, Free, Job, Post, serve_launcher
+from qualms.processes import Crew, Event, LocalCrew, Lost, Message, Worker
+from qualms.runs import sibling, was_finished
 from qualms.spec import RunSpec
 
-Told = tuple[RunSpec, Epoch | Message | Ended]
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables that libraries read for the number of their threads."""
 
 
 @dataclass(slots=True, eq=False)
 class _Desk:
-    """A place for one worker, and what it is at; the only state of a launcher."""
+    """A place for one worker, and what it is at."""
 
     post: Post
     worker: Worker | None = None
@@ -29,93 +28,159 @@ class _Desk:
     begun: float = 0.0
 
 
-def work_off(queue: deque[Job], posts: Sequence[Post]) -> Iterator[Told]:
-    """All that is heard about the runs of `queue`, which is emptied.
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A job whose runs need others that are still to end."""
+
+    job: Job
+    parents: set[str]
+
+
+class _Plan:
+    """Jobs that are still to be done: those that can begin, and those that wait."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self.ready: deque[Job] = deque()
+        self._waiting: dict[str, list[_Waiting]] = {}
+        """Jobs that wait for a run, by the run's hash."""
+        jobs = list(jobs)
+        coming = {spec.hash for job in jobs for spec in job.specs}
+        for job in jobs:
+            parents = coming.intersection(job.specs[0].parents)
+            if not parents:
+                self.ready.append(job)
+            waiting = _Waiting(job, parents)
+            for parent in parents:
+                self._waiting.setdefault(parent, []).append(waiting)
+
+    def heed(self, ended: Ended) -> Iterator[Ended]:
+        """Let those begin that waited for a run; if it is not done, end them too."""
+        for waiting in self._waiting.pop(ended.spec.hash, ()):
+            if ended.status in ("done", "skipped"):
+                waiting.parents.remove(ended.spec.hash)
+                if not waiting.parents:
+                    self.ready.append(waiting.job)
+                continue
+            why = f"which failed: {ended.error}" if ended.status == "failed" else ""
+            yield from self.drop(waiting, _needs(ended.spec.hash, why) if why else "")
+
+    def drop(self, waiting: _Waiting, error: str) -> Iterator[Ended]:
+        """Say of each run of a job that it cannot begin, and of those that need it."""
+        for parent in waiting.parents:
+            others = self._waiting.get(parent, [])
+            self._waiting[parent] = [other for other in others if other is not waiting]
+        for spec in waiting.job.specs:
+            ended = Ended(spec, "failed" if error else "busy", 0.0, error)
+            yield ended
+            yield from self.heed(ended)
+
+    def orphans(self) -> Iterator[Ended]:
+        """The end of runs that need others which nobody makes."""
+        for job in list(self.ready):
+            error = _orphaned(job)
+            if error:
+                self.ready.remove(job)
+                yield from self.drop(_Waiting(job, set()), error)
+
+
+def _orphaned(job: Job) -> str:
+    """Why a job that waits for no run of the plan cannot begin; '' where it can."""
+    for parent in job.specs[0].parents:
+        folder = sibling(job.folders[0], parent)
+        if not was_finished(folder):
+            return _needs(
+                parent,
+                f"which is not done in {folder.parent} and not among the runs to make;"
+                " make it first",
+            )
+    return ""
+
+
+def _needs(parent: str, which: str) -> str:
+    return f"this run needs run {parent}, {which}"
+
+
+def work_off(
+    jobs: Iterable[Job],
+    posts: Sequence[Post],
+    *,
+    make_crew: Callable[[], Crew] = LocalCrew,
+) -> Iterator[Event | Ended]:
+    """All that is heard about the runs of `jobs`, until each of them has ended.
 
     A job of several runs that fails is taken apart: its runs are tried alone, so that
-    only the culprit fails. A run that starts from another of the queue waits for it.
+    only the one at fault fails. A run that needs others waits until they are done, and
+    fails if one of them does.
     """
+    plan = _Plan(jobs)
+    yield from plan.orphans()
     desks = [_Desk(post) for post in posts]
-
-    def stop() -> None:
-        dismiss([desk.worker for desk in desks if desk.worker is not None])
-
-    # A caller that drops the iterator must not leave the interpreter waiting.
-    atexit.register(stop)
+    crew = make_crew()
     try:
-        while queue or any(desk.job for desk in desks):
-            _staff(desks, queue)
+        while plan.ready or any(desk.job for desk in desks):
+            _staff(desks, plan.ready, crew)
             by_worker = {desk.worker: desk for desk in desks if desk.worker}
-            for worker, event in listen(by_worker):
-                yield from _heed(by_worker[worker], event, queue)
+            for worker, said in crew.hear():
+                yield from _heed(by_worker[worker], said, plan)
     finally:
-        atexit.unregister(stop)
-        stop()
+        crew.end()
 
 
-def _staff(desks: Sequence[_Desk], queue: deque[Job]) -> None:
+def _staff(desks: Sequence[_Desk], ready: deque[Job], crew: Crew) -> None:
     """Give every free worker a job, and start as many more as there are jobs for."""
-    able = _able(desks, queue)
     for desk in desks:
-        if desk.ready and desk.job is None and able and _give(desk, able[0]):
-            queue.remove(able.pop(0))
+        if desk.ready and desk.job is None and ready and _give(desk, ready[0]):
+            ready.popleft()
     starting = sum(desk.worker is not None and not desk.ready for desk in desks)
     for desk in desks:
-        if desk.worker is None and starting < len(able):
-            with withheld():
-                desk.worker = hire(desk.post)
+        if desk.worker is None and starting < len(ready):
+            threads = dict.fromkeys(THREADS, str(desk.post.threads))
+            desk.worker = crew.start(serve_launcher, desk.post, environment=threads)
             starting += 1
 
 
-def _able(desks: Sequence[_Desk], queue: deque[Job]) -> list[Job]:
-    """The jobs that do not start from a run which is still to end, in order."""
-    if not any(spec.start for job in queue for spec in job.specs):
-        return list(queue)
-    coming = {spec.hash for job in queue for spec in job.specs}
-    coming |= {name for desk in desks if desk.job for name in desk.left}
-    return [job for job in queue if coming.isdisjoint({s.start for s in job.specs})]
-
-
 def _give(desk: _Desk, job: Job) -> bool:
-    """Whether the worker at `desk` got `job`."""
+    """Whether the worker at `desk` got `job`; one that died while free did not."""
     assert desk.worker is not None
-    try:
-        desk.worker.pipe.send(job)
-    except BrokenPipeError:  # it died while it was free; that will be heard next
+    if not desk.worker.send(job):
         return False
     desk.job = job
-    desk.left = {spec.hash: spec for spec in desk.job.specs}
+    desk.left = {spec.hash: spec for spec in job.specs}
     desk.begun = time.monotonic()
     return True
 
 
-def _heed(desk: _Desk, event: Event, queue: deque[Job]) -> Iterator[Told]:
-    if isinstance(event, Free):
+def _heed(
+    desk: _Desk, said: Event | Ended | Free | Lost, plan: _Plan
+) -> Iterator[Event | Ended]:
+    if isinstance(said, Free):
         desk.ready, desk.job = True, None
-    elif isinstance(event, Lost):
-        yield from _lose(desk, event, queue)
-    elif isinstance(event, Ended):
-        yield from _end(desk, event, queue)
+    elif isinstance(said, Lost):
+        yield from _lose(desk, said, plan)
+    elif isinstance(said, Ended):
+        yield from _end(desk, said, plan)
     else:
-        yield desk.left[event.hash], event
+        yield said
 
 
-def _lose(desk: _Desk, lost: Lost, queue: deque[Job]) -> Iterator[Told]:
+def _lose(desk: _Desk, lost: Lost, plan: _Plan) -> Iterator[Event | Ended]:
     desk.worker = None
     if not desk.ready:
-        raise ChildProcessError(f"no worker could be started: {lost.error}")
+        raise ChildProcessError(f"no worker could be started: the process {lost.how}")
     seconds = time.monotonic() - desk.begun
-    for name in list(desk.left):
-        yield from _end(desk, Ended(name, "failed", seconds, lost.error), queue)
+    error = f"its process {lost.how}; run again to go on from the last checkpoint"
+    for spec in list(desk.left.values()):
+        yield from _end(desk, Ended(spec, "failed", seconds, error), plan)
     desk.ready, desk.job = False, None
 
 
-def _end(desk: _Desk, ended: Ended, queue: deque[Job]) -> Iterator[Told]:
+def _end(desk: _Desk, ended: Ended, plan: _Plan) -> Iterator[Event | Ended]:
     assert desk.job is not None
-    spec = desk.left.pop(ended.hash)
+    spec = desk.left.pop(ended.spec.hash)
     if ended.status != "failed" or len(desk.job.specs) == 1:
-        yield spec, ended
+        yield ended
+        yield from plan.heed(ended)
         return
     folder = desk.job.folders[desk.job.specs.index(spec)]
-    queue.append(desk.job._replace(specs=(spec,), folders=(folder,)))
-    yield spec, Message(spec.hash, f"{ended.error}; this run is tried alone")
+    plan.ready.append(desk.job._replace(specs=(spec,), folders=(folder,)))
+    yield Message(spec, f"{ended.error}; this run is tried alone")

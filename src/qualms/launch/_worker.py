@@ -1,43 +1,53 @@
 """A worker: a process of its own that trains one job after another.
 
-Whatever it prints goes to the log of the run it works on. It leaves an interrupt to the
-launcher, which tells it to stop with SIGTERM, and it does not outlive the launcher.
+Whatever it prints goes to the log of the run it works on.
 """
 
 import errno
-import faulthandler
 import gc
-import io
 import os
-import signal
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from multiprocessing import parent_process
-from multiprocessing.connection import Connection
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from qualms.datasets import open_dataset
-from qualms.launch._events import Ended, Epoch, Free, Job, Message, Status, Work
-from qualms.processes import locked
-from qualms.runs import (
-    describe,
-    is_done,
-    lock_path,
-    log_path,
-    mark_failed,
-    tidy,
-)
+from qualms.processes import Channel, Event, Message, Relay, locked
+from qualms.runs import describe, is_done, lock_path, log_path, mark_failed, tidy
 from qualms.spec import RunSpec
 
-Runs = list[tuple[RunSpec, Path]]
+RunStatus = Literal["done", "skipped", "failed", "busy"]
+Work = Callable[..., None]
+"""A function that is called like `qualms.training.run_together`."""
+Held = list[tuple[RunSpec, Path]]
+"""Runs that this process has locked, with their folders."""
+
+
+class Job(NamedTuple):
+    """Runs to train at once, each with its folder, and where their data lie."""
+
+    specs: tuple[RunSpec, ...]
+    folders: tuple[Path, ...]
+    data: Mapping[str, Path]
+    """The cache of each dataset, named as in `RunSpec.parts`."""
+
+
+class Ended(NamedTuple):
+    """A run is over for now."""
+
+    spec: RunSpec
+    status: RunStatus
+    seconds: float = 0.0
+    error: str = ""
+
+
+class Free(NamedTuple):
+    """The worker waits for its next job; also said once when it has started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,28 +61,15 @@ class Post:
     """None is `qualms.training.run_together`."""
 
 
-def serve(pipe: Connection, post: Post) -> None:
-    """Carry out jobs from `pipe` until the launcher closes it."""
-    _settle()
-    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
-        while True:
-            pipe.send(Free())
-            _carry_out(pipe.recv(), pipe, post)
-            _let_go()
+def serve_launcher(channel: Channel, post: Post) -> None:
+    """Work on the jobs that come, until the launcher is gone."""
+    while True:
+        channel.send(Free())
+        _work_on(channel.recv(), channel, post)
+        _free_memory()
 
 
-def _settle() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True)
-    faulthandler.enable()
-    signal.signal(signal.SIGTERM, _stop)
-    if sys.platform != "win32":
-        os.setpgid(0, 0)  # so that processes started here can be ended with this one
-    threading.Thread(target=_follow_parent, daemon=True).start()
-
-
-def _let_go() -> None:
+def _free_memory() -> None:
     """Free what a job held on the device, for the next one and for other workers."""
     gc.collect()
     if "torch" in sys.modules:
@@ -81,53 +78,30 @@ def _let_go() -> None:
         torch.cuda.empty_cache()
 
 
-def _stop(_signal: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # unwinding is not interrupted
-    raise KeyboardInterrupt
-
-
-def _follow_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    if sys.platform != "win32":
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
-
-
-def _carry_out(job: Job, pipe: Connection, post: Post) -> None:
-    """Train the runs of `job` that nobody else has or had, and tell how each ended."""
+def _work_on(job: Job, channel: Channel, post: Post) -> None:
+    """Train the runs of `job` that nobody else makes or made; tell how each ended."""
     started = time.monotonic()
 
-    def end(spec: RunSpec, status: Status, error: str = "") -> None:
-        pipe.send(Ended(spec.hash, status, time.monotonic() - started, error))
+    def end(spec: RunSpec, status: RunStatus, error: str = "") -> None:
+        channel.send(Ended(spec, status, time.monotonic() - started, error))
 
     with ExitStack() as locks:
         held = _take(job, locks, end)
         if not held:
             return
-        error = _train(held, job.data, pipe, post)
+        error = _train(held, job.data, channel, post)
         for spec, folder in held:
             if is_done(folder, spec):
                 end(spec, "done")
-            else:
-                _note_failure(folder, spec, error)
-                end(spec, "failed", error)
+                continue
+            with suppress(OSError):  # a full disk must not hide how the run ended
+                mark_failed(folder, spec, error)
+            end(spec, "failed", error)
 
 
-def _note_failure(folder: Path, spec: RunSpec, error: str) -> None:
-    with suppress(OSError):  # a full disk must not hide how the run ended
-        mark_failed(folder, spec, error)
-
-
-def _lock(folder: Path) -> AbstractContextManager[bool]:
-    folder.mkdir(parents=True, exist_ok=True)
-    return locked(lock_path(folder))
-
-
-def _take(job: Job, locks: ExitStack, end: Callable[..., None]) -> Runs:
-    """The runs that are this process's to train, locked."""
-    held: Runs = []
+def _take(job: Job, locks: ExitStack, end: Callable[..., None]) -> Held:
+    """Lock the runs that nobody else has, and which are not done."""
+    held: Held = []
     for spec, folder in zip(job.specs, job.folders, strict=True):
         try:
             mine = locks.enter_context(_lock(folder))
@@ -143,8 +117,19 @@ def _take(job: Job, locks: ExitStack, end: Callable[..., None]) -> Runs:
     return held
 
 
-def _train(held: Runs, data: Path, pipe: Connection, post: Post) -> str:
-    """Why runs of `held` may lack a result; the traceback stands in the log."""
+def _lock(folder: Path) -> AbstractContextManager[bool]:
+    folder.mkdir(parents=True, exist_ok=True)
+    return locked(lock_path(folder))
+
+
+def _train(held: Held, places: Mapping[str, Path], channel: Channel, post: Post) -> str:
+    """Train `held`; why some of them may lack a result. Tracebacks go to the log."""
+
+    def send(event: Event) -> None:
+        if isinstance(event, Message):
+            sys.stdout.write(f"{event.spec.hash}: {event.text}\n")
+        channel.send(event)
+
     specs, folders = zip(*held, strict=True)
     try:
         with _logged(folders):
@@ -152,24 +137,30 @@ def _train(held: Runs, data: Path, pipe: Connection, post: Post) -> str:
                 now = datetime.now().astimezone().isoformat(timespec="seconds")
                 sys.stdout.write(f"{now}: starts on {post.device}\n")
                 work = post.work or _run_together()
-                stated = {"device": post.device, "command": post.command}
                 for spec, folder in held:
                     tidy(folder)
+                    stated = {"device": post.device, "command": post.command}
                     describe(folder, spec, stated)
-                dataset, watch = open_dataset(data), _Relay(pipe=pipe)
-                work(specs, dataset, folders, device=post.device, watch=watch)
+                watch = Relay(send)
+                work(specs, _data(places), folders, device=post.device, watch=watch)
             except Exception:
                 traceback.print_exc()
                 raise
     except Exception as error:
         return _sentence(error)
-    return "training came to its end without writing done.json"
+    return "training ended without marking the run as done"
 
 
 def _run_together() -> Work:
     from qualms.training import run_together
 
     return run_together
+
+
+def _data(places: Mapping[str, Path]) -> Any:
+    """The dataset of runs; by name where they predict splits of several."""
+    opened = {name: open_dataset(place) for name, place in places.items()}
+    return opened if len(opened) > 1 else opened[""]
 
 
 @contextmanager
@@ -198,26 +189,15 @@ def _redirect(out: int, err: int) -> None:
     os.dup2(err, 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Relay:
-    """A watch that passes everything on to the launcher."""
-
-    pipe: Connection
-
-    def epoch(self, spec: RunSpec, *values: Any) -> None:
-        self.pipe.send(Epoch(spec.hash, values))
-
-    def message(self, spec: RunSpec, text: str) -> None:
-        sys.stdout.write(f"{spec.hash}: {text}\n")
-        self.pipe.send(Message(spec.hash, text))
-
-
 def _sentence(error: Exception) -> str:
-    """The first line of what an error says, with its name where that is not ours."""
+    """The first line of what an error says; with its type where it is not ours."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full; free space and run again, what is done is kept"
     if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"cannot use {error.filename}: {error.strerror}; see to it and run again"
+        return (
+            f"cannot use {error.filename}: {error.strerror}; make it usable and run"
+            " again"
+        )
     said = str(error).strip().partition("\n")[0] or "no reason given"
     spoken = isinstance(error, (ValueError, LookupError, OSError))
     ours = type(error).__module__.startswith("qualms.")

@@ -5,18 +5,16 @@ again goes on from there. Several launchers may share an output folder.
 """
 
 import sys
-from collections import deque
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qualms.launch._batches import batches
-from qualms.launch._data import key, prepared
-from qualms.launch._devices import TOGETHER, devices_for, threads_for
 from qualms.launch._dispatch import work_off
-from qualms.launch._events import Ended, Epoch, Job, Message, Status, Work
-from qualms.launch._worker import Post
+from qualms.launch._worker import Ended, Job, Post, RunStatus, Work
+from qualms.launch.data import data_key, prepared
+from qualms.launch.devices import TOGETHER, devices_for, threads_for
+from qualms.processes import tell
 from qualms.runs import check_writable, is_done, log_path, run_folder
 from qualms.spec import RunSpec
 
@@ -25,12 +23,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """How a run ended."""
 
     spec: RunSpec
     folder: Path
-    status: Status
+    status: RunStatus
     """done now, skipped as it was done already, failed, or busy in another launcher."""
     seconds: float
     error: str
@@ -48,7 +46,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     together: int | None = None,
     watch: "Watch | None" = None,
     work: Work | None = None,
-) -> Generator[Outcome, None, None]:
+) -> Generator[RunOutcome, None, None]:
     """How each of `specs` ended, as it ends; what is done already comes first.
 
     A run that fails, or whose process is killed, does not stop the others. Mistakes
@@ -56,8 +54,8 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     anything starts. Closing the iterator, or an interrupt, ends all workers.
 
     Args:
-        specs: the runs; one that is named twice runs once, and one that starts from
-            another of them runs after it.
+        specs: the runs; one that is named twice runs once, and one that needs others
+            (its `parents`) runs after them, and fails if one of them does.
         out: the folder of a run is `out / benchmark / hash`.
         data: root of the cache of prepared datasets; simulated ones are made there.
         workers: processes that train at the same time, shared out over the GPUs.
@@ -75,15 +73,15 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
         done = is_done(run_folder(out, spec), spec)
         (skipped if done else todo).append(spec)
     posts: list[Post] = []
-    queue: deque[Job] = deque()
+    jobs: list[Job] = []
     if todo:
         check_writable(out)
         posts = _posts(device, workers, work)
-        places = prepared([spec.dataset for spec in todo], data)
+        places = prepared([p for spec in todo for p in spec.parts.values()], data)
         together = together or (1 if posts[0].device == "cpu" else TOGETHER)
         found = batches(todo, together=together, workers=workers)
-        queue.extend(_job(batch, out, places) for batch in found)
-    return _outcomes(skipped, queue, posts, out, watch)
+        jobs = [_job(batch, out, places) for batch in found]
+    return _outcomes(skipped, jobs, posts, out, watch)
 
 
 def lacking(specs: Sequence[RunSpec], out: Path) -> list[RunSpec]:
@@ -106,51 +104,66 @@ def _posts(device: str, workers: int, work: Work | None) -> list[Post]:
     ]
 
 
+def batches(
+    specs: Sequence[RunSpec], *, together: int, workers: int
+) -> list[tuple[RunSpec, ...]]:
+    """Which runs train at once in one process: those that differ only in their seed.
+
+    Groups are of up to `together`, in the order of their first runs. They are smaller
+    where there are too few runs to give every worker one.
+    """
+    if together < 1:
+        raise ValueError(f"together must be at least 1, got {together}")
+    size = min(together, -(-len(specs) // workers))
+    alike: dict[str, list[RunSpec]] = {}
+    for spec in specs:
+        alike.setdefault(replace(spec, seed=0).to_json(), []).append(spec)
+    return [
+        tuple(group[start : start + size])
+        for group in alike.values()
+        for start in range(0, len(group), size)
+    ]
+
+
 def _job(specs: tuple[RunSpec, ...], out: Path, places: Mapping[str, Path]) -> Job:
+    parts = specs[0].parts
     return Job(
         specs=specs,
         folders=tuple(run_folder(out, spec) for spec in specs),
-        data=places[key(specs[0].dataset)],
+        data={name: places[data_key(part)] for name, part in parts.items()},
     )
 
 
 def _outcomes(
     skipped: Sequence[RunSpec],
-    queue: deque[Job],
+    jobs: Sequence[Job],
     posts: Sequence[Post],
     out: Path,
     watch: "Watch | None",
-) -> Generator[Outcome, None, None]:
-    def outcome(spec: RunSpec, ended: Ended) -> Outcome:
-        folder = run_folder(out, spec)
-        return Outcome(
-            spec=spec,
-            folder=folder,
-            status=ended.status,
-            seconds=ended.seconds,
-            error=ended.error,
-            log=log_path(folder),
-        )
-
+) -> Generator[RunOutcome, None, None]:
     for spec in skipped:
-        yield outcome(spec, Ended(spec.hash, "skipped", 0.0, ""))
-    busy: list[tuple[RunSpec, Ended]] = []
-    for spec, event in work_off(queue, posts):
-        if isinstance(event, Ended) and event.status == "busy":
-            busy.append((spec, event))
-        elif isinstance(event, Ended):
-            yield outcome(spec, event)
+        yield _outcome(Ended(spec, "skipped"), out)
+    busy: list[Ended] = []
+    for event in work_off(jobs, posts):
+        if not isinstance(event, Ended):
+            if watch is not None:
+                tell(watch, event)
+        elif event.status == "busy":
+            busy.append(event)
         else:
-            _tell(watch, spec, event)
-    for spec, event in busy:
-        done = is_done(run_folder(out, spec), spec)
-        yield outcome(spec, event._replace(status="skipped" if done else "busy"))
+            yield _outcome(event, out)
+    for event in busy:
+        done = is_done(run_folder(out, event.spec), event.spec)
+        yield _outcome(event._replace(status="skipped") if done else event, out)
 
 
-def _tell(watch: "Watch | None", spec: RunSpec, event: Epoch | Message) -> None:
-    if watch is None:
-        return
-    if isinstance(event, Epoch):
-        watch.epoch(spec, *event.values)
-    else:
-        watch.message(spec, event.text)
+def _outcome(ended: Ended, out: Path) -> RunOutcome:
+    folder = run_folder(out, ended.spec)
+    return RunOutcome(
+        spec=ended.spec,
+        folder=folder,
+        status=ended.status,
+        seconds=ended.seconds,
+        error=ended.error,
+        log=log_path(folder),
+    )

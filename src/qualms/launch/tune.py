@@ -11,21 +11,32 @@ import shlex
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qualms import __version__
 from qualms.atomic import replacing
-from qualms.launch._journal import Journal
-from qualms.launch._search import Search, search_of
-from qualms.launch._trials import Trial, Tried, trials_of
-from qualms.launch.here import Outcome
+from qualms.launch.here import RunOutcome
+from qualms.launch.search import Search, search_of
+from qualms.launch.trials import Trial, Tried, distribution, name_of, trials_of
 from qualms.predictions import PredictionsError, read
-from qualms.runs import split_stem, stored
+from qualms.processes import locked
+from qualms.runs import lock_path, split_stem, stored
 from qualms.spec import RunSpec
 
-__all__ = ["Search", "Trial", "Tried", "ranked", "search_of", "trials_of", "tune"]
+if TYPE_CHECKING:
+    from optuna import Study
 
-Launch = Callable[[Sequence[RunSpec]], Generator[Outcome, None, None]]
+__all__ = [
+    "Search",
+    "Trial",
+    "Tried",
+    "ranked_trials",
+    "search_of",
+    "trials_of",
+    "tune",
+]
+
+Launch = Callable[[Sequence[RunSpec]], Generator[RunOutcome, None, None]]
 """Makes runs, as `qualms.launch.run_all` does once it is told where."""
 
 
@@ -44,7 +55,7 @@ def tune(
         out: where runs and the results of the search are kept.
     """
     folder, found = search.folder(out), []
-    journal = Journal(search, folder)
+    journal = _Journal(search, folder)
     by_run: dict[str, list[Trial]] = {}
     for trial in trials:
         by_run.setdefault(trial.spec.hash, []).append(trial)
@@ -56,10 +67,10 @@ def tune(
                     journal.record(tried)
                 found.append(tried)
                 yield tried
-    _write(search, ranked(found), folder)
+    _write(search, ranked_trials(found), folder)
 
 
-def ranked(found: Sequence[Tried]) -> list[Tried]:
+def ranked_trials(found: Sequence[Tried]) -> list[Tried]:
     """Trials from the best to the worst, then those without a value."""
 
     def place(tried: Tried) -> tuple[bool, float, int]:
@@ -68,7 +79,7 @@ def ranked(found: Sequence[Tried]) -> list[Tried]:
     return sorted(found, key=place)
 
 
-def _judged(search: Search, trial: Trial, outcome: Outcome) -> Tried:
+def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> Tried:
     value, error = None, outcome.error
     if outcome.status in ("done", "skipped"):
         try:
@@ -130,3 +141,61 @@ def _best(search: Search, found: Sequence[Tried]) -> dict[str, Any]:
         "without_value": sum(tried.value is None for tried in found),
         "qualms": __version__,
     }
+
+
+class _Journal:
+    """The finished trials of a search, as a study of Optuna in a file.
+
+    It is for people and for Optuna's own tools, and several processes may share it. A
+    search goes on without it, since the folders of runs say what is done.
+    """
+
+    def __init__(self, search: Search, folder: Path) -> None:
+        self._search = search
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "journal.log"
+        try:
+            with locked(lock_path(folder), wait=True):
+                self._study = _study(search, path)
+        except ValueError as error:  # a line that was not written to its end
+            raise ValueError(
+                f"{path} cannot be read ({error}); delete it and run again: trials that"
+                " are done are kept in the folders of their runs"
+            ) from error
+
+    def record(self, tried: Tried) -> None:
+        """Add what came of a trial, unless it stands there already."""
+        from optuna.trial import TrialState, create_trial
+
+        state = TrialState.FAIL if tried.value is None else TrialState.COMPLETE
+        about = {"trial": tried.trial.number, "run": tried.trial.spec.hash}
+        told = {"options": dict(tried.trial.options), "error": tried.error}
+        ranges = self._search.ranges
+        made = create_trial(
+            state=state,
+            value=tried.value,
+            params=dict(tried.trial.values),
+            distributions={name_of(each): distribution(each) for each in ranges},
+            user_attrs={**about, **told},
+        )
+        with locked(lock_path(self._folder), wait=True):
+            known = self._study.get_trials(deepcopy=False, states=(state,))
+            if not any(about.items() <= each.user_attrs.items() for each in known):
+                self._study.add_trial(made)
+
+
+def _study(search: Search, path: Path) -> "Study":
+    import optuna
+    from optuna.storages.journal import JournalFileBackend, JournalStorage
+
+    study = optuna.create_study(
+        storage=JournalStorage(JournalFileBackend(str(path))),
+        study_name=search.title,
+        direction="maximize",
+        load_if_exists=True,
+    )
+    if not study.user_attrs:
+        study.set_user_attr("regime", search.regime)
+        study.set_user_attr("score", search.rule.label)
+    return study

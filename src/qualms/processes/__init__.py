@@ -1,5 +1,24 @@
 """Processes and locks: the one layer that starts, hears and ends other processes."""
 
+from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker
+from qualms.processes._each import LostProcessError, each
 from qualms.processes._locks import LockError, locked
+from qualms.processes._relay import Epoch, Event, Listener, Message, Relay, tell
 
-__all__ = ["LockError", "locked"]
+__all__ = [
+    "Channel",
+    "Crew",
+    "Epoch",
+    "Event",
+    "Listener",
+    "LocalCrew",
+    "LockError",
+    "Lost",
+    "LostProcessError",
+    "Message",
+    "Relay",
+    "Worker",
+    "each",
+    "locked",
+    "tell",
+]

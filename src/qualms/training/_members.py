@@ -1,58 +1,52 @@
-"""The processes of a team: started for one run, listened to, and ended with it."""
+"""The processes of a team: one for each device of a run, ended with the run."""
 
-import copyreg
-import io
-import mmap
-import os
-import pickle
 import socket
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from qualms.spec import RunSpec
+from qualms.processes import (
+    Channel,
+    Epoch,
+    LocalCrew,
+    Lost,
+    Message,
+    Relay,
+    tell,
+)
 from qualms.training._error import TrainingError
 from qualms.training.watch import Watch
 
 Work = Callable[..., None]
-"""What every process does, told who watches; importable by name."""
+"""What every process does, called with `watch`; a function that can be imported."""
 
 
-class _Member(NamedTuple):
-    process: SpawnProcess
-    pipe: Connection
+class _Finished(NamedTuple):
+    """A process has done its work."""
+
+    error: str = ""
+    """Why it could not be done; '' where it was."""
 
 
 def work_together(work: Work, size: int, watch: Watch) -> None:
     """Do `work` in `size` processes, a team; all of them end when one fails.
 
     Raises:
-        TrainingError: What the first of them that failed said.
+        TrainingError: With what the first process that failed said.
     """
-    spawn, port, packed = get_context("spawn"), _free_port(), _packed(work)
-    members = []
+    # Launchers end a worker with its group, and so the team that a worker starts.
+    crew, port = LocalCrew(group=False), _free_port()
     try:
         for rank in range(size):
-            here, there = spawn.Pipe()
             place = {"LOCAL_RANK": rank, "NODE_RANK": 0, "MASTER_PORT": port}
-            told = (there, place, packed)
-            process = spawn.Process(target=_serve, args=told, daemon=True)
-            process.start()
-            there.close()
-            members.append(_Member(process, here))
-        _listen(members, watch)
+            environment = {name: str(value) for name, value in place.items()}
+            environment["MASTER_ADDR"] = "127.0.0.1"
+            crew.start(_serve, work, environment=environment)
+        _listen(crew, size, watch)
     finally:
-        for member in members:
-            member.process.kill()
-            member.process.join()
-            member.pipe.close()
+        crew.end(at_once=True)
 
 
 def _free_port() -> int:
@@ -61,81 +55,32 @@ def _free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def _packed(work: Work) -> bytes:
-    """`work` as bytes; memory-mapped arrays by the name of their file."""
-    buffer = io.BytesIO()
-    pickler = pickle.Pickler(buffer)
-    pickler.dispatch_table = {**copyreg.dispatch_table, np.memmap: _by_name}
-    pickler.dump(work)
-    return buffer.getvalue()
-
-
-def _by_name(array: np.memmap[Any, Any]) -> Any:
-    whole: Any = array.base
-    if not isinstance(whole, mmap.mmap):
-        return np.asarray(array).__reduce__()  # a part of a file travels by value
-    order = "C" if array.flags.c_contiguous else "F"
-    place = (str(array.filename), array.dtype, "r", array.offset, array.shape, order)
-    return np.memmap, place
-
-
-def _listen(members: Sequence[_Member], watch: Watch) -> None:
+def _listen(crew: LocalCrew, size: int, watch: Watch) -> None:
     """Pass on what is heard until every process is done."""
-    left = {member.pipe: member.process for member in members}
-    while left:
-        for pipe in wait(list(left)):
-            assert isinstance(pipe, Connection)
-            match _heard(pipe, left[pipe]):
-                case ("done",):
-                    del left[pipe]
-                case ("failed", str(why)):
-                    raise TrainingError(why)
-                case ("epoch", spec, *values):
-                    watch.epoch(spec, *values)
-                case ("message", spec, text):
-                    watch.message(spec, text)
+    done = 0
+    while done < size:
+        for _, said in crew.hear():
+            if isinstance(said, Lost):
+                raise TrainingError(
+                    f"a process of the team {said.how}; run again to go on from the"
+                    " last checkpoint"
+                )
+            if isinstance(said, _Finished) and said.error:
+                raise TrainingError(said.error)
+            if isinstance(said, _Finished):
+                done += 1
+            if isinstance(said, Epoch | Message):
+                tell(watch, said)
 
 
-def _heard(pipe: Connection, process: SpawnProcess) -> Any:
+def _serve(channel: Channel, work: Work) -> None:
+    """Be one of the team; who and where is in the environment."""
     try:
-        return pipe.recv()
-    except (EOFError, OSError):  # killed between messages, or within one
-        process.join()
-        why = f"a process of the team ended with exit code {process.exitcode}; run"
-        return "failed", f"{why} again to go on from the last checkpoint"
-
-
-def _serve(pipe: Connection, place: dict[str, int], packed: bytes) -> None:
-    """Be one of the team: who and where is in the environment, for Fabric to read."""
-    threading.Thread(target=_follow_parent, daemon=True).start()
-    os.environ.update({name: str(value) for name, value in place.items()})
-    os.environ["MASTER_ADDR"] = "127.0.0.1"
-    try:
-        pickle.loads(packed)(watch=_Relay(pipe))
-        pipe.send(("done",))
+        work(watch=Relay(channel.send))
+        channel.send(_Finished())
     except Exception as error:
         traceback.print_exc()
         with suppress(OSError):
-            pipe.send(("failed", str(error)))
+            channel.send(_Finished(str(error) or type(error).__name__))
     # Whoever listens ends all at once: leaving would tear connections that others use.
     threading.Event().wait()
-
-
-def _follow_parent() -> None:
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-class _Relay:
-    """A watch that passes everything on."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-
-    def epoch(self, spec: RunSpec, *values: Any) -> None:
-        self._pipe.send(("epoch", spec, *values))
-
-    def message(self, spec: RunSpec, text: str) -> None:
-        self._pipe.send(("message", spec, text))

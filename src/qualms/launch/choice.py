@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any
 
 from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow
-from qualms.launch._data import key
-from qualms.launch._options import check, options_of, written
 from qualms.launch._regimes import Declared, check_config, check_rules
+from qualms.launch.data import data_key
+from qualms.launch.options import check_options, options_of, written
 from qualms.shelf import find, names, suggest
 from qualms.spec import Part, RunSpec
 
@@ -101,8 +101,8 @@ def everything(target: str, wish: Wish) -> list[Choice]:
 
 
 def without(choice: Choice, missing: Collection[str]) -> Choice:
-    """`choice` without the variants whose dataset's `key` is in `missing`."""
-    left = [v for v in choice.preset.variants if key(v.dataset) not in missing]
+    """`choice` without the variants whose dataset's `data_key` is in `missing`."""
+    left = [v for v in choice.preset.variants if data_key(v.dataset) not in missing]
     preset = replace(choice.preset, variants=tuple(left))
     benchmark = _with_expectations(choice.benchmark, preset)
     return replace(choice, benchmark=benchmark, preset=preset)
@@ -212,7 +212,7 @@ def _with_options(
     if loop:
         from qualms.training.options import Training, training
 
-        check("training", loop, options_of(Training))
+        check_options("training", loop, options_of(Training))
         training(loop)  # refuses what fits and makes no sense, such as no epochs
     changed = tuple(
         replace(row, method=_part(row.method, methods)) for row in benchmark.rows
@@ -268,7 +268,9 @@ def _spread(
         return {part: dict(given) for part in parts}
     options = {part: options_of(find(shelf, part), shelf=shelf) for part in on_shelf}
     everyone = {name: o for known in options.values() for name, o in known.items()}
-    check(" and ".join(on_shelf), given, everyone, prefix=f"{shelf.rstrip('s')}.")
+    check_options(
+        " and ".join(on_shelf), given, everyone, prefix=f"{shelf.rstrip('s')}."
+    )
     return {
         part: {name: value for name, value in given.items() if name in known}
         for part, known in options.items()

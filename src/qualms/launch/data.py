@@ -20,7 +20,7 @@ from qualms.datasets import (
     prepare,
     verify_dataset,
 )
-from qualms.launch._options import Option, check, options_of, written
+from qualms.launch.options import Option, check_options, options_of, written
 from qualms.shelf import find
 from qualms.spec import Part
 
@@ -47,14 +47,14 @@ def default_cache() -> Path:
     return Path(stated) if stated else Path.home() / ".cache" / "qualms"
 
 
-def key(part: Part) -> str:
+def data_key(part: Part) -> str:
     """A text that is the same for equal parts."""
     return json.dumps(asdict(part), sort_keys=True)
 
 
 def recipe_of(part: Part, root: Path | None = None) -> Recipe:
     """The recipe of a dataset: from its publisher's folder `root`, or simulated."""
-    check(part.name, part.options, _options(part))
+    check_options(part.name, part.options, _options(part))
     function = find("datasets", part.name)
     recipe: Recipe
     if is_simulated(part.name):
@@ -85,7 +85,7 @@ def card_of(name: str) -> Card:
 
 def needed(parts: Sequence[Part], data: Path) -> list[Needed]:
     """What is known about each dataset in `parts` below the cache `data`, each once."""
-    unique = {key(part): part for part in parts}.values()
+    unique = {data_key(part): part for part in parts}.values()
     return [_needed(part, data) for part in unique]
 
 
@@ -96,7 +96,7 @@ def prepared(
     workers: int | None = None,
     progress: Watched | None = None,
 ) -> dict[str, Path]:
-    """The folder of each dataset in `parts`, by its `key`; simulators run if needed.
+    """The folder of each dataset in `parts`, by its `data_key`; simulates some.
 
     Every dataset is verified, so that a run never trains on files that have changed and
     predictions never name a fingerprint that is not that of their data.
@@ -111,14 +111,16 @@ def prepared(
     for need in found:
         if is_simulated(need.part.name):
             _simulate(need, workers, progress)
-    folders = {key(need.part): need.folder for need in found if need.folder is not None}
+    folders = {
+        data_key(need.part): need.folder for need in found if need.folder is not None
+    }
     for folder in folders.values():
         verify_dataset(folder)
     return folders
 
 
 def _needed(part: Part, data: Path) -> Needed:
-    check(part.name, part.options, _options(part))
+    check_options(part.name, part.options, _options(part))
     words = ["qualms", "prepare", part.name]
     options = [word for text in written(part.options) for word in ("-o", text)]
     if is_simulated(part.name):

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from qualms.benchmarks import Benchmark, Range
-from qualms.launch._choice import Choice, Wish, choose
-from qualms.launch._options import written
 from qualms.launch._regimes import Declared, in_regime
+from qualms.launch.choice import Choice, Wish, choose
+from qualms.launch.options import written
 from qualms.shelf import find, names, suggest
 from qualms.spec import RunSpec, digest
 

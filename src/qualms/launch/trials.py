@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from qualms.benchmarks import Range
-from qualms.launch._search import Search
-from qualms.launch.here import Outcome
+from qualms.launch.here import RunOutcome
+from qualms.launch.search import Search
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Tried:
     """What came of a trial."""
 
     trial: Trial
-    outcome: Outcome
+    outcome: RunOutcome
     value: float | None
     """The score of the search's rule, larger is better; None where there is none."""
     error: str

@@ -34,10 +34,10 @@ def options_of(function: Callable[..., Any], *, shelf: str = "") -> dict[str, Op
     }
 
 
-def parse(texts: list[str]) -> dict[str, Any]:
+def parse_options(texts: list[str]) -> dict[str, Any]:
     """`name=value` texts as a mapping; values are JSON, Python literals, or text.
 
-    >>> parse(["epochs=3", "method.select=['gmm4']", "variant=tails"])
+    >>> parse_options(["epochs=3", "method.select=['gmm4']", "variant=tails"])
     {'epochs': 3, 'method.select': ['gmm4'], 'variant': 'tails'}
     """
     found: dict[str, Any] = {}
@@ -53,7 +53,7 @@ def parse(texts: list[str]) -> dict[str, Any]:
 
 
 def written(options: Mapping[str, Any]) -> list[str]:
-    """Texts that `parse` reads as `options`."""
+    """Texts that `parse_options` reads as `options`."""
     texts = []
     for name, value in options.items():
         plain = isinstance(value, str) and _value(value) == value
@@ -61,7 +61,7 @@ def written(options: Mapping[str, Any]) -> list[str]:
     return texts
 
 
-def check(
+def check_options(
     part: str,
     given: Mapping[str, Any],
     known: Mapping[str, Option],

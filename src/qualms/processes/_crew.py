@@ -1,0 +1,229 @@
+"""Crews of processes: started, heard and ended, with nothing left behind.
+
+`Crew` is what callers rely on. `LocalCrew` is a crew on this machine; processes of
+other machines can stand behind the same few functions.
+"""
+
+import atexit
+import copyreg
+import io
+import mmap
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from qualms.interrupts import withheld
+from qualms.processes._child import serve_parent
+
+GRACE = 10.0
+"""Seconds that processes have to stop on their own."""
+
+
+class Channel(Protocol):
+    """One end of the connection between a process and whoever started it."""
+
+    def send(self, message: Any, /) -> None:
+        """Hand over a message."""
+
+    def recv(self) -> Any:
+        """The next message; waits for it.
+
+        Raises:
+            EOFError: If the other end is gone.
+        """
+
+
+Serve = Callable[..., None]
+"""What a process does: a function that can be imported, called with its channel."""
+
+
+class Lost(NamedTuple):
+    """A process has ended without being told to."""
+
+    how: str
+    """For a sentence about it: "ended with exit code 3", "was killed by SIGKILL"."""
+
+
+class Worker(Protocol):
+    """One process of a crew, seen by whoever started it."""
+
+    def send(self, message: Any) -> bool:
+        """Whether a message could be handed over; not to a process that is gone."""
+
+
+class Crew(Protocol):
+    """Processes that are started, heard and ended together."""
+
+    def start(
+        self, serve: Serve, *given: Any, environment: Mapping[str, str] | None = None
+    ) -> Worker:
+        """Start a process that calls `serve` with its channel and what is `given`.
+
+        The variables in `environment` are set before its first line.
+        """
+
+    def hear(self) -> Iterator[tuple[Worker, Any]]:
+        """Wait for messages; the next one of each process that has any.
+
+        The last message of a process that was not told to end is `Lost`.
+        """
+
+    def end(self, *, at_once: bool = False) -> None:
+        """End all processes: tell them and wait a little, or at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _LocalWorker:
+    process: SpawnProcess
+    pipe: Connection
+
+    def send(self, message: Any) -> bool:
+        try:
+            self.pipe.send(message)
+        except OSError:  # the pipe is broken, or closed already
+            return False
+        return True
+
+
+class LocalCrew:
+    """A crew of processes on this machine.
+
+    They inherit no threads, locks or GPU state, see no Ctrl-C, are ended with all that
+    they have started, and do not outlive the process that started them.
+    """
+
+    def __init__(self, *, group: bool = True) -> None:
+        """Hire nobody yet.
+
+        Args:
+            group: whether each process leads a group of its own, so that it is ended
+                with all that it started; not needed within a process of such a crew.
+        """
+        self._group = group
+        self._workers: dict[_LocalWorker, None] = {}
+        # A caller that forgets to end it must not leave the interpreter waiting.
+        atexit.register(self.end)
+
+    def start(
+        self, serve: Serve, *given: Any, environment: Mapping[str, str] | None = None
+    ) -> Worker:
+        """Start a process that calls `serve` with its channel and what is `given`."""
+        spawn = get_context("spawn")
+        here, there = spawn.Pipe()
+        told = (there, _packed((serve, given)), self._group)
+        process = spawn.Process(target=serve_parent, args=told)
+        with withheld(), _set(environment or {}):
+            process.start()
+        there.close()  # so that the pipe ends when the process does
+        worker = _LocalWorker(process=process, pipe=here)
+        self._workers[worker] = None
+        return worker
+
+    def hear(self) -> Iterator[tuple[Worker, Any]]:
+        """Wait for messages; the next one of each process that has any."""
+        by_handle = {
+            handle: worker
+            for worker in self._workers
+            for handle in (worker.pipe, worker.process.sentinel)
+        }
+        ready = {by_handle[handle]: None for handle in wait(list(by_handle))}  # type: ignore[index]
+        for worker in ready:
+            yield worker, self._heard(worker)
+
+    def end(self, *, at_once: bool = False) -> None:
+        """End all processes: tell them and wait a little; an interrupt kills now."""
+        atexit.unregister(self.end)
+        remaining = list(self._workers)
+        try:
+            if not at_once:
+                for worker in remaining:
+                    worker.process.terminate()
+                _wait_for(remaining)
+        finally:
+            for worker in remaining:
+                _kill(worker)
+            self._workers.clear()
+
+    def _heard(self, worker: _LocalWorker) -> Any:
+        try:
+            # What a process said before it died is still in the pipe.
+            if worker.pipe.poll():
+                return worker.pipe.recv()
+        except (EOFError, OSError):
+            pass
+        del self._workers[worker]
+        return Lost(_bury(worker))
+
+
+@contextmanager
+def _set(environment: Mapping[str, str]) -> Iterator[None]:
+    """Start processes with these variables of the environment."""
+    # Libraries read them when they are loaded, before the first line of ours.
+    before = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _packed(work: Any) -> bytes:
+    """`work` as bytes; memory-mapped arrays by the name of their file."""
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer)
+    pickler.dispatch_table = {**copyreg.dispatch_table, np.memmap: _by_name}
+    pickler.dump(work)
+    return buffer.getvalue()
+
+
+def _by_name(array: np.memmap[Any, Any]) -> Any:
+    whole: Any = array.base
+    if not isinstance(whole, mmap.mmap):
+        return np.asarray(array).__reduce__()  # a part of a file travels by value
+    order = "C" if array.flags.c_contiguous else "F"
+    place = (str(array.filename), array.dtype, "r", array.offset, array.shape, order)
+    return np.memmap, place
+
+
+def _wait_for(workers: list[_LocalWorker]) -> None:
+    deadline = time.monotonic() + GRACE
+    for worker in workers:
+        wait([worker.process.sentinel], timeout=max(0, deadline - time.monotonic()))
+
+
+def _bury(worker: _LocalWorker) -> str:
+    """End what a process left behind, and say in words how it ended."""
+    wait([worker.process.sentinel], timeout=GRACE)
+    _kill(worker)
+    code = worker.process.exitcode
+    if code is None or code >= 0:
+        return f"ended with exit code {code}"
+    hint = ", perhaps for lack of memory" if -code == signal.SIGKILL else ""
+    return f"was killed by {signal.Signals(-code).name}{hint}"
+
+
+def _kill(worker: _LocalWorker) -> None:
+    """End the process and everything it started, and free what it held here."""
+    pid = worker.process.pid
+    if sys.platform != "win32" and pid is not None:
+        # Before the process is joined, while nobody else can get its number.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+    worker.process.kill()
+    worker.process.join()
+    worker.pipe.close()

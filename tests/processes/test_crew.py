@@ -1,0 +1,105 @@
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from processes import work
+from qualms.processes import LocalCrew, Lost, LostProcessError, each
+
+
+def alive(pid):
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.fixture
+def crew():
+    crew = LocalCrew()
+    yield crew
+    crew.end(at_once=True)
+
+
+def hear(crew, count):
+    """The next `count` messages."""
+    heard = []
+    while len(heard) < count:
+        heard += crew.hear()
+    return heard
+
+
+def test_processes_are_sent_messages_and_heard(crew):
+    one = crew.start(work.echo, "one")
+    two = crew.start(work.echo, "two")
+    assert dict(hear(crew, 2)) == {one: "one", two: "two"}
+    assert one.send(1)
+    assert two.send(2)
+    assert dict(hear(crew, 2)) == {one: ("one", 1), two: ("two", 2)}
+
+
+def test_a_process_that_leaves_is_heard_to_the_end(crew):
+    worker = crew.start(work.leave)
+    assert hear(crew, 2) == [
+        (worker, "a last word"),
+        (worker, Lost("ended with exit code 3")),
+    ]
+    assert not worker.send("more")
+
+
+def test_all_that_a_process_started_ends_with_it():
+    crew = LocalCrew()
+    crew.start(work.wait_with_child)
+    ((_, pids),) = hear(crew, 1)
+    assert all(map(alive, pids))
+    crew.end()
+    deadline = time.monotonic() + 20
+    while any(map(alive, pids)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_mapped_arrays_travel_by_the_name_of_their_file(crew, tmp_path):
+    values = np.arange(2_000_000, dtype=np.float64).reshape(2, -1)
+    np.save(tmp_path / "a.npy", values)
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    crew.start(work.total, mapped)
+    crew.start(work.total, mapped[:, ::1000])
+    kinds = dict(said for _, said in hear(crew, 2) if not isinstance(said, Lost))
+    assert kinds == {"memmap": values.sum(), "ndarray": values[:, ::1000].sum()}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_each_keeps_the_order_of_things(workers):
+    assert list(each(work.double, range(70), workers=workers)) == [
+        2 * value for value in range(70)
+    ]
+
+
+def test_each_spreads_its_work_over_processes_with_their_environment():
+    found = each(
+        work.process_and_setting,
+        range(12),
+        workers=2,
+        environment={"QUALMS_TEST": "yes"},
+    )
+    pids, settings = zip(*found, strict=True)
+    assert len(set(pids)) == 2
+    assert os.getpid() not in pids
+    assert set(settings) == {"yes"}
+    assert "QUALMS_TEST" not in os.environ
+
+
+def test_what_a_function_raises_is_raised_here():
+    with pytest.raises(ValueError, match="three must not come"):
+        list(each(work.fail_at_three, range(6), workers=2))
+    with pytest.raises(RuntimeError, match="OddError: one and"):
+        list(each(work.fail_oddly, range(6), workers=2))
+
+
+def test_a_killed_process_is_told():
+    with pytest.raises(LostProcessError, match="was killed by SIGKILL, perhaps for"):
+        list(each(work.fall, range(6), workers=2))
