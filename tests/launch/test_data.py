@@ -112,7 +112,7 @@ def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path):
 
 def test_a_dataset_with_a_changed_byte_is_not_launched(tmp_path):
     part = Part(name="cells", options={"sizes": SMALL})
-    folder = prepared([part], tmp_path, workers=1)[key(part)]
+    folder = prepared([part], tmp_path, workers=1)[data_key(part)]
     (image,) = folder.glob("arrays-*/train.image.npy")
     stored = bytearray(image.read_bytes())
     stored[-7] ^= 4
