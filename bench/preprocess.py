@@ -3,8 +3,8 @@
 `python bench/preprocess.py` makes photographs of the sizes that EyePACS has from the
 one that scikit-image carries, and times both end to end, files to files: the loop
 decodes, scales, blurs, masks and writes a JPEG for each; `qualms.datasets.prepare` does
-the same, to the last byte, and also starts its processes, keeps what is done so that it
-can be stopped at any time, gathers all in one file and hashes it.
+the same, to the last byte. It also starts its processes, keeps what is done so that it
+can be stopped at any time, gathers everything in one file and hashes that.
 """
 
 import argparse

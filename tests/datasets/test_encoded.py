@@ -13,9 +13,11 @@ from qualms.datasets import (
     Card,
     DatasetError,
     Divide,
+    Encoded,
     Labels,
     LoadedItems,
     Recipe,
+    Shown,
     Split,
     Subset,
     Unit,
@@ -24,8 +26,7 @@ from qualms.datasets import (
     prepare,
     verify_dataset,
 )
-from qualms.datasets._encoded import Encoded, jpeg
-from qualms.datasets._recipe import Shown
+from qualms.datasets._encoded import jpeg
 from qualms.spec import Task
 from qualms.training import data
 

@@ -2,8 +2,6 @@
 
 import inspect
 import pickle
-import subprocess
-import sys
 from dataclasses import fields
 from importlib import import_module
 
@@ -36,19 +34,6 @@ def test_the_card_is_complete_and_the_root_comes_first(name):
     assert all(option.kind is option.KEYWORD_ONLY for option in options)
     assert all(option.default is not option.empty for option in options)
     assert "2302.03679" in module.__doc__
-
-
-def test_importing_them_loads_no_decoder_and_no_training_stack():
-    modules = ", ".join(f"qualms.datasets.{name}" for name in NAMES)
-    code = (
-        f"import sys, {modules}; heavy = {{'torch', 'torchvision', 'cv2', 'h5py', "
-        "'PIL', 'nibabel', 'scipy', 'pandas', 'qualms.scores'}; "
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert out.stdout.strip() == "[]"
 
 
 def test_another_place_gives_the_same_units_and_options(tmp_path):

@@ -34,14 +34,14 @@ def prepare(
         bool,
         typer.Option(
             "--check-counts/--no-check-counts",
-            help="Refuse other numbers of items than the paper's.",
+            help="Refuse numbers of items that differ from the paper's.",
         ),
     ] = True,
 ) -> None:
     """Prepare a dataset for training.
 
-    Files that cannot be read are named and left out. Stop it at any time: the same
-    command goes on with what is left.
+    Files that cannot be read are named and left out. You may stop it at any time; the
+    same command goes on with what is left.
     """
     from qualms import datasets
     from qualms.launch import default_cache, parse_options, recipe_of
@@ -59,7 +59,7 @@ def prepare(
                 check_counts=check_counts,
             )
     except KeyboardInterrupt:
-        typer.echo("interrupted; what is loaded is kept, run again to go on", err=True)
+        typer.echo("interrupted; run again to go on (what is loaded is kept)", err=True)
         raise typer.Exit(130) from None
     _report(made, folder)
 

@@ -2,6 +2,7 @@
 
 from qualms.datasets._cache import cache_folder
 from qualms.datasets._cores import cores
+from qualms.datasets._encoded import Encoded
 from qualms.datasets._open import open_dataset, verify_dataset
 from qualms.datasets._prepare import Prepared, Progress, prepare
 from qualms.datasets._publish import Skipped
@@ -19,6 +20,7 @@ from qualms.datasets._recipe import (
     Labels,
     LoadedItems,
     Recipe,
+    Shown,
     Split,
     Subset,
     Unit,
@@ -32,11 +34,13 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "Divide",
+    "Encoded",
     "Labels",
     "LoadedItems",
     "Prepared",
     "Progress",
     "Recipe",
+    "Shown",
     "Skipped",
     "Split",
     "Subset",

@@ -87,12 +87,12 @@ def _mended(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _arrays(examples: LoadedItems) -> dict[str, NDArray[Any]]:
-    items = np.array(examples.item, dtype=np.str_).reshape(len(examples.item))
-    image = examples.image
+def _arrays(loaded: LoadedItems) -> dict[str, NDArray[Any]]:
+    items = np.array(loaded.item, dtype=np.str_).reshape(len(loaded.item))
+    image = loaded.image
     arrays = _packed(image) if isinstance(image, tuple) else {"image": image}
-    arrays |= {"target": examples.target, "item": items}
-    arrays |= {f"extra/{name}": value for name, value in examples.extra.items()}
+    arrays |= {"target": loaded.target, "item": items}
+    arrays |= {f"extra/{name}": value for name, value in loaded.extra.items()}
     for name, array in arrays.items():
         if len(array) != len(items) and name != ENCODED:
             raise ValueError(
