@@ -6,6 +6,8 @@ import pickle
 import re
 import sys
 import zipfile
+from datetime import datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -90,8 +92,8 @@ def test_objects_in_an_npz_are_never_loaded(tmp_path):
 
 def test_objects_nobody_asked_for_are_left_unread(tmp_path):
     path = tmp_path / "p.npz"
-    np.savez(path, target=[0, 1], prob=[0.1, 0.2], extra=np.array([{}]))
-    assert "'extra'" in read(path).notes[0]
+    np.savez(path, target=[0, 1], prob=[0.1, 0.2], other=np.array([{}]))
+    assert "'other'" in read(path).notes[0]
 
 
 def test_an_npy_file_is_no_npz(tmp_path):
@@ -138,7 +140,7 @@ def test_out_of_memory_is_a_sentence(tmp_path, monkeypatch):
         raise MemoryError
 
     path = write(tmp_path / "p.npz", SMALL)
-    monkeypatch.setattr(np, "load", full)
+    monkeypatch.setattr("numpy.lib.format.read_array", full)
     refused(path, "needs more memory than there is")
 
 
@@ -147,7 +149,7 @@ def test_a_file_that_may_not_be_read_is_a_sentence(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     path = write(tmp_path / "p.npz", SMALL)
-    monkeypatch.setattr(np, "load", locked)
+    monkeypatch.setattr("pathlib.Path.open", locked)
     refused(path, "the system says 'Permission denied'; check the path")
 
 
@@ -267,7 +269,23 @@ def test_a_parquet_file_from_elsewhere_is_read(tmp_path):
     ("column", "sentence"),
     [
         ([0.5, None], "column 'prob', row 1 is empty (null)"),
-        ([[0.5], [0.5]], "array 'prob' must be numbers or text, not Python objects"),
+        (
+            [[0.5], [0.5]],
+            "column 'prob' must be numbers, true and false, or text, got list<",
+        ),
+        (
+            [datetime(2026, 1, 1)] * 2,
+            "column 'prob' must be numbers, true and false, or text, got timestamp[",
+        ),
+        (
+            [timedelta(1)] * 2,
+            "column 'prob' must be numbers, true and false, or text, got duration[",
+        ),
+        (
+            [Decimal("0.5")] * 2,
+            "column 'prob' must be numbers, true and false, or text, got decimal",
+        ),
+        ([b"a", b"b"], "column 'prob' must be numbers, true and false, or text, got b"),
         (["a", "b"], "array 'prob' must be numbers, got text such as"),
     ],
 )

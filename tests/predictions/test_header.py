@@ -51,12 +51,66 @@ def test_numbers_of_numpy_are_taken():
     assert (header.seed, header.alpha, header.seconds) == (3, 0.1, 2.0)
 
 
-def test_unknown_keys_are_noted_and_ignored():
+def test_unknown_fields_are_noted_and_kept():
     found = build(made.classification(), header={"seeds": 3, "mood": "good"})
     assert found.notes == (
-        "header key 'seeds' is not known and was ignored. Did you mean 'seed'?",
-        "header key 'mood' is not known and was ignored.",
+        "header field 'seeds' is not known and is kept under 'about'. Did you mean "
+        "'seed'?",
+        "header field 'mood' is not known and is kept under 'about'.",
     )
+    assert found.header.about == {"seeds": 3, "mood": "good"}
+
+
+@pytest.mark.parametrize("ending", [".safetensors", ".npz", ".csv", ".parquet"])
+def test_unknown_fields_survive_the_round_trip(tmp_path, ending):
+    header = {"mood": {"today": ["good"]}, "about": {"older": 1}}
+    path = write(tmp_path / f"p{ending}", made.classification(1), header=header)
+    kept = {"older": 1, "mood": {"today": ["good"]}}
+    assert read(path).header.about == kept
+    assert read(write(path, read(path))).header.about == kept
+
+
+def test_an_unknown_field_that_is_no_json_is_left_out():
+    found = build(made.classification(), header={"model": object()})
+    assert found.header.about == {}
+    assert "does not hold JSON values: left out" in found.notes[0]
+
+
+def nested(levels):
+    return json.loads("[" * levels + "]" * levels)
+
+
+@pytest.mark.parametrize("levels", [60, 500, 5000])
+def test_a_header_nested_deeply_is_refused(tmp_path, levels):
+    text = '{"options": {"a": ' + "[" * levels + "]" * levels + "}}"
+    np.savez(tmp_path / "p.npz", target=[0, 1], prob=[0.1, 0.9], header=text)
+    with pytest.raises(PredictionsError, match="the array 'header' must"):
+        read(tmp_path / "p.npz")
+    if levels < 1000:
+        with pytest.raises(PredictionsError, match="nested more than 50 levels deep"):
+            Header(options={"a": nested(levels)})
+
+
+def test_messages_and_notes_have_a_bounded_length(tmp_path):
+    long = "x" * 90_000
+    np.savez(tmp_path / "p.npz", target=[0, 1], prob=[0.1, 0.9], **{long[:200]: [1]})
+    many = {f"{k}{long}": 1 for k in range(50)}
+    found = build(made.classification(), header=many | {"dataset": "a"})
+    assert len(found.notes) == 21
+    assert max(map(len, found.notes)) <= 500
+    for header in (
+        {"shapes": {long: [1]}},
+        {"select": {long: "mean"}},
+        {"task": long},
+        {"seed": long},
+    ):
+        with pytest.raises(PredictionsError) as refused:
+            build(made.classification(), header=header)
+        assert len(str(refused.value)) <= 1000
+    for arrays in ({long: [0], "y": [1]}, {**made.classification(), f"{long}/": [0]}):
+        with pytest.raises(PredictionsError) as refused:
+            write(tmp_path / "q.npz", arrays)
+        assert len(str(refused.value)) <= 1000
 
 
 def test_null_is_the_same_as_nothing():

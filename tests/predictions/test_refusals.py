@@ -64,12 +64,26 @@ REFUSED = [
         "regression); say which with --task (task=...)",
     ),
     (
-        changed(cls, target=None),
-        "classification predictions need 'target', found only 'probs', ",
+        changed(cls, target=None, labels=np.zeros(N)),
+        "array 'labels' is called 'target' here; rename it, or write it as "
+        "'extra/labels' if it is something else",
     ),
     (
-        changed(cls, target=None, labels=np.zeros(N)),
-        "is it 'labels'? rename it",
+        changed(dict, target=[0, 1], variance=[1, 1], lower=[0, 0]),
+        "array 'lower' needs 'upper' beside it",
+    ),
+    (changed(reg, std=np.ones(N)), "arrays 'var' and 'std' say the same thing twice"),
+    (
+        changed(reg, var=None, std=np.full(N, -1.0)),
+        "array 'std' must be at least 0, row 0 is -1",
+    ),
+    (
+        changed(reg, var=None, std=np.full(N, 1e200)),
+        "array 'std' holds 1e+200, whose square is too large to be a variance",
+    ),
+    (
+        changed(ivl, {"alpha": 0.1}, sigma=np.ones(N)),
+        "array 'sigma' needs 'mean' beside it",
     ),
     (changed(cls, prob=np.zeros(N)), "'probs' and 'prob' say the same thing twice"),
     (
@@ -215,9 +229,14 @@ REFUSED = [
     (
         changed(cls, target=put(5, 4)),
         "array 'target' must lie in 0..3 for 4 classes, row 5 is 4; number the classes "
-        "from 0",
+        "from 0; -1 marks an item of no known class",
     ),
-    (changed(cls, target=put(5, -1)), "row 5 is -1"),
+    (changed(cls, target=put(5, -2)), "row 5 is -2"),
+    (
+        changed(cls, target=put(5, -1), known=np.ones(N)),
+        "arrays 'target' and 'known' disagree, row 5 is -1 (no known class), but "
+        "'known' is true there",
+    ),
     (
         changed(cls, target=put(5, 0.5, float)),
         "array 'target' must be whole numbers, row 5 is 0.5",
@@ -236,8 +255,23 @@ REFUSED = [
         "array 'target' must be numbers, got complex128",
     ),
     (
-        changed(emb, target=put(0, -1)),
-        "array 'target' must lie in 0 or more, row 0 is -1",
+        changed(emb, target=put(0, -2)),
+        "array 'target' must lie in 0 or more, row 0 is -2",
+    ),
+    (
+        changed(emb, predicted=np.full(N, -1)),
+        "array 'predicted' must lie in 0 or more, row 0 is -1",
+    ),
+    (
+        changed(dict, target=np.arange(N) % 4, prob=np.full((N, 4), 0.25)),
+        "array 'prob' has 4 items (shape (12, 4)), but array 'target' has 12; they "
+        "must agree. If its columns are the classes, it is called 'probs'; if they are "
+        "draws, turn it to (M, N): prob.T",
+    ),
+    (
+        changed(dict, target=[0, 1], probs=[[[0.25, 0.5], [0.75, 0.5]]]),
+        "axis 1 sums to 1 instead, so the classes seem to lie there: move them with "
+        "np.moveaxis(probs, 1, 2)",
     ),
     (changed(emb, target=np.full(N, 2**63, np.uint64)), "row 0 is 9.22337e+18"),
     (

@@ -300,7 +300,7 @@ MAPS = [
     (
         shaped("mean_probs", lambda a: np.moveaxis(a, 0, -1)),
         "array 'mean_probs' must have shape (C, 4, 5) to fit 'expected_entropy', got "
-        "(4, 5, 3); put the class axis first, then space",
+        "(4, 5, 3); put the class axis first: np.moveaxis(mean_probs, -1, 0)",
     ),
     (shaped("raters", lambda a: a[0]), "array 'raters' must have shape (R, 4, 5)"),
     (

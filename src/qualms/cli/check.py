@@ -8,6 +8,9 @@ import typer
 if TYPE_CHECKING:
     from qualms.predictions import Predictions
 
+# Characters of a name or value on the screen; files may hold longer ones.
+_SHOWN = 60
+
 
 def check(
     files: Annotated[list[Path], typer.Argument(help="Predictions files or folders.")],
@@ -18,7 +21,7 @@ def check(
         bool, typer.Option("--logits", help="The class scores are logits.")
     ] = False,
 ) -> None:
-    """Check predictions files, say what they hold.
+    """Check predictions files and say what they hold.
 
     A file that is not valid ends in one sentence on what to do, and exit code 2.
     """
@@ -34,14 +37,9 @@ def check(
 
 
 def _describe(file: Path, predictions: "Predictions") -> str:
-    shapes = ", ".join(
-        f"{name} {'x'.join(map(str, array.shape))}"
-        for name, array in predictions.arrays.items()
-    )
     lines = [
-        f"{file}: valid {predictions.task} predictions, {predictions.n} items, "
-        f"{predictions.draws} draw{'s' if predictions.draws != 1 else ''}",
-        f"  arrays: {shapes}",
+        f"{file}: valid {predictions.task} predictions, {_counts(predictions)}",
+        f"  arrays: {_arrays(predictions)}",
     ]
     header = predictions.header
     stated = {
@@ -52,8 +50,30 @@ def _describe(file: Path, predictions: "Predictions") -> str:
         "seed": header.seed,
         "alpha": header.alpha,
     }
-    known = [f"{key} {value}" for key, value in stated.items() if value is not None]
-    if known:
-        lines.append(f"  header: {', '.join(known)}")
+    said = [
+        f"{key} {value!s:.{_SHOWN}}"
+        for key, value in stated.items()
+        if value is not None
+    ]
+    if said:
+        lines.append(f"  header: {', '.join(said)}")
     lines += [f"  note: {note}" for note in predictions.notes]
     return "\n".join(lines)
+
+
+def _counts(predictions: "Predictions") -> str:
+    known = predictions.get("known")
+    unknown = 0 if known is None else int((~known).sum())
+    items = f"{predictions.n} items" + (
+        f" ({unknown} of no known class)" if unknown else ""
+    )
+    return f"{items}, {predictions.draws} draw{'s' if predictions.draws != 1 else ''}"
+
+
+def _arrays(predictions: "Predictions") -> str:
+    shown = [
+        f"{name:.{_SHOWN}} {'x'.join(map(str, array.shape)) or '1'}"
+        for name, array in list(predictions.arrays.items())[:30]
+    ]
+    more = len(predictions.arrays) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -65,6 +65,7 @@ class RunReader:
         key = spec.hash, split
         if key not in self._read:
             predictions = read(_file(self.folder / spec.hash, split))
+            predictions.require_target()
             self._read[key] = predictions
             self.headers[spec.hash] = predictions.header
         return self._read[key]

@@ -76,6 +76,7 @@ def _take(source: Source, *, task: str | None, logits: bool) -> Predictions:
         taken = read(source, task=task, logits=logits)
     else:
         taken = build(source, task=task, logits=logits)
+    taken.require_target()
     _refuse_huge(taken)
     return taken
 

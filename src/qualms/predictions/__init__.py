@@ -1,14 +1,16 @@
 """The predictions file: one artifact for every task, written by us or by anyone.
 
-`read` checks a file in full and gives it in one normal form, `build` does so for
-arrays in memory, `write` and `SegmentationWriter` make files, and `pool` makes an
-ensemble from files alone. Whatever is wrong ends in a `PredictionsError` that says so.
+`read` checks a file in full and gives it in one normal form, and `build` does so for
+arrays in memory. `write` and `SegmentationWriter` make files, and `pool` makes an
+ensemble from files alone. `same_items` tells whether two files can be compared item by
+item. Whatever is wrong ends in a `PredictionsError` that says so.
 """
 
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._files import build, read, write
 from qualms.predictions._folder import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
+from qualms.predictions._pairing import Pairing, pairing, same_items
 from qualms.predictions._pool import pool
 from qualms.predictions._record import Maps, Predictions
 from qualms.predictions._schema import array_field
@@ -17,12 +19,15 @@ __all__ = [
     "FORMAT",
     "Header",
     "Maps",
+    "Pairing",
     "Predictions",
     "PredictionsError",
     "SegmentationWriter",
     "array_field",
     "build",
+    "pairing",
     "pool",
     "read",
+    "same_items",
     "write",
 ]

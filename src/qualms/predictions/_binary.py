@@ -2,48 +2,82 @@
 
 In .npz the header is a 0-d string named `header`. In .safetensors numbers are float32
 and the header stands in the metadata. That format has no text, so an array of text
-(`item`, `group`, `cluster`) stands in the metadata under its own name, as a JSON list.
+(`item`, `group`, `cluster`, `extra/<name>`) stands in the metadata under its own name,
+as a JSON list; and it has no checksums, so ours stand there too, under `crc32`.
 """
 
 import json
-import os
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Collection, Mapping
+from functools import partial
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
-from safetensors import deserialize, safe_open
 from safetensors import numpy as safetensors_numpy
+from safetensors import safe_open
 
-from qualms.predictions._errors import PredictionsError, parsing
+from qualms.predictions._errors import PredictionsError, listed, parsing, shortened
 from qualms.predictions._foreign import numpy_array
 from qualms.predictions._header import Header, dumps, loads
+from qualms.predictions._limits import refuse_unpacking, refuse_wide_text
 from qualms.predictions._normal import RawArrays
 from qualms.predictions._schema import is_array_name
-from qualms.predictions._values import where_in
+from qualms.predictions._values import text_array, where_in
 
 _NPZ_HEADER = "a 0-d string array 'header' (JSON)"
 _SAFETENSORS_HEADER = "the metadata under 'header' (JSON)"
 _TEXTS = ("item", "group", "cluster")
+# The dtypes of .safetensors that NumPy has too; bfloat16 is read as its bits.
+_DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "|i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "|u1",
+    "BOOL": "|u1",
+}
+_CODES = {np.dtype(code): name for name, code in _DTYPES.items() if name[0] in "FIU"}
+_CODES[np.dtype(np.bool_)] = "BOOL"
+
+
+class Declared(NamedTuple):
+    """What the file says of an array before it is read."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def bytes(self) -> int:
+        """The memory that the array takes."""
+        return prod(self.shape) * self.dtype.itemsize
 
 
 def read_npz(path: Path) -> RawArrays:
     """The arrays and header of an .npz file; nothing in it is ever unpickled."""
     with parsing(path):
-        _refuse_bomb(path)
-        with np.load(path, allow_pickle=False) as found:
-            names = [name for name in found.files if name != "header"]
-            arrays = {
-                name: _member(found, name) for name in names if is_array_name(name)
-            }
-            header = _member(found, "header") if "header" in found.files else None
+        members, unread = _members(path)
+        header = members.pop("header", None)
+        refuse_unpacking(
+            sum(declared.bytes for declared in members.values()), path.stat().st_size
+        )
     return RawArrays(
-        arrays=arrays,
-        header={} if header is None else _header(header),
+        shapes={name: declared.shape for name, declared in members.items()},
+        load=partial(_load_npz, path),
+        header={} if header is None else _npz_header(path, header),
         header_at=_NPZ_HEADER,
-        unread=tuple(name for name in names if name not in arrays),
+        unread=unread,
     )
 
 
@@ -55,67 +89,117 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]], header: Header) ->
         np.savez(file, **held)
 
 
-def _refuse_bomb(path: Path) -> None:
-    # A few bytes can claim to unpack to more than the machine holds; look first.
+def _members(path: Path) -> tuple[dict[str, Declared], tuple[str, ...]]:
+    members: dict[str, Declared] = {}
+    unread: dict[str, None] = {}
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-        size = sum(member.file_size for member in archive.infolist())
-        file.seek(0)
-        if file.read(2) != b"PK":  # np.load would take the rest for a pickle
-            raise zipfile.BadZipFile("bytes before the beginning of the zip file")
-    if size > machine_memory():
+        _refuse_missing(file, len(archive.infolist()))
+        for info in archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            if name in members or name in unread:
+                raise PredictionsError(
+                    f"array '{shortened(name)}' is there twice; write the file again"
+                )
+            if name == "header" or is_array_name(name):
+                members[name] = _declared(archive, info, name)
+            else:
+                unread[name] = None
+                archive.open(info).close()  # compares its name with the directory
+    return members, tuple(unread)
+
+
+def _refuse_missing(file: BinaryIO, found: int) -> None:
+    # A damaged length in the directory of a zip file can swallow the entries after it.
+    file.seek(max(0, file.seek(0, 2) - 2**16 - 22))
+    tail = file.read()
+    count = tail.rfind(b"PK\5\6") + 10
+    stated = int.from_bytes(tail[count : count + 2], "little")
+    if stated not in (found, 0xFFFF):  # the last where there are more
         raise PredictionsError(
-            f"unpacks to {size / 2**30:.0f} GiB, more than this machine's memory; "
-            "split it into several files"
+            f"states {stated} arrays, but {found} are found; the file is damaged: "
+            "write it again"
         )
 
 
-def machine_memory() -> int:
-    """The machine's memory in bytes."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 2**40
-
-
-def _member(found: Any, name: str) -> NDArray[Any]:
-    try:
-        array = found[name]
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
+def _declared(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Declared:
+    with archive.open(info) as stream:
+        version = npy.read_magic(stream)
+        header = npy.read_array_header_1_0 if version < (2, 0) else _header_2_0
+        shape, _, dtype = header(stream)
+        held = info.file_size - stream.tell()
+    if dtype.hasobject:
         raise PredictionsError(
             f"array '{name}' holds Python objects, which are never loaded; save it as "
             "numbers or text, for example np.asarray(values, dtype=float)"
-        ) from error
+        )
+    declared = Declared(shape, dtype)
+    if min(shape, default=0) < 0 or declared.bytes != held:
+        raise PredictionsError(
+            f"array '{name}' declares shape {shape} of {dtype}, which takes "
+            f"{declared.bytes} bytes, but {held} bytes are stored; the file is "
+            "damaged: write it again"
+        )
+    if dtype.kind in "US" and shape:
+        width = dtype.itemsize // (4 if dtype.kind == "U" else 1)
+        refuse_wide_text(
+            name,
+            rows=prod(shape),
+            longest=width,
+            characters=info.compress_size,
+        )
+    return declared
+
+
+def _header_2_0(stream: Any) -> Any:
+    return npy.read_array_header_2_0(stream)
+
+
+def _load_npz(path: Path, name: str) -> NDArray[Any]:
+    with parsing(path), zipfile.ZipFile(path) as archive:
+        held = name if name in archive.namelist() else f"{name}.npy"
+        with archive.open(held) as stream:
+            array = npy.read_array(stream, allow_pickle=False)
+            # The checksum is compared at the very end, and only if it is reached.
+            if stream.read(1):
+                raise ValueError(f"array '{name}' is longer than it declares")
     return numpy_array(name, np.asarray(array))
 
 
-def _header(array: NDArray[Any]) -> dict[str, Any]:
-    if array.size != 1 or array.dtype.kind not in "US":
+def _npz_header(path: Path, declared: Declared) -> dict[str, Any]:
+    if prod(declared.shape) != 1 or declared.dtype.kind not in "US":
         raise PredictionsError(
-            "array 'header' must be one string of JSON, got shape "
-            f"{array.shape} of {array.dtype}; save it as np.array(json.dumps(...))"
+            f"array 'header' must be one string of JSON, got shape {declared.shape} of "
+            f"{declared.dtype}; save it as np.array(json.dumps(...))"
         )
-    return loads(array.item(), "the array 'header'")
+    return loads(_load_npz(path, "header").item(), "the array 'header'")
 
 
 def read_safetensors(path: Path) -> RawArrays:
     """The arrays and header of a .safetensors file."""
+    # Opening it checks that the tensors lie end to end and fill the file.
     with parsing(path), safe_open(path, framework="np") as found:
         metadata = found.metadata() or {}
         names = list(found.keys())
-        arrays = {
-            name: _tensor(path, found, name) for name in names if is_array_name(name)
+        shapes = {
+            name: tuple(found.get_slice(name).get_shape())
+            for name in names
+            if is_array_name(name)
         }
-    for name in _TEXTS:
-        if name in metadata and name not in arrays:
-            arrays[name] = _text(name, metadata[name])
+    sums = _sums(metadata, names)
+    texts = {
+        name: _text(name, text, sums)
+        for name, text in metadata.items()
+        if (name in _TEXTS or name.startswith("extra/")) and name not in shapes
+    }
     header = metadata.get("header")
+    if header is not None:
+        _compare("header", zlib.crc32(header.encode()), sums)
     return RawArrays(
-        arrays=arrays,
+        shapes=shapes | {name: array.shape for name, array in texts.items()},
+        load=partial(_load_tensor, path, texts, sums),
         header={} if header is None else loads(header, "the metadata's 'header'"),
         header_at=_SAFETENSORS_HEADER,
-        unread=tuple(name for name in names if name not in arrays),
+        unread=tuple(name for name in names if name not in shapes),
     )
 
 
@@ -131,35 +215,95 @@ def write_safetensors(
     if header is not None:
         shapes = {name: array.shape for name, array in arrays.items()}
         metadata["header"] = dumps(header, shapes)
+    sums = {name: zlib.crc32(text.encode()) for name, text in metadata.items()}
+    sums |= {
+        name: _sum(array, _CODES.get(array.dtype, ""))
+        for name, array in tensors.items()
+    }
+    metadata["crc32"] = json.dumps(sums)
     safetensors_numpy.save_file(tensors, path, metadata=metadata)
 
 
-def _tensor(path: Path, found: Any, name: str) -> NDArray[Any]:
-    if found.get_slice(name).get_dtype() == "BF16":
-        # NumPy has no bfloat16: its bits are the upper half of a float32.
-        held = deserialize(path.read_bytes())  # type: ignore[no-untyped-call]
-        entry = dict(held)[name]
-        halves = np.frombuffer(entry["data"], dtype="<u2").astype(np.uint32) << 16
-        return halves.view(np.float32).reshape(entry["shape"])
-    return np.asarray(found.get_tensor(name))
+def _load_tensor(
+    path: Path,
+    texts: Mapping[str, NDArray[Any]],
+    sums: Mapping[str, int],
+    name: str,
+) -> NDArray[Any]:
+    if name in texts:
+        return texts[name]
+    with parsing(path), path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        about = json.loads(file.read(size))[name]
+        code, shape = about["dtype"], tuple(about["shape"])
+        if code not in _DTYPES:
+            raise PredictionsError(
+                f"array '{name}' is stored as {code:.20}, which NumPy does not have; "
+                "convert it to float32"
+            )
+        # Read, not mapped: the pages of a mapping would count as memory a second time.
+        file.seek(8 + size + about["data_offsets"][0])
+        array = np.fromfile(file, _DTYPES[code], count=prod(shape)).reshape(shape)
+    if name in sums:
+        _compare(name, _sum(array, code), sums)
+    return _as_numpy(array, code)
 
 
-def _text(name: str, text: str) -> NDArray[Any]:
+def _as_numpy(array: NDArray[Any], code: str) -> NDArray[Any]:
+    if code == "BF16":
+        # Its bits are the upper half of a float32.
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    if code == "BOOL" and (not array.size or array.max() <= 1):
+        return array.astype(np.bool_)
+    return array
+
+
+def _sum(array: NDArray[Any], code: str) -> int:
+    # Dtype and shape are part of it, for they lie outside the bytes of the tensor.
+    about = zlib.crc32(f"{code}{list(array.shape)}".encode())
+    return zlib.crc32(array.reshape(-1).view(np.uint8).data, about)
+
+
+def _sums(metadata: Mapping[str, str], names: Collection[str]) -> dict[str, int]:
+    if "crc32" not in metadata:
+        return {}
+    sums = loads(metadata["crc32"], "the metadata's 'crc32'")
+    lacking = sorted(sums.keys() - metadata.keys() - set(names))
+    if lacking:
+        raise PredictionsError(
+            f"has a checksum of {listed(lacking)}, which is not there; the file is "
+            "incomplete: write it again"
+        )
+    return sums
+
+
+def _compare(name: str, found: int, sums: Mapping[str, int]) -> None:
+    if sums.get(name, found) != found:
+        what = "the header" if name == "header" else f"array '{shortened(name)}'"
+        raise PredictionsError(
+            f"{what} does not match its checksum: the file was damaged or changed; "
+            "write it again (or remove 'crc32' from the metadata, if the change is "
+            "meant)"
+        )
+
+
+def _text(name: str, text: str, sums: Mapping[str, int]) -> NDArray[Any]:
+    _compare(name, zlib.crc32(text.encode()), sums)
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, list) or not set(map(type, values)) <= {str}:
         raise PredictionsError(
-            f"the metadata's '{name}' must be a JSON list of text, got {text[:40]!r}; "
-            "write json.dumps([...]) of one text per row"
+            f"the metadata's '{shortened(name)}' must be a JSON list of text, got "
+            f"{text[:40]!r}; write json.dumps([...]) of one text per row"
         )
-    return np.array(values, dtype=np.str_)
+    return text_array(name, values)
 
 
 def _single(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    if array.dtype != np.float64:
-        return np.ascontiguousarray(array)
+    if array.dtype != np.float64 or name.startswith("extra/"):
+        return np.ascontiguousarray(array).reshape(array.shape)
     with np.errstate(all="ignore"):
         single = np.ascontiguousarray(array, dtype=np.float32)
     if np.isfinite(single.min()) and np.isfinite(single.max()):

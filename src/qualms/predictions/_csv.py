@@ -1,6 +1,8 @@
-"""The carrier .csv: one row per item, in UTF-8, columns separated by commas."""
+"""The .csv file: one row per item, in UTF-8, columns separated by commas."""
 
 import csv
+import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -9,61 +11,50 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._errors import PredictionsError, parsing
+from qualms.predictions._errors import PredictionsError, parsing, shortened
 from qualms.predictions._normal import RawArrays
 from qualms.predictions._schema import Kind
-from qualms.predictions._tables import field_of, gathered
+from qualms.predictions._tables import field_of, raw_table, wanted_columns
+from qualms.predictions._values import text_array
 
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
+# A spreadsheet takes such a cell for a formula. A quote before it makes it text.
+_FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![0-9.]+$))")
+_QUOTED = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9.]+$))")
 
 
 def read_csv(path: Path) -> RawArrays:
     """The arrays of a .csv file, and the header of its sidecar."""
     # Spreadsheets put a byte order mark before the first column.
     with parsing(path), path.open(encoding="utf-8-sig", newline="") as file:
-        cells = _cells(csv.reader(file, strict=True))
-    columns = {}
-    for name in cells:
-        if (about := field_of(name)) is not None:
-            columns[name] = _PARSERS[about.kind](name, cells[name])
-    unread = tuple(name for name in cells if name not in columns)
-    return gathered(path, columns, unread)
+        lines = filter(None, csv.reader(file, strict=True))
+        names = _names(next(lines, []))
+        columns = [_CsvColumn(name) for name in wanted_columns(names)]
+        rows = _read_rows(lines, names, columns)
+    held = {column.name: column for column in columns}
+    return raw_table(path, names, rows, lambda name: held[name].values())
 
 
 def write_csv_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns as a .csv file; numbers come back with the same bits."""
-    cells = [
-        np.where(values, "true", "false").tolist()
-        if values.dtype.kind == "b"
-        else values.tolist()
-        for values in columns.values()
-    ]
+    """Write columns as a .csv file; numbers come back with the same bits.
+
+    Text that a spreadsheet would take for a formula gets a quote before it, which
+    reading takes away again.
+    """
+    cells = [_cells(values) for values in columns.values()]
     with path.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
         writer.writerows(zip(*cells, strict=True))
 
 
-def _cells(reader: Iterator[list[str]]) -> dict[str, list[str]]:
-    lines = filter(None, reader)
-    names = _names(next(lines, []))
-    cells: list[list[str]] = [[] for _ in names]
-    # Few rows at a time: a list per row for the whole file keeps the collector busy.
-    while rows := list(islice(lines, 256)):
-        for row, found in enumerate(rows):
-            if len(found) != len(names):
-                raise PredictionsError(
-                    f"row {row + len(cells[0])} has {len(found)} cells, the first line "
-                    f"names {len(names)} columns; correct the row"
-                )
-        for column, part in zip(cells, zip(*rows, strict=True), strict=True):
-            column.extend(part)
-    if not cells[0]:
-        raise PredictionsError(
-            "has no rows below the line with the names of the columns; there must be "
-            "at least one"
-        )
-    return dict(zip(names, cells, strict=True))
+def _cells(values: NDArray[Any]) -> list[Any]:
+    held: list[Any] = values.tolist()
+    if values.dtype.kind == "b":
+        return ["true" if value else "false" for value in held]
+    if values.dtype.kind == "U":
+        return [f"'{cell}" if _FORMULA.match(cell) else cell for cell in held]
+    return held
 
 
 def _names(first: Sequence[str]) -> list[str]:
@@ -78,65 +69,110 @@ def _names(first: Sequence[str]) -> list[str]:
             f"columns must be separated by commas, the first line is {names[0]!r:.60}; "
             "save it again as comma-separated"
         )
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise PredictionsError(f"column '{twice}' is there twice; rename one")
     return names
 
 
-def _numbers(name: str, cells: Sequence[str]) -> NDArray[Any]:
-    try:
-        return np.fromiter(map(float, cells), np.float64, len(cells))
-    except ValueError:
-        return _first_refused(name, cells, _number)
+def _read_rows(
+    lines: Iterator[list[str]], names: Sequence[str], columns: Sequence["_CsvColumn"]
+) -> int:
+    places = {name: place for place, name in enumerate(names)}
+    taken = [(column, places[column.name]) for column in columns]
+    count = 0
+    # Few rows at a time: a list per row for the whole file keeps the collector busy.
+    while rows := list(islice(lines, 256)):
+        for row, found in enumerate(rows):
+            if len(found) != len(names):
+                raise PredictionsError(
+                    f"row {count + row} has {len(found)} cells, the first line names "
+                    f"{len(names)} columns; correct the row"
+                )
+        parts = list(zip(*rows, strict=True))
+        for column, place in taken:
+            column.extend(parts[place])
+        count += len(rows)
+    if not count:
+        raise PredictionsError(
+            "has no rows below the line with the names of the columns; there must be "
+            "at least one"
+        )
+    return count
 
 
-def _number(cell: str) -> float | None:
+class _CsvColumn:
+    """The cells of one column: numbers as soon as they are read, text at the end."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        about = field_of(name)
+        self._kind: Kind = "any" if about is None else about.kind
+        self._numbers = array("d")
+        self._texts: list[str] = []
+
+    def extend(self, cells: Sequence[str]) -> None:
+        if self._kind not in ("real", "class", "byte"):
+            self._texts.extend(cells)
+            return
+        numbers = _as_floats(cells)
+        if numbers is None:
+            row = next(row for row, cell in enumerate(cells) if not _as_floats([cell]))
+            self._refuse(len(self._numbers) + row, cells[row], "a number")
+        else:
+            self._numbers.extend(numbers)
+
+    def values(self) -> NDArray[Any]:
+        if self._kind in ("real", "class", "byte"):
+            return np.frombuffer(self._numbers, dtype=np.float64)
+        return _PARSERS[self._kind](self)
+
+    def flags(self) -> NDArray[Any]:
+        found = [_FLAGS.get(cell.strip().lower()) for cell in self._texts]
+        if None in found:
+            row = found.index(None)
+            self._refuse(row, self._texts[row], "true or false (1 or 0)")
+        return np.array(found)
+
+    def texts(self) -> NDArray[Any]:
+        held = [cell[1:] if _QUOTED.match(cell) else cell for cell in self._texts]
+        return text_array(self.name, held)
+
+    def names(self) -> NDArray[Any]:
+        # '3' is a number and '03' a name: only what prints the same again is a number.
+        held = self._texts
+        if all(cell.isdecimal() and cell.isascii() and len(cell) < 19 for cell in held):
+            whole = list(map(int, held))
+            if list(map(str, whole)) == held:
+                return np.array(whole)
+        return self.texts()
+
+    def guessed(self) -> NDArray[Any]:
+        if set(self._texts) <= {"true", "false"}:
+            return self.flags()
+        whole = self.names()
+        numbers = None if whole.dtype.kind == "i" else _as_floats(self._texts)
+        return whole if numbers is None else np.array(numbers)
+
+    def _refuse(self, row: int, cell: str, wanted: str) -> None:
+        got = f"{cell!r:.60}" if cell.strip() else "empty"
+        raise PredictionsError(
+            f"column '{shortened(self.name)}', row {row} must be {wanted}, it is "
+            f"{got}; correct the cell or leave the row out"
+        )
+
+
+_PARSERS: dict[Kind, Callable[[_CsvColumn], NDArray[Any]]] = {
+    "flag": _CsvColumn.flags,
+    "item": _CsvColumn.texts,
+    "name": _CsvColumn.names,
+    "any": _CsvColumn.guessed,
+}
+
+
+def _as_floats(cells: Sequence[str]) -> list[float] | None:
+    # Python also takes 1_000 and the digits of other scripts; a table has no such.
+    together = "".join(cells)
+    if "_" in together or not together.isascii():
+        return None
     try:
-        return float(cell)
+        return list(map(float, cells))
     except ValueError:
         return None
-
-
-def _first_refused(
-    name: str, cells: Sequence[str], parse: Callable[[str], Any]
-) -> NDArray[Any]:
-    row = next(row for row, cell in enumerate(cells) if parse(cell) is None)
-    wanted = "true or false (1 or 0)" if parse is _flag else "a number"
-    got = f"{cells[row]!r:.60}" if cells[row].strip() else "empty"
-    raise PredictionsError(
-        f"column '{name}', row {row} must be {wanted}, it is {got}; correct the cell "
-        "or leave the row out"
-    )
-
-
-def _flags(name: str, cells: Sequence[str]) -> NDArray[Any]:
-    flags = list(map(_flag, cells))
-    return _first_refused(name, cells, _flag) if None in flags else np.array(flags)
-
-
-def _flag(cell: str) -> bool | None:
-    return _FLAGS.get(cell.strip().lower())
-
-
-def _texts(_: str, cells: Sequence[str]) -> NDArray[Any]:
-    return np.array(cells, dtype=np.str_)
-
-
-def _group_names(name: str, cells: Sequence[str]) -> NDArray[Any]:
-    # '3' is a number here and '03' a name; only what prints the same again is taken.
-    if all(cell.isdecimal() and cell.isascii() and len(cell) < 19 for cell in cells):
-        whole = list(map(int, cells))
-        if list(map(str, whole)) == list(cells):
-            return np.array(whole)
-    return _texts(name, cells)
-
-
-_PARSERS: dict[Kind, Callable[[str, Sequence[str]], NDArray[Any]]] = {
-    "real": _numbers,
-    "class": _numbers,
-    "byte": _numbers,
-    "flag": _flags,
-    "item": _texts,
-    "name": _group_names,
-}

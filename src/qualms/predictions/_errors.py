@@ -1,18 +1,67 @@
-"""Bytes that are not what their name says: every parser's complaint as one sentence."""
+"""How predictions are refused: one sentence with what is wrong, where, and the remedy.
 
-from collections.abc import Iterator
+`parsing` and `encoding` turn whatever a parser or a writer raises into such a sentence.
+"""
+
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from errno import EINVAL
+from itertools import islice
 from pathlib import Path
+
+# Characters of a message, and of a name inside one. Names come from files and may be
+# of any length.
+_MESSAGE = 1000
+_NAME = 60
+# Names that are listed one by one in a message.
+_LISTED = 12
+
+_BEGINNINGS = {
+    b"PK\x03\x04": "an .npz (zip) file",
+    b"PAR1": "a .parquet file",
+    b"\x93NUMPY": "an .npy file: save several arrays by name with np.savez",
+    b"\x89HDF": "an HDF5 file",
+    b"\x80": "a Python pickle, which is never loaded",
+    b"\x1f\x8b": "a gzip file: unpack it first",
+    b"ARROW1": "an Arrow (feather) file",
+}
 
 
 class PredictionsError(ValueError):
     """Predictions that cannot be read, written or pooled; the message says why."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message, _MESSAGE))
+
+
+def shortened(text: str, length: int = _NAME) -> str:
+    """`text` if it has at most `length` characters, else its beginning and its end.
+
+    >>> shortened("abcdefghijklmnopqrstuvwxyz", 15)
+    'abcdef[...]wxyz'
+    """
+    if len(text) <= length:
+        return text
+    mark = "[...]"
+    end = (length - len(mark)) * 2 // 5
+    return f"{text[: length - len(mark) - end]}{mark}{text[len(text) - end :]}"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes, for a sentence: the first dozen, and how many more.
+
+    >>> listed(["target", "probs"])
+    "'target', 'probs'"
+    """
+    held = list(names)
+    shown = ", ".join(f"'{shortened(name)}'" for name in islice(held, _LISTED))
+    more = len(held) - _LISTED
+    return f"{shown} and {more} more" if more > 0 else shown or "nothing"
+
 
 @contextmanager
 def naming(source: str) -> Iterator[None]:
-    """Put `source` before every refusal made inside, and make the system's speak alike.
+    """Put `source` before every refusal made inside, and reword the system's errors.
 
     Used once per file: errors raised inside must not name the file themselves.
     """
@@ -34,17 +83,6 @@ def naming(source: str) -> Iterator[None]:
         ) from error
 
 
-_BEGINNINGS = {
-    b"PK\x03\x04": "an .npz (zip) file",
-    b"PAR1": "a .parquet file",
-    b"\x93NUMPY": "an .npy file: save several arrays by name with np.savez",
-    b"\x89HDF": "an HDF5 file",
-    b"\x80": "a Python pickle, which is never loaded",
-    b"\x1f\x8b": "a gzip file: unpack it first",
-    b"ARROW1": "an Arrow (feather) file",
-}
-
-
 @contextmanager
 def parsing(path: Path) -> Iterator[None]:
     """Turn whatever a parser raises on the bytes of `path` into one sentence."""
@@ -56,17 +94,16 @@ def parsing(path: Path) -> Iterator[None]:
     except Exception as error:
         if _by_the_system(error):
             raise
-        kind = path.suffix.lower()
-        said = next(iter(str(error).splitlines()), type(error).__name__)[:200]
         raise PredictionsError(
-            f"is not a readable {kind} file ({said}){_looks(path)}; it may be cut "
-            "short or carry the wrong name: write it again"
+            f"is not a readable {path.suffix.lower()} file ({said_by(error)})"
+            f"{_looks(path)}; it may be cut short or carry the wrong name: write it "
+            "again"
         ) from error
 
 
 @contextmanager
 def encoding(path: Path) -> Iterator[None]:
-    """Turn whatever a carrier's writer raises into one sentence."""
+    """Turn whatever the writer of a format raises into one sentence."""
     try:
         yield
     except (PredictionsError, MemoryError):
@@ -74,11 +111,28 @@ def encoding(path: Path) -> Iterator[None]:
     except Exception as error:
         if _by_the_system(error):
             raise
-        said = next(iter(str(error).splitlines()), type(error).__name__)[:200]
         raise PredictionsError(
-            f"cannot be written as {path.suffix.lower()} ({said}); try another ending, "
-            "and check the free space"
+            f"cannot be written as {path.suffix.lower()} ({said_by(error)}); try "
+            "another ending, and check the free space"
         ) from error
+
+
+def said_by(error: BaseException) -> str:
+    """The first line of an error's own message, or the name of its class."""
+    first = next(iter(str(error).splitlines()), type(error).__name__)
+    return shortened(first, 200)
+
+
+def refuse_undecodable(path: Path) -> None:
+    """Refuse a path whose bytes are not text: no table or report could name it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = str(path).encode("utf-8", "backslashreplace").decode()
+        raise PredictionsError(
+            f"{shown}: the name of a file must be text in UTF-8, and this one is not; "
+            "rename the file"
+        ) from None
 
 
 def _by_the_system(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""Reading and writing predictions, by what the path ends in."""
+"""Reading, building and writing predictions, by what the path ends in."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,12 @@ from qualms.predictions._binary import (
     write_safetensors,
 )
 from qualms.predictions._csv import read_csv, write_csv_table
-from qualms.predictions._errors import PredictionsError, encoding, naming
+from qualms.predictions._errors import (
+    PredictionsError,
+    encoding,
+    naming,
+    refuse_undecodable,
+)
 from qualms.predictions._folder import read_folder, write_folder
 from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, as_header, dumps, parse_header
@@ -35,6 +40,40 @@ from qualms.predictions._tables import (
 from qualms.shelf import suggest
 
 _SOURCE = "arrays"
+_Arrays = Mapping[str, NDArray[Any]]
+_Write = Callable[[Path, _Arrays, Header], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carrier:
+    """How one kind of file is read and written."""
+
+    read: Callable[[Path], RawArrays]
+    write: _Write
+
+
+def read(
+    path: str | PathLike[str], *, task: str | None = None, logits: bool = False
+) -> Predictions:
+    """The predictions at `path`, checked in full and in normal form.
+
+    Reads .safetensors, .npz, .csv and .parquet files, and folders of segmented items,
+    whose maps are read and checked when asked for. The task is that of the header, else
+    what the names of the arrays show; `task` overrules both. `logits` says that `probs`
+    or `prob` hold logits, which is never guessed.
+
+    Raises:
+        PredictionsError: In one sentence: which array, which row, what was found and
+            what to do. Rows count from 0.
+    """
+    where = Path(path)
+    asked = ReadOptions(task, logits)
+    refuse_undecodable(where)
+    if where.is_dir():
+        return read_folder(where, asked)
+    with naming(str(path)):
+        _refuse_absent(where)
+        return normal_form(_carrier(where).read(where), asked, str(path))
 
 
 def build(
@@ -48,22 +87,70 @@ def build(
 
     Takes NumPy, PyTorch, JAX and TensorFlow arrays, pandas columns and lists. For
     segmentation, `maps` is a sequence of `Maps`, checked item by item when asked for,
-    with `item`, `group`, `cluster` and `shifted` beside it. `task` and `logits` are
-    those of `read`.
+    with `item`, `group`, `cluster`, `shifted` and `known` beside it. `task` and
+    `logits` are those of `read`.
 
     >>> made = build({"target": [0, 1], "prob": [0.2, 0.9]})
     >>> made.task, made.arrays["probs"].shape
     ('classification', (1, 2, 2))
     """
-    asked = ReadOptions(task, logits)
+    return _built(arrays, header, ReadOptions(task, logits))
+
+
+def write(
+    path: str | PathLike[str],
+    predictions: Predictions | Mapping[str, Any],
+    *,
+    header: Header | Mapping[str, Any] | None = None,
+    task: str | None = None,
+    logits: bool = False,
+) -> Path:
+    """Write predictions, whole or not at all; gives the path written.
+
+    `predictions` may be a mapping of arrays of any framework, which is checked first,
+    as in `build`; an array that is not part of the task is refused, for it would be
+    lost. The ending of `path` decides: .safetensors (float32; added where there is no
+    ending), .npz, .csv, .parquet; segmentation makes a folder. `header` stands in for
+    that of the predictions.
+    """
+    refuse_undecodable(Path(path))
+    if not isinstance(predictions, Predictions):
+        asked = ReadOptions(task, logits, strict=True)
+        predictions = _built(predictions, header, asked)
+    else:
+        _refuse_again(predictions, task, logits=logits)
+        if header is not None:
+            stated = parse_header(as_header(header)).header
+            predictions = replace(
+                predictions, header=replace(stated, task=predictions.task)
+            )
+    where = Path(path)
+    if predictions.maps is not None:
+        return write_folder(where, predictions)
+    if not where.suffix:
+        where = where.with_name(f"{where.name}.safetensors")
+    with naming(str(where)):
+        carrier = _carrier(where)
+        with encoding(where):
+            carrier.write(where, predictions.arrays, predictions.header)
+    return where
+
+
+def _built(
+    arrays: Mapping[str, Any],
+    header: Header | Mapping[str, Any] | None,
+    asked: ReadOptions,
+) -> Predictions:
     with naming(_SOURCE):
         _refuse_unnamed(arrays)
+        held = {
+            name: to_array(name, values)
+            for name, values in arrays.items()
+            if is_array_name(name) and name != "maps"
+        }
         raw = RawArrays(
-            arrays={
-                name: to_array(name, values)
-                for name, values in arrays.items()
-                if is_array_name(name) and name != "maps"
-            },
+            shapes={name: array.shape for name, array in held.items()},
+            load=held.__getitem__,
             header=as_header(header),
             header_at="header=...",
             unread=tuple(name for name in arrays if not is_array_name(name)),
@@ -94,71 +181,12 @@ def _sequence(maps: Any) -> Sequence[Any]:
     )
 
 
-_Arrays = Mapping[str, NDArray[Any]]
-_Write = Callable[[Path, _Arrays, Header], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Carrier:
-    """How one kind of file is read and written."""
-
-    read: Callable[[Path], RawArrays]
-    write: _Write
-
-
-def read(
-    path: str | PathLike[str], *, task: str | None = None, logits: bool = False
-) -> Predictions:
-    """The predictions at `path`, checked in full and in normal form.
-
-    Reads .safetensors, .npz, .csv and .parquet files, and folders of segmented items,
-    whose maps are read and checked when asked for. The task is that of the header, else
-    what the names of the arrays show; `task` overrules both. `logits` says that `probs`
-    or `prob` hold logits, which is never guessed.
-
-    Raises:
-        PredictionsError: In one sentence: which array, which row, what and the remedy.
-            Rows count from 0.
-    """
-    where = Path(path)
-    asked = ReadOptions(task, logits)
-    if where.is_dir():
-        return read_folder(where, asked)
-    with naming(str(path)):
-        _refuse_absent(where)
-        return normal_form(_carrier(where).read(where), asked, str(path))
-
-
-def write(
-    path: str | PathLike[str],
-    predictions: Predictions | Mapping[str, Any],
-    *,
-    header: Header | Mapping[str, Any] | None = None,
-) -> Path:
-    """Write predictions, whole or not at all; gives the path written.
-
-    `predictions` may be a mapping of arrays of any framework, which is checked first,
-    as in `build`. The ending of `path` decides: .safetensors (float32; added where
-    there is no ending), .npz, .csv, .parquet; segmentation makes a folder. `header`
-    stands in for that of the predictions.
-    """
-    if not isinstance(predictions, Predictions):
-        predictions = build(predictions, header=header)
-    elif header is not None:
-        stated = parse_header(as_header(header)).header
-        predictions = replace(
-            predictions, header=replace(stated, task=predictions.task)
+def _refuse_again(predictions: Predictions, task: str | None, *, logits: bool) -> None:
+    if logits or task not in (None, predictions.task):
+        raise PredictionsError(
+            f"{predictions.source}: these {predictions.task} predictions are checked "
+            "already; task=... and logits=True are for a mapping of arrays"
         )
-    where = Path(path)
-    if predictions.maps is not None:
-        return write_folder(where, predictions)
-    if not where.suffix:
-        where = where.with_name(f"{where.name}.safetensors")
-    with naming(str(where)):
-        carrier = _carrier(where)
-        with encoding(where):
-            carrier.write(where, predictions.arrays, predictions.header)
-    return where
 
 
 def _refuse_absent(path: Path) -> None:

@@ -1,8 +1,8 @@
-"""The carrier of segmentation: a folder with `index.json` and one file per item.
+"""Segmentation predictions on disk: a folder with `index.json` and a file per item.
 
 `index.json` is {"header": {...}, "items": [{"item": "case 1", "file":
 "000000.safetensors"}, ...]}, where an entry may also state `group`, `cluster`,
-`shifted` and `shapes`. Item files are .safetensors or .npz.
+`shifted`, `known` and `shapes`. Item files are .safetensors or .npz.
 """
 
 import json
@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from qualms.atomic import beside, replace_folder, sync
 from qualms.predictions._binary import read_npz, read_safetensors, write_safetensors
-from qualms.predictions._errors import PredictionsError, encoding, naming
+from qualms.predictions._errors import (
+    PredictionsError,
+    encoding,
+    naming,
+    refuse_undecodable,
+    shortened,
+)
 from qualms.predictions._foreign import numpy_array
 from qualms.predictions._header import (
     Header,
@@ -37,13 +43,14 @@ from qualms.predictions._segmentation import (
     ARRAYS,
     Counts,
     check_maps,
-    complete,
     counts_of,
+    load_maps,
     segmentation,
 )
 
 _READERS = {".safetensors": read_safetensors, ".npz": read_npz}
-_OPTIONAL = ("group", "cluster", "shifted")
+_OPTIONAL = ("group", "cluster", "shifted", "known")
+_FLAGS = ("shifted", "known")
 
 
 class ItemFile(NamedTuple):
@@ -60,8 +67,10 @@ def read_folder(folder: Path, asked: ReadOptions) -> Predictions:
         items = _items(index)
         entries = [_item_file(folder, row, item) for row, item in enumerate(items)]
         _refuse_shared(entries)
+        arrays = _arrays(items)
         raw = RawArrays(
-            arrays=_arrays(items),
+            shapes={name: array.shape for name, array in arrays.items()},
+            load=arrays.__getitem__,
             header=_header(index),
             header_at="'header' in index.json",
         )
@@ -88,8 +97,9 @@ def _load(entries: Sequence[ItemFile], counts: Counts, row: int) -> Maps:
     path, shapes = entries[row]
     with naming(str(path)):
         raw = _READERS[path.suffix.lower()](path)
-        check_shapes(shapes, {name: a.shape for name, a in raw.arrays.items()})
-        return check_maps(complete(raw.arrays, raw.unread), counts)
+        check_shapes(shapes, raw.shapes, frozenset(raw.unread))
+        unread = dict.fromkeys(raw.unread, ())
+        return load_maps({**raw.shapes, **unread}, raw.array, counts)
 
 
 def _index(folder: Path) -> dict[str, Any]:
@@ -137,15 +147,15 @@ def _item_file(folder: Path, row: int, item: Mapping[str, Any]) -> ItemFile:
             f"file, got {file!r:.80}; correct it"
         )
     path = folder / file
-    if _leaves(file) or not path.resolve().is_relative_to(folder.resolve()):
+    if _leaves(file) or not _inside(folder, path):
         raise PredictionsError(
             f"row {row} of 'items' in index.json names a file outside the folder, "
             f"{file!r:.80}; keep the files of all items inside"
         )
     if not path.is_file():
         raise PredictionsError(
-            f"row {row} of 'items' in index.json names '{file}', which is not there; "
-            "the folder is incomplete: copy or write it again"
+            f"row {row} of 'items' in index.json names '{shortened(file)}', which is "
+            "not there; the folder is incomplete: copy or write it again"
         )
     return ItemFile(path, shapes_of(item.get("shapes")))
 
@@ -153,6 +163,14 @@ def _item_file(folder: Path, row: int, item: Mapping[str, Any]) -> ItemFile:
 def _leaves(file: str) -> bool:
     parts = (PurePosixPath(file), PureWindowsPath(file))
     return any(p.is_absolute() or p.anchor or ".." in p.parts for p in parts)
+
+
+def _inside(folder: Path, path: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    # A link that leads back to itself, or a name that no system takes.
+    except (OSError, RuntimeError, ValueError):
+        return False
 
 
 def _refuse_shared(entries: Sequence[ItemFile]) -> None:
@@ -207,6 +225,7 @@ class SegmentationWriter:
     ) -> None:
         self._folder = Path(folder)
         with naming(str(folder)):
+            refuse_undecodable(self._folder)
             self._header = _segmentation_header(header)
             _refuse_replacing(self._folder)
         self._temporary: Path | None = None
@@ -227,10 +246,11 @@ class SegmentationWriter:
         group: str | int | None = None,
         cluster: str | int | None = None,
         shifted: bool | None = None,
+        known: bool | None = None,
     ) -> None:
         """Check `maps` and write them to a file of their own."""
         with naming(f"{self._folder}, item {item!r:.60}"):
-            stated = {"group": group, "cluster": cluster, "shifted": shifted}
+            stated = dict(zip(_OPTIONAL, (group, cluster, shifted, known), strict=True))
             self._add(str(item), maps, _stated_entry(stated))
 
     def _add(self, item: str, maps: Maps, entry: dict[str, Any]) -> None:
@@ -315,8 +335,8 @@ def _stated_entry(stated: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None
     }
     for key, value in entry.items():
-        wanted = "true or false" if key == "shifted" else "text or a whole number"
-        if isinstance(value, bool) != (key == "shifted") or not isinstance(
+        wanted = "true or false" if key in _FLAGS else "text or a whole number"
+        if isinstance(value, bool) != (key in _FLAGS) or not isinstance(
             value, str | int
         ):
             raise PredictionsError(f"{key} must be {wanted}, got {value!r:.60}")
@@ -324,7 +344,7 @@ def _stated_entry(stated: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_partial(entry: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    for key in ("group", "cluster", "shifted"):
+    for key in _OPTIONAL:
         if (key in entry) != (key in first) or (
             key in entry and type(entry[key]) is not type(first[key])
         ):

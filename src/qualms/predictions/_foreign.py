@@ -1,11 +1,12 @@
-"""Arrays of any framework as NumPy arrays, by what they can do; none is imported."""
+"""Arrays of any framework as NumPy arrays; no framework is imported for it."""
 
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._errors import PredictionsError
+from qualms.predictions._errors import PredictionsError, said_by
+from qualms.predictions._values import text_array
 
 
 def to_array(name: str, values: Any) -> NDArray[Any]:
@@ -25,7 +26,7 @@ def to_array(name: str, values: Any) -> NDArray[Any]:
     # A foreign array may raise anything on its way out.
     except Exception as error:
         raise PredictionsError(
-            f"array '{name}' cannot be turned into an array ({_first_line(error)}); "
+            f"array '{name}' cannot be turned into an array ({said_by(error)}); "
             "pass numbers in a rectangular shape"
         ) from error
     return numpy_array(name, array)
@@ -73,7 +74,9 @@ def _widened(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 def _unboxed(name: str, array: NDArray[Any]) -> NDArray[Any]:
     values = array.ravel().tolist()
-    for wanted in (str, bool, int | np.integer, int | float | np.number):
+    if all(isinstance(value, str) for value in values):
+        return text_array(name, values).reshape(array.shape)
+    for wanted in (bool, int | np.integer, int | float | np.number):
         if all(isinstance(value, wanted) for value in values):
             made = np.array(values).reshape(array.shape)
             if made.dtype.kind != "O":
@@ -89,7 +92,3 @@ def _unboxed(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 def _odd(value: Any) -> bool:
     return not isinstance(value, str | bool | int | float | np.number)
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)[:200]

@@ -1,20 +1,22 @@
 """The header: what made the predictions, on what, and how to read their arrays."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from qualms.predictions._errors import PredictionsError
-from qualms.predictions._schema import TASKS, listed
+from qualms.predictions._errors import PredictionsError, listed, said_by, shortened
+from qualms.predictions._schema import TASKS
 from qualms.shelf import suggest
 
 FORMAT = 1
 # How the draws of a `select/<name>` become one value per item.
 RULES = ("mean", "logmeanexp")
+# Levels of mappings and lists in a header; Python's own limit would end in a traceback.
+_DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,8 @@ class Header:
     number of runs pooled (None for one run), `parameters` those of one network.
     `select/<name>` is larger for items that should be left out, and `select` gives its
     pooling rule: 'mean', or 'logmeanexp' for negative log-likelihoods, whose pool is
-    minus the logarithm of the mean likelihood.
+    minus the logarithm of the mean likelihood. `about` keeps whatever else a file says
+    of itself.
 
     >>> Header(dataset="eyepacs", split="test", seed=3).seed
     3
@@ -50,6 +53,7 @@ class Header:
     ignore: int | None = None
     select: Mapping[str, str] = field(default_factory=dict)
     pooled: int | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, (holds, wanted) in _CHECKS.items():
@@ -61,7 +65,7 @@ class Header:
                     "or leave it out"
                 )
         # Through JSON once, so that a header equals itself after a round trip.
-        for name in ("options", "select"):
+        for name in _MAPPINGS:
             object.__setattr__(self, name, _as_json(name, getattr(self, name)))
 
 
@@ -74,19 +78,32 @@ class Stated(NamedTuple):
 
 
 def parse_header(mapping: Mapping[str, Any]) -> Stated:
-    """The header in `mapping`; unknown keys become notes."""
-    names = {f.name for f in fields(Header)}
-    found = {key: value for key, value in mapping.items() if key in names}
-    for name in ("options", "select", "format"):
+    """The header in `mapping`; what it does not know is kept under `about`."""
+    found = {key: value for key, value in mapping.items() if key in _NAMES}
+    for name in (*_MAPPINGS, "format"):
         if name in found and found[name] is None:
             del found[name]
-    notes = tuple(
-        f"header key {key!r:.60} is not known and was ignored."
-        + suggest(str(key), names, cutoff=0.8)
-        for key in mapping
-        if key not in names and key != "shapes"
+    header = Header(**found)
+    about, notes = dict(header.about), []
+    for key in mapping:
+        if key not in _NAMES and key != "shapes":
+            kept, note = _unknown(str(key), mapping[key])
+            about |= kept
+            notes.append(note)
+    return Stated(
+        replace(header, about=about), shapes_of(mapping.get("shapes")), tuple(notes)
     )
-    return Stated(Header(**found), shapes_of(mapping.get("shapes")), notes)
+
+
+def _unknown(key: str, value: Any) -> tuple[dict[str, Any], str]:
+    """What is kept of a field that the header does not have, and a note on it."""
+    shown = f"header field '{shortened(key)}' is not known"
+    try:
+        kept = _as_json("about", {key: value})
+    except PredictionsError:
+        return {}, f"{shown} and does not hold JSON values: left out"
+    hint = suggest(key, _NAMES, cutoff=0.8) if len(key) < 40 else ""
+    return kept, f"{shown} and is kept under 'about'.{hint}"
 
 
 def version_of(mapping: Mapping[str, Any]) -> int:
@@ -139,25 +156,35 @@ def loads(text: str | bytes, where: str) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PredictionsError(
-            f"{where} must be a JSON object, got {text[:40]!r} ({error}); correct it"
+            f"{where} must be a JSON object, got {text[:40]!r} ({said_by(error)}); "
+            "correct it"
         ) from error
     if not isinstance(found, dict):
         raise PredictionsError(
             f"{where} must be a JSON object, got {text[:40]!r}; write "
             '{"dataset": ..., "split": ...}'
         )
+    if _deeper(found, _DEPTH):
+        raise PredictionsError(
+            f"{where} must not be nested more than {_DEPTH} levels deep; flatten it"
+        )
     return found
 
 
 def check_shapes(
-    stated: Mapping[str, tuple[int, ...]], held: Mapping[str, tuple[int, ...]]
+    stated: Mapping[str, tuple[int, ...]],
+    held: Mapping[str, tuple[int, ...]],
+    unread: Collection[str] = (),
 ) -> None:
     """Refuse a header that states other shapes than the arrays have."""
     for name, shape in stated.items():
+        if name in unread:
+            continue
         if name not in held:
             raise PredictionsError(
-                f"the header states an array '{name}', found only {listed(held)}; the "
-                "file is incomplete: write it again, or remove 'shapes' from the header"
+                f"the header states an array '{shortened(name)}', found only "
+                f"{listed(held)}; the file is incomplete: write it again, or remove "
+                "'shapes' from the header"
             )
         if held[name] != shape:
             raise PredictionsError(
@@ -190,13 +217,31 @@ def _shape(sizes: Any) -> bool:
 
 
 def _as_json(name: str, value: Mapping[str, Any]) -> Any:
+    if _deeper(value, _DEPTH):
+        raise PredictionsError(
+            f"header '{name}' must not be nested more than {_DEPTH} levels deep; "
+            "flatten it"
+        )
     try:
         return json.loads(json.dumps(dict(value), allow_nan=False, default=_plain))
     except (TypeError, ValueError, RecursionError) as error:
         raise PredictionsError(
-            f"header '{name}' must hold JSON values only ({error}); use finite "
-            "numbers, text, lists and mappings"
+            f"header '{name}' must hold JSON values only ({said_by(error)}); use "
+            "finite numbers, text, lists and mappings"
         ) from error
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether mappings and lists in `value` are nested more than `levels` deep."""
+    held = [value]
+    for _ in range(levels + 1):
+        held = [
+            inner
+            for outer in held
+            if isinstance(outer, Mapping | list | tuple)
+            for inner in (outer.values() if isinstance(outer, Mapping) else outer)
+        ]
+    return bool(held)
 
 
 def _plain(value: Any) -> Any:
@@ -263,4 +308,7 @@ _CHECKS: dict[str, _Check] = {
         lambda v: v is None or (_whole(v) and v >= 1),
         "a whole number from 1 on, or null",
     ),
+    "about": (_mapping, "a mapping of names to JSON values"),
 }
+_NAMES = tuple(_CHECKS)
+_MAPPINGS = ("options", "select", "about")

@@ -1,15 +1,18 @@
-"""From arrays as found to predictions in normal form; a function per format version."""
+"""From arrays as found to predictions in normal form; a function per format version.
 
-from collections.abc import Callable, Collection, Mapping
+What a file declares is compared before any of its arrays is loaded.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._errors import PredictionsError
+from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._header import Header, check_shapes, parse_header, version_of
+from qualms.predictions._names import check_names, settle_task
 from qualms.predictions._probabilities import (
     Renormalised,
     checked_probs,
@@ -18,165 +21,49 @@ from qualms.predictions._probabilities import (
     unit_interval,
 )
 from qualms.predictions._record import Predictions
-from qualms.predictions._schema import (
-    ELSEWHERE,
-    TASKS,
-    Field,
-    array_field,
-    is_array_name,
-    listed,
-)
-from qualms.predictions._values import check_axes, normal_values
+from qualms.predictions._schema import TASKS, Field
+from qualms.predictions._values import GivenArray, check_axes, normal_values, where_in
 from qualms.shelf import suggest
 
-# Names this alike are a slip of the keyboard, not another array.
-CLOSE = 0.8
-# One idea, two tasks: the array that plays the part of the other.
-_COUNTERPART = {
-    ("regression", "uncertainty/"): "select/",
-    ("classification", "select/"): "uncertainty/",
-    ("embedding", "select/"): "uncertainty/",
-}
-
-
-def settle_task(names: Collection[str], stated: str | None, asked: str | None) -> str:
-    """The task asked for, else the one the header states, else what the names show."""
-    for task in (asked, stated):
-        if task is not None:
-            return _known_task(task)
-    fits = [task for task, about in TASKS.items() if set(about.marks) & set(names)]
-    if len(fits) == 1:
-        return fits[0]
-    if fits:
-        shown = listed(sorted({m for t in fits for m in TASKS[t].marks} & set(names)))
-        raise PredictionsError(
-            f"the arrays {shown} fit more than one task ({', '.join(fits)}); say which "
-            "with --task (task=...)"
-        )
-    raise PredictionsError(_no_task(names))
-
-
-def check_names(task: str, names: Collection[str]) -> tuple[str, ...]:
-    """Refuse misspelt and missing arrays; give a note for each one left out."""
-    notes = tuple(
-        _left_out(task, name) for name in names if array_field(task, name) is None
-    )
-    about = TASKS[task]
-    for needed in about.needs:
-        if not any(_has(need, names) for need in needed):
-            raise PredictionsError(_missing(task, needed, names))
-    for name, partner in about.given:
-        if name in names and partner not in names:
-            raise PredictionsError(
-                f"array '{name}' needs '{partner}' beside it, found only "
-                f"{listed(names)}; add '{partner}'"
-            )
-    for name, other in about.instead:
-        if name in names and other in names:
-            raise PredictionsError(
-                f"arrays '{name}' and '{other}' say the same thing twice; keep one"
-            )
-    return notes
-
-
-def _known_task(task: str) -> str:
-    if task not in TASKS:
-        raise PredictionsError(
-            f"no task {task!r}.{suggest(str(task), TASKS)} Known: {', '.join(TASKS)}."
-        )
-    return task
-
-
-def _no_task(names: Collection[str]) -> str:
-    needs = "; ".join(
-        f"{task}: {' and '.join(_either(needed) for needed in about.needs)}"
-        for task, about in TASKS.items()
-        if task != "segmentation"
-    )
-    everything = [f for about in TASKS.values() for f in about.fields]
-    return (
-        f"the arrays ({listed(names)}) fit no task.{_slip(names, everything)} "
-        f"Needed for {needs}; segmentation is a folder with index.json"
-    )
-
-
-def _slip(names: Collection[str], fields: Collection[Field]) -> str:
-    for name in names:
-        if name in ELSEWHERE:
-            return f" '{name}' is called '{ELSEWHERE[name]}' here."
-        if hint := _alike(name, fields):
-            return f" For '{name}':{hint}"
-    return ""
-
-
-def _alike(name: str, fields: Collection[Field]) -> str:
-    for member in (f for f in fields if f.family and not is_array_name(name)):
-        if name.rstrip("/") == member.name[:-1]:
-            return f" Write it as '{member.name}<name>'."
-        if (
-            name.startswith(member.name[:-1])
-            and not name[len(member.name) - 1].isalnum()
-        ):
-            return f" Write it as '{member.name}{name[len(member.name) :]}'."
-    # Only the part before the slash can be misspelt; what follows is the user's own.
-    head, slash, rest = name.partition("/")
-    heads = [f.name.rstrip("/") for f in fields if f.family == bool(slash)]
-    close = get_close_matches(head, heads, n=1, cutoff=CLOSE)
-    if not close or close[0] == head:
-        return ""
-    return f" Did you mean '{close[0]}{slash}{rest}'?"
-
-
-def _left_out(task: str, name: str) -> str:
-    if hint := _alike(name, TASKS[task].fields):
-        raise PredictionsError(
-            f"array '{name}' is not part of {task} predictions.{hint} Rename it, or "
-            "leave it out"
-        )
-    for (where, head), other in _COUNTERPART.items():
-        if where == task and name.startswith(head):
-            raise PredictionsError(
-                f"array '{name}' is not part of {task} predictions; write it as "
-                f"'{other}{name.removeprefix(head)}'"
-            )
-    return f"array '{name}' is not part of {task} predictions and was ignored"
-
-
-def _missing(task: str, needed: tuple[str, ...], names: Collection[str]) -> str:
-    called = [n for n in names if ELSEWHERE.get(n) in needed]
-    hint = f"; is it '{called[0]}'? rename it" if called else "; add it"
-    return (
-        f"{task} predictions need {_either(needed)}, found only {listed(names)}{hint}"
-    )
-
-
-def _either(needed: tuple[str, ...]) -> str:
-    return " or ".join(Field(name=need).shown for need in needed)
-
-
-def _has(need: str, names: Collection[str]) -> bool:
-    return any(Field(name=need).covers(name) for name in names)
+# Notes that are kept of one file; a hostile header could fill the screen.
+_NOTES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawArrays:
-    """What a carrier holds: arrays of names the schema knows, and the header.
+    """What a file holds: arrays of names the schema knows, and the header.
 
-    `unread` names the arrays left on disk because no task has them; `header_at` says
-    where this carrier keeps a header, for sentences.
+    `shapes` is what the file declares and `load` gives one of these arrays. `unread`
+    names the arrays that no task has; `header_at` says where this kind of file keeps
+    its header, for sentences.
     """
 
-    arrays: Mapping[str, NDArray[Any]]
+    shapes: Mapping[str, tuple[int, ...]]
+    load: Callable[[str], NDArray[Any]]
     header: Mapping[str, Any]
     header_at: str
     unread: tuple[str, ...] = ()
 
+    def array(self, name: str) -> NDArray[Any]:
+        """One of the arrays, of the shape that was declared."""
+        found = self.load(name)
+        if found.shape != self.shapes[name]:
+            raise PredictionsError(
+                f"array '{name}' has shape {found.shape}, but the file declares "
+                f"{self.shapes[name]}; the file is damaged: write it again"
+            )
+        return found
+
 
 class ReadOptions(NamedTuple):
-    """What the user said about the predictions beyond what they hold."""
+    """What the user said about the predictions beyond what they hold.
+
+    `strict` refuses arrays that would be left out.
+    """
 
     task: str | None = None
     logits: bool = False
+    strict: bool = False
 
 
 def normal_form(raw: RawArrays, asked: ReadOptions, source: str) -> Predictions:
@@ -186,25 +73,28 @@ def normal_form(raw: RawArrays, asked: ReadOptions, source: str) -> Predictions:
 
 def _format_1(raw: RawArrays, asked: ReadOptions, source: str) -> Predictions:
     stated = parse_header(raw.header)
-    check_shapes(stated.shapes, {name: a.shape for name, a in raw.arrays.items()})
-    names = (*raw.arrays, *raw.unread)
+    check_shapes(stated.shapes, raw.shapes, frozenset(raw.unread))
+    names = (*raw.shapes, *raw.unread)
     task = settle_task(names, stated.header.task, asked.task)
     _refuse_unfit(task, asked)
-    notes = [*stated.notes, *check_names(task, names)]
-    fields = in_order(task, raw.arrays)
-    axes, sizes = check_axes(fields, raw.arrays)
-    arrays = {}
+    notes = [*stated.notes, *check_names(task, names, strict=asked.strict)]
+    fields = in_order(task, raw.shapes)
+    header = _settled(replace(stated.header, task=task), fields, raw.header_at)
+    axes, sizes = check_axes(fields, raw.shapes)
+    arrays: dict[str, NDArray[Any]] = {}
     for name, field in fields.items():
-        given = normal_values(field, name, raw.arrays[name], axes[name], sizes)
-        made = _with_draws(field, name, given, axes[name], asked)
-        arrays["probs" if name == "prob" else name] = made.probs
+        given = GivenArray(name, raw.array(name), field, axes[name], sizes)
+        if name == "target" and field.unknown and "known" in fields:
+            given = _without_unknown(given, raw.array("known"))
+        made = _finished(given, normal_values(given), asked)
+        arrays[field.becomes or name] = made.probs
         notes += made.notes
     return Predictions(
         task=task,
-        header=_settled(replace(stated.header, task=task), arrays, raw.header_at),
-        arrays=arrays,
+        header=header,
+        arrays=_with_known(task, arrays),
         source=source,
-        notes=tuple(notes),
+        notes=bounded_notes(notes),
         n=sizes["N"],
         draws=sizes.get("M", 1),
         classes=sizes.get("C"),
@@ -214,6 +104,23 @@ def _format_1(raw: RawArrays, asked: ReadOptions, source: str) -> Predictions:
 _Reader = Callable[[RawArrays, ReadOptions, str], Predictions]
 # A released version keeps its reader here for good.
 FORMATS: dict[int, _Reader] = {1: _format_1}
+
+
+def in_order(task: str, names: Mapping[str, Any]) -> dict[str, Field]:
+    """The field of every array that `task` has, in the order of the schema."""
+    return {
+        name: field
+        for field in TASKS[task].fields
+        for name in names
+        if field.covers(name)
+    }
+
+
+def bounded_notes(notes: list[str]) -> tuple[str, ...]:
+    """The first of many notes, each of bounded length."""
+    kept = [shortened(note, 500) for note in notes[:_NOTES]]
+    more = len(notes) - len(kept)
+    return (*kept, *([f"and {more} more notes like these"] if more else []))
 
 
 def _refuse_unfit(task: str, asked: ReadOptions) -> None:
@@ -229,54 +136,86 @@ def _refuse_unfit(task: str, asked: ReadOptions) -> None:
         )
 
 
-def in_order(task: str, arrays: Mapping[str, Any]) -> dict[str, Field]:
-    """The field of every array that `task` has, in the order of the schema."""
-    return {
-        name: field
-        for field in TASKS[task].fields
-        for name in arrays
-        if field.covers(name)
-    }
+def _settled(header: Header, fields: Mapping[str, Any], header_at: str) -> Header:
+    if "lower" in fields and header.alpha is None:
+        raise PredictionsError(
+            "arrays 'lower' and 'upper' need the header's 'alpha', 0.1 for 90 % "
+            f"intervals; state it in {header_at}"
+        )
+    rules = {name[7:]: "mean" for name in fields if name.startswith("select/")}
+    for name in header.select:
+        if name not in rules:
+            shown = shortened(name)
+            raise PredictionsError(
+                f"header 'select' has a rule for '{shown}', but there is no array "
+                f"'select/{shown}'.{suggest(shown, rules)} Correct the header in "
+                f"{header_at}"
+            )
+    return replace(header, select=rules | dict(header.select))
 
 
-def _with_draws(
-    field: Field, name: str, array: NDArray[Any], axes: str, asked: ReadOptions
+def _without_unknown(target: GivenArray, known: NDArray[Any]) -> GivenArray:
+    """`target` with -1 where `known` is false, whatever class was written there."""
+    if target.array.dtype.kind not in "fiub" or known.dtype.kind not in "fiub":
+        return target  # refused in its own words a little later
+    if target.array.dtype.kind in "ub":
+        target = replace(target, array=target.array.astype(np.float64))
+    wrong = (target.array == -1) & (known != 0)
+    if wrong.any():
+        where = tuple(np.argwhere(wrong)[0])
+        raise PredictionsError(
+            f"arrays 'target' and 'known' disagree, {where_in('N', where)} is -1 (no "
+            "known class), but 'known' is true there; correct one of them"
+        )
+    return replace(target, array=np.where(known != 0, target.array, -1))
+
+
+def _with_known(task: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """`arrays` with 'known' wherever a class is unknown, in the order of the schema."""
+    target = arrays.get("target")
+    if "known" in arrays or target is None or target.dtype != np.int64:
+        return dict(arrays)
+    if target.min() >= 0:
+        return dict(arrays)
+    held = {**arrays, "known": target >= 0}
+    return {name: held[name] for name in in_order(task, held)}
+
+
+def _finished(
+    given: GivenArray, array: NDArray[Any], asked: ReadOptions
 ) -> Renormalised:
     made = Renormalised(array, ())
-    if field.probability:
-        with np.errstate(all="ignore"):
-            made = _probabilities(field, name, array, axes, asked)
-    if field.draws and "M" not in axes:
+    with np.errstate(all="ignore"):
+        if given.field.probability:
+            made = _probabilities(given, array, asked)
+        elif given.field.becomes == "var":
+            made = _squared(given.name, array)
+    if given.field.draws and "M" not in given.axes:
         return Renormalised(made.probs[np.newaxis], made.notes)
     return made
 
 
+def _squared(name: str, array: NDArray[Any]) -> Renormalised:
+    squared = array * array
+    if not np.isfinite(squared.max()):
+        raise PredictionsError(
+            f"array '{name}' holds {array.max():g}, whose square is too large to be a "
+            "variance; correct it"
+        )
+    note = f"array '{name}' was taken as a standard deviation: 'var' is its square"
+    return Renormalised(squared, (note,))
+
+
 def _probabilities(
-    field: Field, name: str, array: NDArray[Any], axes: str, asked: ReadOptions
+    given: GivenArray, array: NDArray[Any], asked: ReadOptions
 ) -> Renormalised:
+    name, axes = given.name, given.axes
     if "C" not in axes:
         if asked.logits:
             return Renormalised(two_class_softmax(name, array, axes), ())
         prob = unit_interval(name, array, axes)
         return Renormalised(np.stack([1.0 - prob, prob], axis=-1), ())
     # The true label distribution is never a network's output, so never logits.
-    if field.draws and asked.logits:
+    if given.field.draws and asked.logits:
         return Renormalised(softmax(name, array, axes), ())
     return checked_probs(name, array, axes)
-
-
-def _settled(header: Header, arrays: Mapping[str, Any], header_at: str) -> Header:
-    if "lower" in arrays and header.alpha is None:
-        raise PredictionsError(
-            "arrays 'lower' and 'upper' need the header's 'alpha', 0.1 for 90 % "
-            f"intervals; state it in {header_at}"
-        )
-    rules = {name[7:]: "mean" for name in arrays if name.startswith("select/")}
-    for name in header.select:
-        if name not in rules:
-            raise PredictionsError(
-                f"header 'select' has a rule for '{name}', but there is no array "
-                f"'select/{name}'.{suggest(name, rules)} Correct the header in "
-                f"{header_at}"
-            )
-    return replace(header, select=rules | dict(header.select))

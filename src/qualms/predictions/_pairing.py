@@ -1,20 +1,71 @@
-"""What must agree between predictions that are pooled; differences in sentences."""
+"""Whether predictions are on the same items: what pools and paired tests rest on.
 
-from collections.abc import Callable
-from typing import Any
+Items and names compare as texts, targets within the resolution of float32: a file and
+its copy in another format hold the same items.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._errors import PredictionsError
+from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._record import Maps, Predictions
 
 _HEADER = ("dataset", "split", "fingerprint", "alpha", "ignore")
-_ARRAYS = ("target", "group", "cluster", "shifted", "target_probs")
+_ARRAYS = ("target", "known", "group", "cluster", "shifted", "target_probs")
+# Which items are drawn together, and which count where.
+_DESIGN = ("cluster", "shifted", "known")
 # The same number written in float32 and in float64 is still the same number.
 _ROUNDING = 1e-6
 
-Equal = Callable[[NDArray[Any], NDArray[Any]], NDArray[np.bool_]]
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pairing:
+    """What `same_items` needs of one file: digests of its names, and its targets."""
+
+    n: int
+    digests: Mapping[str, str]
+    target: NDArray[Any] | None = None
+
+
+def pairing(predictions: Predictions) -> Pairing:
+    """What tells whether other predictions are on the same items, in the same order."""
+    names = [name for name in ("item", *_DESIGN) if predictions.get(name) is not None]
+    return Pairing(
+        n=predictions.n,
+        digests={name: _digest(predictions.arrays[name]) for name in names},
+        target=predictions.get("target"),
+    )
+
+
+def same_items(first: Pairing, other: Pairing) -> bool:
+    """Whether two files hold the same items in the same order, with the same targets.
+
+    One file may leave out the names of its items, or its targets. Clusters, the marks
+    of shifted items and of unknown ones must be in both or in neither, for they decide
+    how items are drawn and counted.
+
+    >>> from qualms.predictions import build
+    >>> a = build({"target": [0, 1], "prob": [0.2, 0.9], "item": [7, 8]})
+    >>> b = build({"target": [0, 1], "prob": [0.3, 0.6], "item": ["7", "8"]})
+    >>> same_items(pairing(a), pairing(b))
+    True
+    """
+    if first.n != other.n:
+        return False
+    for name in ("item", *_DESIGN):
+        mine, theirs = first.digests.get(name), other.digests.get(name)
+        absent = None in (mine, theirs)
+        if mine != theirs and not (name == "item" and absent):
+            return False
+    if first.target is None or other.target is None:
+        return True
+    return bool(_same(first.target, other.target).all())
 
 
 def check_same(first: Predictions, other: Predictions, names: tuple[str, str]) -> None:
@@ -27,7 +78,9 @@ def check_same(first: Predictions, other: Predictions, names: tuple[str, str]) -
         # A foreign file need not say; then the items and targets decide.
         if mine is not None and theirs is not None and mine != theirs:
             _refuse(
-                f"the {field} of '{a}' is {mine!r}, that of '{b}' {theirs!r}", names
+                f"the {field} of '{a}' is {_value(mine)}, that of '{b}' "
+                f"{_value(theirs)}",
+                names,
             )
     if first.n != other.n:
         _refuse(f"'{a}' has {first.n} items, '{b}' {other.n}", names)
@@ -51,7 +104,7 @@ def check_same_item(first: Maps, other: Maps, row: int, names: tuple[str, str]) 
         _refuse(f"the raters of item {row} differ between '{a}' and '{b}'", names)
 
 
-def _refuse(difference: str, names: tuple[str, str]) -> None:
+def _refuse(difference: str, names: tuple[str, str]) -> NoReturn:
     raise PredictionsError(
         f"cannot pool '{names[0]}' and '{names[1]}': {difference}; pool only runs on "
         "the same items in the same order"
@@ -69,11 +122,12 @@ def _check_items(
     if set(mine.tolist()) == set(theirs.tolist()):
         _refuse(
             f"the items are the same but ordered differently, row {row} is "
-            f"{str(mine[row])!r:.60} in '{a}' and {str(theirs[row])!r:.60} in '{b}'",
+            f"{_value(str(mine[row]))} in '{a}' and {_value(str(theirs[row]))} in "
+            f"'{b}'",
             names,
         )
     lacking = sorted(set(mine.tolist()) - set(theirs.tolist()))
-    _refuse(f"item {lacking[0]!r:.60} of '{a}' is not in '{b}'", names)
+    _refuse(f"item {_value(lacking[0])} of '{a}' is not in '{b}'", names)
 
 
 def _check_array(
@@ -84,27 +138,31 @@ def _check_array(
 ) -> None:
     if mine is None or theirs is None:
         return
-    same = _close if mine.dtype.kind == "f" else _identical
-    differs = ~same(mine, theirs).reshape(len(mine), -1).all(axis=1)
+    differs = ~_same(mine, theirs).reshape(len(mine), -1).all(axis=1)
     if differs.any():
         row = int(np.flatnonzero(differs)[0])
         _refuse(
-            f"'{name}' differs, row {row} is {_shown(mine[row])} in '{names[0]}' and "
-            f"{_shown(theirs[row])} in '{names[1]}'",
+            f"'{name}' differs, row {row} is {_value(mine[row].tolist())} in "
+            f"'{names[0]}' and {_value(theirs[row].tolist())} in '{names[1]}'",
             names,
         )
 
 
-def _close(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray(np.isclose(a, b, rtol=_ROUNDING, atol=0.0))
-
-
-def _identical(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-    # Groups may be numbers in one file and the same numbers as text in another.
+def _same(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
+    if a.dtype.kind == "f":
+        return np.asarray(np.isclose(a, b, rtol=_ROUNDING, atol=0.0))
+    # Names may be numbers in one file and the same numbers as text in another.
     if "U" in (a.dtype.kind, b.dtype.kind):
         a, b = a.astype(np.str_), b.astype(np.str_)
     return np.asarray(a == b)
 
 
-def _shown(value: Any) -> str:
-    return f"{value.tolist()!r:.60}"
+def _digest(array: NDArray[Any]) -> str:
+    """A digest of the values as text, whatever width or type they are stored in."""
+    return hashlib.sha256(
+        json.dumps(list(map(str, array.tolist()))).encode()
+    ).hexdigest()
+
+
+def _value(value: Any) -> str:
+    return shortened(repr(value))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._files import read
 from qualms.predictions._header import Header
+from qualms.predictions._names import NO_TARGET
 from qualms.predictions._pairing import check_same, check_same_item
 from qualms.predictions._record import LazyMaps, Maps, Predictions
 
@@ -25,8 +26,8 @@ def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
     Draws are concatenated (`probs`, or `mean` with `var`). Segmentation statistics are
     averaged, each source weighted by its number of draws, and draw labels concatenated,
     when an item is asked for. `select/<name>` is combined over all draws by its rule.
-    An `uncertainty/<name>` belongs to one run and is left out, with a note, unless it
-    is the same in all.
+    An `uncertainty/<name>` or `extra/<name>` belongs to one run and is left out, with a
+    note, unless it is the same in all.
 
     Raises:
         PredictionsError: If the sources differ in task, data, items, order or targets.
@@ -43,13 +44,21 @@ def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
         header=_header(members),
         arrays={name: kept[name] for name in kept if "/" not in name},
         source=f"pool of {', '.join(names)}",
-        notes=tuple(dict.fromkeys(note for member in members for note in member.notes)),
+        notes=_notes(members, kept),
         draws=sum(member.draws for member in members),
     )
     if first.maps is not None:
         load = partial(_maps, members, names)
         return replace(pooled, maps=LazyMaps(load, range(first.n)))
     return _with_families(_with_draws(pooled, members, names), members)
+
+
+def _notes(members: Sequence[Predictions], kept: Iterable[str]) -> tuple[str, ...]:
+    notes = dict.fromkeys(note for member in members for note in member.notes)
+    # One file may know the targets of all.
+    if "target" in kept:
+        notes.pop(NO_TARGET, None)
+    return tuple(notes)
 
 
 def _members(sources: Iterable[str | PathLike[str] | Predictions]) -> list[Predictions]:
@@ -150,11 +159,17 @@ def _combined(parts: Sequence[_Array], draws: Sequence[int], rule: str) -> _Arra
     )
     values = np.concatenate(parts)
     if rule == "mean":
-        return np.average(values, axis=0, weights=weights)[np.newaxis]
+        return _weighted_mean(values, weights)[np.newaxis]
     # Minus the logarithm of the mean likelihood, the largest one taken out.
     least = values.min(axis=0)
-    likelihood = np.average(np.exp(least - values), axis=0, weights=weights)
+    likelihood = _weighted_mean(np.exp(least - values), weights)
     return np.asarray(least - np.log(likelihood))[np.newaxis]
+
+
+def _weighted_mean(values: _Array, weights: _Array) -> _Array:
+    # Sorted, so that the order of the runs does not matter even to the last bit.
+    terms = np.sort(values * weights[:, np.newaxis], axis=0)
+    return np.asarray(terms.sum(axis=0) / weights.sum())
 
 
 def _maps(members: Sequence[Predictions], names: Sequence[str], row: int) -> Maps:
@@ -168,13 +183,15 @@ def _maps(members: Sequence[Predictions], names: Sequence[str], row: int) -> Map
         maps = member.maps[row]
         first = maps if first is None else first
         check_same_item(first, maps, row, (names[0], name))
-        probs = probs + maps.mean_probs * np.float64(member.draws / total)
-        entropy = entropy + maps.expected_entropy * np.float64(member.draws / total)
+        # Weighed by whole numbers and divided at the end: such sums of float32 are
+        # exact in float64, so the order of the runs does not matter.
+        probs = probs + maps.mean_probs * np.float64(member.draws)
+        entropy = entropy + maps.expected_entropy * np.float64(member.draws)
         labels.append(maps.draw_labels)
     assert first is not None
     return Maps(
-        mean_probs=probs.astype(np.float32),
-        expected_entropy=entropy.astype(np.float32),
+        mean_probs=(probs / total).astype(np.float32),
+        expected_entropy=(entropy / total).astype(np.float32),
         draw_labels=np.concatenate(labels),
         raters=first.raters,
     )

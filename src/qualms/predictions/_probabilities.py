@@ -10,8 +10,8 @@ from qualms.predictions._values import where_in
 
 # Probabilities may miss summing to one by this much; they are then renormalised.
 SUM_TOLERANCE = 1e-3
-# What rounding to float32 may do. Less than this is left alone, so that what is
-# written in float32 comes back with the same bits.
+# What rounding to float32 may do. Rows that miss by less are left alone, so that values
+# which were equal stay equal, and what is written in float32 comes back bit by bit.
 ROUNDING = 1e-6
 _LOGITS = "if these are logits, say so: --logits (logits=True)"
 
@@ -29,14 +29,15 @@ def checked_probs(
     """`array` with its class axis 'C' summing to one."""
     array = unit_interval(name, array, axes, remedy=remedy)
     axis = axes.index("C")
-    total = array.sum(axis=axis, keepdims=True)
+    total = array.sum(axis=axis, keepdims=True, dtype=np.float64)
     off = np.abs(total - 1.0)
     worst = np.unravel_index(int(off.argmax()), off.shape)
     if off[worst] > SUM_TOLERANCE:
+        hint = _classes_elsewhere(name, array, axis) or remedy
         raise PredictionsError(
             f"array '{name}' must sum to 1 over its classes, "
             f"{where_in(axes, worst, skip='C')} sums to {float(total[worst]):.6g}; "
-            f"{remedy}"
+            f"{hint}"
         )
     if off[worst] <= ROUNDING:
         return Renormalised(array, ())
@@ -44,7 +45,11 @@ def checked_probs(
         f"array '{name}' missed summing to 1 by up to {float(off[worst]):.1g} "
         f"({where_in(axes, worst, skip='C')}) and was renormalised"
     )
-    divisor = np.where(off > ROUNDING, total, total.dtype.type(1.0))
+    if array.dtype == np.float64:
+        # The same probabilities in another order of the classes must have the same sum
+        # to the last bit, so that ties between items stay ties.
+        total = np.sort(array, axis=axis).sum(axis=axis, keepdims=True)
+    divisor = np.where(off > ROUNDING, total, 1.0).astype(array.dtype)
     return Renormalised(array / divisor, (note,))
 
 
@@ -81,6 +86,20 @@ def two_class_softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any
     # exp of the log-sigmoid keeps both tails; 1 - p would lose the small one.
     both = np.stack([np.logaddexp(0.0, logits), np.logaddexp(0.0, -logits)], axis=-1)
     return np.asarray(np.exp(-both))
+
+
+def _classes_elsewhere(name: str, array: NDArray[Any], axis: int) -> str:
+    """A remedy where another axis sums to one: the classes lie there."""
+    for other in reversed(range(array.ndim)):
+        if other == axis or array.shape[other] < 2:
+            continue
+        total = array.sum(axis=other, dtype=np.float64)
+        if np.abs(total - 1.0).max() <= SUM_TOLERANCE:
+            return (
+                f"axis {other} sums to 1 instead, so the classes seem to lie there: "
+                f"move them with np.moveaxis({name}, {other}, {axis})"
+            )
+    return ""
 
 
 def _all_in_unit(array: NDArray[Any]) -> bool:

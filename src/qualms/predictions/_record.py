@@ -6,6 +6,7 @@ from typing import Any, overload
 
 from numpy.typing import NDArray
 
+from qualms.predictions._errors import PredictionsError
 from qualms.predictions._header import Header
 
 
@@ -50,11 +51,12 @@ class LazyMaps(Sequence[Maps]):
 class Predictions:
     """Predictions of one run on one split (or a pool of runs), checked.
 
-    `arrays` has one normal form per task, whatever the carrier: `probs` (M, N, C),
-    `mean`, `var` and `select/<name>` (M, N), everything else with N first; numbers in
-    float64 (`embedding` in float32), classes in int64, `item` as text. `maps` holds the
-    segmented items, read when asked for. `notes` says in sentences what was ignored or
-    renormalised.
+    `arrays` has one normal form per task, whatever the file: `probs` (M, N, C), `mean`,
+    `var` and `select/<name>` (M, N), everything else with N first; numbers in float64
+    (`embedding` in float32), classes in int64, `item` as text. `target` may be absent.
+    Where an item has no known class, its `target` is -1 and `known` is there, false for
+    it. `maps` holds the segmented items, read when asked for. `notes` says in sentences
+    what was ignored, taken for something else or renormalised.
     """
 
     task: str
@@ -70,6 +72,14 @@ class Predictions:
     def get(self, name: str) -> NDArray[Any] | None:
         """The array `name`, or None where the predictions have none."""
         return self.arrays.get(name)
+
+    def require_target(self) -> None:
+        """Refuse predictions without `target`, which cannot be scored."""
+        if self.maps is None and "target" not in self.arrays:
+            raise PredictionsError(
+                f"{self.source}: has no 'target', so it can be checked and pooled, but "
+                "not scored; add the true classes or values as 'target'"
+            )
 
     def named(self, family: str) -> dict[str, NDArray[Any]]:
         """The arrays of a family, e.g. 'uncertainty', by the name after the slash."""

@@ -5,12 +5,11 @@ pixels; a digit is that very size. Where an array may lack the axis of draws, bo
 are listed. A name that ends in '/' is a family, for example `uncertainty/<name>`.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Literal
 
-Kind = Literal["real", "class", "flag", "item", "name", "byte"]
+Kind = Literal["real", "class", "flag", "item", "name", "byte", "any"]
 
 AXES = {
     "N": "row",
@@ -30,13 +29,18 @@ class Field:
     """One array of the schema."""
 
     name: str
+    # Without axes any shape will do.
     axes: tuple[str, ...] = ("N",)
     kind: Kind = "real"
     low: float = -inf
-    high: float = inf
     dtype: str = "float64"
     # Class probabilities are renormalised, and may be given as logits.
     probability: bool = False
+    # Whether -1 is allowed, for an item of no known class.
+    unknown: bool = False
+    # The array that this one is turned into: P(y=1) into both classes, a standard
+    # deviation into a variance.
+    becomes: str = ""
     # The size of an axis that the array settles without having it.
     implies: tuple[tuple[str, int], ...] = ()
     hint: str = ""
@@ -65,33 +69,43 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSchema:
-    """The arrays of one task: what it must have, what gives it away, what it may have.
+    """The arrays of one task: those it must have, those it may have.
 
     `needs` holds alternatives: of each inner tuple at least one array must be there.
-    `given` pairs an array with another that must come with it, `instead` with one that
-    must not.
+    `marks` are the arrays by which the task is recognised. `given` pairs an array with
+    another that must come with it, `instead` lists arrays of which only one may be
+    there.
     """
 
     needs: tuple[tuple[str, ...], ...]
     marks: tuple[str, ...]
     fields: tuple[Field, ...]
     given: tuple[tuple[str, str], ...] = ()
-    instead: tuple[tuple[str, str], ...] = ()
+    instead: tuple[tuple[str, ...], ...] = ()
 
 
-_TARGET = Field(name="target", kind="class", hint="number the classes from 0")
+_TARGET = Field(
+    name="target",
+    kind="class",
+    unknown=True,
+    hint="number the classes from 0; -1 marks an item of no known class",
+)
 _UNCERTAINTY = Field(name="uncertainty/")
 _EVERYWHERE = (
     Field(name="item", kind="item"),
     Field(name="group", kind="name"),
     Field(name="cluster", kind="name"),
     Field(name="shifted", kind="flag"),
+    Field(name="known", kind="flag"),
 )
 _THUMBNAIL = Field(name="thumbnail", axes=("NHW3",), kind="byte")
+_EXTRA = Field(name="extra/", axes=(), kind="any")
+# What others call a standard deviation.
+_DEVIATIONS = ("std", "sigma", "scale")
 
 TASKS = {
     "classification": TaskSchema(
-        needs=(("target",), ("probs", "prob")),
+        needs=(("probs", "prob"),),
         marks=("probs", "prob"),
         instead=(("probs", "prob"),),
         fields=(
@@ -106,43 +120,56 @@ TASKS = {
                 name="prob",
                 axes=("MN", "N"),
                 probability=True,
+                becomes="probs",
                 implies=(("C", 2),),
-                hint="class probabilities of shape (N, C) are called 'probs'",
+                hint="class probabilities (N, C) or (M, N, C) are called 'probs'",
             ),
             _UNCERTAINTY,
             Field(name="target_probs", axes=("NC",), probability=True),
             *_EVERYWHERE,
             _THUMBNAIL,
+            _EXTRA,
         ),
     ),
     "regression": TaskSchema(
-        needs=(("target",), ("mean", "lower")),
+        needs=(("mean", "lower"),),
         marks=("mean", "var", "lower", "upper"),
-        given=(("lower", "upper"), ("upper", "lower"), ("var", "mean")),
+        given=(
+            ("lower", "upper"),
+            ("upper", "lower"),
+            *((name, "mean") for name in ("var", *_DEVIATIONS)),
+        ),
+        instead=(("var", *_DEVIATIONS),),
         fields=(
             Field(name="target"),
             Field(name="mean", axes=("MN", "N")),
             Field(name="var", axes=("MN", "N"), low=0.0),
+            *(
+                Field(name=name, axes=("MN", "N"), low=0.0, becomes="var")
+                for name in _DEVIATIONS
+            ),
             Field(name="lower"),
             Field(name="upper"),
             Field(name="select/", axes=("MN", "N")),
             *_EVERYWHERE,
             _THUMBNAIL,
+            _EXTRA,
         ),
     ),
     "embedding": TaskSchema(
-        needs=(("target",), ("embedding",), ("uncertainty/",)),
+        needs=(("embedding",), ("uncertainty/",)),
         marks=("embedding",),
         fields=(
             _TARGET,
             Field(name="embedding", axes=("ND",), dtype="float32"),
             _UNCERTAINTY,
             Field(name="uncertainty_cropped/"),
-            Field(name="predicted", kind="class"),
+            Field(name="predicted", kind="class", hint="number the classes from 0"),
             Field(name="votes", axes=("NK",), low=0.0),
             Field(name="upstream", kind="flag"),
             *_EVERYWHERE,
             _THUMBNAIL,
+            _EXTRA,
         ),
     ),
     "segmentation": TaskSchema(
@@ -152,7 +179,7 @@ TASKS = {
     ),
 }
 
-# What people call an array elsewhere; named in a sentence, never taken for granted.
+# What people call an array elsewhere. A sentence says so; the array is never renamed.
 ELSEWHERE = {
     "label": "target",
     "labels": "target",
@@ -170,24 +197,25 @@ ELSEWHERE = {
     "features": "embedding",
 }
 
+_PLAIN = {
+    task: {f.name: f for f in about.fields if not f.family}
+    for task, about in TASKS.items()
+}
+_FAMILIES = {
+    task: tuple(f for f in about.fields if f.family) for task, about in TASKS.items()
+}
+
 
 def array_field(task: str, name: str) -> Field | None:
     """The field of `task` that the array `name` belongs to, or None."""
-    return next((f for f in TASKS[task].fields if f.covers(name)), None)
+    found = _PLAIN[task].get(name)
+    if found is not None or "/" not in name:
+        return found
+    return next((f for f in _FAMILIES[task] if f.covers(name)), None)
 
 
 def is_array_name(name: str) -> bool:
     """Whether any task has an array of this name."""
-    return any(array_field(task, name) for task in TASKS) or name in marks(
-        "segmentation"
+    return name in TASKS["segmentation"].marks or any(
+        array_field(task, name) is not None for task in TASKS
     )
-
-
-def marks(task: str) -> tuple[str, ...]:
-    """The arrays that give `task` away."""
-    return TASKS[task].marks
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names in quotes, for a sentence."""
-    return ", ".join(f"'{name}'" for name in names) or "nothing"

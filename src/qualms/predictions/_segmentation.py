@@ -9,14 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._errors import PredictionsError, naming
+from qualms.predictions._errors import PredictionsError, listed, naming
 from qualms.predictions._foreign import to_array
 from qualms.predictions._header import check_shapes, parse_header, version_of
-from qualms.predictions._normal import RawArrays, ReadOptions, check_names, in_order
+from qualms.predictions._names import check_names
+from qualms.predictions._normal import (
+    RawArrays,
+    ReadOptions,
+    bounded_notes,
+    in_order,
+)
 from qualms.predictions._probabilities import checked_probs
 from qualms.predictions._record import LazyMaps, Maps, Predictions
-from qualms.predictions._schema import listed
 from qualms.predictions._values import (
+    GivenArray,
     as_numbers,
     check_axes,
     finite_span,
@@ -47,15 +53,33 @@ class Counts(NamedTuple):
 def check_maps(maps: Maps, counts: Counts) -> Maps:
     """`maps` in the normal dtypes, probabilities renormalised."""
     arrays = {name: to_array(name, getattr(maps, name)) for name in ARRAYS}
-    _check_shapes(arrays)
-    _check_counts(arrays, counts)
-    classes = arrays["mean_probs"].shape[0]
+    shapes = {name: array.shape for name, array in arrays.items()}
+    return load_maps(shapes, arrays.__getitem__, counts)
+
+
+def load_maps(
+    shapes: Mapping[str, tuple[int, ...]],
+    load: Callable[[str], NDArray[Any]],
+    counts: Counts,
+) -> Maps:
+    """The maps of one item, checked; shapes are compared before anything is loaded."""
+    missing = [name for name in ARRAYS if name not in shapes]
+    if missing:
+        raise PredictionsError(
+            f"a segmented item needs {listed(ARRAYS)}, found only {listed(shapes)}; "
+            f"add {listed(missing)}"
+        )
+    _check_shapes({name: shapes[name] for name in ARRAYS})
+    _check_counts(shapes, counts)
+    classes = shapes["mean_probs"][0]
     with np.errstate(all="ignore"):
         return Maps(
-            mean_probs=_mean_probs(arrays["mean_probs"]),
-            expected_entropy=_entropy(arrays["expected_entropy"], classes),
-            draw_labels=_labels("draw_labels", arrays, classes, counts.ignore),
-            raters=_labels("raters", arrays, classes, counts.ignore),
+            mean_probs=_mean_probs(load("mean_probs")),
+            expected_entropy=_entropy(load("expected_entropy"), classes),
+            draw_labels=_labels(
+                "draw_labels", load("draw_labels"), classes, counts.ignore
+            ),
+            raters=_labels("raters", load("raters"), classes, counts.ignore),
         )
 
 
@@ -73,17 +97,6 @@ def held_in_memory(maps: Sequence[Maps], counts: Counts) -> LazyMaps:
     return LazyMaps(partial(_check_row, maps, counts), range(len(maps)))
 
 
-def complete(arrays: Mapping[str, Any], unread: tuple[str, ...]) -> Maps:
-    """The four arrays of an item as a record, none of them missing."""
-    missing = [name for name in ARRAYS if name not in arrays]
-    if missing:
-        raise PredictionsError(
-            f"a segmented item needs {listed(ARRAYS)}, found only "
-            f"{listed((*arrays, *unread))}; add {listed(missing)}"
-        )
-    return Maps(**{name: arrays[name] for name in ARRAYS})
-
-
 def _check_row(maps: Sequence[Maps], counts: Counts, row: int) -> Maps:
     with naming(f"maps[{row}]"):
         given = maps[row]
@@ -95,39 +108,40 @@ def _check_row(maps: Sequence[Maps], counts: Counts, row: int) -> Maps:
         return check_maps(given, counts)
 
 
-def _check_shapes(arrays: Mapping[str, NDArray[Any]]) -> None:
-    space = arrays["expected_entropy"].shape
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
+    space = shapes["expected_entropy"]
     if not space or 0 in space:
         raise PredictionsError(
             f"array 'expected_entropy' must have the shape of the image, got {space}"
         )
-    for name, array in arrays.items():
+    for name, shape in shapes.items():
         lead = _LEADING[name]
-        if array.shape[len(lead) :] != space or array.ndim != len(space) + len(lead):
+        if shape[len(lead) :] != space or len(shape) != len(space) + len(lead):
             wanted = ", ".join([*lead, *map(str, space)])
+            last = len(shape) == len(space) + 1 and shape[:-1] == space
+            move = f": np.moveaxis({name}, -1, 0)" if last else ", then space"
             raise PredictionsError(
                 f"array '{name}' must have shape ({wanted}) to fit 'expected_entropy', "
-                f"got {array.shape}; put the {_CALLED[lead]} axis first, then space"
+                f"got {shape}; put the {_CALLED[lead]} axis first{move}"
             )
-        if array.shape[0] == 0:
+        if shape[0] == 0:
             raise PredictionsError(
-                f"array '{name}' has no {_CALLED[lead]} (shape {array.shape}); there "
-                "must be at least one"
+                f"array '{name}' has no {_CALLED[lead]} (shape {shape}); there must be "
+                "at least one"
             )
 
 
-def _check_counts(arrays: Mapping[str, NDArray[Any]], counts: Counts) -> None:
-    classes = arrays["mean_probs"].shape[0]
-    if classes < 2:
+def _check_counts(shapes: Mapping[str, tuple[int, ...]], counts: Counts) -> None:
+    if shapes["mean_probs"][0] < 2:
         raise PredictionsError(
             "array 'mean_probs' must have at least two classes on its first axis, got "
-            f"shape {arrays['mean_probs'].shape}; for P(y=1) stack 1 - p and p"
+            f"shape {shapes['mean_probs']}; for P(y=1) stack 1 - p and p"
         )
     for name, axis, wanted in (
         ("mean_probs", "classes", counts.classes),
         ("draw_labels", "draws", counts.draws),
     ):
-        got = arrays[name].shape[0]
+        got = shapes[name][0]
         if wanted is not None and got != wanted:
             raise PredictionsError(
                 f"array '{name}' has {got} {axis}, the first item has {wanted}; all "
@@ -162,10 +176,10 @@ def _entropy(array: NDArray[Any], classes: int) -> NDArray[Any]:
 
 
 def _labels(
-    name: str, arrays: Mapping[str, NDArray[Any]], classes: int, ignore: int | None
+    name: str, array: NDArray[Any], classes: int, ignore: int | None
 ) -> NDArray[Any]:
     axes = _LEADING[name]
-    labels = np.ascontiguousarray(to_bytes(name, arrays[name], axes))
+    labels = np.ascontiguousarray(to_bytes(name, array, axes))
     if labels.max() < classes:
         return labels
     wrong = labels >= classes
@@ -207,22 +221,25 @@ def _format_1(
 ) -> Predictions:
     stated = parse_header(raw.header)
     _refuse_other(stated.header.task, asked)
-    notes = check_names("segmentation", (*raw.arrays, *raw.unread))
+    names = (*raw.shapes, *raw.unread)
+    notes = check_names("segmentation", names, strict=asked.strict)
     n = len(open_maps(Counts()))
     if n == 0:
         raise PredictionsError("has no items; there must be at least one")
-    check_shapes(stated.shapes, {name: a.shape for name, a in raw.arrays.items()})
-    fields = in_order("segmentation", raw.arrays)
-    axes, sizes = check_axes(fields, raw.arrays, maps=n)
+    check_shapes(stated.shapes, raw.shapes, frozenset(raw.unread))
+    fields = in_order("segmentation", raw.shapes)
+    axes, sizes = check_axes(fields, raw.shapes, maps=n)
     return Predictions(
         task="segmentation",
         header=replace(stated.header, task="segmentation"),
         arrays={
-            name: normal_values(field, name, raw.arrays[name], axes[name], sizes)
+            name: normal_values(
+                GivenArray(name, raw.array(name), field, axes[name], sizes)
+            )
             for name, field in fields.items()
         },
         source=source,
-        notes=(*stated.notes, *notes),
+        notes=bounded_notes([*stated.notes, *notes]),
         n=n,
     )
 

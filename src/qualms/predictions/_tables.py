@@ -1,4 +1,4 @@
-"""Columns and arrays: what .csv and .parquet share.
+"""Columns and arrays: what .csv and .parquet share, and .parquet itself.
 
 An array (N,) is a column of its name; (N, K) is K columns `name_0` to `name_{K-1}`, and
 `probs` is `prob_0`, `prob_1`, ... A table holds one draw. Its header, where it has one,
@@ -6,17 +6,19 @@ stands beside it under the same name with `.json` added: `preds.csv.json`.
 """
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.predictions._binary import machine_memory
-from qualms.predictions._errors import PredictionsError, parsing
-from qualms.predictions._foreign import numpy_array
+from qualms.predictions._errors import PredictionsError, parsing, shortened
 from qualms.predictions._header import loads
+from qualms.predictions._limits import refuse_unpacking, refuse_wide_text
+from qualms.predictions._names import tasks_shown
 from qualms.predictions._normal import RawArrays
 from qualms.predictions._schema import TASKS, Field, array_field, is_array_name
 
@@ -30,30 +32,51 @@ def sidecar(path: Path) -> Path:
 
 def field_of(column: str) -> Field | None:
     """The field a column belongs to, whatever the task."""
-    name = _array_of(column)
+    return _field(_array_of(column))
+
+
+@lru_cache(maxsize=1024)
+def _field(name: str) -> Field | None:
     found = (array_field(task, name) for task in TASKS)
     return next((f for f in found if f is not None), None)
 
 
-def gathered(
-    path: Path, columns: Mapping[str, NDArray[Any]], unread: tuple[str, ...]
+def wanted_columns(names: Sequence[str]) -> list[str]:
+    """Those of the columns that belong to an array of the task they show."""
+    counts = Counter(names)
+    if len(counts) < len(names):
+        twice = next(name for name in names if counts[name] > 1)
+        raise PredictionsError(
+            f"column '{shortened(twice)}' is there twice; rename one"
+        )
+    arrays = {name: _array_of(name) for name in names}
+    fits = tasks_shown(arrays.values())
+    tasks = fits if len(fits) == 1 else list(TASKS)
+    return [
+        name
+        for name, array in arrays.items()
+        if any(array_field(task, array) is not None for task in tasks)
+    ]
+
+
+def raw_table(
+    path: Path,
+    names: Collection[str],
+    rows: int,
+    read_column: Callable[[str], NDArray[Any]],
 ) -> RawArrays:
-    """Columns as arrays, with the header of the sidecar."""
-    wide: dict[str, dict[int, NDArray[Any]]] = {}
-    arrays: dict[str, NDArray[Any]] = {}
-    for column, values in columns.items():
-        name = _array_of(column)
-        if name == column:
-            arrays[name] = values
-        else:
-            wide.setdefault(name, {})[int(column.rpartition("_")[2])] = values
-    for name, parts in wide.items():
-        arrays[name] = _joined(name, parts, arrays)
+    """The arrays of a table whose columns `read_column` gives, and its header."""
+    columns = _columns_by_array(wanted_columns(tuple(names)))
+    held = {column for parts in columns.values() for column in parts}
     return RawArrays(
-        arrays=arrays,
+        shapes={
+            name: (rows,) if parts == [name] else (rows, len(parts))
+            for name, parts in columns.items()
+        },
+        load=partial(_joined, columns, read_column),
         header=_header(sidecar(path)),
         header_at=f"a file '{sidecar(path).name}' beside it (JSON)",
-        unread=unread,
+        unread=tuple(name for name in names if name not in held),
     )
 
 
@@ -63,7 +86,7 @@ def table_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def columns_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The columns of `arrays` that `spread` made."""
+    """The columns of `arrays` that `table_arrays` made."""
     columns: dict[str, NDArray[Any]] = {}
     for name, array in arrays.items():
         if array.ndim == 1:
@@ -75,38 +98,79 @@ def columns_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _array_of(column: str) -> str:
-    numbered = _NUMBERED.fullmatch(column)
-    if is_array_name(column) or numbered is None:
+    # Families have no numbered columns: what follows the slash is the user's own name.
+    numbered = None if "/" in column else _NUMBERED.fullmatch(column)
+    if numbered is None or is_array_name(column):
         return column
     name = "probs" if numbered[1] == "prob" else numbered[1]
-    forms = [
-        axes for task in TASKS if (f := array_field(task, name)) for axes in f.axes
-    ]
-    if any(len(axes) == 2 and axes[0] == "N" for axes in forms):
-        return name
-    if "MN" in forms:
+    kind = _numbered_kind(name)
+    if kind == "draws":
         raise PredictionsError(
             f"column '{column}': a table holds one draw of '{name}'; write several "
             "draws as .npz or .safetensors"
         )
-    return column
+    return name if kind == "wide" else column
+
+
+@lru_cache(maxsize=1024)
+def _numbered_kind(name: str) -> str:
+    forms = [
+        axes for task in TASKS if (f := array_field(task, name)) for axes in f.axes
+    ]
+    if any(len(axes) == 2 and axes[0] == "N" for axes in forms):
+        return "wide"
+    return "draws" if "MN" in forms else ""
+
+
+def _columns_by_array(names: Sequence[str]) -> dict[str, list[str]]:
+    wide: dict[str, dict[int, str]] = {}
+    columns: dict[str, list[str]] = {}
+    for column in names:
+        name = _array_of(column)
+        if name == column:
+            columns[name] = [column]
+        else:
+            wide.setdefault(name, {})[int(column.rpartition("_")[2])] = column
+    for name, parts in wide.items():
+        head = "prob" if name == "probs" else name
+        missing = next((k for k in range(len(parts)) if k not in parts), None)
+        if missing is not None:
+            raise PredictionsError(
+                f"column '{head}_{missing}' is missing, though there is "
+                f"'{head}_{max(parts)}'; columns must be numbered {head}_0, {head}_1, "
+                "..."
+            )
+        if name in columns:
+            raise PredictionsError(
+                f"columns '{name}' and '{head}_0' say the same thing twice; keep one"
+            )
+        columns[name] = [parts[k] for k in range(len(parts))]
+    return columns
 
 
 def _joined(
-    name: str, parts: Mapping[int, NDArray[Any]], arrays: Mapping[str, Any]
+    columns: Mapping[str, Sequence[str]],
+    read_column: Callable[[str], NDArray[Any]],
+    name: str,
 ) -> NDArray[Any]:
-    head = "prob" if name == "probs" else name
-    missing = next((k for k in range(len(parts)) if k not in parts), None)
-    if missing is not None:
-        raise PredictionsError(
-            f"column '{head}_{missing}' is missing, though there is "
-            f"'{head}_{max(parts)}'; columns must be numbered {head}_0, {head}_1, ..."
-        )
-    if name in arrays:
-        raise PredictionsError(
-            f"columns '{name}' and '{head}_0' say the same thing twice; keep one"
-        )
-    return np.stack([parts[k] for k in range(len(parts))], axis=1)
+    parts = columns[name]
+    first = read_column(parts[0])
+    if parts == [name]:
+        return first
+    joined = np.empty((len(first), len(parts)), dtype=np.float64)
+    for k, column in enumerate(parts):
+        values = first if k == 0 else read_column(column)
+        if values.dtype.kind not in "fiub":
+            raise PredictionsError(
+                f"column '{column}' must be numbers, got {values.dtype}; convert it"
+            )
+        if len(values) != len(first):
+            raise PredictionsError(
+                f"column '{column}' has {len(values)} rows and '{parts[0]}' has "
+                f"{len(first)}; the file is damaged: write it again"
+            )
+        joined[:, k] = values
+    return joined
 
 
 def _header(path: Path) -> dict[str, Any]:
@@ -124,7 +188,7 @@ def _one_draw(name: str, array: NDArray[Any]) -> NDArray[Any]:
                 ".safetensors or .npz"
             )
         array = array[0]
-    if array.ndim > 2:
+    if array.ndim > (2 if about is None or about.axes else 1) or array.ndim == 0:
         raise PredictionsError(
             f"array '{name}' of shape {array.shape} does not fit into a table; leave "
             "it out, or write .safetensors or .npz"
@@ -134,16 +198,12 @@ def _one_draw(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 def read_parquet(path: Path) -> RawArrays:
     """The arrays of a .parquet file, and the header of its sidecar."""
-    parquet = _parquet()
-    with parsing(path), parquet.ParquetFile(path) as file:
+    with parsing(path), _parquet_file(path) as file:
         names = list(file.schema_arrow.names)
-        wanted = [name for name in names if field_of(name) is not None]
-        _refuse(names, file.metadata.num_rows * len(wanted) * 8)
-        # A dot in a name would be taken for a path into a nested column.
-        nested = any("." in name for name in wanted)
-        table = file.read(columns=None if nested else wanted)
-        columns = {name: _column(name, table.column(name)) for name in wanted}
-    return gathered(path, columns, tuple(n for n in names if n not in columns))
+        rows = int(file.metadata.num_rows)
+        wanted = wanted_columns(names)
+        refuse_unpacking(rows * len(wanted) * 8, path.stat().st_size)
+    return raw_table(path, names, rows, partial(_read_column, path))
 
 
 def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -154,7 +214,7 @@ def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None
     held = {
         name: array(np.ascontiguousarray(values)) for name, values in columns.items()
     }
-    parquet.write_table(table(held), path)
+    parquet.write_table(table(held), path, write_page_checksum=True)
 
 
 def _parquet() -> Any:
@@ -167,24 +227,66 @@ def _parquet() -> Any:
     return parquet
 
 
-def _refuse(names: list[str], size: int) -> None:
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise PredictionsError(f"column '{twice}' is there twice; rename one")
-    if size > machine_memory():
-        raise PredictionsError(
-            f"unpacks to {size / 2**30:.0f} GiB, more than this machine's memory; "
-            "split it into several files"
-        )
+def _parquet_file(path: Path, texts: Sequence[str] = ()) -> Any:
+    # A dictionary keeps repeated text once; unpacked it could fill the memory.
+    return _parquet().ParquetFile(
+        path, page_checksum_verification=True, read_dictionary=list(texts)
+    )
 
 
-def _column(name: str, column: Any) -> NDArray[Any]:
-    if column.null_count:
-        row = column.is_null().to_pylist().index(True)
-        raise PredictionsError(
-            f"column '{name}', row {row} is empty (null); fill it or leave the row out"
-        )
-    kind = str(column.type)
-    if kind.startswith("dictionary") or "string" in kind:
-        return numpy_array(name, np.array(column.to_pylist(), dtype=object))
-    return numpy_array(name, np.asarray(column.to_numpy()))
+def _read_column(path: Path, name: str) -> NDArray[Any]:
+    with parsing(path):
+        with _parquet_file(path) as file:
+            index = file.schema_arrow.names.index(name)
+            is_text = _is_text(file.schema_arrow.types[index])
+        with _parquet_file(path, [name] if is_text else []) as file:
+            # A dot in a name would be taken for a path into a nested column.
+            columns = None if "." in name else [name]
+            column = file.read(columns=columns).column(index if "." in name else 0)
+            if column.null_count:
+                row = column.is_null().to_pylist().index(True)
+                raise PredictionsError(
+                    f"column '{name}', row {row} is empty (null); fill it or leave the "
+                    "row out"
+                )
+            if is_text:
+                return _texts(name, column, path.stat().st_size)
+            return _numbers(name, column)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    held = kind.value_type if types.is_dictionary(kind) else kind
+    tests = (types.is_string, types.is_large_string, types.is_string_view)
+    return any(is_kind(held) for is_kind in tests)
+
+
+def _numbers(name: str, column: Any) -> NDArray[Any]:
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        return np.asarray(column.to_numpy())
+    raise PredictionsError(
+        f"column '{name}' must be numbers, true and false, or text, got "
+        f"{shortened(str(kind))}; convert it"
+    )
+
+
+def _texts(name: str, column: Any, packed: int) -> NDArray[Any]:
+    from pyarrow import compute
+
+    longest = characters = 0
+    for chunk in column.chunks:
+        lengths = compute.utf8_length(getattr(chunk, "dictionary", chunk))
+        longest = max(longest, compute.max(lengths).as_py() or 0)
+        each = lengths.take(chunk.indices) if hasattr(chunk, "indices") else lengths
+        characters += compute.sum(each).as_py() or 0
+    rows = len(column)
+    refuse_unpacking(4 * rows * longest, packed)
+    refuse_wide_text(name, rows=rows, longest=longest, characters=characters)
+    return np.array(column.to_pylist(), dtype=np.str_)

@@ -1,10 +1,12 @@
-"""The values of an array by its kind: numbers, classes, flags, items, names, bytes.
+"""Checks of shapes and values, array by array.
 
-Every function takes the array in the shape it was given in, and answers with the normal
-dtype; a refusal names the array, the row and the value.
+Every array has the axes of its field, and sizes agree between arrays. Its values are
+numbers, classes, flags, items, names or bytes, by the kind of its field, and come out
+in the normal dtype. A refusal names the array, the row and the value.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -12,16 +14,127 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError
+from qualms.predictions._limits import refuse_wide_text
 from qualms.predictions._schema import AXES, Field, Kind
 
+_COUNTED = {"N": "items", "M": "draws", "C": "classes", "3": "channels"}
+_Shape = tuple[int, ...]
 
-def normal_values(
-    field: Field, name: str, array: NDArray[Any], axes: str, sizes: Mapping[str, int]
-) -> NDArray[Any]:
-    """`array` checked and in the dtype of its field's kind."""
-    with np.errstate(all="ignore"):
-        made = _KINDS[field.kind](field, name, array, axes, sizes)
-    return np.ascontiguousarray(made)
+
+class Shaped(NamedTuple):
+    """The axes each array was given with, and the size of every axis."""
+
+    axes: dict[str, str]
+    sizes: dict[str, int]
+
+
+def check_axes(
+    fields: Mapping[str, Field],
+    shapes: Mapping[str, _Shape],
+    *,
+    maps: int | None = None,
+) -> Shaped:
+    """Refuse wrong numbers of axes, empty axes and sizes that disagree.
+
+    `fields` is in the order of the schema, so that `target` says how many items there
+    are; for segmentation it is the number of `maps`.
+    """
+    axes: dict[str, str] = {}
+    sizes = {} if maps is None else {"N": maps}
+    stated_by = {"N": "maps"} if sizes else {}
+    for name, field in fields.items():
+        shape = shapes[name]
+        axes[name] = _axes(name, field, shape)
+        _refuse_empty(name, axes[name], shape)
+        for axis, size in zip(axes[name], shape, strict=False):
+            if not _agrees(axis, size, sizes, name):
+                known = (sizes.get(axis, 3), stated_by.get(axis, ""))
+                raise PredictionsError(
+                    _disagreement(name, axes[name], shape, axis, known)
+                    + _remedy(field, name, shape, axes[name], sizes)
+                )
+        for axis, size in (*zip(axes[name], shape, strict=False), *field.implies):
+            if not _stands_for_all(axis, size, name):
+                sizes.setdefault(axis, size)
+                stated_by.setdefault(axis, name)
+    return Shaped(axes, sizes)
+
+
+def _axes(name: str, field: Field, shape: _Shape) -> str:
+    if not field.axes:
+        return ""
+    for axes in field.axes:
+        if len(axes) == len(shape):
+            return axes
+    wanted = " or ".join(f"({', '.join(axes)})" for axes in field.axes)
+    hint = field.hint if field.probability and field.hint else "reshape it"
+    if field.kind == "class" and len(shape) == 2:
+        hint = "if it is one-hot, take its argmax over the last axis"
+    if len(shape) == len(field.axes[-1]) + 1 and shape[-1] == 1:
+        hint = f"drop the last axis, for example {name}[..., 0]"
+    wanted = wanted.replace("(N)", "(N,)")
+    raise PredictionsError(
+        f"array '{name}' must have shape {wanted}, got {shape}; {hint}"
+    )
+
+
+def _refuse_empty(name: str, axes: str, shape: _Shape) -> None:
+    if axes and 0 in shape:
+        axis = AXES[axes[shape.index(0)]]
+        plural = "classes" if axis == "class" else f"{axis}s"
+        raise PredictionsError(
+            f"array '{name}' has no {plural} (shape {shape}); there must be at least "
+            "one"
+        )
+    if axes.endswith("C") and shape[-1] < 2:
+        raise PredictionsError(
+            f"array '{name}' must have at least two classes on its last axis, got "
+            f"shape {shape}; P(y=1) of two classes alone is called 'prob'"
+        )
+
+
+def _agrees(axis: str, size: int, sizes: Mapping[str, int], name: str) -> bool:
+    if axis.isdigit():
+        return size == int(axis)
+    return _stands_for_all(axis, size, name) or sizes.get(axis, size) == size
+
+
+def _stands_for_all(axis: str, size: int, name: str) -> bool:
+    # A select/<name> of one draw stands for all draws of the file.
+    return axis == "M" and size == 1 and name.startswith("select/")
+
+
+def _disagreement(
+    name: str, axes: str, shape: _Shape, axis: str, known: tuple[int, str]
+) -> str:
+    counted = _COUNTED[axis]
+    size, other = known
+    got = f"array '{name}' has {shape[axes.index(axis)]} {counted} (shape {shape})"
+    if not other:
+        return f"{got}, there must be {size}"
+    return f"{got}, but array '{other}' has {size}; they must agree"
+
+
+def _remedy(
+    field: Field, name: str, shape: _Shape, axes: str, sizes: Mapping[str, int]
+) -> str:
+    if field.becomes == "probs" and len(shape) == 2 and shape[0] == sizes.get("N"):
+        return (
+            ". If its columns are the classes, it is called 'probs'; if they are "
+            f"draws, turn it to (M, N): {name}.T"
+        )
+    for order in permutations(range(len(shape))):
+        turned = [shape[i] for i in order]
+        if all(
+            _agrees(axis, size, sizes, name)
+            for axis, size in zip(axes, turned, strict=True)
+        ):
+            wanted = ", ".join(axes)
+            return (
+                f". It would fit with its axes turned to ({wanted}): "
+                f"np.transpose({name}, {order})"
+            )
+    return ""
 
 
 def where_in(axes: str, index: Sequence[Any], skip: str = "") -> str:
@@ -33,6 +146,24 @@ def where_in(axes: str, index: Sequence[Any], skip: str = "") -> str:
     ]
     rest = tuple(int(i) for i in index[len(axes) :])
     return ", ".join([*named, *([f"position {rest}"] if rest else [])])
+
+
+@dataclass(frozen=True, slots=True)
+class GivenArray:
+    """An array as found, with its name, its field, its axes and all sizes."""
+
+    name: str
+    array: NDArray[Any]
+    field: Field
+    axes: str
+    sizes: Mapping[str, int]
+
+
+def normal_values(given: GivenArray) -> NDArray[Any]:
+    """The array checked and in the dtype of its field's kind."""
+    with np.errstate(all="ignore"):
+        made = _KINDS[given.field.kind](given)
+    return np.ascontiguousarray(made) if made.ndim else made
 
 
 class Span(NamedTuple):
@@ -66,44 +197,8 @@ def as_numbers(name: str, array: NDArray[Any], hint: str = "") -> NDArray[Any]:
     )
 
 
-def _real(
-    field: Field, name: str, array: NDArray[Any], axes: str, _: Mapping[str, int]
-) -> NDArray[Any]:
-    given = as_numbers(name, array)
-    low, high = finite_span(name, given, axes)
-    made = given.astype(field.dtype, copy=False)
-    if made is not given:
-        low, high = finite_span(name, made, axes)
-    if low < field.low or high > field.high:
-        wrong = (made < field.low) | (made > field.high)
-        where = tuple(np.argwhere(wrong)[0])
-        raise PredictionsError(
-            f"array '{name}' must be at least {field.low:g}, {where_in(axes, where)} "
-            f"is {float(made[where]):.6g}; correct the value or leave the item out"
-        )
-    return made
-
-
-def _class(
-    field: Field, name: str, array: NDArray[Any], axes: str, sizes: Mapping[str, int]
-) -> NDArray[Any]:
-    given = as_numbers(name, array, "encode the classes as whole numbers 0..C-1")
-    low, high = finite_span(name, given, axes)
-    refuse_fractions(name, given, axes)
-    classes = sizes.get("C")
-    limit = 2**63 if classes is None else classes
-    if low >= 0 and high < limit:
-        return given.astype(np.int64, copy=False)
-    where = tuple(np.argwhere((given < 0) | (given >= limit))[0])
-    wanted = "0 or more" if classes is None else f"0..{limit - 1} for {limit} classes"
-    raise PredictionsError(
-        f"array '{name}' must lie in {wanted}, {where_in(axes, where)} is "
-        f"{given[where]:g}; {field.hint}"
-    )
-
-
 def refuse_fractions(name: str, array: NDArray[Any], axes: str) -> None:
-    """Refuse numbers with a fraction."""
+    """Refuse numbers that are not whole."""
     if array.dtype.kind != "f":
         return
     wrong = array != np.floor(array)
@@ -113,69 +208,6 @@ def refuse_fractions(name: str, array: NDArray[Any], axes: str) -> None:
             f"array '{name}' must be whole numbers, {where_in(axes, where)} is "
             f"{float(array[where]):.6g}; correct it"
         )
-
-
-def _flag(
-    _: Field, name: str, array: NDArray[Any], axes: str, __: Mapping[str, int]
-) -> NDArray[Any]:
-    if array.dtype.kind == "b":
-        return array
-    given = as_numbers(name, array, "write true or false, as 1 or 0")
-    wrong = (given != 0) & (given != 1)
-    if wrong.any():
-        where = tuple(np.argwhere(wrong)[0])
-        raise PredictionsError(
-            f"array '{name}' must be true or false (1 or 0), {where_in(axes, where)} "
-            f"is {given[where]:g}; correct it"
-        )
-    return given.astype(np.bool_)
-
-
-def _item(
-    field: Field, name: str, array: NDArray[Any], axes: str, sizes: Mapping[str, int]
-) -> NDArray[Any]:
-    named = _name(field, name, array, axes, sizes).astype(np.str_)
-    values = named.tolist()
-    if len(set(values)) == len(values):
-        return named
-    rows: dict[str, int] = {}
-    for row, value in enumerate(values):
-        if rows.setdefault(value, row) != row:
-            raise PredictionsError(
-                f"array '{name}' must hold a different name in every row, rows "
-                f"{rows[value]} and {row} are both {value!r:.60}; rename one, or use "
-                "'cluster' for what several items share"
-            )
-    raise AssertionError("a smaller set has a repeated value")
-
-
-def _name(
-    _: Field, name: str, array: NDArray[Any], axes: str, __: Mapping[str, int]
-) -> NDArray[Any]:
-    if array.dtype.kind == "U":
-        return array
-    if array.dtype.kind == "S":
-        try:
-            return np.char.decode(array, "utf-8")
-        except UnicodeDecodeError as error:
-            raise PredictionsError(
-                f"array '{name}' must be text in UTF-8 ({error}); encode it so"
-            ) from error
-    given = as_numbers(name, array, "give text or whole numbers")
-    low, high = finite_span(name, given, axes)
-    refuse_fractions(name, given, axes)
-    if low < -(2.0**63) or high >= 2.0**63:
-        raise PredictionsError(
-            f"array '{name}' must hold text or whole numbers below 2**63, got up to "
-            f"{high:g}; write such names as text"
-        )
-    return given.astype(np.int64)
-
-
-def _byte(
-    _: Field, name: str, array: NDArray[Any], axes: str, __: Mapping[str, int]
-) -> NDArray[Any]:
-    return to_bytes(name, array, axes)
 
 
 def to_bytes(name: str, array: NDArray[Any], axes: str) -> NDArray[Any]:
@@ -196,124 +228,131 @@ def to_bytes(name: str, array: NDArray[Any], axes: str) -> NDArray[Any]:
     return array.astype(np.uint8)
 
 
-_Normal = Callable[[Field, str, NDArray[Any], str, Mapping[str, int]], NDArray[Any]]
-_KINDS: dict[Kind, _Normal] = {
+def _real(given: GivenArray) -> NDArray[Any]:
+    name, field, axes = given.name, given.field, given.axes
+    found = as_numbers(name, given.array)
+    span = finite_span(name, found, axes)
+    made = found.astype(field.dtype, copy=False)
+    if made is not found:
+        span = finite_span(name, made, axes)
+    if span.low < field.low:
+        where = tuple(np.argwhere(made < field.low)[0])
+        raise PredictionsError(
+            f"array '{name}' must be at least {field.low:g}, {where_in(axes, where)} "
+            f"is {float(made[where]):.6g}; correct the value or leave the item out"
+        )
+    return made
+
+
+def _class(given: GivenArray) -> NDArray[Any]:
+    name, field, axes = given.name, given.field, given.axes
+    found = as_numbers(name, given.array, "encode the classes as whole numbers 0..C-1")
+    low, high = finite_span(name, found, axes)
+    refuse_fractions(name, found, axes)
+    classes = given.sizes.get("C")
+    limit = 2**63 if classes is None else classes
+    least = -1 if field.unknown else 0
+    if low >= least and high < limit:
+        return found.astype(np.int64, copy=False)
+    where = tuple(np.argwhere((found < least) | (found >= limit))[0])
+    wanted = "0 or more" if classes is None else f"0..{limit - 1} for {limit} classes"
+    raise PredictionsError(
+        f"array '{name}' must lie in {wanted}, {where_in(axes, where)} is "
+        f"{found[where]:g}; {field.hint}"
+    )
+
+
+def _flag(given: GivenArray) -> NDArray[Any]:
+    name = given.name
+    if given.array.dtype.kind == "b":
+        return given.array
+    found = as_numbers(name, given.array, "write true or false, as 1 or 0")
+    wrong = (found != 0) & (found != 1)
+    if wrong.any():
+        where = tuple(np.argwhere(wrong)[0])
+        raise PredictionsError(
+            f"array '{name}' must be true or false (1 or 0), "
+            f"{where_in(given.axes, where)} is {found[where]:g}; correct it"
+        )
+    return found.astype(np.bool_)
+
+
+def _item(given: GivenArray) -> NDArray[Any]:
+    named = _name(given).astype(np.str_)
+    values = named.tolist()
+    if len(set(values)) == len(values):
+        return named
+    rows: dict[str, int] = {}
+    for row, value in enumerate(values):
+        if rows.setdefault(value, row) != row:
+            raise PredictionsError(
+                f"array '{given.name}' must hold a different name in every row, rows "
+                f"{rows[value]} and {row} are both {value!r:.60}; rename one, or use "
+                "'cluster' for what several items share"
+            )
+    raise AssertionError("a smaller set has a repeated value")
+
+
+def _name(given: GivenArray) -> NDArray[Any]:
+    if given.array.dtype.kind in "US":
+        return _text(given)
+    found = as_numbers(given.name, given.array, "give text or whole numbers")
+    low, high = finite_span(given.name, found, given.axes)
+    refuse_fractions(given.name, found, given.axes)
+    if low < -(2.0**63) or high >= 2.0**63:
+        raise PredictionsError(
+            f"array '{given.name}' must hold text or whole numbers below 2**63, got up "
+            f"to {high:g}; write such names as text"
+        )
+    return found.astype(np.int64)
+
+
+def _text(given: GivenArray) -> NDArray[Any]:
+    if given.array.dtype.kind == "U":
+        return given.array
+    try:
+        return np.char.decode(given.array, "utf-8")
+    except UnicodeDecodeError as error:
+        raise PredictionsError(
+            f"array '{given.name}' must be text in UTF-8 ({error}); encode it so"
+        ) from error
+
+
+def _byte(given: GivenArray) -> NDArray[Any]:
+    return to_bytes(given.name, given.array, given.axes)
+
+
+def _any(given: GivenArray) -> NDArray[Any]:
+    """What is kept but not scored: numbers of any value, flags, or a row of text."""
+    kind = given.array.dtype.kind
+    if kind in "fiub":
+        return given.array.astype(given.array.dtype.newbyteorder("="), copy=False)
+    if kind in "US" and given.array.ndim == 1:
+        return _text(given)
+    raise PredictionsError(
+        f"array '{given.name}' must be numbers, true and false, or one text per row, "
+        f"got {given.array.dtype} of shape {given.array.shape}; convert it"
+    )
+
+
+_KINDS: dict[Kind, Callable[[GivenArray], NDArray[Any]]] = {
     "real": _real,
     "class": _class,
     "flag": _flag,
     "item": _item,
     "name": _name,
     "byte": _byte,
+    "any": _any,
 }
 
 
-_COUNTED = {"N": "items", "M": "draws", "C": "classes", "3": "channels"}
-
-
-class Shaped(NamedTuple):
-    """The axes each array was given with, and the size of every axis."""
-
-    axes: dict[str, str]
-    sizes: dict[str, int]
-
-
-def check_axes(
-    fields: Mapping[str, Field],
-    arrays: Mapping[str, NDArray[Any]],
-    *,
-    maps: int | None = None,
-) -> Shaped:
-    """Refuse wrong numbers of axes, empty axes and sizes that disagree.
-
-    `fields` is in the order of the schema, so that `target` says how many items there
-    are; for segmentation it is the number of `maps`.
-    """
-    axes: dict[str, str] = {}
-    sizes = {} if maps is None else {"N": maps}
-    stated_by = {"N": "maps"} if sizes else {}
-    for name, field in fields.items():
-        shape = arrays[name].shape
-        axes[name] = _axes(name, field, shape)
-        _refuse_empty(name, axes[name], shape)
-        for axis, size in zip(axes[name], shape, strict=True):
-            if not _agrees(axis, size, sizes, name):
-                known = (sizes.get(axis, 3), stated_by.get(axis, ""))
-                raise PredictionsError(
-                    _disagreement(name, axes[name], shape, axis, known)
-                    + _transposed(name, axes[name], shape, sizes)
-                )
-        for axis, size in (*zip(axes[name], shape, strict=True), *field.implies):
-            if not _stands_for_all(axis, size, name):
-                sizes.setdefault(axis, size)
-                stated_by.setdefault(axis, name)
-    return Shaped(axes, sizes)
-
-
-def _axes(name: str, field: Field, shape: tuple[int, ...]) -> str:
-    for axes in field.axes:
-        if len(axes) == len(shape):
-            return axes
-    wanted = " or ".join(f"({', '.join(axes)})" for axes in field.axes)
-    hint = field.hint if field.probability and field.hint else "reshape it"
-    if field.kind == "class" and len(shape) == 2:
-        hint = "if it is one-hot, take its argmax over the last axis"
-    if len(shape) == len(field.axes[-1]) + 1 and shape[-1] == 1:
-        hint = f"drop the last axis, for example {name}[..., 0]"
-    wanted = wanted.replace("(N)", "(N,)")
-    raise PredictionsError(
-        f"array '{name}' must have shape {wanted}, got {shape}; {hint}"
+def text_array(name: str, values: Sequence[str]) -> NDArray[np.str_]:
+    """Texts as an array, unless one of them would make it far too wide."""
+    lengths = list(map(len, values))
+    refuse_wide_text(
+        name,
+        rows=len(values),
+        longest=max(lengths, default=0),
+        characters=sum(lengths),
     )
-
-
-def _refuse_empty(name: str, axes: str, shape: tuple[int, ...]) -> None:
-    if 0 in shape:
-        axis = AXES[axes[shape.index(0)]]
-        plural = "classes" if axis == "class" else f"{axis}s"
-        raise PredictionsError(
-            f"array '{name}' has no {plural} (shape {shape}); there must be at least "
-            "one"
-        )
-    if axes.endswith("C") and shape[-1] < 2:
-        raise PredictionsError(
-            f"array '{name}' must have at least two classes on its last axis, got "
-            f"shape {shape}; P(y=1) of two classes alone is called 'prob'"
-        )
-
-
-def _agrees(axis: str, size: int, sizes: Mapping[str, int], name: str) -> bool:
-    if axis.isdigit():
-        return size == int(axis)
-    return _stands_for_all(axis, size, name) or sizes.get(axis, size) == size
-
-
-def _stands_for_all(axis: str, size: int, name: str) -> bool:
-    # A select/<name> of one draw stands for all draws of the file.
-    return axis == "M" and size == 1 and name.startswith("select/")
-
-
-def _disagreement(
-    name: str, axes: str, shape: tuple[int, ...], axis: str, known: tuple[int, str]
-) -> str:
-    counted = _COUNTED[axis]
-    size, other = known
-    got = f"array '{name}' has {shape[axes.index(axis)]} {counted} (shape {shape})"
-    if not other:
-        return f"{got}, there must be {size}"
-    return f"{got}, but array '{other}' has {size}; they must agree"
-
-
-def _transposed(
-    name: str, axes: str, shape: tuple[int, ...], sizes: Mapping[str, int]
-) -> str:
-    for order in permutations(range(len(shape))):
-        turned = [shape[i] for i in order]
-        if all(
-            _agrees(axis, size, sizes, name)
-            for axis, size in zip(axes, turned, strict=True)
-        ):
-            wanted = ", ".join(axes)
-            return (
-                f". It would fit with its axes turned to ({wanted}): "
-                f"np.transpose({name}, {order})"
-            )
-    return ""
+    return np.array(values, dtype=np.str_)

@@ -88,6 +88,7 @@ def take(source: Source, options: ReferralOptions) -> Predictions:
             f"{taken.source}: a plan needs classification predictions ('target' with "
             f"'probs' or 'prob'), this holds {taken.task}; qualms score judges it"
         )
+    taken.require_target()
     return taken
 
 
