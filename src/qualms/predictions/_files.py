@@ -45,7 +45,7 @@ _Write = Callable[[Path, _Arrays, Header], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Carrier:
+class FileKind:
     """How one kind of file is read and written."""
 
     read: Callable[[Path], RawArrays]
@@ -73,7 +73,7 @@ def read(
         return read_folder(where, asked)
     with naming(str(path)):
         _refuse_absent(where)
-        return normal_form(_carrier(where).read(where), asked, str(path))
+        return normal_form(_file_kind(where).read(where), asked, str(path))
 
 
 def build(
@@ -130,9 +130,9 @@ def write(
     if not where.suffix:
         where = where.with_name(f"{where.name}.safetensors")
     with naming(str(where)):
-        carrier = _carrier(where)
+        kind = _file_kind(where)
         with encoding(where):
-            carrier.write(where, predictions.arrays, predictions.header)
+            kind.write(where, predictions.arrays, predictions.header)
     return where
 
 
@@ -197,14 +197,14 @@ def _refuse_absent(path: Path) -> None:
     raise PredictionsError(f"there is no such file.{hint} Check the path")
 
 
-def _carrier(path: Path) -> Carrier:
-    carrier = CARRIERS.get(path.suffix.lower())
-    if carrier is None:
+def _file_kind(path: Path) -> FileKind:
+    kind = FILE_KINDS.get(path.suffix.lower())
+    if kind is None:
         raise PredictionsError(
-            f"must end in {', '.join(CARRIERS)} or be a folder, it ends in "
+            f"must end in {', '.join(FILE_KINDS)} or be a folder, it ends in "
             f"'{path.suffix}'; write it with qualms.predictions.write(...)"
         )
-    return carrier
+    return kind
 
 
 def _whole(write: _Write) -> _Write:
@@ -226,9 +226,9 @@ def _table(write: Callable[[Path, _Arrays], None]) -> _Write:
     return atomic
 
 
-CARRIERS = {
-    ".safetensors": Carrier(read=read_safetensors, write=_whole(write_safetensors)),
-    ".npz": Carrier(read=read_npz, write=_whole(write_npz)),
-    ".csv": Carrier(read=read_csv, write=_table(write_csv_table)),
-    ".parquet": Carrier(read=read_parquet, write=_table(write_parquet_table)),
+FILE_KINDS = {
+    ".safetensors": FileKind(read=read_safetensors, write=_whole(write_safetensors)),
+    ".npz": FileKind(read=read_npz, write=_whole(write_npz)),
+    ".csv": FileKind(read=read_csv, write=_table(write_csv_table)),
+    ".parquet": FileKind(read=read_parquet, write=_table(write_parquet_table)),
 }
