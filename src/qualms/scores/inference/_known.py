@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.scores import calibration as errors
 from qualms.scores import (
     conformal,
     human,
@@ -22,7 +23,13 @@ from qualms.scores import (
 )
 from qualms.scores._about import about
 from qualms.scores._arrays import Array, Flags, flags, labelled, vector
-from qualms.scores.inference import _classes, _correlation, _ranking, _selective
+from qualms.scores.inference import (
+    _classes,
+    _correlation,
+    _ranking,
+    _selective,
+    calibration,
+)
 from qualms.scores.inference._influence import Influence, mean_influence, undefined
 
 Makes = Callable[..., Influence]
@@ -182,6 +189,11 @@ _KNOWN: Mapping[Callable[..., Any], Makes] = {
     proper.brier: _mean_of(proper.brier, _item_brier),
     proper.balanced_accuracy: _classes.balanced_accuracy_influence,
     proper.mcc: _classes.mcc_influence,
+    errors.ece: calibration.ece_influence,
+    errors.adaptive_ece: calibration.adaptive_ece_influence,
+    errors.classwise_ece: calibration.classwise_ece_influence,
+    errors.smooth_ece: calibration.smooth_ece_influence,
+    regression.regression_ece: calibration.regression_ece_influence,
     ranking.auroc: _ranking.auroc_influence,
     ranking.weighted_auroc: _ranking.weighted_auroc_influence,
     ranking.auprc: _ranking.auprc_influence,
