@@ -7,8 +7,9 @@ from torch.nn import functional
 from qualms.methods import _flipout
 from qualms.methods._flipout import Flipout, Noise, random_signs
 from qualms.methods.mfvi import GAUSSIAN
-from qualms.methods.radial import RADIAL
+from qualms.methods.radial import NOISES
 
+RADIAL, RELEASED = NOISES["layer"], NOISES["output_channels"]
 B = 3
 LAYERS = {
     "conv2d": (lambda: nn.Conv2d(4, 6, 3), (4, 9, 8)),
@@ -22,7 +23,9 @@ LAYERS = {
 }
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_noise = pytest.mark.parametrize(
-    "noise", [GAUSSIAN, RADIAL], ids=["mfvi", "radial"]
+    "noise",
+    [GAUSSIAN, RADIAL, RELEASED],
+    ids=["mfvi", "radial", "released"],
 )
 
 

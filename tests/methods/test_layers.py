@@ -4,10 +4,13 @@ from torch import nn
 from torch.nn.utils import spectral_norm
 from torch.nn.utils.parametrizations import orthogonal
 
-from methods.tiny import TASKS, made
+from methods.tiny import TASKS, batches, built, made, moment
+from qualms.methods import Batch
 from qualms.methods._layers import WITH_KERNELS, replaced
 from qualms.networks import make_network
 from qualms.spec import Part
+
+each_method = pytest.mark.parametrize("method", ["mfvi", "radial", "rank1"])
 
 
 class Wrapped(nn.Module):
@@ -71,9 +74,9 @@ def test_layers_that_would_stay_as_they_are_are_refused(make, kind):
     assert type(plain[0]) is nn.Linear  # nothing was changed
 
 
-@pytest.mark.parametrize("method", ["mfvi", "radial", "rank1"])
+@each_method
 def test_a_network_with_unknown_convolutions_has_no_random_kernels(method):
-    part = Part(name="resnet34_ddu", options={"spectral": 3.0})
+    part = Part(name="resnet34_ddu", options={"spectral": 3.0, "size": 8})
     with pytest.raises(ValueError, match="33 of type ParametrizedConv2d; choose"):
         made(method).build(make_network(part, channels=1), TASKS["classification"])
 
@@ -129,3 +132,50 @@ def test_a_compiled_network_runs_its_new_layers():
     plain.compile(backend="eager")
     replaced(plain, lambda _: nn.Linear(2, 5))
     assert plain(torch.zeros(1, 2)).shape == (1, 5)
+
+
+class Reads(nn.Module):
+    """Multiplies by the weights of a layer that it does not call."""
+
+    features = 4
+
+    def __init__(self):
+        super().__init__()
+        self.called, self.read = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.called(x) @ self.read.weight.T
+
+
+def some(shape):
+    return lambda: iter([Batch(x=torch.randn(5, *shape), target=torch.zeros(5))])
+
+
+@each_method
+def test_a_network_that_uses_weights_without_calling_the_layer_is_refused(method):
+    chosen = made(method)
+    network = chosen.build(Reads(), TASKS["classification"]).eval()
+    with pytest.raises(ValueError, match=r"weights of 1 layers .* as 'read'"):
+        chosen.epoch(network, moment(0), some((4,)))
+    chosen.epoch(network, moment(1), some((4,)))  # only ever in the first epoch
+
+
+@each_method
+def test_attention_that_reads_the_weights_of_its_layers_is_refused(method):
+    options = {"img_size": 32, "depth": 2, "embed_dim": 12, "num_heads": 2}
+    part = Part(name="timm:beit_base_patch16_224", options=options)
+    chosen = made(method)
+    network = chosen.build(make_network(part, channels=3), TASKS["classification"])
+    with pytest.raises(ValueError, match=r"weights of 2 layers .*\.0\.attn\.qkv'"):
+        chosen.epoch(network.eval(), moment(0), some((3, 32, 32)))
+
+
+@each_method
+def test_the_first_pass_leaves_random_numbers_and_hooks_as_they_were(method):
+    chosen, task = made(method), TASKS["classification"]
+    network = built(chosen, task).eval()
+    state = torch.get_rng_state()
+    chosen.epoch(network, moment(0), batches(task))
+    assert torch.equal(torch.get_rng_state(), state)
+    kinds = [m for m in network.modules() if m._forward_hooks]
+    assert kinds == []

@@ -6,25 +6,29 @@ from scipy import stats
 from torch import nn
 from torch.distributions import HalfNormal, Normal, kl_divergence
 
+from methods.tiny import TASKS, made
 from qualms.methods._flipout import Flipout, divergence
-from qualms.methods.radial import RADIAL
+from qualms.methods.radial import NOISES
+from qualms.networks.resnet50 import Bottlenecks
+
+RADIAL, RELEASED = NOISES["layer"], NOISES["output_channels"]
 
 
-def random_layer(inputs=3, outputs=2):
+def random_layer(inputs=3, outputs=2, noise=RADIAL):
     torch.manual_seed(0)
     layer = nn.Linear(inputs, outputs, bias=False).double()
-    return Flipout(layer, RADIAL, torch.randn_like(layer.weight).detach())
+    return Flipout(layer, noise, torch.randn_like(layer.weight).detach())
 
 
-def noise_of_items(shape, count):
+def noise_of_items(shape, count, noise=RADIAL):
     """(count, *shape) noise of single items, with signs as flipout has them."""
     like = torch.zeros(shape, dtype=torch.float64)
     incoming, outgoing = (
         torch.randint(0, 2, (count, *size), dtype=torch.float64) * 2 - 1
         for size in ((1, shape[1]), (shape[0], 1))
     )
-    shared = torch.stack([RADIAL.shared(like) for _ in range(count)])
-    return shared * incoming * RADIAL.own(outgoing)
+    shared = torch.stack([noise.shared(like) for _ in range(count)])
+    return shared * incoming * noise.own(outgoing)
 
 
 def test_lengths_are_those_of_one_normal_number():
@@ -62,7 +66,9 @@ def test_directions_are_uniform():
 def test_the_variance_of_a_weight_is_as_stated():
     torch.manual_seed(0)
     noise = noise_of_items((2, 3), 20_000).flatten(1)
-    assert noise.var(0) == pytest.approx([RADIAL.variance(6)] * 6, rel=0.05)
+    assert noise.var(0) == pytest.approx(
+        [RADIAL.variance(torch.Size((2, 3)))] * 6, rel=0.05
+    )
 
 
 def test_outputs_of_a_layer_vary_as_stated():
@@ -94,8 +100,10 @@ def test_every_item_has_a_length_of_its_own():
 
 def test_the_noise_of_a_single_weight_is_gaussian():
     normal = Normal(0.0, 1.0)
-    assert RADIAL.variance(1) == 1
-    assert RADIAL.entropy(1) == pytest.approx(normal.entropy().item(), rel=1e-6)
+    assert RADIAL.variance(torch.Size((1, 1))) == 1
+    assert RADIAL.entropy(torch.Size((1, 1))) == pytest.approx(
+        normal.entropy().item(), rel=1e-6
+    )
     random = random_layer(1, 1)
     exact = kl_divergence(Normal(random.weight, random.stddev), Normal(0.0, 0.4))
     got = divergence(random, stddev=0.4, tied=False)
@@ -108,7 +116,7 @@ def test_the_entropy_agrees_with_monte_carlo(count):
     noise = noise_of_items((1, count), 4000).flatten(1)
     logs = _log_density(noise)
     error = logs.std().item() / 4000**0.5
-    assert abs(RADIAL.entropy(count) + logs.mean().item()) < 4 * error
+    assert abs(RADIAL.entropy(torch.Size((1, count))) + logs.mean().item()) < 4 * error
     assert error < 0.02 * count
 
 
@@ -137,6 +145,50 @@ def test_kl_is_least_where_noise_reaches_as_far_as_the_prior():
     (gradient,) = torch.autograd.grad(got, random.rho)
     assert gradient.abs().max() < 1e-9
     assert got > 0
+
+
+def test_the_released_length_is_over_the_outputs_of_each_input():
+    torch.manual_seed(0)
+    directions = RELEASED.shared(torch.zeros(7, 3, 2, 2))
+    torch.testing.assert_close(directions.norm(dim=0), torch.ones(3, 2, 2))
+    noise = noise_of_items((5, 4), 20_000, RELEASED)
+    # One length for all inputs of an item, that of one normal number.
+    lengths = noise.norm(dim=1)
+    torch.testing.assert_close(lengths, lengths[:, :1].expand_as(lengths))
+    assert stats.kstest(lengths[:3000, 0], "halfnorm").pvalue > 0.01
+    stated = RELEASED.variance(torch.Size((5, 4)))
+    assert noise.flatten(1).var(0) == pytest.approx([stated] * 20, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("norm", "expected"), [("output_channels", 4.4e-4), ("layer", 1.6e-5)]
+)
+def test_published_deviations_are_meant_for_the_released_length(norm, expected):
+    """The spread of the features of RETINA's network, relative to their size."""
+    torch.manual_seed(0)
+    options = {"norm": norm, "stddev_mean": 1.45e-4, "stddev_stddev": 0}
+    plain = Bottlenecks(channels=3, width=64, blocks=(1, 1, 1, 1), zero_last=False)
+    network = made("radial", options).build(plain, TASKS["classification"]).eval()
+    with torch.no_grad():
+        x = torch.rand(1, 3, 64, 64).expand(16, -1, -1, -1)
+        features = network.backbone(x).double()
+    found = features.std(0).norm() / features.mean(0).norm()
+    assert found.item() == pytest.approx(expected, rel=0.3)
+
+
+@pytest.mark.parametrize("norm", ["layer", "output_channels"])
+def test_a_tied_kl_falls_as_deviations_grow_to_the_prior_s(norm):
+    random = random_layer(noise=NOISES[norm])
+    variance = random.noise.variance(random.rho.shape)
+    nn.init.constant_(random.rho, math.log(math.expm1(0.3 / variance**0.5)))
+    got = divergence(random, stddev=0.3, tied=True)
+    (gradient,) = torch.autograd.grad(got, random.rho)
+    assert gradient.abs().max() < 1e-9
+
+
+def test_an_unknown_length_is_refused():
+    with pytest.raises(ValueError, match="'layer' or 'output_channels', got 'last'"):
+        made("radial", {"norm": "last"})
 
 
 def _log_density(noise):

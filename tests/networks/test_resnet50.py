@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from timm.models import resnet
 from torch import nn
 
 from qualms.methods import plain_head
-from qualms.networks import load_torchvision
 from qualms.networks.resnet50 import Bottlenecks, _Halving, _pooled, resnet50
 from qualms.spec import Task
 
@@ -34,22 +34,17 @@ def test_it_has_the_paper_s_values(network):
 
 def test_weights_are_those_of_an_outside_resnet50(network):
     with torch.device("meta"):
-        theirs = _outside(num_classes=1)
+        theirs = resnet.resnet50(num_classes=1)
     ours, wanted = (sorted(p.shape for p in n.parameters()) for n in (network, theirs))
     assert ours == wanted
-
-
-def _outside(num_classes):
-    load_torchvision()
-    import timm
-
-    return timm.create_model("resnet50", num_classes=num_classes)
 
 
 def test_outputs_are_those_of_an_outside_resnet50_on_odd_sides():
     """Where padding is the same on both sides at every stage, as in timm."""
     torch.manual_seed(0)
-    ours, theirs = resnet50(channels=3).eval(), _outside(num_classes=0).eval()
+    blocks = (1, 2, 1, 1)
+    ours = Bottlenecks(channels=3, width=64, blocks=blocks, zero_last=False).eval()
+    theirs = resnet.ResNet(resnet.Bottleneck, blocks, num_classes=0).eval()
     # Both list the layers in the same order, a projection at the end of its block.
     state = zip(ours.state_dict(), theirs.state_dict().values(), strict=True)
     ours.load_state_dict(dict(state))
@@ -130,6 +125,22 @@ def test_kernels_begin_as_he_s_truncated_normal(network):
         assert weight.std() == pytest.approx(sd, rel=0.02)
         reference = stats.truncnorm(-2, 2, scale=cut / 2)
         assert stats.kstest(weight[:5000], reference.cdf).pvalue > 1e-3
+
+
+def test_kernels_may_start_uniformly():
+    """As every convolution does in the released code of `fsvi`."""
+    torch.manual_seed(0)
+    network = resnet50(channels=3, init="uniform")
+    layers = [m for m in network.modules() if isinstance(m, nn.Conv2d)]
+    assert len(layers) == 53
+    for layer in (layers[0], layers[-1]):
+        weight = layer.weight.detach().flatten().numpy()
+        end = 1 / math.sqrt(layer.weight[0].numel())
+        reference = stats.uniform(-end, 2 * end)
+        assert np.abs(weight).max() <= end
+        assert stats.kstest(weight[:5000], reference.cdf).pvalue > 1e-3
+    with pytest.raises(ValueError, match="'he_normal' or 'uniform', got 'zeros'"):
+        resnet50(channels=3, init="zeros")
 
 
 def test_the_head_begins_near_zero(network):

@@ -20,16 +20,16 @@ from qualms.methods._layers import ItemCounter, Layer, channels_of, to_rows
 
 
 class Noise(NamedTuple):
-    """Distribution of the noise on the D weights of a layer; signs do not change it."""
+    """Distribution of the noise on the weights of a layer; signs do not change it."""
 
     shared: Callable[[Tensor], Tensor]
     """A tensor to noise of its shape: the part that all items of a batch share."""
     own: Callable[[Tensor], Tensor]
     """Signs (B, ...) of a batch to signs times what each item draws for itself."""
-    variance: Callable[[int], float]
-    """D to the variance of the noise of one weight."""
-    entropy: Callable[[int], float]
-    """D to the differential entropy of the noise, in nats."""
+    variance: Callable[[torch.Size], float]
+    """Shape of the weights, outputs first, to the variance of the noise of each."""
+    entropy: Callable[[torch.Size], float]
+    """Shape of the weights to the differential entropy of the noise, in nats."""
 
 
 class Flipout(nn.Module):
@@ -92,12 +92,12 @@ def divergence(layer: Flipout, *, stddev: float, tied: bool) -> Tensor:
         stddev: standard deviation of the prior.
         tied: whether the mean of the prior is that of the weights, rather than 0.
     """
-    spread, count = layer.stddev, layer.rho.numel()
-    square = layer.noise.variance(count) * spread.square().sum()
+    spread, shape = layer.stddev, layer.rho.shape
+    square = layer.noise.variance(shape) * spread.square().sum()
     if not tied:
         square = square + layer.weight.square().sum()
-    constant = count * math.log(stddev * math.sqrt(2 * math.pi))
-    constant -= layer.noise.entropy(count)
+    constant = shape.numel() * math.log(stddev * math.sqrt(2 * math.pi))
+    constant -= layer.noise.entropy(shape)
     return square / (2 * stddev**2) - spread.log().sum() + constant
 
 

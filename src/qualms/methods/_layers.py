@@ -15,6 +15,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from qualms.methods._batch import Batches, Moment
+from qualms.methods._headed import headed
+
 Layer = nn.Conv2d | nn.Conv3d | nn.Linear
 _TYPES = (nn.Conv2d, nn.Conv3d, nn.Linear)
 WITH_KERNELS = (_ConvNd, nn.Linear, nn.Bilinear, nn.MultiheadAttention, nn.RNNBase)
@@ -81,6 +84,36 @@ def to_rows(values: Tensor, rows: int) -> Tensor:
     """`values` (B, ...) of items, repeated for their `rows`, which lie side by side."""
     count = len(values)
     return values if count == rows else values.repeat_interleave(rows // count, 0)
+
+
+def check_first_pass(
+    kind: type[nn.Module], network: nn.Module, moment: Moment, batches: Batches
+) -> None:
+    """Refuse a backbone that uses the weights of random layers without calling them.
+
+    Some networks read `layer.weight` and multiply by it themselves; what is random
+    about a layer of `kind` is only there when it is called. The first pass of a
+    training shows it, with random numbers of its own.
+    """
+    if moment.epoch > 0:
+        return
+    backbone = headed(network).backbone
+    names = {m: name for name, m in backbone.named_modules() if isinstance(m, kind)}
+    called: set[nn.Module] = set()
+    hooks = [m.register_forward_hook(lambda m, *_: called.add(m)) for m in names]
+    x = next(iter(batches())).x[:2]
+    with torch.random.fork_rng([x.device] if x.is_cuda else []):
+        # Not the compiled form, which has no hooks on its layers.
+        backbone._call_impl(x)  # type: ignore[no-untyped-call]
+    for hook in hooks:
+        hook.remove()
+    left = [name for layer, name in names.items() if layer not in called]
+    if left:
+        raise ValueError(
+            "this method makes layers random that are called, and the network uses the "
+            f"weights of {len(left)} layers without calling them, such as {left[0]!r}, "
+            "which would not be random; choose another network"
+        )
 
 
 def truncated_normal(like: Tensor) -> Tensor:

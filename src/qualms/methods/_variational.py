@@ -19,7 +19,13 @@ from torch import Tensor, nn
 from qualms.methods._batch import Batch, Moment
 from qualms.methods._flipout import Flipout, Noise, divergence
 from qualms.methods._headed import Headed, headed
-from qualms.methods._layers import ItemCounter, Layer, replaced, truncated_normal
+from qualms.methods._layers import (
+    ItemCounter,
+    Layer,
+    check_first_pass,
+    replaced,
+    truncated_normal,
+)
 from qualms.methods._method import Method
 from qualms.methods._plain import (
     kernels_decay,
@@ -72,6 +78,7 @@ def variational(noise: Noise, options: VariationalOptions) -> Method:
         loss=partial(_loss, options),
         predict=partial(passes, options.draws),
         groups=partial(_groups, options),
+        epoch=partial(check_first_pass, Flipout),
     )
 
 

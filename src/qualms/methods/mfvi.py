@@ -73,8 +73,8 @@ def mfvi(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedule'
     return variational(GAUSSIAN, options)
 
 
-def _entropy(count: int) -> float:
-    return count / 2 * math.log(2 * math.pi * math.e)
+def _entropy(shape: torch.Size) -> float:
+    return shape.numel() / 2 * math.log(2 * math.pi * math.e)
 
 
 GAUSSIAN = Noise(

@@ -1,32 +1,41 @@
 """Radial variational inference (Farquhar et al., 2020, arXiv:1907.00865).
 
 As `mfvi`, but the noise of a layer has a uniform direction and a length |r| with r
-standard normal, however many weights D the layer has; Gaussian noise has a length of
-about sqrt(D), far from the mean. So a weight's noise has variance 1 / D.
+standard normal, however many weights D the layer has. So a weight's noise has variance
+1 / D. Gaussian noise has a length of about sqrt(D), far from the mean.
 
-Flipout fits: signs turn the noise, which changes neither the length nor that all
-directions are alike. Items of a batch share the direction up to signs; the length each
-has of its own, at no cost, for it only scales the signs of the outputs. One length for
-all would leave their gradients with a common factor that a batch does not average out.
+Flipout fits: signs change neither the length nor the distribution of the direction. The
+items of a batch share the direction up to signs. Each item has a length of its own, at
+no cost, as the length only scales the signs of the outputs. With one length for all,
+their gradients would have a common factor that a batch does not average out.
 
-The KL term is exact: by symmetry the cross-entropy with a Gaussian has a closed form,
-and the entropy is the sum of the logarithms of what multiplies the noise plus the
-entropy of the noise, of which
+The KL term is exact. By symmetry the cross-entropy with a Gaussian has a closed form.
+The entropy is the sum of the logarithms of the standard deviations plus the entropy of
+the noise, which is
 
-    log(surface of the unit sphere) + (D - 1) E[log |r|] + entropy of |r|
+    log(surface of the unit sphere) + (D - 1) E[log |r|] + entropy of |r|.
 
-is the value. It is least for standard deviations of sqrt(D) times the prior's, where
-the noise is as far from the mean as the prior's weights are. The code released by Band
-et al. (2021) differs: it draws r signed (the same distribution, as directions come in
-opposite pairs) and once for all items, takes the length over output channels alone, so
-that there is one direction for each of the others, estimates the cross-entropy from ten
-draws, and has the logarithm of the sum for the sum of the logarithms.
+The KL term is least for standard deviations of sqrt(D) times the prior's, where the
+noise is as far from the mean as the weights of the prior are.
+
+The code released by Band et al. (2021) differs. It takes the length over the output
+channels alone, so that each of the other indices has a direction of its own, and a
+weight's noise has variance 1 / outputs. The published standard deviations are meant for
+this noise: with the length over a whole layer they would give almost none.
+`norm="output_channels"` has it. This noise has no density, as its directions share one
+length; the KL term then has the entropy of directions with separate lengths, and its
+gradients are those of the sum of the logarithms all the same. The other differences are
+not followed: there r is signed (which is the same distribution, as directions come in
+opposite pairs) and drawn once for all items, the cross-entropy is estimated from ten
+draws, and the logarithm of the sum stands where the sum of the logarithms belongs.
 """
 
 import math
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from qualms.methods._flipout import Noise
 from qualms.methods._method import Method
@@ -37,6 +46,7 @@ from qualms.methods._variational import (
     variational,
 )
 
+RadialNorm = Literal["layer", "output_channels"]
 _EULER = 0.57721566490153286
 # Of |r| with r standard normal.
 _MEAN_LOG = -(_EULER + math.log(2)) / 2
@@ -47,6 +57,7 @@ def radial(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedul
     *,
     stddev_mean: float = 1e-3,
     stddev_stddev: float = 0.1,
+    norm: RadialNorm = "layer",
     prior: Prior = "tied",
     annealing: Annealing = "linear",
     annealing_epochs: int = 200,
@@ -62,6 +73,9 @@ def radial(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedul
         stddev_mean: median of the initial standard deviations.
         stddev_stddev: standard deviation, between weights, of their inverse softplus
             at the start.
+        norm: what the noise has a length of |r| over: "layer" for all weights of a
+            layer, "output_channels" for the weights of all outputs from each input, as
+            in the released code of RETINA.
         prior: a Gaussian, "tied" to the posterior's mean or "centred" at 0, with He's
             variance; or the standard deviation of one centred at 0.
         annealing: schedule of the weight of the KL term: "linear", "cyclical", "none".
@@ -71,6 +85,8 @@ def radial(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedul
             normalisation in the loss.
         draws: passes for each item.
     """
+    if norm not in get_args(RadialNorm):
+        raise ValueError(f"norm must be 'layer' or 'output_channels', got {norm!r}")
     options = VariationalOptions(
         stddev_mean=stddev_mean,
         stddev_stddev=stddev_stddev,
@@ -81,7 +97,7 @@ def radial(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedul
         l2=l2,
         draws=draws,
     )
-    return variational(RADIAL, options)
+    return variational(NOISES[norm], options)
 
 
 def _direction(like: Tensor) -> Tensor:
@@ -90,20 +106,34 @@ def _direction(like: Tensor) -> Tensor:
     return normal / length
 
 
+def _directions(like: Tensor) -> Tensor:
+    """One direction over the outputs, on axis 0, for each of the other indices."""
+    return functional.normalize(torch.randn_like(like), dim=0)
+
+
 def _with_length(signs: Tensor) -> Tensor:
     shape = (len(signs), *(1,) * (signs.ndim - 1))
     return signs * torch.randn(shape, dtype=signs.dtype, device=signs.device).abs()
 
 
 def _entropy(count: int) -> float:
+    """Of a direction in `count` dimensions times a length, in nats."""
     half = count / 2
     surface = math.log(2) + half * math.log(math.pi) - math.lgamma(half)
     return surface + (count - 1) * _MEAN_LOG + _LENGTH_ENTROPY
 
 
-RADIAL = Noise(
-    shared=_direction,
-    own=_with_length,
-    variance=lambda count: 1 / count,
-    entropy=_entropy,
-)
+NOISES = {
+    "layer": Noise(
+        shared=_direction,
+        own=_with_length,
+        variance=lambda shape: 1 / shape.numel(),
+        entropy=lambda shape: _entropy(shape.numel()),
+    ),
+    "output_channels": Noise(
+        shared=_directions,
+        own=_with_length,
+        variance=lambda shape: 1 / shape[0],
+        entropy=lambda shape: shape[1:].numel() * _entropy(shape[0]),
+    ),
+}

@@ -30,6 +30,7 @@ from qualms.methods._layers import (
     ItemCounter,
     Layer,
     channels_of,
+    check_first_pass,
     replaced,
     to_rows,
     truncated_normal,
@@ -96,6 +97,7 @@ def rank1(
         loss=loss,
         predict=partial(passes, draws),
         groups=partial(_groups, fast_lr),
+        epoch=partial(check_first_pass, _Scaled),
     )
 
 
@@ -120,6 +122,11 @@ class _Scaled(nn.Module):
         middle = math.log(math.expm1(stddev))
         self.rho = nn.Parameter(middle + _SPREAD * truncated_normal(self.mean.data))
         """Standard deviations before a softplus."""
+
+    @property
+    def weight(self) -> Tensor:
+        """The kernel, for networks that look at it."""
+        return self.layer.weight
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (B, C, *space), or (B, ..., C) of a linear layer."""

@@ -17,6 +17,9 @@ import torch
 from torch import Tensor, nn
 
 _OURS = ("num_classes", "in_chans", "global_pool")
+# The windows of an image meet the global queries of another one: timm repeats them in
+# another order than the windows.
+_MIXING = ("gcvit",)
 _OPERATORS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -34,7 +37,9 @@ class TimmBackbone(nn.Module):
     def __init__(self, name: str, *, channels: int, options: Mapping[str, Any]) -> None:
         super().__init__()
         self.network = _created(name, channels, options)
-        self.features = int(self.network.head_hidden_size)
+        # Where a network does not state what its classifier would read, these are that.
+        width = getattr(self.network, "head_hidden_size", self.network.num_features)
+        self.features = int(width)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features (B, features) of images (B, channels, H, W)."""
@@ -86,6 +91,11 @@ def _created(name: str, channels: int, options: Mapping[str, Any]) -> Any:
         raise ValueError(
             f"{', '.join(taken)} of {name!r} follow from the task and the data; leave "
             "them out"
+        )
+    if name.startswith(_MIXING):
+        raise ValueError(
+            f"timm's {name!r} mixes the items of a batch, so a prediction would depend "
+            "on the items that are predicted with it; choose another network"
         )
     try:
         return _timm().create_model(name, num_classes=0, in_chans=channels, **options)

@@ -1,8 +1,8 @@
 """ResNet-50 as the RETINA benchmark trains it (Band et al., 2021).
 
 He et al. (2016) in version 1.5: the stride of a block lies in its 3x3 convolution.
-Training starts from random weights. He's truncated normal initialises the kernels;
-batch normalisation has momentum 0.9 there, which is 0.1 here.
+Training starts from random weights. Batch normalisation has momentum 0.9 there, which
+is 0.1 here.
 
 Layers are padded as in TensorFlow. There "same" padding, in strided 3x3 convolutions
 and in the max-pooling, is one-sided where a side is even: nothing before, one after.
@@ -11,26 +11,39 @@ Weights mean the same in both frameworks only if this holds in both.
 
 import math
 from collections.abc import Sequence
+from typing import Literal, get_args
 
 from torch import Tensor, nn
 from torch.nn import functional
 
+KernelInit = Literal["he_normal", "uniform"]
 _WIDEN = 4
 """Output channels of a block for each channel of its 3x3 convolution."""
 _TRUNCATED = 0.87962566103423978
 """Standard deviation of a standard normal cut off at two."""
 
 
-def resnet50(*, channels: int, zero_last: bool = False) -> nn.Module:
+def resnet50(
+    *, channels: int, zero_last: bool = False, init: KernelInit = "he_normal"
+) -> nn.Module:
     """2048 features of an image; 23,508,032 parameters for 3 channels.
 
     Args:
         channels: of the images.
         zero_last: whether the last normalisation of each block starts with scale 0, so
             that every block starts as its shortcut.
+        init: how kernels start: "he_normal", a truncated normal of variance 2 / fan_in,
+            or "uniform" between -1 and 1 / sqrt(fan_in). The released code of RETINA
+            has the latter for `fsvi`, with `zero_last`.
     """
+    if init not in get_args(KernelInit):
+        raise ValueError(f"init must be 'he_normal' or 'uniform', got {init!r}")
     return Bottlenecks(
-        channels=channels, width=64, blocks=(3, 4, 6, 3), zero_last=zero_last
+        channels=channels,
+        width=64,
+        blocks=(3, 4, 6, 3),
+        zero_last=zero_last,
+        init=init,
     )
 
 
@@ -46,7 +59,13 @@ class Bottlenecks(nn.Module):
     head_sd = 0.01
 
     def __init__(
-        self, *, channels: int, width: int, blocks: Sequence[int], zero_last: bool
+        self,
+        *,
+        channels: int,
+        width: int,
+        blocks: Sequence[int],
+        zero_last: bool,
+        init: KernelInit = "he_normal",
     ) -> None:
         super().__init__()
         self.stem = _convolved(nn.Conv2d(channels, width, 7, 2, padding=3, bias=False))
@@ -62,20 +81,28 @@ class Bottlenecks(nn.Module):
         self.blocks = nn.Sequential(*made)
         self.features = before
         self.dropout_after = ("stem.2", *_places(made))
-        self._begin(zero_last)
+        self._begin(zero_last, init)
 
     def forward(self, x: Tensor) -> Tensor:
         """Features (B, features) of images (B, channels, H, W)."""
         maps: Tensor = self.blocks(_pooled(self.stem(x)))
         return maps.mean((2, 3))
 
-    def _begin(self, zero_last: bool) -> None:
+    def _begin(self, zero_last: bool, init: KernelInit) -> None:
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d):
-                sd = math.sqrt(2 / layer.weight[0].numel()) / _TRUNCATED
-                nn.init.trunc_normal_(layer.weight, std=sd, a=-2 * sd, b=2 * sd)
+                _start(layer.weight, init)
             elif isinstance(layer, _BottleneckBlock) and zero_last:
                 nn.init.zeros_(layer.last_scale)
+
+
+def _start(kernel: Tensor, init: KernelInit) -> None:
+    fan_in = kernel[0].numel()
+    if init == "uniform":
+        nn.init.uniform_(kernel, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
+    else:
+        sd = math.sqrt(2 / fan_in) / _TRUNCATED
+        nn.init.trunc_normal_(kernel, std=sd, a=-2 * sd, b=2 * sd)
 
 
 class _BottleneckBlock(nn.Module):
