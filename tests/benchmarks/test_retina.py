@@ -117,6 +117,7 @@ def test_configurations_are_the_published_ones():
     assert (mfvi["method.l2"], mfvi["schedule"]) == (1.3178e-4, "step")
     radial = configs["radial_severity_joint"].options
     assert (radial["lr"], radial["method.l2"]) == (0.20617, 8.4192e-4)
+    assert radial["method.norm"] == "output_channels"
     rank1 = configs["rank1_country_joint"].options
     assert (rank1["weight_decay"], rank1["method.fast_lr"]) == (2 * 4.3192e-5, 0.60756)
     fsvi = configs["fsvi_severity_joint"].options
@@ -174,8 +175,10 @@ def test_stochastic_methods_predict_with_five_draws():
             assert options["draws"] == 5
 
 
-def test_fsvi_begins_with_blocks_that_are_their_shortcuts():
-    assert spec(PAPER, "country", "fsvi").network.options == {"zero_last": True}
+def test_fsvi_starts_as_in_the_released_code():
+    """Kernels are uniform everywhere, and blocks are their shortcuts."""
+    options = spec(PAPER, "country", "fsvi").network.options
+    assert options == {"zero_last": True, "init": "uniform"}
     assert spec(PAPER, "country", "map").network.options == {}
 
 

@@ -118,7 +118,7 @@ def _paper() -> Preset:
         ),
         rows=(*METHODS, *ENSEMBLES),
         network=Part(name="resnet50"),
-        networks={"fsvi": {"zero_last": True}},
+        networks={"fsvi": {"zero_last": True, "init": "uniform"}},
         training={"precision": "bf16", "channels_last": True},
         methods={method: _DRAWS for method in METHODS if method != "map"},
         seeds=seeds,

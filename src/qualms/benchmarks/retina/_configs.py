@@ -9,9 +9,9 @@ many passes are accumulated. Published is one minus the momentum. A penalty l2 w
 times a sum of squares, so that the weight decay with the same gradient is twice as
 large. Where the released code never applied its l2 (`map`, `mc_dropout`, and `fsvi`
 with loss type 3), neither do we: what was run counts, and the printed value stands in
-the note. The noise of `radial` has length 1 over the output channels there and over all
-weights of a layer here, so that the same deviations are less noise here, by the root of
-the fan-in.
+the note. The noise of `radial` has the released norm, over output channels, for which
+its standard deviations were chosen: with the paper's norm, over all weights of a layer,
+they would give almost no noise.
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,12 @@ _LOOP: Mapping[str, Mapping[str, Any]] = {
     "map": {"schedule": "linear", "batch": 32, "accumulate": 8},
     "mc_dropout": {"schedule": "step", "batch": 16, "accumulate": 8},
     "mfvi": {"schedule": "step", "batch": 32, "accumulate": 8},
-    "radial": {"schedule": "step", "batch": 16, "accumulate": 8},
+    "radial": {
+        "schedule": "step",
+        "batch": 16,
+        "accumulate": 8,
+        "method.norm": "output_channels",
+    },
     "rank1": {"schedule": "step", "batch": 16, "accumulate": 8},
     "fsvi": {
         "schedule": "step",

@@ -78,6 +78,8 @@ _ALIKE: Mapping[str, Ranges] = {
     "radial": (
         *_loop(lr=(0.15, 1.0), one_minus_momentum=(0.01, 0.05)),
         Range(option="method.l2", low=1e-4, high=1e-3),
+        # The ranges are of the released norm.
+        Range(option="method.norm", choices=("output_channels",)),
         *_spread(mean=(1e-5, 2e-2), stddev=(0.01, 0.2)),
     ),
     "rank1": (
