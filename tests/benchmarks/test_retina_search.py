@@ -64,6 +64,10 @@ def test_the_ranges_are_the_published_ones(method):
     }.get(method, set())
 
 
+def test_radial_was_searched_with_the_released_norm():
+    assert by_option("country", "radial")["method.norm"].choices == ("output_channels",)
+
+
 def test_fsvi_was_searched_in_other_ranges_for_severity():
     ranges = by_option("severity", "fsvi")
     assert (ranges["momentum"].low, ranges["momentum"].high) == (5e-3, 0.05)

@@ -9,10 +9,10 @@ are refused, and the KL term is divided, as for `mfvi`.
 
 The released code multiplies by its fast learning rate the gradients of all variables
 whose names contain neither "kernel" nor "batch_norm". Its normalisation layers are
-named otherwise, so they and the biases learn at that rate too, and they and the bias of
-the last layer decay. Here `fast_lr` is for the random vectors alone, and the run's
-weight decay for kernels alone. The squared error of a regression stands for Gaussian
-noise of variance 1/2.
+named otherwise, so they and the biases learn at that rate too. Its penalty l2 acts on
+kernels and on the bias of the last layer. Here `fast_lr` is for the random vectors
+alone, and the run's weight decay for kernels alone. The squared error of a regression
+stands for Gaussian noise of variance 1/2.
 """
 
 import math
