@@ -20,7 +20,7 @@ from qualms.evaluate.benchmark import judge
 from qualms.evaluate.drawings import thinned_referral
 from qualms.evaluate.kernel import mean_curves
 from qualms.evaluate.protocols import Repeat
-from qualms.evaluate.protocols.retina import rebalanced
+from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.protocols.retina import retina as protocol
 from qualms.evaluate.results import DrawnKey
 from qualms.evaluate.truth import ONE_DRAW, UNKNOWN

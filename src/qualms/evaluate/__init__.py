@@ -6,7 +6,6 @@ from qualms.evaluate.entry import (
     Entry,
     Histogram,
     Judgement,
-    Sample,
     ScoreOptions,
 )
 from qualms.evaluate.refer import refer
@@ -39,7 +38,6 @@ __all__ = [
     "ReferralPlan",
     "Request",
     "Results",
-    "Sample",
     "ScoreOptions",
     "ScoreRow",
     "Scored",

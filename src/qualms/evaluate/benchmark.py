@@ -6,7 +6,7 @@ its cells empty; a repeat counts as soon as all runs of its pool are there.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import groupby
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from qualms.benchmarks import (
     Benchmark,
+    Expectation,
     Place,
     Preset,
     Settings,
@@ -31,16 +32,20 @@ from qualms.evaluate.kernel import (
     mean_histograms,
 )
 from qualms.evaluate.protocols import AbsentError, Protocol, Repeat, protocol_of
-from qualms.evaluate.ranking import checked, ranking_of
+from qualms.evaluate.ranking import Ranking, Rival, rankings
 from qualms.evaluate.reading import RunReader, complete_pools
 from qualms.evaluate.results import (
     BenchmarkResults,
     Cell,
+    Check,
     Cost,
     DrawnKey,
     Key,
+    summary,
 )
 from qualms.predictions import PredictionsError
+from qualms.scores import Difference
+from qualms.scores.inference import ConfidenceSet
 from qualms.spec import RunSpec
 
 
@@ -82,13 +87,21 @@ def judge(
     curves: dict[DrawnKey, Curve] = {}
     histograms: dict[DrawnKey, Histogram] = {}
     costs: dict[tuple[str, str], Cost] = {}
-    for row in _rows(asked):
-        cells |= {cell.key: cell for cell in _cells(asked, row)}
-        costs[row.place.variant.name, row.place.row.name] = _cost(reader, row.specs)
-        if row.repeats:
+    ties: dict[Key, ConfidenceSet] = {}
+    differences: dict[Key, Difference] = {}
+    for rows in _variants(asked):
+        found = [(row, estimated(row.repeats, options)) for row in rows if row.repeats]
+        for row in rows:
+            cells |= {cell.key: cell for cell in _absent(benchmark, row)}
+            costs[row.place.variant.name, row.place.row.name] = _cost(reader, row.specs)
+        for row, each in found:
+            cells |= {_key(row.place, one): _cell(row.place, one) for one in each}
             curves |= {_drawn(row, c): c for c in mean_curves(row.repeats)}
             histograms |= {_drawn(row, h): h for h in mean_histograms(row.repeats)}
-    ties, differences = ranking_of(cells.values(), options.level)
+        for key, settled in _rankings(found, options).items():
+            ties[key] = settled.group
+            for name, difference in settled.differences.items():
+                differences[key._replace(row=name)] = difference
     machines = {header.hardware or "" for header in reader.headers.values()}
     return BenchmarkResults(
         benchmark=benchmark,
@@ -98,7 +111,7 @@ def judge(
         differences=differences,
         curves=curves,
         histograms=histograms,
-        checks=checked(benchmark, preset, cells),
+        checks=_checks(benchmark, preset, cells),
         missing=tuple(reader.missing.values()),
         hardware=tuple(sorted(machines - {""})),
         seconds=_seconds(reader, reader.headers),
@@ -110,12 +123,13 @@ def judge(
     )
 
 
-def _rows(asked: _Asked) -> Iterator[_JudgedRow]:
+def _variants(asked: _Asked) -> Iterator[list[_JudgedRow]]:
+    """The rows of one variant after the other."""
     # Variants that share their runs stand side by side; others need not stay in memory.
     variants = asked.preset.variants
     for _, group in groupby(variants, key=lambda variant: variant.dataset):
         for variant in group:
-            yield from _rows_of(asked, variant)
+            yield _rows_of(asked, variant)
         asked.reader.forget()
 
 
@@ -159,35 +173,48 @@ def _finished(row: _Waiting) -> _JudgedRow:
     return _JudgedRow(row.place, row.specs, repeats)
 
 
-def _cells(asked: _Asked, row: _JudgedRow) -> Iterator[Cell]:
-    """A cell for each entry; for each declared score where the row has no repeat."""
-    at = partial(_key, row.place)
+def _absent(benchmark: Benchmark, row: _JudgedRow) -> Iterator[Cell]:
+    """A cell for each declared score that says why a row has no number."""
     if not row.repeats:
-        for score in asked.benchmark.scores:
-            yield Cell(key=at(score, {}), why=row.why)
-        return
-    for found in estimated(row.repeats, asked.options):
-        yield _cell(at(found.entry.key, found.entry.settings), found)
+        place, settings = row.place, settings_text(row.place.settings)
+        for score in benchmark.scores:
+            key = Key(place.variant.name, place.row.name, settings, score)
+            yield Cell(key=key, why=row.why)
 
 
-def _key(place: Place, score: str, settings: Settings) -> Key:
-    known = settings_text({**place.settings, **settings})
-    return Key(place.variant.name, place.row.name, known, score)
+def _key(place: Place, found: Estimated) -> Key:
+    known = settings_text({**place.settings, **found.entry.settings})
+    return Key(place.variant.name, place.row.name, known, found.entry.key)
 
 
-def _cell(key: Key, found: Estimated) -> Cell:
+def _cell(place: Place, found: Estimated) -> Cell:
     return Cell(
-        key=key,
+        key=_key(place, found),
         values=found.values,
         as_published=found.as_published,
-        low=found.low,
-        high=found.high,
-        replicates=found.replicates,
+        low=found.interval.low,
+        high=found.interval.high,
         why=found.why,
-        better=found.entry.better,
-        aim=found.entry.aim,
-        ranked=found.entry.ranked,
+        method=found.interval.method,
+        no_interval=found.interval.reason,
     )
+
+
+Found = Sequence[tuple[_JudgedRow, Sequence[Estimated]]]
+
+
+def _rankings(rows: Found, options: ScoreOptions) -> dict[Key, Ranking]:
+    """Who may be best in each column of a variant; the row of its key is ''."""
+    if not rows:
+        return {}
+    columns: dict[Key, list[Rival]] = {}
+    for row, each in rows:
+        for one in each:
+            key = _key(row.place, one)
+            value = summary(one.values).mean
+            rival = Rival(key.row, value, one.entries, one.replicates)
+            columns.setdefault(key._replace(row=""), []).append(rival)
+    return rankings(columns, rows[0][0].repeats[0].design, options)
 
 
 def _drawn(row: _JudgedRow, drawn: Curve | Histogram) -> DrawnKey:
@@ -237,3 +264,35 @@ def _pool_notes(benchmark: Benchmark, preset: Preset) -> Iterator[str]:
             f"the {len(preset.seeds)} runs form one pool, so pools have one repeat: "
             "their intervals do not cover what other runs would change"
         )
+
+
+def _checks(
+    benchmark: Benchmark, preset: Preset, cells: Mapping[Key, Cell]
+) -> tuple[Check, ...]:
+    """The benchmark's expectations at this preset, with our numbers."""
+    known = {variant.name for variant in preset.variants}
+    return tuple(
+        Check(
+            expectation=expectation,
+            values={row: _value(expectation, row, cells) for row in expectation.rows},
+        )
+        for expectation in benchmark.expectations.get(preset.name, ())
+        if {expectation.variant, expectation.minus} - {""} <= known
+    )
+
+
+def _value(expectation: Expectation, row: str, cells: Mapping[Key, Cell]) -> float:
+    def mean(variant: str, row: str, score: str, settings: Settings) -> float:
+        key = Key(variant, row, settings_text(settings), score)
+        return cells[key].ours.mean if key in cells else math.nan
+
+    own = expectation.variant, row, expectation.score, expectation.settings
+    other = (
+        expectation.minus or expectation.variant,
+        expectation.pairs[row],
+        expectation.minus_score or expectation.score,
+        expectation.settings
+        if expectation.minus_settings is None
+        else expectation.minus_settings,
+    )
+    return mean(*own) - (mean(*other) if other != own else 0.0)

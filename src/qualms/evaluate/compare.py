@@ -1,22 +1,25 @@
-"""Several files beside each other: paired differences and tie groups per score."""
+"""Several files beside each other: paired differences, and which may be best."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.evaluate.ranking import Ranking, Rival, rankings
 from qualms.evaluate.results import Results, ScoreRow
-from qualms.scores import Better, Difference, paired_difference, tie_group
+from qualms.scores import Better, Difference
 
 DIFFERENT_ITEMS = (
     "the files do not hold the same items in the same order, so their differences "
     "are not paired and no tie groups are given"
 )
 
+RowKey = tuple[str, str, str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """One score over all files: the best, and who cannot be told apart from it."""
+    """One score over all files that have it: the best, and who may be best too."""
 
     score: str
     label: str
@@ -28,11 +31,13 @@ class Contrast:
     """Files that cannot be told apart from the best, the best itself included."""
     difference: Mapping[str, Difference]
     """Each file minus the best, paired over items."""
+    reason: str = ""
+    """Why nothing can be claimed; '' where something can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The contrasts of every score that all files share."""
+    """The contrasts of every score that at least two files share."""
 
     names: tuple[str, ...]
     contrasts: tuple[Contrast, ...] = ()
@@ -50,53 +55,45 @@ def compare(results: Sequence[Results]) -> Comparison:
         )
     if len({result.identity for result in results}) > 1:
         return Comparison(names=names, notes=(DIFFERENT_ITEMS,))
-    tables = [{row.key: row for row in result.rows} for result in results]
-    shared = [key for key in tables[0] if all(key in table for table in tables)]
-    rows = [
-        {name: table[key] for name, table in zip(names, tables, strict=True)}
-        for key in shared
-    ]
-    return Comparison(
-        names=names,
-        contrasts=tuple(
-            _contrast(row, results[0].level) for row in rows if _usable(row)
-        ),
+    design = results[0].design
+    if design is None:
+        return Comparison(names=names)
+    columns = _columns(results)
+    options = ScoreOptions(
+        resamples=results[0].resamples, level=results[0].level, seed=results[0].seed
     )
-
-
-def _usable(rows: Mapping[str, ScoreRow]) -> bool:
-    first = next(iter(rows.values()))
-    return first.better != "neither" and all(
-        math.isfinite(row.value)
-        and row.replicates is not None
-        and len(row.replicates) > 0
-        for row in rows.values()
-    )
-
-
-def _contrast(rows: Mapping[str, ScoreRow], level: float) -> Contrast:
-    first = next(iter(rows.values()))
-    values = {name: row.value for name, row in rows.items()}
-    samples = {
-        name: row.replicates for name, row in rows.items() if row.replicates is not None
+    rivals = {
+        key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
+        for key, rows in columns.items()
     }
-    tied = tie_group(values, samples, better=first.better, level=level)
+    contrasts = (
+        _contrast(next(iter(columns[key].values()))[0], found)
+        for key, found in rankings(rivals, design, options).items()
+    )
+    return Comparison(names=names, contrasts=tuple(contrasts))
+
+
+def _columns(
+    results: Sequence[Results],
+) -> dict[RowKey, dict[str, tuple[ScoreRow, Entry]]]:
+    """By what a row is about, the row of every file that has it."""
+    columns: dict[RowKey, dict[str, tuple[ScoreRow, Entry]]] = {}
+    for result in results:
+        for row in result.rows:
+            if row.entry is not None:
+                columns.setdefault(row.key, {})[result.name] = row, row.entry
+    return columns
+
+
+def _contrast(row: ScoreRow, found: Ranking) -> Contrast:
     return Contrast(
-        score=first.score,
-        label=first.label,
-        subset=first.subset,
-        settings=first.settings,
-        better=first.better,
-        best=tied.best,
-        tied=tuple(tied.members),
-        difference={
-            name: paired_difference(
-                samples[name],
-                samples[tied.best],
-                values[name],
-                values[tied.best],
-                level=level,
-            )
-            for name in rows
-        },
+        score=row.score,
+        label=row.label,
+        subset=row.subset,
+        settings=row.settings,
+        better=row.better,
+        best=found.group.best,
+        tied=found.group.members,
+        difference=found.differences,
+        reason=found.group.reason,
     )

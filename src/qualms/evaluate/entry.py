@@ -1,61 +1,61 @@
-"""What a judge hands over: scores with what resamples them, and what is drawn.
+"""What a judge hands over: scores with what their intervals need, and what is drawn.
 
 The same records serve one predictions file, judged by its task, and one pooled repeat
 of a benchmark's row, judged by the benchmark's protocol.
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.scores import Better, Plan, about
+from qualms.scores import Better, Plan, about, plan_of
+from qualms.scores.inference import Design, Influence, influence_of
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sample:
-    """Items that were drawn from one population, independently of other samples."""
-
-    n: int
-    cluster: NDArray[Any] | None = None
-    """(n,) what items belong to, e.g. a patient; clusters are resampled whole."""
-    strata: NDArray[Any] | None = None
-    """(n,) groups whose sizes resampling keeps."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Entry:
-    """One score of some items, before its interval is known."""
+    """One score of some items, before its interval is known.
+
+    What its interval is made of is made when it is asked for: the influence of ten
+    million items on fifty scores would not fit into memory at once.
+    """
 
     score: Callable[..., Any]
     """The public score: its name and `About` label the row."""
+    value: float
     index: Index
-    """The items it is about, repeats allowed (the balanced joint set). They are
-    numbered through all samples of the judgement."""
-    plan: Plan | None = None
-    """Weights over `index` to a value; ones give the score itself. None for a score
-    that is not resampled."""
+    """The items it is about, by their number in the judgement's design. An item may
+    stand there twice (the balanced joint set)."""
+    items: int | None = None
+    """How many items are scored, where `index` holds others (validation items)."""
+    influence: Callable[[], Influence | None] | None = None
+    """What each item at `index` contributes; None where that is not known."""
+    plan: Callable[[], Plan] | None = None
+    """From how often each item at `index` counts to the score, for scores whose
+    influence is not known."""
     subset: str = "all"
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Which uncertainty, interval rule, measure ...; {} where there is only one."""
     name: str = ""
     """What tables call it, where that is not `<subset>/<score>`."""
-    value: float | None = None
-    """The score itself, where the plan is coarser; else the plan at weights 1."""
     as_published: float = float("nan")
     """The score by the rule of a paper's released code, where that has it."""
     why: str = ""
     """Why the value is undefined, where it is."""
+    no_interval: str = ""
+    """Why it has no interval, where nothing above gives one."""
     aim: float | None = None
     """The best value, where that is neither the lowest nor the highest."""
     ranked: bool = True
-    """Whether rows of a table are ranked by it."""
+    """Whether files, or rows of a table, are ranked by it."""
 
     @property
     def key(self) -> str:
@@ -68,13 +68,30 @@ class Entry:
         """Which values are better."""
         return about(self.score).better
 
-    def exact(self) -> float:
-        """The value of the score on the items as they are."""
-        if self.value is not None:
-            return self.value
-        if self.plan is None:
-            return float("nan")
-        return self.plan(np.ones(len(self.index), np.int32))
+
+def entry_of(
+    score: Callable[..., Any],
+    arrays: Sequence[NDArray[Any]],
+    index: Index,
+    *,
+    subset: str = "all",
+    settings: Mapping[str, Any] | None = None,
+    why: str = "",
+) -> Entry:
+    """The entry of `score(*arrays)`; the arrays are of the items at `index`.
+
+    Options of the score are bound by `functools.partial`.
+    """
+    return Entry(
+        score=score.func if isinstance(score, partial) else score,
+        value=float(score(*arrays)),
+        index=index,
+        influence=partial(influence_of, score, *arrays),
+        plan=partial(plan_of, score, *arrays),
+        subset=subset,
+        settings=settings or {},
+        why=why,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -114,8 +131,8 @@ class Judgement:
     """Everything about one file, or one repeat of a row, but its intervals."""
 
     entries: tuple[Entry, ...]
-    samples: tuple[Sample, ...]
-    """Where the items come from; entries count through them in this order."""
+    design: Design
+    """Which sample, drawn apart from others, and which cluster each item is of."""
     curves: tuple[Curve, ...] = ()
     histograms: tuple[Histogram, ...] = ()
     notes: tuple[str, ...] = ()
@@ -126,6 +143,7 @@ class ScoreOptions:
     """What the caller chose: how to resample and what to split by."""
 
     resamples: int = 1000
+    """Bootstrap replicates of the scores whose items have no known influence."""
     level: float = 0.95
     seed: int = 0
     by_group: bool = False

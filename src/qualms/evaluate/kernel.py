@@ -1,18 +1,18 @@
-"""From judged repeats to numbers with intervals: the one place that resamples.
+"""From judged repeats to numbers with intervals: one way for files and benchmarks.
 
 A file is one repeat. A row of a benchmark has several: its runs or pools with other
-seeds, judged on the same items. Items (or whole clusters of them) are drawn anew within
-each sample, all entries see the same items, and repeats are drawn anew with them, so
-that an interval covers what other items and other seeds would change.
+seeds, judged on the same items. Intervals come from the influence of each item on the
+score, summed over clusters, with what the seeds of repeats add (`docs/intervals.md`).
+Scores whose influence is not known are resampled: items, or whole clusters of them, are
+drawn anew within each sample, and repeats with them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qualms.evaluate.entry import (
     Array,
@@ -21,41 +21,62 @@ from qualms.evaluate.entry import (
     Histogram,
     Index,
     Judgement,
-    Sample,
     ScoreOptions,
 )
 from qualms.scores import Copies, Plan, Resampling, bootstrap, percentile_interval
+from qualms.scores.inference import (
+    ConfidenceInterval,
+    Design,
+    Influence,
+    interval_of,
+    no_interval,
+)
 
-Weights = NDArray[np.int32]
+K = TypeVar("K", bound=Hashable)
+
+UNKNOWN = "no interval is known to hold for this score"
+FEW = "without replicates this score has no interval; ask for resamples"
 
 
 class Estimated(NamedTuple):
     """One entry over all repeats, with its interval."""
 
-    entry: Entry
-    """That of the first repeat."""
+    entries: tuple[Entry, ...]
+    """One per repeat."""
     values: tuple[float, ...]
     """One per repeat; () where it is undefined in all."""
     as_published: tuple[float, ...]
     """One per repeat by the released code's rule; () where that has none."""
-    low: float
-    high: float
+    interval: ConfidenceInterval
+    """Of the mean over repeats."""
     replicates: Array | None
-    """(replicates,) of the mean over repeats; None where nothing was resampled."""
+    """(replicates,) of the mean over repeats, where the interval needed them."""
     why: str
     """Why there is no value, or why some repeats have none."""
 
+    @property
+    def entry(self) -> Entry:
+        """That of the first repeat, which says what it is about."""
+        return self.entries[0]
+
 
 def estimated(repeats: Sequence[Judgement], options: ScoreOptions) -> list[Estimated]:
-    """Every entry of the first repeat, with its values in all of them.
-
-    Raises:
-        ValueError: If a repeat lacks an entry that the first one has.
-    """
+    """Every entry of the first repeat, with its values in all of them."""
     columns = _columns(repeats)
-    replicates = _replicates(repeats, columns, options)
+    designs = Designs(repeats[0].design)
+    intervals = [_by_influence(entries, designs, options.level) for entries in columns]
+    lacking = {
+        place: entries
+        for place, entries in enumerate(columns)
+        if intervals[place] is None and len(entries) == len(repeats)
+    }
+    replicates = replicates_of(lacking, repeats[0].design, options)
     return [
-        _estimated(entries, replicates.get(place), options.level)
+        _estimated(
+            entries,
+            intervals[place] or _by_replicates(entries, replicates.get(place), options),
+            replicates.get(place),
+        )
         for place, entries in enumerate(columns)
     ]
 
@@ -74,17 +95,15 @@ def _identity(entry: Entry) -> tuple[str, tuple[tuple[str, str], ...]]:
 
 
 def _estimated(
-    entries: Sequence[Entry], replicates: Array | None, level: float
+    entries: tuple[Entry, ...], interval: ConfidenceInterval, replicates: Array | None
 ) -> Estimated:
-    values = tuple(entry.exact() for entry in entries)
-    low, high = _interval(replicates, values, level)
+    values = tuple(entry.value for entry in entries)
     undefined = [e.why for e, v in zip(entries, values, strict=True) if math.isnan(v)]
     return Estimated(
-        entry=entries[0],
+        entries=entries,
         values=_known(values),
         as_published=_known(tuple(entry.as_published for entry in entries)),
-        low=low,
-        high=high,
+        interval=interval,
         replicates=replicates,
         why=undefined[0] if undefined else "",
     )
@@ -95,99 +114,116 @@ def _known(values: tuple[float, ...]) -> tuple[float, ...]:
     return () if all(map(math.isnan, values)) else values
 
 
-def _interval(
-    replicates: Array | None, values: Sequence[float], level: float
-) -> tuple[float, float]:
-    # An infinite conformal offset makes every replicate infinite too.
-    if replicates is None or any(map(math.isinf, values)):
-        return math.nan, math.nan
-    if np.isinf(replicates).any():
-        # Between a number and infinity there is nothing to interpolate.
-        ends = np.array([1 - level, 1 + level]) / 2
-        low, high = np.quantile(replicates, ends, method="closest_observation")
-        return float(low), float(high)
-    interval = percentile_interval(replicates, level=level)
-    return interval.low, interval.high
+class Designs:
+    """The design of every subset of a judgement's items, each made once."""
+
+    def __init__(self, design: Design) -> None:
+        self._whole = design
+        self._known: dict[int, tuple[Index, Design]] = {}
+
+    def of(self, index: Index) -> Design:
+        """The design of the items at `index`."""
+        # The index is kept, too, lest another come to stand at its address.
+        if id(index) not in self._known:
+            self._known[id(index)] = index, self._made(index)
+        return self._known[id(index)][1]
+
+    def _made(self, index: Index) -> Design:
+        whole = self._whole
+        if len(index) == whole.items and (index == np.arange(whole.items)).all():
+            return whole
+        return whole.of(index)
 
 
-def _replicates(
-    repeats: Sequence[Judgement],
-    columns: Sequence[Sequence[Entry]],
-    options: ScoreOptions,
-) -> dict[int, Array]:
-    """(replicates,) of each entry that has plans, by its place in the first repeat."""
-    if options.resamples == 0:
-        return {}
-    weights = _Joint(repeats[0].samples, options.seed)
+def influences_of(entries: Sequence[Entry]) -> list[Influence]:
+    """The influence of the items in every repeat; [] where it is not known."""
+    found = []
+    for entry in entries:
+        made = None if entry.influence is None else entry.influence()
+        if made is None:
+            return []
+        found.append(made)
+    return found
+
+
+def _by_influence(
+    entries: Sequence[Entry], designs: Designs, level: float
+) -> ConfidenceInterval | None:
+    if not all(math.isfinite(entry.value) for entry in entries):
+        return no_interval("")
+    if entries[0].no_interval:
+        return no_interval(entries[0].no_interval)
+    found = influences_of(entries)
+    if not found:
+        return None
+    return interval_of(found, design=designs.of(entries[0].index), level=level)
+
+
+def _by_replicates(
+    entries: Sequence[Entry], replicates: Array | None, options: ScoreOptions
+) -> ConfidenceInterval:
+    if replicates is None:
+        planned = entries[0].plan is not None
+        return no_interval(FEW if planned and not options.resamples else UNKNOWN)
+    found = percentile_interval(replicates, level=options.level)
+    return ConfidenceInterval(
+        low=found.low,
+        high=found.high,
+        method=f"percentiles of {options.resamples} bootstrap replicates",
+        undefined=found.undefined,
+    )
+
+
+def replicates_of(
+    columns: Mapping[K, Sequence[Entry]], design: Design, options: ScoreOptions
+) -> dict[K, Array]:
+    """(replicates,) of the mean over repeats of each column that can be resampled.
+
+    All columns, of all rows and files with this design, see the same items.
+    """
     plans = {
-        f"{place}/{repeat}": _on_all(entry, weights.n)
-        for place, entries in enumerate(columns)
+        (key, repeat): _on_all(entry, design.items)
+        for key, entries in columns.items()
         for repeat, entry in enumerate(entries)
-        if entry.plan is not None and len(entries) == len(repeats)
+        if all(entry.plan is not None for entry in entries)
     }
-    if not plans:
+    if not plans or not options.resamples:
         return {}
+    names = {str(number): key for number, key in enumerate(plans)}
     found = bootstrap(
-        plans,
-        cast(Resampling, weights),
+        {name: plans[key] for name, key in names.items()},
+        Resampling(
+            design.items,
+            strata=design.sample,
+            cluster=design.cluster,
+            seed=options.seed,
+        ),
         replicates=options.resamples,
         progress=options.progress,
         workers=options.workers,
     )
-    chosen = _chosen(len(repeats), options)
+    each = {key: found[name] for name, key in names.items()}
     return {
-        place: _mean_of_repeats([found[f"{place}/{r}"] for r in chosen.rows], chosen)
-        for place in range(len(columns))
-        if f"{place}/0" in plans
+        key: _mean_of_repeats([each[key, r] for r in range(len(entries))], options)
+        for key, entries in columns.items()
+        if (key, 0) in each
     }
 
 
-class _RepeatsDrawn(NamedTuple):
-    """Which repeats each replicate draws."""
-
-    rows: range
-    drawn: Index
-    """(repeats, replicates)"""
-
-
-def _chosen(repeats: int, options: ScoreOptions) -> _RepeatsDrawn:
-    rng = np.random.default_rng([options.seed, repeats])
-    size = repeats, options.resamples
-    return _RepeatsDrawn(range(repeats), rng.integers(repeats, size=size))
-
-
-def _mean_of_repeats(each: Sequence[Array], chosen: _RepeatsDrawn) -> Array:
+def _mean_of_repeats(each: Sequence[Array], options: ScoreOptions) -> Array:
+    """The mean over repeats, themselves drawn anew in every replicate."""
     if len(each) == 1:
         return each[0]
-    mean: Array = np.stack(each)[chosen.drawn, np.arange(len(each[0]))].mean(axis=0)
+    rng = np.random.default_rng([options.seed, len(each)])
+    drawn = rng.integers(len(each), size=(len(each), options.resamples))
+    mean: Array = np.stack(each)[drawn, np.arange(options.resamples)].mean(axis=0)
     return mean
-
-
-class _Joint:
-    """The weights of all samples side by side, each sample drawn by itself."""
-
-    def __init__(self, samples: Sequence[Sample], seed: int) -> None:
-        self.n = sum(sample.n for sample in samples)
-        self._samples = [
-            Resampling(
-                sample.n,
-                strata=sample.strata,
-                cluster=sample.cluster,
-                seed=len(samples) * seed + place,
-            )
-            for place, sample in enumerate(samples)
-        ]
-
-    def block(self, replicates: range) -> Weights:
-        """(replicates, n) how often each item counts."""
-        blocks = [sample.block(replicates) for sample in self._samples]
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
 
 
 def _on_all(entry: Entry, n: int) -> Plan:
     """The entry's plan as one over all `n` items of the judgement."""
-    index, plan = entry.index, entry.plan
-    assert plan is not None
+    assert entry.plan is not None
+    index, plan = entry.index, entry.plan()
     if len(index) == n and (index == np.arange(n)).all():
         return plan
 

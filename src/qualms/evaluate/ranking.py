@@ -1,122 +1,142 @@
-"""Which rows are best and their equals, and whether the promised effects showed."""
+"""Which files or rows are best, and which cannot be told apart from the best.
+
+The group of rows that may be best is a model confidence set (Hansen, Lunde & Nason,
+2011), so that no row is treated as the best beforehand.
+"""
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from qualms.benchmarks import Benchmark, Expectation, Preset, Settings, settings_text
-from qualms.evaluate.entry import Array
-from qualms.evaluate.results import Cell, Check, Key
-from qualms.scores import (
-    Difference,
-    TieGroup,
-    paired_difference,
-    replicates_needed,
-    tie_group,
+from qualms.evaluate.entry import Array, Entry, ScoreOptions
+from qualms.evaluate.kernel import Designs, K, influences_of, replicates_of
+from qualms.scores import Difference, paired_difference
+from qualms.scores.inference import (
+    ConfidenceSet,
+    Design,
+    Influence,
+    confidence_set,
+    influence_difference,
+    influence_replicates,
 )
 
 
-def checked(
-    benchmark: Benchmark, preset: Preset, cells: Mapping[Key, Cell]
-) -> tuple[Check, ...]:
-    """The benchmark's expectations at this preset, with our numbers."""
-    known = {variant.name for variant in preset.variants}
-    return tuple(
-        Check(
-            expectation=expectation,
-            values={row: _value(expectation, row, cells) for row in expectation.rows},
-        )
-        for expectation in benchmark.expectations.get(preset.name, ())
-        if {expectation.variant, expectation.minus} - {""} <= known
-    )
+class Rival(NamedTuple):
+    """A file or row that is ranked by one score."""
 
-
-def _value(expectation: Expectation, row: str, cells: Mapping[Key, Cell]) -> float:
-    def mean(variant: str, row: str, score: str, settings: Settings) -> float:
-        key = Key(variant, row, settings_text(settings), score)
-        return cells[key].ours.mean if key in cells else math.nan
-
-    own = expectation.variant, row, expectation.score, expectation.settings
-    other = (
-        expectation.minus or expectation.variant,
-        expectation.pairs[row],
-        expectation.minus_score or expectation.score,
-        expectation.settings
-        if expectation.minus_settings is None
-        else expectation.minus_settings,
-    )
-    return mean(*own) - (mean(*other) if other != own else 0.0)
+    name: str
+    value: float
+    """Mean over repeats."""
+    entries: tuple[Entry, ...]
+    """One per repeat."""
+    replicates: Array | None = None
+    """For a score whose influence is not known."""
 
 
 class Ranking(NamedTuple):
-    """The best row of every column, with its equals and the others' distance."""
+    """Who may be best by one score, and how far the others are from the best."""
 
-    ties: dict[Key, TieGroup]
-    """By variant, settings and score; the row is ''."""
-    differences: dict[Key, Difference]
-    """Each row that is ranked, minus the best of its column."""
+    group: ConfidenceSet
+    differences: Mapping[str, Difference]
+    """Each rival minus the best; of the distances from the aim where there is one."""
 
 
-def ranking_of(cells: Iterable[Cell], level: float) -> Ranking:
-    """Rank the rows of every column whose cells are ranked and have replicates."""
-    columns: dict[Key, list[_Rival]] = {}
-    for cell in cells:
-        rival = _rival(cell)
-        if rival is not None:
-            columns.setdefault(cell.key._replace(row=""), []).append(rival)
-    ties: dict[Key, TieGroup] = {}
-    differences: dict[Key, Difference] = {}
-    for key, rivals in columns.items():
-        if not _enough(rivals, level):
+def rankings(
+    columns: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
+) -> dict[K, Ranking]:
+    """Rank the rivals of every column that has at least two of them.
+
+    `design` is that of all items; rivals of one column are about the same of them.
+    """
+    designs = Designs(design)
+    found: dict[K, Ranking] = {}
+    lacking: dict[K, list[Rival]] = {}
+    for key, everyone in columns.items():
+        rivals = [rival for rival in everyone if _able(rival)]
+        if len(rivals) < 2:
             continue
-        best = ties[key] = tie_group(
-            {rival.row: rival.value for rival in rivals},
-            {rival.row: rival.replicates for rival in rivals},
-            better=rivals[0].better,
-            level=level,
+        known = {rival.name: influences_of(rival.entries) for rival in rivals}
+        sizes = {len(rival.entries[0].index) for rival in rivals}
+        if len(sizes) > 1:
+            continue  # calibrated on other validation items
+        if all(_usable(influences) for influences in known.values()):
+            there = designs.of(rivals[0].entries[0].index)
+            found[key] = _by_influence(rivals, known, there, options)
+        else:
+            lacking[key] = rivals
+    replicates = _replicates(lacking, design, options)
+    for key, rivals in lacking.items():
+        each = {rival.name: replicates.get((key, rival.name)) for rival in rivals}
+        known_all = {name: own for name, own in each.items() if own is not None}
+        if len(known_all) == len(rivals):
+            found[key] = _by_replicates(rivals, known_all, options)
+    return found
+
+
+def _by_influence(
+    rivals: Sequence[Rival],
+    known: Mapping[str, Sequence[Influence]],
+    design: Design,
+    options: ScoreOptions,
+) -> Ranking:
+    replicates = influence_replicates(known, design=design, seed=options.seed)
+    settled = _by_replicates(rivals, replicates, options)
+    if rivals[0].entries[0].aim is not None:
+        return settled
+    best = known[settled.group.best]
+    differences = {
+        name: influence_difference(own, best, design=design, level=options.level)
+        for name, own in known.items()
+    }
+    return settled._replace(differences=differences)
+
+
+def _by_replicates(
+    rivals: Sequence[Rival], replicates: Mapping[str, Array], options: ScoreOptions
+) -> Ranking:
+    better, aim = rivals[0].entries[0].better, rivals[0].entries[0].aim
+    values = {rival.name: rival.value for rival in rivals}
+    if aim is not None:
+        better = "lower"
+        values = {name: abs(value - aim) for name, value in values.items()}
+        replicates = {name: np.abs(each - aim) for name, each in replicates.items()}
+    group = confidence_set(values, replicates, better=better, level=options.level)
+    best, level = group.best, options.level
+    differences = {
+        name: paired_difference(
+            replicates[name], replicates[best], value, values[best], level=level
         )
-        leader = next(rival for rival in rivals if rival.row == best.best)
-        for rival in rivals:
-            differences[key._replace(row=rival.row)] = paired_difference(
-                rival.replicates,
-                leader.replicates,
-                rival.value,
-                leader.value,
-                level=level,
-            )
-    return Ranking(ties, differences)
+        for name, value in values.items()
+    }
+    return Ranking(group, differences)
 
 
-class _Rival(NamedTuple):
-    """What of a row is compared: a score, or how far it is from its aim."""
-
-    row: str
-    value: float
-    replicates: Array
-    better: Literal["higher", "lower"]
-
-
-def _rival(cell: Cell) -> _Rival | None:
-    if not cell.ranked or cell.replicates is None:
-        return None
-    value, replicates, better = cell.ours.mean, cell.replicates, cell.better
-    if cell.aim is not None:
-        value, better = abs(value - cell.aim), "lower"
-        replicates = np.abs(replicates - cell.aim)
-    if better == "neither" or not math.isfinite(value):
-        return None
-    return (
-        _Rival(cell.key.row, value, replicates, better)
-        if np.isfinite(replicates).all()
-        else None
-    )
+def _replicates(
+    lacking: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
+) -> dict[tuple[K, str], Array]:
+    """Paired replicates of the rivals whose items have no known influence."""
+    known = {
+        (key, rival.name): rival.replicates
+        for key, rivals in lacking.items()
+        for rival in rivals
+    }
+    wanted = {
+        (key, rival.name): rival.entries
+        for key, rivals in lacking.items()
+        for rival in rivals
+        if rival.replicates is None
+    }
+    there = {key: own for key, own in known.items() if own is not None}
+    return there | replicates_of(wanted, design, options)
 
 
-def _enough(rivals: list[_Rival], level: float) -> bool:
-    """Whether there is something to compare, with replicates enough to tell."""
-    if len(rivals) < 2:
-        return False
-    replicates = min(len(rival.replicates) for rival in rivals)
-    return replicates >= replicates_needed(len(rivals) - 1, level=level)
+def _able(rival: Rival) -> bool:
+    first = rival.entries[0]
+    directed = first.better != "neither" or first.aim is not None
+    return first.ranked and directed and math.isfinite(rival.value)
+
+
+def _usable(found: Sequence[Influence]) -> bool:
+    return bool(found) and all(one.values is not None for one in found)

@@ -16,9 +16,10 @@ from qualms.benchmarks import (
     Variant,
     settings_text,
 )
-from qualms.evaluate.entry import Array, Curve, Histogram
+from qualms.evaluate.entry import Curve, Entry, Histogram
 from qualms.predictions import Header
-from qualms.scores import Better, Difference, TieGroup
+from qualms.scores import Better, Difference
+from qualms.scores.inference import ConfidenceSet, Design
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,12 @@ class ScoreRow:
     n: int
     why: str = ""
     """Why the value is undefined, or a remark that belongs beside it."""
-    replicates: Array | None = field(default=None, repr=False, compare=False)
-    """The bootstrap replicates; what makes comparisons between files paired."""
+    method: str = ""
+    """How the interval was made."""
+    no_interval: str = ""
+    """Why there is none, where the value is defined."""
+    entry: Entry | None = field(default=None, repr=False, compare=False)
+    """What comparisons with other files are made of."""
 
     @property
     def detail(self) -> str:
@@ -72,6 +77,8 @@ class Results:
     seed: int = 0
     identity: str = ""
     """Hash of items, order and targets: files compare in pairs only when it agrees."""
+    design: Design | None = field(default=None, repr=False, compare=False)
+    """Which sample and cluster each item is of."""
 
     def row(self, score: str, *, subset: str = "all", **settings: Any) -> ScoreRow:
         """The row of `score` with these settings; the first that fits.
@@ -144,15 +151,12 @@ class Cell:
     published number. () for what that code does not have."""
     low: float = math.nan
     high: float = math.nan
-    replicates: Array | None = field(default=None, repr=False, compare=False)
-    """Over items and repeats; cells of one variant are paired."""
     why: str = ""
     """Why there is no value."""
-    better: Better = "neither"
-    aim: float | None = None
-    """The best value, where that is neither the lowest nor the highest."""
-    ranked: bool = False
-    """Whether rows are ranked by this score."""
+    method: str = ""
+    """How the interval was made."""
+    no_interval: str = ""
+    """Why there is none, where the value is defined."""
 
     @property
     def ours(self) -> Summary:
@@ -226,8 +230,8 @@ class BenchmarkResults:
     benchmark: Benchmark
     preset: Preset
     cells: Mapping[Key, Cell]
-    ties: Mapping[Key, TieGroup] = field(default_factory=dict)
-    """By variant, settings and score (the row is ''): the best row and its equals. For
+    ties: Mapping[Key, ConfidenceSet] = field(default_factory=dict)
+    """By variant, settings and score (the row is ''): the rows that may be best. For
     scores with an aim, such as coverage, the best is nearest to it."""
     differences: Mapping[Key, Difference] = field(default_factory=dict)
     """Each row minus the best one, for the scores that have a tie group."""

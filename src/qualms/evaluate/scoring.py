@@ -66,6 +66,7 @@ def score(
         resamples=options.resamples,
         seed=options.seed,
         identity=_identity(predictions),
+        design=judgement.design,
     )
 
 
@@ -112,11 +113,13 @@ def _row(found: Estimated) -> ScoreRow:
         settings=entry.settings,
         better=record.better,
         value=found.values[0] if found.values else float("nan"),
-        low=found.low,
-        high=found.high,
-        n=len(entry.index),
+        low=found.interval.low,
+        high=found.interval.high,
+        n=len(entry.index) if entry.items is None else entry.items,
         why=found.why,
-        replicates=found.replicates,
+        method=found.interval.method,
+        no_interval=found.interval.reason,
+        entry=entry,
     )
 
 

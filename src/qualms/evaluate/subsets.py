@@ -1,15 +1,18 @@
 """Which items a table speaks of: all, in_domain, shifted, balanced, and groups."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.evaluate.entry import Sample
+from qualms.datasets import rebalanced_rows
 from qualms.predictions import Predictions
 from qualms.scores import balanced_joint
+from qualms.scores.inference import Design, sampling_design
 
 Index = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 def subsets(
@@ -29,12 +32,35 @@ def subsets(
     return chosen
 
 
-def sample_of(predictions: Predictions, labels: Index | None = None) -> Sample:
-    """The items of a file as one sample; strata are classes and sides of the shift."""
-    base = np.zeros(predictions.n, np.int64) if labels is None else labels
-    shifted = predictions.get("shifted")
-    return Sample(
-        n=predictions.n,
-        cluster=predictions.get("cluster"),
-        strata=base if shifted is None else base * 2 + shifted,
+def design_of(predictions: Predictions, *kinds: Flags | None) -> Design:
+    """How the items of a file were drawn: in-domain and shifted ones apart.
+
+    `kinds` tell further samples apart, such as upstream and downstream items.
+    """
+    sample = np.zeros(predictions.n, np.int64)
+    for kind in (predictions.get("shifted"), *kinds):
+        if kind is not None:
+            sample = 2 * sample + kind
+    return sampling_design(
+        predictions.n, sample=sample, cluster=predictions.get("cluster")
     )
+
+
+def rebalanced(group: NDArray[Any], shifted: Flags, *, seed: int = 0) -> Index | None:
+    """Shifted rows whose groups have the in-domain proportions (Band et al., D.5).
+
+    None where a group has no shifted row.
+
+    >>> group = np.array([0, 0, 0, 1, 0, 1, 1, 1])
+    >>> drawn = group[rebalanced(group, np.arange(8) >= 4)]
+    >>> np.bincount(drawn)
+    array([7500, 2500])
+    """
+    names, counts = np.unique(group[~shifted], return_counts=True)
+    rows = np.flatnonzero(shifted)
+    if not np.isin(names, group[rows]).all():
+        return None
+    shares = {
+        name.item(): int(count) for name, count in zip(names, counts, strict=True)
+    }
+    return rows[rebalanced_rows(group[rows], shares=shares, seed=seed)]

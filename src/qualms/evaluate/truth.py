@@ -9,6 +9,7 @@ more, or less, about shifted items.
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.evaluate.entry import Array, Entry
 from qualms.scores import spearman
+from qualms.scores.inference import influence_of, mean_influence
 
 PARTS = ("aleatoric", "total", "epistemic")
 UNKNOWN = "the true probabilities of the labels are not known"
@@ -51,25 +53,19 @@ def truth_entries(
         yield _spearman(part, values, entropy, ~shifted)
         if part != "epistemic":
             yield _distance(part, values, entropy, ~shifted)
-    yield _shift("true_entropy_shift_auroc", entropy, shifted, resampled=False)
+    yield _shift("true_entropy_shift_auroc", entropy, shifted)
 
 
-def _shift(
-    name: str,
-    values: Array | None,
-    shifted: NDArray[np.bool_],
-    *,
-    resampled: bool = True,
-) -> Entry:
+def _shift(name: str, values: Array | None, shifted: NDArray[np.bool_]) -> Entry:
     missing = UNKNOWN if name.startswith("true") else ONE_DRAW
     return Entry(
         name=f"joint/{name}",
         score=scores.ood_auroc,
         subset="joint",
         index=np.arange(len(shifted)),
-        plan=None
-        if values is None or not resampled
-        else scores.auroc_plan(values, shifted),
+        influence=None
+        if values is None
+        else partial(influence_of, scores.ood_auroc, values, shifted),
         value=math.nan if values is None else scores.ood_auroc(values, shifted),
         why=missing if values is None else EQUAL,
         ranked=False,
@@ -89,6 +85,7 @@ def _spearman(
         if values is not None and entropy is not None
         else math.nan,
         why=EQUAL if known else _missing(entropy),
+        no_interval="the interval of this correlation is not followed",
         ranked=False,
     )
 
@@ -104,7 +101,7 @@ def _distance(
         score=scores.mae,
         subset="in_domain",
         index=np.flatnonzero(inside),
-        plan=None if off is None else scores.mean_plan(off),
+        influence=None if off is None else partial(mean_influence, off),
         value=math.nan if off is None else float(off.mean()),
         why=_missing(entropy),
         ranked=False,

@@ -8,14 +8,10 @@ Both are order statistics of the validation split, at the rank that gives the gu
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from qualms.jit import jit
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Flags, Index, not_negative, open_unit, vector
-from qualms.scores.resampling import Copies, Plan
-
-Counts = NDArray[np.int32]
+from qualms.scores._arrays import Array, Flags, not_negative, open_unit, vector
 
 # A product such as 20 * (1 - 0.05) may come out a rounding error above a whole number;
 # without this slack the next rank would be taken.
@@ -133,96 +129,3 @@ def prediction_rate(select: ArrayLike, threshold: float) -> float:
     0.5
     """
     return float(accept(select, threshold).mean())
-
-
-def recalibrated_plans(
-    val: Array, test: Array, *, share: float, rate: float
-) -> tuple[Plan, ...]:
-    """Plans of six scores over the items of `val` (4, V) and `test` (4, T) together.
-
-    In a replicate, offset and threshold come from its validation items and the scores
-    from its test items: mean absolute error and interval length of validation items,
-    then coverage, share accepted, error and length of the accepted test items.
-
-    The rows of both are: how far the target lies outside its interval (`excess`), the
-    selection score, the absolute error of the point, and the length of the interval.
-    The offset is the conformal one for coverage `share`; items are accepted up to the
-    value that lets `rate` of the validation items pass.
-    """
-    order = np.argsort(val[:2], axis=1)
-    ranked = np.concatenate([np.take_along_axis(val[:2], order, axis=1), val[2:]])
-    level = np.array([share, rate]) * (1 - SLACK)
-    split, key = val.shape[1], object()
-
-    def replayed(copies: Copies) -> Array:
-        known = np.ascontiguousarray(copies.weights[:, :split])
-        new = np.ascontiguousarray(copies.weights[:, split:])
-        return _replayed(known, new, order, ranked, test, level)
-
-    def plan(column: int) -> Plan:
-        def value(copies: Copies) -> Array:
-            found = copies.shared(key, lambda: replayed(copies))
-            return np.ascontiguousarray(found[:, column])
-
-        return Plan(split + test.shape[1], value)
-
-    return tuple(plan(column) for column in range(6))
-
-
-@jit
-def _replayed(
-    val_weights: Counts,
-    test_weights: Counts,
-    order: Index,
-    val: Array,
-    test: Array,
-    level: Array,
-) -> Array:
-    replicates = len(val_weights)
-    found = np.empty((replicates, 6))
-    for replicate in range(replicates):
-        weight = val_weights[replicate]
-        total = weight.sum()
-        rank = np.ceil(level[0] * (total + 1))
-        offset = _at_rank(weight, order[0], val[0], rank)
-        threshold = _at_rank(weight, order[1], val[1], np.ceil(level[1] * total))
-        error, length = 0.0, 0.0
-        for i in range(len(weight)):
-            error += weight[i] * val[2, i]
-            length += weight[i] * val[3, i]
-        found[replicate, 0] = error / total
-        found[replicate, 1] = length / total + 2 * offset
-        _accepted(test_weights[replicate], test, offset, threshold, found[replicate])
-    return found
-
-
-@jit
-def _at_rank(weight: Counts, order: Index, ranked: Array, rank: float) -> float:
-    """The value at `rank` among repeated items; infinite past the last."""
-    below = 0
-    for i in range(len(order)):
-        below += weight[order[i]]
-        if below >= rank:
-            return float(ranked[i])
-    return np.inf
-
-
-@jit
-def _accepted(
-    weight: Counts, test: Array, offset: float, threshold: float, found: Array
-) -> None:
-    """Fill in the scores of the test items that are predicted."""
-    kept, inside = 0, 0
-    error, length = 0.0, 0.0
-    # Without branches: weights are as good as random, which no processor foresees.
-    for i in range(len(weight)):
-        count = weight[i] * (test[1, i] <= threshold)
-        kept += count
-        inside += count * (test[0, i] <= offset)
-        error += count * test[2, i]
-        length += count * test[3, i]
-    share = kept if kept else np.nan
-    found[2] = inside / share
-    found[3] = kept / weight.sum()
-    found[4] = error / share
-    found[5] = length / share + 2 * offset

@@ -3,8 +3,7 @@
 The protocol of Gustafsson et al. (2023, arXiv:2302.03679), section 3.2: intervals by
 the row's rule, one offset from all validation items, a threshold that keeps 95 % of
 them, and test scores of the items that are predicted. Validation and test items are two
-samples: in a replicate, offset and threshold are found anew on the validation items
-drawn, and the scores taken on the test items drawn.
+samples, and intervals cover what other validation items would have changed.
 
 Beyond the paper, rows may weigh validation items by how like the test items they are
 (weighted conformal prediction, Tibshirani et al., 2019). That needs the density ratio
@@ -15,8 +14,9 @@ shift acts through what the predictions carry.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +25,13 @@ from scipy.stats import rankdata
 
 from qualms import scores
 from qualms.benchmarks import Benchmark, Place, Preset
-from qualms.evaluate.entry import Entry, Judgement, Sample, ScoreOptions
+from qualms.evaluate.entry import Entry, Judgement, ScoreOptions
 from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
+from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
+from qualms.evaluate.subsets import design_of
 from qualms.predictions import Predictions
-from qualms.scores import Plan
 from qualms.scores.as_published import regression as published
-from qualms.scores.conformal import recalibrated_plans
+from qualms.scores.inference import Influence, mean_influence
 
 Array = NDArray[np.float64]
 
@@ -46,6 +47,7 @@ SCORES: dict[str, Callable[..., Any]] = {
     "test_inverted_fraction": scores.inverted_fraction,
     "test_unbounded_fraction": scores.inverted_fraction,
 }
+NOT_FOLLOWED = "what other validation items would change is not followed here"
 RANKED = ("val_mae", "val_interval_length", "test_coverage")
 """Of the other scores, more is better or worse only together with these."""
 
@@ -53,17 +55,6 @@ RANKED = ("val_mae", "val_interval_length", "test_coverage")
 def regression() -> Protocol:
     """Every score by the finite-sample rank, and by that of the released code."""
     return Protocol(judge=_judge, notes=_notes)
-
-
-class Forecasts(NamedTuple):
-    """What a row says about the items of one split, before calibration, all (N,)."""
-
-    point: Array
-    lower: Array
-    upper: Array
-    target: Array
-    select: Array
-    """Larger for items to leave out; all 0 where the row selects none."""
 
 
 class Calibrated(NamedTuple):
@@ -82,16 +73,14 @@ def _judge(repeat: Repeat) -> Judgement:
     theirs = None
     if place.known.get("weighted"):
         ours = _calibrate_weighted(val, splits, alpha)
-        plans = _held_plans(val, test, ours)
+        influences = _held(val, test, ours)
     else:
         ours = _calibrate(scores, val, alpha)
-        plans = recalibrated_plans(
-            _columns(val), _columns(test), share=1 - alpha, rate=RATE
-        )
+        influences = recalibrated_influences(val, test, alpha=alpha, rate=RATE)
         theirs = None if place.row.beyond else _calibrate(published, val, alpha)
     return Judgement(
-        entries=tuple(_entries(place, (val, test), (ours, theirs), plans)),
-        samples=tuple(Sample(n=s.n, cluster=s.get("cluster")) for s in splits),
+        entries=tuple(_entries(place, (val, test), (ours, theirs), influences)),
+        design=design_of(splits[0]).joined(design_of(splits[1])),
     )
 
 
@@ -99,7 +88,7 @@ def _entries(
     place: Place,
     items: tuple[Forecasts, Forecasts],
     calibrated: tuple[Calibrated, Calibrated | None],
-    plans: tuple[Plan, ...],
+    influences: Mapping[str, Callable[[], Influence]],
 ) -> Iterator[Entry]:
     ours, theirs = (
         _scores_of(*items, c) if c is not None else None for c in calibrated
@@ -113,12 +102,13 @@ def _entries(
         yield Entry(
             name=name,
             score=score,
+            value=ours[column],
             subset=name.partition("_")[0],
             index=everyone,
-            plan=plans[column] if column < len(plans) else None,
-            value=ours[column],
+            influence=influences.get(name),
             as_published=math.nan if theirs is None else theirs[column],
             why="no test item is accepted",
+            no_interval="" if name in influences else NOT_FOLLOWED,
             aim=1 - _alpha(place) if name == "test_coverage" else None,
             ranked=name in RANKED and not (selects and name.startswith("val")),
         )
@@ -279,45 +269,41 @@ def _unbounded_fraction(lower: Array, upper: Array) -> float:
     return float(np.isinf(upper - lower).mean())
 
 
-def _columns(items: Forecasts) -> Array:
-    """(4, N): how far targets lie outside, selection, absolute error, length."""
-    outside = np.maximum(items.lower - items.target, items.target - items.upper)
-    error = np.abs(items.point - items.target)
-    return np.stack([outside, items.select, error, items.upper - items.lower])
+def _held(
+    val: Forecasts, test: Forecasts, held: Calibrated
+) -> dict[str, Callable[[], Influence]]:
+    """Influences with every item's own offset as it is, of all test items."""
+    widened = [
+        items._replace(lower=items.lower - offset, upper=items.upper + offset)
+        for items, offset in ((val, held.val_offset), (test, held.test_offset))
+    ]
+    none = [np.full(len(items.target), np.nan) for items in widened]
 
+    def of(place: int, values: Array) -> Influence:
+        both = [*none]
+        both[place] = values
+        return mean_influence(np.concatenate(both))
 
-def _held_plans(val: Forecasts, test: Forecasts, held: Calibrated) -> tuple[Plan, ...]:
-    """Plans in which every item keeps its own offset as it is."""
-    columns = []
-    for items, offset in ((val, held.val_offset), (test, held.test_offset)):
-        lower, upper = _widened(items, offset)
-        columns.append(_columns(items._replace(lower=lower, upper=upper)))
-    unbounded = [bool(np.isinf(split[3]).any()) for split in columns]
-    for split in columns:
-        split[3] = np.where(np.isinf(split[3]), 0.0, split[3])
-    # Targets are outside by what they were; an offset of 0 is all that is found.
-    columns[0][0] = 0.0
-    plans = list(recalibrated_plans(*columns, share=0.0, rate=RATE))
-    for column, infinite in ((1, unbounded[0]), (5, unbounded[1])):
-        if infinite:
-            plans[column] = _infinite(plans[column])
-    return tuple(plans)
-
-
-def _infinite(plan: Plan) -> Plan:
-    return Plan(plan.items, lambda copies: plan.value(copies) + math.inf)
+    known, new = widened
+    covered = (new.outside() <= 0).astype(np.float64)
+    made = {
+        "val_mae": lambda: of(0, known.error()),
+        "test_coverage": lambda: of(1, covered),
+        "test_mae": lambda: of(1, new.error()),
+    }
+    for place, name in enumerate(("val_interval_length", "test_interval_length")):
+        length = widened[place].length()
+        if np.isfinite(length).all():
+            made[name] = partial(of, place, length)
+    return made
 
 
 def _notes(
-    _benchmark: Benchmark, _preset: Preset, options: ScoreOptions
+    _benchmark: Benchmark, _preset: Preset, _options: ScoreOptions
 ) -> tuple[str, ...]:
-    notes = [
+    return (
         "ours: finite-sample rank; beside the paper: the rank of its released code",
         "test scores are of the items that are predicted",
-    ]
-    if options.resamples:
-        notes.append(
-            "intervals find offset and threshold anew in every replicate; weighted "
-            "calibration is held fixed"
-        )
-    return tuple(notes)
+        "intervals cover what other validation items would change, but for weighted "
+        "calibration, which is held fixed",
+    )

@@ -13,6 +13,8 @@ items as answered perfectly.
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +23,6 @@ from scipy.stats import rankdata
 
 from qualms import scores
 from qualms.benchmarks import Benchmark, Preset
-from qualms.datasets import rebalanced_rows
 from qualms.evaluate.drawings import graded_histograms, roc, thinned_referral
 from qualms.evaluate.entry import (
     Array,
@@ -29,21 +30,29 @@ from qualms.evaluate.entry import (
     Entry,
     Index,
     Judgement,
-    Sample,
     ScoreOptions,
 )
 from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
+from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import Uncertainty, truth_entries
 from qualms.predictions import Predictions
-from qualms.scores import Plan, ReferralCurve
+from qualms.scores import ReferralCurve
 from qualms.scores.as_published import retina as published
+from qualms.scores.inference import (
+    Influence,
+    influence_of,
+    referral_influence,
+    sampling_design,
+)
 
 Flags = NDArray[np.bool_]
 Values = dict[str, float]
 
 SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")
-RESAMPLED = SETS[:3]
-"""The other sets hold the same items once more."""
+ONCE = SETS[:3]
+"""The other sets hold some items several times."""
+REPEATED = "this set holds some items several times"
+TOO_SLOW = "following every threshold of this area would take minutes"
 CURVES = ("accuracy", "nll", "auroc", "auprc")
 POINTS = (("accuracy", 0.5), ("accuracy", 0.7), ("auroc", 0.5), ("auroc", 0.7))
 """What tables show of a curve: score and share referred."""
@@ -98,15 +107,11 @@ def _judge(repeat: Repeat) -> Judgement:
     found = {} if repeat.place.row.beyond else _as_published(items, theirs)
     return Judgement(
         entries=(
-            *_entries(items, ours, _values(items, ours, curves), found),
+            *_entries(items, ours, curves, (_values(items, ours, curves), found)),
             *truth_entries(items.uncertainty, items.shifted, items.truth),
         ),
-        samples=(
-            Sample(
-                n=len(items.target),
-                cluster=items.cluster,
-                strata=2 * items.target + items.shifted,
-            ),
+        design=sampling_design(
+            len(items.target), sample=items.shifted, cluster=items.cluster
         ),
         curves=tuple(_curves(items, ours, curves)),
         histograms=tuple(_histograms(items, ours)),
@@ -165,37 +170,21 @@ def _sets_of(items: Patients, seed: int) -> tuple[Sets, Sets]:
     return ours, theirs
 
 
-def rebalanced(group: NDArray[Any], shifted: Flags, *, seed: int = 0) -> Index | None:
-    """Shifted rows whose groups have the in-domain proportions (Band et al., D.5).
-
-    None where a group has no shifted row.
-
-    >>> group = np.array([0, 0, 0, 1, 0, 1, 1, 1])
-    >>> drawn = group[rebalanced(group, np.arange(8) >= 4)]
-    >>> np.bincount(drawn)
-    array([7500, 2500])
-    """
-    names, counts = np.unique(group[~shifted], return_counts=True)
-    rows = np.flatnonzero(shifted)
-    if not np.isin(names, group[rows]).all():
-        return None
-    shares = {
-        name.item(): int(count) for name, count in zip(names, counts, strict=True)
-    }
-    return rows[rebalanced_rows(group[rows], shares=shares, seed=seed)]
-
-
 def _taken(items: Patients, rows: Index) -> tuple[Array, Index, Array]:
     return items.probs[rows], items.target[rows], items.uncertainty.total[rows]
 
 
 def _entries(
-    items: Patients, sets: Sets, ours: Values, theirs: Values
+    items: Patients,
+    sets: Sets,
+    curves: Mapping[tuple[str, str], ReferralCurve],
+    values: tuple[Values, Values],
 ) -> Iterator[Entry]:
     """One entry for each score of each set, those that cannot be had among them."""
+    ours, theirs = values
     for where in SETS:
         rows = sets.get(where)
-        planned = _plans(items, sets[where]) if where in RESAMPLED else {}
+        made = _influences(items, where, sets, curves) if where in ONCE else {}
         for name, score in _names():
             key = f"{where}/{name}"
             yield Entry(
@@ -203,19 +192,21 @@ def _entries(
                 score=score,
                 subset=where,
                 index=np.arange(0) if rows is None else rows,
-                plan=planned[name]() if name in planned else None,
+                influence=made.get(name),
                 value=ours.get(key, math.nan),
                 as_published=theirs.get(key, math.nan),
                 why=_why(name) if rows is not None else _absent(items),
+                no_interval="" if name in made else TOO_SLOW if made else REPEATED,
             )
-    detected = scores.auroc_plan(items.uncertainty.total, items.shifted)
-    for score, plan in ((scores.ood_auroc, detected), (scores.ood_auprc, None)):
+    for score in (scores.ood_auroc, scores.ood_auprc):
         key = f"joint/{score.__name__}"
         yield Entry(
             score=score,
             subset="joint",
             index=sets["joint"],
-            plan=plan,
+            influence=partial(
+                influence_of, score, items.uncertainty.total, items.shifted
+            ),
             value=ours[key],
             as_published=theirs.get(key, math.nan),
         )
@@ -240,30 +231,31 @@ def _absent(items: Patients) -> str:
     return _NO_GRADES if items.group is None else _NO_SET
 
 
-def _plans(items: Patients, rows: Index) -> dict[str, Callable[[], Plan]]:
-    """How the scores of a set are resampled that are cheap enough for it."""
-    probs, target, uncertainty = _taken(items, rows)
-    right = scores.correct(probs, target).astype(np.float64)
-    return {
-        "accuracy": lambda: scores.mean_plan(right),
-        "nll": lambda: scores.mean_plan(scores.item_nll(probs, target)),
-        "ece": lambda: scores.ece_plan(probs.max(axis=1), right),
-        "auroc": lambda: scores.auroc_plan(probs[:, 1], target == 1),
-        "accuracy@0.7": lambda: _kept_plan(right, uncertainty, 0.3),
-        "accuracy@0.5": lambda: _kept_plan(right, uncertainty, 0.5),
-        "referral_accuracy_area": lambda: scores.aurc_plan(right, uncertainty),
+def _influences(
+    items: Patients,
+    where: str,
+    sets: Sets,
+    curves: Mapping[tuple[str, str], ReferralCurve],
+) -> dict[str, Callable[[], Influence | None]]:
+    """What each item of a set contributes to the scores that are quick to follow."""
+    taken = probs, target, _ = _taken(items, sets[where])
+    found: dict[str, Callable[[], Influence | None]] = {
+        name: partial(influence_of, _SCORES[name], probs, target)
+        for name in ("accuracy", "nll", "ece")
     }
-
-
-def _kept_plan(right: Array, uncertainty: Array, share: float) -> Plan:
-    """Accuracy of the most certain `share`, after referring a whole number of items."""
-
-    def kept(total: Array) -> Array:
-        return np.maximum(1.0, total - np.rint((1.0 - share) * total))[:, None]
-
-    return scores.edge_plan(
-        right, uncertainty, kept, lambda sums, edge: (sums / edge)[:, 0]
-    )
+    for name in _RANKED:
+        found[name] = partial(influence_of, _SCORES[name], probs[:, 1], target == 1)
+    for name, tau in POINTS:
+        curve = curves[where, name]
+        found[f"{name}@{tau:g}"] = partial(referral_influence, curve, *taken, tau=tau)
+    for name in ("accuracy", "nll"):
+        curve = curves[where, name]
+        helped = replace(curve, oracle=True)
+        found[f"referral_{name}_area"] = partial(referral_influence, curve, *taken)
+        found[f"referral_{name}_oracle_area"] = partial(
+            referral_influence, helped, *taken
+        )
+    return found
 
 
 def _values(
@@ -350,10 +342,10 @@ def _read(curve: Any, kept: Array) -> Values:
     name = curve.name
     found = {f"{at}@{tau:g}": curve.at(tau) for at, tau in POINTS if at == name}
     helped = kept * curve.value + (1 - kept) * _PERFECT[name]
-    defined = helped[~np.isnan(helped)]
+    some = helped[~np.isnan(helped)]
     found[f"referral_{name}_area"] = curve.area
     found[f"referral_{name}_oracle_area"] = (
-        float(defined.mean()) if defined.size else math.nan
+        float(some.mean()) if some.size else math.nan
     )
     return found
 
@@ -387,7 +379,7 @@ def _histograms(items: Patients, sets: Sets) -> Iterator[Any]:
     if items.group is None:
         return
     right = scores.correct(items.probs, items.target)
-    for where in RESAMPLED:
+    for where in ONCE:
         rows = sets[where]
         yield from graded_histograms(
             items.uncertainty.total[rows], right[rows], items.group[rows], subset=where
@@ -395,16 +387,13 @@ def _histograms(items: Patients, sets: Sets) -> Iterator[Any]:
 
 
 def _notes(
-    _benchmark: Benchmark, _preset: Preset, options: ScoreOptions
+    _benchmark: Benchmark, _preset: Preset, _options: ScoreOptions
 ) -> tuple[str, ...]:
-    notes = [
+    return (
         "all items of a split count; the released code leaves out the last incomplete "
         "batch",
         "ours: exact at every threshold (AUPRC at 2,000 of a large set), ties shared, "
         "balanced scores on the balanced set; beside the paper: its released code, "
         "whose balanced AUROC and AUPRC are those of the plain joint set, and areas, "
         "which count referred items as right",
-    ]
-    if options.resamples:
-        notes.append("referral areas of other scores than accuracy have no interval")
-    return tuple(notes)
+    )

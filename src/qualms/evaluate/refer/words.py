@@ -113,7 +113,8 @@ def _falling(outcome: Outcome) -> Iterator[str]:
     yield (
         f"on {place_of(outcome)} the referral curve falls: accuracy of the kept items "
         f"is {percent(fall.from_accuracy)} with {percent(fall.from_referred)} "
-        f"referred, but {percent(fall.to_accuracy)} with {percent(fall.to_referred)} referred; "
+        f"referred, but {percent(fall.to_accuracy)} with "
+        f"{percent(fall.to_referred)} referred; "
         "the uncertainty does not find the errors there"
     )
 

@@ -13,8 +13,8 @@ from qualms.evaluate.drawings import (
     referral_curves,
     reliability_curve,
 )
-from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions
-from qualms.evaluate.subsets import sample_of, subsets
+from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
+from qualms.evaluate.subsets import design_of, subsets
 from qualms.predictions import Predictions
 
 Array = NDArray[np.float64]
@@ -58,12 +58,13 @@ def classification(
         curves=drawings.curves,
         histograms=drawings.histograms,
         notes=_notes(predictions, val, recalibrated),
-        samples=(sample_of(predictions, target),),
+        design=design_of(predictions),
     )
 
 
 def _items(probs: Array, target: Index, index: Index) -> _Classified:
-    chosen = probs[index]
+    # A file of a thousand classes is large: all of its items are not copied.
+    chosen = probs if len(index) == len(probs) else probs[index]
     return _Classified(chosen, target[index], scores.correct(chosen, target[index]))
 
 
@@ -133,14 +134,8 @@ def _entry(
     index: Index,
     settings: Mapping[str, str] | None = None,
 ) -> Entry:
-    return Entry(
-        score=score,
-        plan=scores.plan_of(score, *arrays),
-        index=index,
-        subset=subset,
-        settings=settings or {},
-        why=ONE_CLASS,
-        value=score(*arrays),
+    return entry_of(
+        score, arrays, index, subset=subset, settings=settings, why=ONE_CLASS
     )
 
 

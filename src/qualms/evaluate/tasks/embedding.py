@@ -1,6 +1,7 @@
 """Judging embeddings: is a wrong nearest neighbour announced by the uncertainty?"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.evaluate.drawings import histogram
 from qualms.evaluate.entry import Entry, Judgement, ScoreOptions
-from qualms.evaluate.subsets import sample_of, subsets
+from qualms.evaluate.subsets import design_of, subsets
 from qualms.predictions import Predictions
-from qualms.scores import Plan
+from qualms.scores.inference import Influence, influence_of, mean_influence
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -49,6 +50,7 @@ def embedding(
             entries += _retrieval(predictions, hits, subset, kept)
     if upstream is not None and upstream.any() and down.size:
         entries += _contrast(predictions, upstream)
+    entries += _shifted(predictions)
     histograms = tuple(
         histogram(
             value[down],
@@ -61,11 +63,7 @@ def embedding(
         entries=tuple(entries),
         histograms=histograms,
         notes=(NEIGHBOURS_FIXED, *_votes_note(predictions)),
-        samples=(
-            sample_of(
-                predictions, None if upstream is None else upstream.astype(np.int64)
-            ),
-        ),
+        design=design_of(predictions, upstream),
     )
 
 
@@ -78,48 +76,76 @@ def _retrieval(
     predictions: Predictions, hits: Array, subset: str, index: Index
 ) -> Iterator[Entry]:
     right = hits[index]
-    yield _entry(scores.recall_at_1, scores.mean_plan(right), subset, index)
+    known = _about(subset, index)
+    yield known(scores.recall_at_1, float(right.mean()), partial(mean_influence, right))
     cropped = predictions.named("uncertainty_cropped")
     votes = predictions.get("votes")
     for name, values in predictions.named("uncertainty").items():
-        value = values[index]
-        plan = scores.weighted_auroc_plan(value, 1 - right, right)
-        yield _entry(scores.r_auroc, plan, subset, index, name)
+        value, at = values[index], {"u": name}
+        ranked = scores.weighted_auroc, value, 1 - right, right
+        yield known(scores.r_auroc, _value(*ranked), partial(influence_of, *ranked), at)
         if name in cropped:
-            plan = scores.plan_of(scores.crop_rate, value, cropped[name][index])
-            yield _entry(scores.crop_rate, plan, subset, index, name)
+            pair = scores.crop_rate, value, cropped[name][index]
+            yield known(
+                scores.crop_rate, _value(*pair), partial(influence_of, *pair), at
+            )
         if votes is not None:
-            plan = scores.replay_plan(_alignment, value, votes[index])
-            yield _entry(scores.human_alignment, plan, subset, index, name)
+            aligned = partial(influence_of, scores.human_alignment, value, votes[index])
+            found = _alignment(value, votes[index])
+            yield known(scores.human_alignment, found, aligned, at)
 
 
 def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator[Entry]:
     """Downstream items against upstream ones, and retrieval on their union."""
-    everyone = np.arange(predictions.n)
+    known = _about("all", np.arange(predictions.n))
     target = scores.mixed_target(predictions.arrays["target"], upstream)
     mixed = scores.retrieval_hits(predictions.arrays["embedding"], target)
     for name, value in predictions.named("uncertainty").items():
-        plan = scores.auroc_plan(value, ~upstream)
-        yield _entry(scores.ood_auroc, plan, "all", everyone, name)
-        plan = scores.weighted_auroc_plan(value, 1 - mixed, mixed)
-        yield _entry(scores.mixed_r_auroc, plan, "all", everyone, name)
+        at = {"u": name}
+        apart = scores.ood_auroc, value, ~upstream
+        yield known(scores.ood_auroc, _value(*apart), partial(influence_of, *apart), at)
+        ranked = scores.weighted_auroc, value, 1 - mixed, mixed
+        made = partial(influence_of, *ranked)
+        yield known(scores.mixed_r_auroc, _value(*ranked), made, at)
 
 
-def _entry(
-    score: Callable[..., Any],
-    plan: Plan,
-    subset: str,
-    index: Index,
-    u: str = "",
-) -> Entry:
-    return Entry(
-        score=score,
-        plan=plan,
-        index=index,
-        subset=subset,
-        settings={"u": u} if u else {},
-        why=WHY.get(score, ""),
-    )
+def _shifted(predictions: Predictions) -> Iterator[Entry]:
+    """Does the uncertainty tell shifted items apart?"""
+    shifted = predictions.get("shifted")
+    if shifted is None or shifted.all() or not shifted.any():
+        return
+    known = _about("all", np.arange(predictions.n))
+    for name, value in predictions.named("uncertainty").items():
+        for score in (scores.ood_auroc, scores.ood_auprc, scores.ood_fpr95):
+            apart = score, value, shifted
+            made = partial(influence_of, *apart)
+            yield known(score, _value(*apart), made, {"u": name})
+
+
+def _value(score: Callable[..., float], *arrays: NDArray[Any]) -> float:
+    return float(score(*arrays))
+
+
+def _about(subset: str, index: Index) -> Callable[..., Entry]:
+    """Makes entries of the items at `index`."""
+
+    def made(
+        score: Callable[..., Any],
+        value: float,
+        influence: Callable[[], Influence | None],
+        settings: Mapping[str, str] | None = None,
+    ) -> Entry:
+        return Entry(
+            score=score,
+            value=value,
+            influence=influence,
+            index=index,
+            subset=subset,
+            settings=settings or {},
+            why=WHY.get(score, ""),
+        )
+
+    return made
 
 
 def _alignment(uncertainty: Array, votes: Array) -> float:
@@ -131,4 +157,6 @@ def _votes_note(predictions: Predictions) -> tuple[str, ...]:
     if votes is None:
         return ()
     silent = int((votes.sum(axis=1) == 0).sum())
+    if not silent:
+        return ()
     return (f"{silent} items without votes are left out of human alignment",)

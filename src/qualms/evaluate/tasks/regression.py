@@ -1,16 +1,21 @@
 """Judging regression: point error, density, intervals, and selection."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions
-from qualms.evaluate.subsets import sample_of, subsets
+from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
+from qualms.evaluate.kernel import influences_of
+from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
+from qualms.evaluate.subsets import design_of, subsets
 from qualms.predictions import Predictions, pool
+from qualms.scores.inference import Influence, interval_of
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -18,6 +23,8 @@ Index = NDArray[np.int64]
 
 # Below this the density of a target would no longer be a finite number.
 SMALLEST_VARIANCE = 1e-100
+RATE = 0.95
+"""Share of validation items that a selection score lets pass."""
 # Beyond this the ends of a Gaussian interval are infinite.
 SMALLEST_ALPHA = 1e-12
 NO_DENSITY = (
@@ -44,21 +51,20 @@ def regression(
     """Entries of one regression file; `val` adds conformal and selective rows."""
     alpha = _alpha(predictions, options)
     items = _pooled(predictions, alpha)
-    offset = None if val is None else _offset(predictions, val, alpha)
-    accepted = {} if val is None else _accepted(predictions, val)
+    known = None if val is None else _known(predictions, val, alpha)
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
+    design = design_of(predictions)
     entries: list[Entry] = []
     for subset, index in chosen.items():
         entries += _points(predictions, items, subset, index)
-        entries += _intervals(items, 0.0, alpha, subset, index, items.rule)
-        if offset is not None:
-            entries += _intervals(items, offset, alpha, subset, index, "conformal")
-            entries += _selected(items, offset, accepted, subset, index)
+        entries += _intervals(items, alpha, subset, index)
+        if known is not None:
+            entries += _calibrated(predictions, items, known, alpha, subset, index)
     return Judgement(
         entries=tuple(entries),
-        curves=_curves(items, offset),
-        notes=(*_density_note(items), *_notes(alpha, offset, val)),
-        samples=(sample_of(predictions),),
+        curves=_curves(items, None if known is None else known.offset),
+        notes=(*_density_note(items), *_notes(alpha, known, val)),
+        design=design if val is None else design.joined(design_of(val)),
     )
 
 
@@ -92,26 +98,26 @@ def _pooled(predictions: Predictions, alpha: float) -> _Forecast:
     )
 
 
-def _offset(predictions: Predictions, val: Predictions, alpha: float) -> float:
+class _Known(NamedTuple):
+    """What validation predictions settle."""
+
+    items: _Forecast
+    offset: float
+    selects: dict[str, Array]
+    """By selection score, that of the validation items."""
+
+
+def _known(predictions: Predictions, val: Predictions, alpha: float) -> _Known:
     if (val.header.alpha or alpha) != alpha:
         raise ValueError(
             f"val must have the alpha of {predictions.source}, {alpha}, "
             f"got {val.header.alpha} in {val.source}"
         )
-    known = _pooled(val, alpha)
-    return scores.conformal_offset(known.lower, known.upper, known.target, alpha=alpha)
-
-
-def _accepted(
-    predictions: Predictions, val: Predictions
-) -> dict[str, NDArray[np.bool_]]:
-    """Which items each selection score accepts, thresholds set on validation."""
-    known = _selects(val)
-    return {
-        name: scores.accept(values, scores.selection_threshold(known[name]))
-        for name, values in _selects(predictions).items()
-        if name in known
-    }
+    items = _pooled(val, alpha)
+    offset = scores.conformal_offset(
+        items.lower, items.upper, items.target, alpha=alpha
+    )
+    return _Known(items, offset, _selects(val))
 
 
 def _selects(predictions: Predictions) -> dict[str, Array]:
@@ -137,43 +143,118 @@ def _points(
 
 
 def _intervals(
-    items: _Forecast, offset: float, alpha: float, subset: str, index: Index, rule: str
+    items: _Forecast, alpha: float, subset: str, index: Index
 ) -> Iterator[Entry]:
-    if rule == "point":
+    """Intervals as they were predicted."""
+    if items.rule == "point":
         return
-    ends = (items.lower[index] - offset, items.upper[index] + offset)
+    ends = items.lower[index], items.upper[index]
     target = items.target[index]
     penalised = partial(scores.interval_score, alpha=alpha)
-    at = {"interval": rule}
-    yield _entry(scores.coverage, (*ends, target), subset, index, at)
-    yield _entry(scores.interval_length, ends, subset, index, at)
+    at = {"interval": items.rule}
+    covered = _entry(scores.coverage, (*ends, target), subset, index, at)
+    yield replace(covered, aim=1 - alpha)
+    # Short intervals that do not cover are not better.
+    length = _entry(scores.interval_length, ends, subset, index, at)
+    yield replace(length, ranked=_reached(covered, alpha))
     yield _entry(penalised, (*ends, target), subset, index, at)
     yield _entry(scores.inverted_fraction, ends, subset, index, at)
 
 
-def _selected(
+def _reached(covered: Entry, alpha: float) -> bool:
+    """Whether a coverage of 1 - `alpha` cannot be ruled out, or is exceeded."""
+    found = interval_of(influences_of([covered]))
+    return covered.value >= 1 - alpha or found.high >= 1 - alpha
+
+
+def _calibrated(
+    predictions: Predictions,
     items: _Forecast,
-    offset: float,
-    accepted: dict[str, NDArray[np.bool_]],
+    known: _Known,
+    alpha: float,
     subset: str,
     index: Index,
 ) -> Iterator[Entry]:
-    inside = _inside(items, offset)[index].astype(float)
-    for name, accept in accepted.items():
-        kept = accept[index].astype(float)
-        rows = (
-            (scores.coverage, scores.ratio_plan(inside * kept, kept)),
-            (scores.prediction_rate, scores.mean_plan(kept)),
+    """Intervals widened on validation items, of all items and of those selected."""
+    selects = {"": np.zeros(predictions.n)} | _selects(predictions)
+    for name, values in selects.items():
+        if name and name not in known.selects:
+            continue
+        own = known.selects[name] if name else np.zeros(len(known.items.target))
+        val, test = (
+            Forecasts(f.lower, f.lower, f.upper, f.target, select)
+            for f, select in ((known.items, own), (_part(items, index), values[index]))
         )
-        for score, plan in rows:
-            yield Entry(
-                score=score,
-                plan=plan,
-                index=index,
-                subset=subset,
-                settings={"interval": "conformal", "select": name},
-                why="no item is accepted",
-            )
+        made = recalibrated_influences(val, test, alpha=alpha, rate=RATE)
+        everyone = np.concatenate([predictions.n + np.arange(len(own)), index])
+        keep = scores.accept(test.select, scores.selection_threshold(own, rate=RATE))
+        ends = test.lower - known.offset, test.upper + known.offset
+        yield from _calibrated_entries(
+            (*ends, test.target), keep, made, (subset, name), everyone, alpha
+        )
+
+
+def _part(items: _Forecast, index: Index) -> _Forecast:
+    return items._replace(
+        lower=items.lower[index],
+        upper=items.upper[index],
+        target=items.target[index],
+    )
+
+
+def _calibrated_entries(
+    calibrated: tuple[Array, Array, Array],
+    keep: NDArray[np.bool_],
+    made: Mapping[str, Callable[[], Influence]],
+    place: tuple[str, str],
+    everyone: Index,
+    alpha: float,
+) -> Iterator[Entry]:
+    subset, select = place
+    lower, upper, target = (array[keep] for array in calibrated)
+    at = {"interval": "conformal"} | ({"select": select} if select else {})
+    shared: dict[str, Any] = {
+        "index": everyone,
+        "subset": subset,
+        "settings": at,
+        "items": len(keep),
+    }
+    some = bool(keep.any())
+    yield Entry(
+        score=scores.coverage,
+        value=scores.coverage(lower, upper, target) if some else math.nan,
+        influence=made["test_coverage"],
+        aim=1 - alpha,
+        why="no item is accepted",
+        **shared,
+    )
+    if select:
+        yield Entry(
+            score=scores.prediction_rate,
+            value=float(keep.mean()),
+            influence=made["test_prediction_rate"],
+            **shared,
+        )
+        return
+    yield Entry(
+        score=scores.interval_length,
+        value=scores.interval_length(lower, upper),
+        influence=made["test_interval_length"],
+        **shared,
+    )
+    penalised = partial(scores.interval_score, alpha=alpha)
+    yield Entry(
+        score=scores.interval_score,
+        value=penalised(lower, upper, target),
+        no_interval="it depends on the validation items in a way that is not followed",
+        **shared,
+    )
+    yield Entry(
+        score=scores.inverted_fraction,
+        value=scores.inverted_fraction(lower, upper),
+        no_interval="it depends on the validation items in a way that is not followed",
+        **shared,
+    )
 
 
 def _entry(
@@ -183,13 +264,7 @@ def _entry(
     index: Index,
     settings: Mapping[str, str] | None = None,
 ) -> Entry:
-    return Entry(
-        score=score.func if isinstance(score, partial) else score,
-        plan=scores.plan_of(score, *arrays),
-        index=index,
-        subset=subset,
-        settings=settings or {},
-    )
+    return entry_of(score, arrays, index, subset=subset, settings=settings)
 
 
 def _inside(items: _Forecast, offset: float) -> NDArray[np.bool_]:
@@ -228,12 +303,12 @@ def _density_note(items: _Forecast) -> tuple[str, ...]:
 
 
 def _notes(
-    alpha: float, offset: float | None, val: Predictions | None
+    alpha: float, known: _Known | None, val: Predictions | None
 ) -> tuple[str, ...]:
     notes = [f"intervals aim at coverage {1 - alpha:g}"]
-    if val is not None and offset is not None:
+    if val is not None and known is not None:
         notes.append(
-            f"conformal offset {offset:.4g} from the {val.n} validation items "
+            f"conformal offset {known.offset:.4g} from the {val.n} validation items "
             f"of {val.source}"
         )
     return tuple(notes)

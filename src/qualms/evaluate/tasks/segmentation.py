@@ -5,15 +5,17 @@ uncertainty announce failures (AURC) and shifted images (AUROC), is it calibrate
 and does it follow the raters' disagreement (NCC, GED)?
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions
-from qualms.evaluate.subsets import sample_of, subsets
+from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
+from qualms.evaluate.subsets import design_of, subsets
 from qualms.evaluate.tasks._maps import (
     MapScores,
     Validation,
@@ -22,6 +24,7 @@ from qualms.evaluate.tasks._maps import (
     validate,
 )
 from qualms.predictions import Predictions
+from qualms.scores.inference import mean_influence
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -51,7 +54,7 @@ def segmentation(
         entries=tuple(entries),
         curves=tuple(_curves(measured)),
         notes=_notes(predictions, measured, fitted),
-        samples=(sample_of(predictions),),
+        design=design_of(predictions),
     )
 
 
@@ -94,10 +97,11 @@ def _mean_entry(
 ) -> Entry:
     """The mean over items where the score is defined."""
     chosen = values[index]
-    defined = np.isfinite(chosen).astype(float)
+    defined = chosen[np.isfinite(chosen)]
     return Entry(
         score=score,
-        plan=scores.ratio_plan(np.where(defined > 0, chosen, 0.0), defined),
+        value=float(defined.mean()) if defined.size else math.nan,
+        influence=partial(mean_influence, chosen, about=scores.about(score)),
         index=index,
         subset=subset,
         settings=settings,
@@ -108,16 +112,11 @@ def _mean_entry(
 def _failure(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
     risk = 1.0 - measured.dice[index]
     for at, value in measured.uncertainty.items():
-        rows = (
-            (scores.aurc, scores.aurc_plan(risk, value[index])),
-            (scores.eaurc, scores.eaurc_plan(risk, value[index])),
-            (scores.augrc, scores.augrc_plan(risk, value[index])),
-        )
-        for score, plan in rows:
-            yield Entry(
-                score=score,
-                plan=plan,
-                index=index,
+        for score in (scores.aurc, scores.eaurc, scores.augrc):
+            yield entry_of(
+                score,
+                (risk, value[index]),
+                index,
                 subset=subset,
                 settings=at._asdict(),
             )
@@ -127,12 +126,10 @@ def _shift(predictions: Predictions, measured: MapScores) -> Iterator[Entry]:
     shifted = predictions.get("shifted")
     if shifted is None or shifted.all() or not shifted.any():
         return
+    everyone = np.arange(predictions.n)
     for at, value in measured.uncertainty.items():
-        yield Entry(
-            score=scores.ood_auroc,
-            plan=scores.auroc_plan(value, shifted),
-            index=np.arange(predictions.n),
-            settings=at._asdict(),
+        yield entry_of(
+            scores.ood_auroc, (value, shifted), everyone, settings=at._asdict()
         )
 
 

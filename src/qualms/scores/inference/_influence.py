@@ -131,7 +131,7 @@ def mean_influence(
         scale="share" if share else scale_within(low, high),
         low=low,
         high=1.0 if share else high,
-        extreme=count if np.isfinite(high) else 0.0,
+        extreme=count if share or np.isfinite(high) else 0.0,
     )
 
 

@@ -1,0 +1,114 @@
+"""Interval scores after calibration on validation items, and what items contribute.
+
+The offset that widens intervals and the threshold that accepts items are order
+statistics of validation items. Other validation items would have moved them, so that
+the scores depend on both samples: entries number the validation items first, then the
+test items.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from qualms.evaluate.entry import Array
+from qualms.scores.conformal import rank_reaching
+from qualms.scores.inference import (
+    Influence,
+    OrderStatistic,
+    mean_influence,
+    quantile_influence,
+)
+
+
+class Forecasts(NamedTuple):
+    """What predictions say about the items of a split before calibration, all (N,)."""
+
+    point: Array
+    lower: Array
+    upper: Array
+    target: Array
+    select: Array
+    """Larger for items to leave out; all 0 where none is."""
+
+    def outside(self) -> Array:
+        """How far targets lie outside their intervals."""
+        # Ends may be infinite here, where validation has too little that is alike.
+        return np.maximum(self.lower - self.target, self.target - self.upper)
+
+    def error(self) -> Array:
+        """Absolute errors of the points."""
+        return np.abs(self.point - self.target)
+
+    def length(self) -> Array:
+        """Lengths of the intervals."""
+        return self.upper - self.lower
+
+
+def recalibrated_influences(
+    val: Forecasts, test: Forecasts, *, alpha: float, rate: float
+) -> dict[str, Callable[[], Influence]]:
+    """By score, the influence of validation and then of test items on it.
+
+    Intervals are widened to coverage 1 - `alpha` on the validation items, and `rate` of
+    these are accepted. Scores are of validation items (val_...), and of the test items
+    that are accepted (test_...).
+    """
+    items = len(val.target)
+    offset = OrderStatistic(val.outside(), rank_reaching(1 - alpha, items + 1))
+    threshold = OrderStatistic(val.select, rank_reaching(rate, items))
+    outside, error, length, select = (
+        test.outside(),
+        test.error(),
+        test.length(),
+        test.select,
+    )
+
+    def kept(values: Array, cut: float) -> Influence:
+        return mean_influence(np.where(select <= cut, values, np.nan))
+
+    return {
+        "val_mae": lambda: _padded(mean_influence(val.error()), after=len(select)),
+        "val_interval_length": lambda: _padded(
+            _val_length(val.length(), offset), after=len(select)
+        ),
+        "test_coverage": lambda: _reordered(
+            lambda q, cut: kept((outside <= q).astype(np.float64), cut),
+            offset,
+            threshold,
+        ),
+        "test_prediction_rate": lambda: _reordered(
+            lambda cut: mean_influence((select <= cut).astype(np.float64)), threshold
+        ),
+        "test_mae": lambda: _reordered(partial(kept, error), threshold),
+        "test_interval_length": lambda: _reordered(
+            lambda q, cut: kept(length + 2 * q, cut), offset, threshold
+        ),
+    }
+
+
+def _reordered(at: Callable[..., Influence], *thresholds: OrderStatistic) -> Influence:
+    """`quantile_influence` with the validation items first."""
+    found = quantile_influence(at, thresholds)
+    if found.values is None:
+        return found
+    tested = len(found.values) - len(np.asarray(thresholds[0].values))
+    return replace(found, values=np.roll(found.values, -tested))
+
+
+def _val_length(length: Array, offset: OrderStatistic) -> Influence:
+    """Validation items enter by their own length and through the offset."""
+    found = quantile_influence(lambda q: mean_influence(length + 2 * q), [offset])
+    if found.values is None:
+        return found
+    own, through = np.split(found.values, 2)
+    return replace(found, values=own + through)
+
+
+def _padded(found: Influence, *, after: int) -> Influence:
+    """The same among items that change nothing."""
+    if found.values is None:
+        return found
+    return replace(found, values=np.concatenate([found.values, np.zeros(after)]))
