@@ -15,17 +15,18 @@ from evaluate.made_referrals import make_runs
 from qualms import predictions, scores
 from qualms.benchmarks import Expectation, Place, variant_of
 from qualms.benchmarks.retina import retina
-from qualms.evaluate import Curve, Judgement, Sample, ScoreOptions
+from qualms.evaluate import Curve, Judgement, ScoreOptions
 from qualms.evaluate.benchmark import judge
 from qualms.evaluate.drawings import thinned_referral
 from qualms.evaluate.kernel import mean_curves
 from qualms.evaluate.protocols import Repeat
-from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.protocols.retina import retina as protocol
 from qualms.evaluate.results import DrawnKey
+from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import ONE_DRAW, UNKNOWN
 from qualms.predictions import pool, read
 from qualms.scores.as_published import retina as published
+from qualms.scores.inference import sampling_design
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "retina.json").read_text("utf-8")
@@ -184,7 +185,7 @@ def test_auprc_after_referral_is_close_on_large_sets():
     probs = np.stack([1 - p, p], axis=1)
     split = predictions.build({"target": target, "probs": probs.round(4)})
     few = predictions.build({"target": target[:60], "probs": probs[:60]})
-    found = {key: entry.exact() for key, entry in entries(split, few).items()}
+    found = {key: entry.value for key, entry in entries(split, few).items()}
     for name, close in (("auprc", 3e-4), ("accuracy", 1e-12), ("auroc", 1e-12)):
         exact = scores.referral_curve(name, probs.round(4), target)
         area = found[f"in_domain/referral_{name}_area"]
@@ -347,12 +348,10 @@ def test_without_a_truth_its_scores_are_left_out(tmp_path):
 
 def test_intervals_hold_the_value_and_narrow_with_the_level(judged, made):
     wide = {}
-    for score in ("accuracy", "nll", "auroc", "ece", "referral_accuracy_area"):
+    for score in ("accuracy", "nll", "auroc", "referral_accuracy_area"):
         for where in ("in_domain", "shifted", "joint"):
             cell = judged.cell("country", "mc_dropout", f"{where}/{score}")
-            # Binning makes an ECE of resampled items larger than that of the items.
-            assert cell.low < cell.ours.mean < cell.high or score == "ece"
-            assert len(cell.replicates) == 200
+            assert cell.low < cell.ours.mean < cell.high
             wide[where, score] = cell.high - cell.low
     detection = judged.cell("country", "map", "joint/ood_auroc")
     assert detection.low < detection.ours.mean < detection.high
@@ -364,20 +363,17 @@ def test_intervals_hold_the_value_and_narrow_with_the_level(judged, made):
     assert math.isnan(judged.cell("country", "map", "balanced/accuracy").low)
 
 
-def test_replicates_are_the_scores_of_repeated_items(made):
-    """A few items counted twice and some left out, scored from scratch."""
+def test_influences_are_derivatives_of_the_scores(made):
+    """Items that count a little more change a score by their influence."""
     place = folder(made, "country", "mc_dropout", 42)
     splits = [read(place / name) for name in ("test.npz", "test~shifted.npz")]
-    rng = np.random.default_rng(0)
-    counts = [rng.multinomial(s.n, [1 / s.n] * s.n) for s in splits]
     found = entries(*splits)
-    again = entries(*(_repeated(*both) for both in zip(splits, counts, strict=True)))
-    weights = np.concatenate(counts).astype(np.int32)
-    resampled = [entry for entry in found.values() if entry.plan is not None]
-    assert len(resampled) == 3 * 7 + 1 + 3 + 2
-    for entry in resampled:
-        value = entry.plan(weights[entry.index])
-        assert value == pytest.approx(again[entry.key].exact(), rel=1e-9), entry.key
+    followed = {key: e.influence() for key, e in found.items() if e.influence}
+    assert len(followed) == 3 * (5 + 4 + 4) + 2 + 4 + 2
+    for key, influence in followed.items():
+        if influence is not None and influence.values is not None:
+            assert influence.value == pytest.approx(found[key].value, abs=1e-9), key
+            assert len(influence.values) == len(found[key].index)
 
 
 def entries(inside, outside):
@@ -427,8 +423,8 @@ def test_workers_change_no_number(made, judged):
     for key, cell in alone.cells.items():
         other = judged.cells[key]
         assert np.array_equal(cell.values, other.values, equal_nan=True)
-        if cell.replicates is not None:
-            assert np.array_equal(cell.replicates, other.replicates, equal_nan=True)
+        ends = [cell.low, cell.high], [other.low, other.high]
+        assert np.array_equal(*ends, equal_nan=True)
 
 
 def test_the_best_rows_are_found_by_their_paired_replicates(judged):
@@ -494,7 +490,7 @@ def test_a_band_leaves_out_repeats_that_are_undefined():
             x=np.array([0.0, 0.5]),
             y=np.array(y),
         )
-        return Judgement(entries=(), samples=(Sample(n=1),), curves=(line,))
+        return Judgement(entries=(), design=sampling_design(1), curves=(line,))
 
     (band,) = mean_curves([judgement([1.0, np.nan]), judgement([3.0, 4.0])])
     assert band.y.tolist() == [2.0, 4.0]

@@ -41,9 +41,10 @@ def test_every_value_lies_beside_a_finite_interval():
         assert row.low <= row.high
 
 
-def test_without_resamples_there_are_no_intervals():
-    results = qualms.score(binary(), options=BARE)
-    assert all(np.isnan(row.low) and row.replicates is None for row in results.rows)
+def test_an_interval_says_how_it_was_made_or_why_there_is_none():
+    for row in qualms.score(binary(), options=BARE).rows:
+        assert np.isfinite(row.low) == bool(row.method)
+        assert bool(row.method) != bool(row.no_interval)
 
 
 def test_one_class_leaves_auroc_undefined_and_says_why():

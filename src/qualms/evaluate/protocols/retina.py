@@ -182,6 +182,7 @@ def _entries(
 ) -> Iterator[Entry]:
     """One entry for each score of each set, those that cannot be had among them."""
     ours, theirs = values
+    absent = _NO_GRADES if items.group is None else _NO_SET
     for where in SETS:
         rows = sets.get(where)
         made = _influences(items, where, sets, curves) if where in ONCE else {}
@@ -195,7 +196,7 @@ def _entries(
                 influence=made.get(name),
                 value=ours.get(key, math.nan),
                 as_published=theirs.get(key, math.nan),
-                why=_why(name) if rows is not None else _absent(items),
+                why=_why(name) if rows is not None else absent,
                 no_interval="" if name in made else TOO_SLOW if made else REPEATED,
             )
     for score in (scores.ood_auroc, scores.ood_auprc):
@@ -227,10 +228,6 @@ def _why(name: str) -> str:
     return next(reasons, "undefined for these items")
 
 
-def _absent(items: Patients) -> str:
-    return _NO_GRADES if items.group is None else _NO_SET
-
-
 def _influences(
     items: Patients,
     where: str,
@@ -250,7 +247,7 @@ def _influences(
         found[f"{name}@{tau:g}"] = partial(referral_influence, curve, *taken, tau=tau)
     for name in ("accuracy", "nll"):
         curve = curves[where, name]
-        helped = replace(curve, oracle=True)
+        helped = replace(curve, oracle=True, value=_helped(curve, 1 - curve.referred))
         found[f"referral_{name}_area"] = partial(referral_influence, curve, *taken)
         found[f"referral_{name}_oracle_area"] = partial(
             referral_influence, helped, *taken
@@ -336,18 +333,23 @@ def _plain_as_published(items: Patients, rows: Index) -> Iterator[tuple[str, flo
 def _read(curve: Any, kept: Array) -> Values:
     """Points and areas of a curve whose i-th value is of a share `kept` of the items.
 
-    With an oracle the rest counts as perfect, which is `referral_curve(oracle=True)`
-    without making the curve again.
+    With an oracle it is `referral_curve(oracle=True)`, without making it again.
     """
     name = curve.name
     found = {f"{at}@{tau:g}": curve.at(tau) for at, tau in POINTS if at == name}
-    helped = kept * curve.value + (1 - kept) * _PERFECT[name]
+    helped = _helped(curve, kept)
     some = helped[~np.isnan(helped)]
     found[f"referral_{name}_area"] = curve.area
     found[f"referral_{name}_oracle_area"] = (
         float(some.mean()) if some.size else math.nan
     )
     return found
+
+
+def _helped(curve: Any, kept: Array) -> Array:
+    """The curve with an oracle, which answers what is referred perfectly."""
+    helped: Array = kept * curve.value + (1 - kept) * _PERFECT[curve.name]
+    return helped
 
 
 def _kept_as_published(curve: Any, items: int) -> Array:
