@@ -339,11 +339,11 @@ def _read(curve: Any, kept: Array) -> Values:
     found = {f"{at}@{tau:g}": curve.at(tau) for at, tau in POINTS if at == name}
     helped = _helped(curve, kept)
     some = helped[~np.isnan(helped)]
-    found[f"referral_{name}_area"] = curve.area
-    found[f"referral_{name}_oracle_area"] = (
-        float(some.mean()) if some.size else math.nan
-    )
-    return found
+    area = float(some.mean()) if some.size else math.nan
+    return found | {
+        f"referral_{name}_area": curve.area,
+        f"referral_{name}_oracle_area": area,
+    }
 
 
 def _helped(curve: Any, kept: Array) -> Array:
@@ -365,7 +365,7 @@ def _kept_as_published(curve: Any, items: int) -> Array:
 def _curves(
     items: Patients, sets: Sets, curves: Mapping[tuple[str, str], ReferralCurve]
 ) -> Iterator[Curve]:
-    """Every curve of one repeat: referral, ROC, and ROC of the shift."""
+    """Referral curves, ROC, and ROC of the shift."""
     for (where, _), curve in curves.items():
         yield thinned_referral(curve, subset=where)
     for where, rows in sets.items():
