@@ -18,7 +18,7 @@ def numbers():
     return torch.randint(-(2**31), 2**31, (2,), dtype=torch.int32)
 
 
-def line(rate, entries=2**20):
+def line(rate, entries=2**18):
     return kept(torch.empty(entries), rate, numbers())
 
 
@@ -56,7 +56,7 @@ def test_calls_are_independent(rate):
 @pytest.mark.parametrize("start", [None, -(2**31) + 5])
 def test_calls_whose_places_overlap_are_independent(rate, start):
     """Later calls are no earlier ones, further along."""
-    x, scores = torch.empty(2**20), []
+    x, scores = torch.empty(2**18), []
     for lag in LAGS:
         one, other = numbers(), numbers()
         one[0] = one[0] if start is None else start
