@@ -134,6 +134,8 @@ class TableRow:
     """Runs pooled per repeat."""
     settings: Settings = field(default_factory=dict)
     """What the protocol must know of this row, e.g. {"interval": "gaussian"}."""
+    places: tuple[Settings, ...] = ()
+    """Settings at which it is judged, where these are not the variant's."""
     trained_by: tuple[str, ...] = ()
     """Names of settings of a place that are options of the method: every value of
     theirs has its own runs."""
@@ -266,10 +268,15 @@ class Benchmark:
 
     def places(self, preset: Preset, variant: Variant) -> Iterator[Place]:
         """Every setting and row that the preset judges on `variant`."""
-        rows = [n for n in preset.rows if not variant.rows or n in variant.rows]
+        names = [n for n in preset.rows if not variant.rows or n in variant.rows]
+        rows = [self.row(name) for name in names]
         for settings in variant.places:
-            for name in rows:
-                yield Place(variant, self.row(name), settings)
+            for row in rows:
+                if not row.places:
+                    yield Place(variant, row, settings)
+        for row in rows:
+            for settings in row.places:
+                yield Place(variant, row, settings)
 
     def spec(self, preset: Preset, place: Place, seed: int) -> RunSpec:
         """The training that a number at `place` comes from."""

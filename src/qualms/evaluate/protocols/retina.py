@@ -57,8 +57,7 @@ CURVES = ("accuracy", "nll", "auroc", "auprc")
 POINTS = (("accuracy", 0.5), ("accuracy", 0.7), ("auroc", 0.5), ("auroc", 0.7))
 """What tables show of a curve: score and share referred."""
 THRESHOLDS = 2_000
-"""An AUPRC takes time in proportion to the positives at every threshold. On sets of
-more than twice so many items it is taken at evenly spaced ones, linear in between."""
+"""Where an AUPRC of large sets is taken, linear in between: each takes time."""
 _SCORES = {name: getattr(scores, name) for name in (*CURVES, "ece")}
 _PERFECT = {"accuracy": 1.0, "nll": 0.0, "auroc": 1.0, "auprc": 1.0}
 _RANKED = ("auroc", "auprc")
