@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+import qualms
 from qualms import predictions
 
 # One process loads torch; its children train and are killed.
@@ -59,14 +60,14 @@ def bits(folder):
 
 
 def test_a_run_killed_at_random_moments_ends_in_the_same_bits(tmp_path):
-    tests = Path(__file__).parents[1]
+    tests, source = Path(__file__).parents[1], Path(qualms.__file__).parents[1]
     out = subprocess.run(
         [sys.executable, "-c", KILLER, tmp_path / "killed", tmp_path / "whole"],
         capture_output=True,
         text=True,
         check=True,
         cwd=tests,
-        env={"OMP_NUM_THREADS": "1", "PATH": "", "PYTHONPATH": str(tests)},
+        env={"OMP_NUM_THREADS": "1", "PATH": "", "PYTHONPATH": f"{tests}:{source}"},
     )
     codes = np.array(out.stdout.split(), dtype=int)
     assert (codes == 9).sum() >= 4

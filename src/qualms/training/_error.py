@@ -1,4 +1,4 @@
-"""The one way a run is refused or stopped: a sentence and a remedy."""
+"""The error of training: a sentence with a remedy."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

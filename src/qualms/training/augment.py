@@ -1,7 +1,7 @@
-"""Random changes of a batch, made on its device; every item draws its own.
+"""Random changes of a batch, made on its device and drawn for every item apart.
 
 Images are (B, channels, *space) in 0..1. A label map (B, *space) moves with its image.
-Shapes never depend on what is drawn, so a CUDA graph can record all of it.
+Shapes never depend on the random numbers, so a CUDA graph can record the changes.
 """
 
 from collections.abc import Callable, Sequence

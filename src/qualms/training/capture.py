@@ -1,8 +1,8 @@
-"""A step recorded as a CUDA graph: launched as one, without Python in between.
+"""A training step recorded as a CUDA graph, which is then replayed as a whole.
 
 A small network at batch 32 spends most of an eager step on launching kernels. Every
-form of a step (its phase and number of items) is run eagerly a few times, for real,
-then recorded; from then on it is replayed.
+form of a step (its phase and number of items) first trains eagerly a few times. Then it
+is recorded, and replayed from then on.
 """
 
 from collections import Counter
@@ -13,10 +13,10 @@ import torch
 from qualms.methods import Moment
 
 _EAGER = 3
-"""Steps before recording, in which libraries choose algorithms and allocate."""
+"""Eager steps before recording, in which libraries choose algorithms and allocate."""
 
 Step = Callable[[Moment, int], None]
-"""Takes one step with that many items; plain numbers in the moment are recorded."""
+"""Takes one step with that many items; plain numbers of the moment are recorded."""
 
 
 class Recorder:

@@ -1,10 +1,10 @@
 """Items on their way to a step: on the device where they fit, else read ahead.
 
-A split that fits is copied to the device once; a step then takes its items by index.
-One that does not is read from its memory-mapped file by a few threads, into pinned
-memory, ahead of the step. Pictures that are stored encoded are decoded on the way, once
-or in every epoch, by as many threads as there are cores. Neither way, nor the number of
-threads, changes a bit of what a step sees.
+A split that fits is copied to the device once, and a step takes its items by index. A
+split that does not fit is read from its memory-mapped file by a few threads, into
+pinned memory, ahead of the step. Encoded pictures are decoded on the way, once or in
+every epoch, by as many threads as there are cores. A step sees the same bits either
+way, whatever the number of threads.
 """
 
 import os
@@ -25,12 +25,12 @@ from qualms.spec import place_of
 from qualms.training._error import TrainingError
 
 _SHARE = 0.3
-"""Of the free memory that a split may take."""
+"""The share of the free memory that a split may take."""
 _THREADS = 2
 _AHEAD = 4
 """Batches read before they are needed."""
 _AT_ONCE = 512
-"""Items on their way to another device, so that no whole split lies on the host."""
+"""Items copied to another device at once; the host never holds a whole split."""
 
 
 class RawItems(NamedTuple):
@@ -42,7 +42,7 @@ class RawItems(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSplit:
-    """A split, ready to be taken from."""
+    """A split whose items can be taken as tensors on a device."""
 
     split: Split
     device: torch.device
@@ -69,7 +69,7 @@ class LoadedSplit:
 def load_split(
     split: Split, device: torch.device, *, fits: bool | None = None
 ) -> LoadedSplit:
-    """`split` on `device` if it fits there (or `fits` says so), else to be read."""
+    """`split` on `device` if it fits there (or `fits` says so), else read in parts."""
     if fits is None:
         # Encoded pictures count as what they are once they are decoded.
         fits = split.image.nbytes <= _SHARE * _free_bytes(device)
@@ -163,13 +163,13 @@ class RowStack:
 
 
 class Feed(Protocol):
-    """What a training step takes its items from."""
+    """Gives a training step its items."""
 
     def begin(self, order: Tensor) -> None:
         """Start an epoch over the rows `order`."""
 
     def advance(self) -> None:
-        """Before each step, outside of what is recorded."""
+        """Called before each step; not a part of what is recorded."""
 
     def take(self, cursor: Tensor, first: int, count: int) -> RawItems:
         """`count` items of step `cursor` from its item `first` on, on the device."""
@@ -183,7 +183,7 @@ def feed(items: LoadedSplit, *, rows: int, stride: int) -> Feed:
 
 
 class _Resident:
-    """The order of an epoch lies on the device, and so does the way through it."""
+    """All items and the order of an epoch lie on the device."""
 
     def __init__(self, raw: RawItems, rows: int, stride: int) -> None:
         device = raw.target.device
@@ -204,7 +204,7 @@ class _Resident:
 
 
 class _Streamed:
-    """Batches are read ahead and copied to buffers that every step reads."""
+    """Batches are read ahead and copied to a buffer, which every step reads."""
 
     def __init__(self, items: LoadedSplit, stride: int) -> None:
         first = _host(items.split, np.arange(1))
@@ -235,7 +235,7 @@ def _pick(raw: RawItems, rows: Tensor) -> RawItems:
 
 
 def _ahead(items: LoadedSplit, parts: Iterable[Tensor]) -> Iterator[RawItems]:
-    """Each part read by one of several threads, handed out in order."""
+    """Each part, in order; several threads read ahead."""
     waiting: deque[Future[RawItems]] = deque()
     pool = ThreadPoolExecutor(items.threads, thread_name_prefix="items")
     try:

@@ -63,11 +63,12 @@ def run_together(
     device: str = "auto",
     watch: Watch | None = None,
 ) -> None:
-    """Train runs that differ only in their seed at once, as `run` does one.
+    """Train runs that differ only in their seed, at the same time where possible.
 
-    On a GPU each has its own stream, and none changes a number of another. On a CPU,
-    and on several devices ("cuda:0,1"), which divide the batches of a run, they are
-    trained one after another. A run that fails does not stop the others.
+    On a GPU every run has its own stream, and no run changes the numbers of another.
+    On a CPU the runs are trained one after another. So they are on several devices
+    ("cuda:0,1"), which divide the batches of a run. A run that fails does not stop the
+    others.
     """
     jobs = [Assigned(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
     _check_alike(specs)
@@ -101,7 +102,7 @@ def run_together(
 
 
 _PAUSE = 0.001
-"""Seconds to leave the device and the disk to their work when no run can go on."""
+"""Seconds to wait while every run waits for the device or the disk."""
 
 
 class _Failure(NamedTuple):
@@ -140,14 +141,14 @@ def _check_alike(specs: Sequence[RunSpec]) -> None:
 
 
 def _train(jobs: Sequence[Assigned], place: Workplace, micro: int) -> list[_Failure]:
-    """Train `jobs` at once; with less at a time where the device has too little memory.
+    """Train `jobs` together; in smaller portions if the device lacks memory.
 
-    Each try goes on from the checkpoints of the one before.
+    Each attempt goes on from the checkpoints of the one before.
     """
     try:
         return _take_turns(jobs, place, micro)
     except torch.OutOfMemoryError:
-        pass  # what the try held on the device is let go before the next
+        pass  # what the attempt held on the device is freed before the next
     gc.collect()
     torch.cuda.empty_cache()
     if place.machine.team.size > 1:
@@ -199,7 +200,7 @@ def _take_turns(
 
 
 def _lacks_memory(error: Exception) -> bool:
-    """Whether memory is what was missing; not every library says so by a type."""
+    """Whether memory ran out; not every library has an error of its own for that."""
     said = ("CUDA error: out of memory", "STATUS_ALLOC_FAILED", "DefaultCPUAllocator")
     return isinstance(error, torch.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and any(text in str(error) for text in said)

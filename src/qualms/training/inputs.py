@@ -1,4 +1,4 @@
-"""From stored bytes to what a network sees: scaled, augmented, normalised, batched."""
+"""How stored items become what a network sees: scaled, augmented and normalised."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -38,7 +38,7 @@ class Inputs(NamedTuple):
 
 
 class _Affine(NamedTuple):
-    """x times `scale` plus `shift`, per channel."""
+    """x * scale + shift, per channel."""
 
     scale: Tensor
     shift: Tensor

@@ -1,4 +1,4 @@
-"""What learns: a network, the method that made it, and the optimiser that moves it."""
+"""A network in training: with the method that made it and its optimiser."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Learner:
     scaler: torch.amp.GradScaler
 
     def state(self) -> dict[str, Any]:
-        """Everything that moves in training."""
+        """Everything that training changes."""
         return {
             "network": self.network.state_dict(),
             "optimiser": optimiser_state(self.tuned),
@@ -50,7 +50,7 @@ class Learner:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; one of a finished training has the network alone."""
+        """Go on from a state; that of a finished training has the network alone."""
         self.network.load_state_dict(state["network"])
         if "optimiser" in state:
             restore_optimiser(self.tuned, state["optimiser"])
@@ -90,14 +90,14 @@ def make_learner(
 
 
 def _remember_steps(backbone: nn.Module, accumulate: int) -> None:
-    """Let running statistics go as far back in steps as they would in single passes."""
+    """Make running statistics cover as many steps with accumulation as without it."""
     for layer in backbone.modules():
         if isinstance(layer, _BatchNorm) and layer.momentum is not None:
             layer.momentum = 1 - (1 - layer.momentum) ** (1 / accumulate)
 
 
 def _backbone(network: nn.Module) -> nn.Module:
-    """What does the work in a network: all of it but the head, where it has one."""
+    """The backbone of a network, or all of it if it has no head."""
     found = (part for part in network.modules() if isinstance(part, Headed))
     return next((part.backbone for part in found), network)
 

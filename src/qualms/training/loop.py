@@ -1,8 +1,8 @@
-"""The loop, top to bottom: epochs of steps, what the method fits, predictions.
+"""The training loop from top to bottom: epochs of steps, then fitting and predicting.
 
-It is a generator that hands over after every step, so that several runs can take turns
-on one device: True after a step, False while it waits for the device, once per epoch,
-to read the losses, or for the disk, once at the end.
+It is a generator, so that several runs can take turns on one device. It yields True
+after every step, and False while it waits: for the device at the end of an epoch, when
+the losses are read, and for the disk at the end of training.
 """
 
 import shutil
@@ -24,7 +24,7 @@ from qualms.training.seeds import seed
 from qualms.training.validate import goodness, validation_loss
 
 _LATE = 10**9
-"""An epoch in which a method has come to its last phase."""
+"""An epoch late enough for every method to be in its last phase."""
 
 
 def train_and_predict(run: Run) -> Iterator[bool]:
@@ -58,7 +58,7 @@ def train_and_predict(run: Run) -> Iterator[bool]:
 
 
 def _tell_phase(run: Run) -> None:
-    """Say so where training ends before the last phase of its method begins."""
+    """Tell the user if training ends before the last phase of the method begins."""
     phase, epochs = run.learner.method.phase, run.options.epochs
     reached, last = phase(epochs - 1), phase(_LATE)
     if reached != last:
@@ -70,7 +70,7 @@ def _tell_phase(run: Run) -> None:
 
 
 def _device(run: Run) -> Iterator[bool]:
-    """Hand over until the device has done all that this run asked of it."""
+    """Yield until the device has finished the work of this run."""
     if run.place.machine.cuda:
         done = torch.cuda.current_stream().record_event()
         while not done.query():
@@ -78,14 +78,14 @@ def _device(run: Run) -> Iterator[bool]:
 
 
 def _disk(run: Run) -> Iterator[bool]:
-    """Hand over until the last checkpoint is on the disk."""
+    """Yield until the last checkpoint is on the disk."""
     while not run.saver.idle:
         yield False
     run.saver.wait()
 
 
 def begin(run: Run, epoch: int) -> Moment:
-    """Seed the epoch, tell the method, lay out the order and the learning rates."""
+    """Start an epoch: seed it, call the method, set the order and learning rates."""
     feed, board, network = run.stepper.feed, run.stepper.board, run.learner.trained
     steps, epochs = len(run.counts), run.options.epochs
     seed(run.spec.seed, "epoch", epoch)
@@ -115,7 +115,7 @@ def begin(run: Run, epoch: int) -> Moment:
 
 
 def _mean(run: Run, epoch: int, losses: Tensor) -> float:
-    """The mean loss of an item; one that is not a number ends the run."""
+    """The mean loss of the items; raises if the loss of a step is not a number."""
     wrong = (~losses.isfinite()).nonzero().flatten().tolist()
     if not wrong:
         weight = torch.tensor(run.counts, dtype=torch.float64)
@@ -133,7 +133,7 @@ def _mean(run: Run, epoch: int, losses: Tensor) -> float:
 
 
 def _look(run: Run, moment: Moment) -> float | None:
-    """The loss on `val` where it is time to look; remembers the best weights."""
+    """The loss on `val`, None in epochs without validation; keeps the best weights."""
     options, stand = run.options, run.stand
     every = 1 if options.needs_val else options.validate
     if not every or (moment.epoch + 1) % every:
@@ -152,7 +152,7 @@ def _look(run: Run, moment: Moment) -> float | None:
 
 
 def _end(run: Run, loss: float, val: float | None, seconds: float) -> None:
-    """Write down an epoch, and only then the checkpoint that makes it count."""
+    """Log an epoch, then save the checkpoint: no epoch of a checkpoint lacks a log."""
     epoch, epochs, count = run.stand.epoch, run.options.epochs, sum(run.counts)
     run.stand.epoch += 1
     run.stand.seconds += seconds
@@ -171,10 +171,10 @@ def _end(run: Run, loss: float, val: float | None, seconds: float) -> None:
 
 
 def _fit(run: Run) -> None:
-    """Take the chosen weights, let the method fit what it needs, keep the result."""
+    """Load the chosen weights, let the method fit what it needs, save the result."""
     if run.stand.fitted:
         return
-    # What an earlier try predicted is of weights that may have been lost with it.
+    # Predictions of an earlier attempt may be of weights that were lost with it.
     shutil.rmtree(predictions_folder(run.folder), ignore_errors=True)
     started, network = time.perf_counter(), run.learner.network
     if run.stand.best is not None:

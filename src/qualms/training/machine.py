@@ -22,9 +22,9 @@ class Machine:
 
     device: torch.device
     autocast: Context
-    """Around a forward pass: mixed precision, or nothing."""
+    """A context for forward passes: mixed precision, or nothing."""
     team: Team = field(default_factory=Team)
-    """The processes that share a run, of which this one has the device."""
+    """The processes that train a run together; this one has the device."""
 
     @property
     def cuda(self) -> bool:
@@ -98,8 +98,8 @@ def join_team(device: str, options: Training) -> Machine:
 
 @contextmanager
 def numerics(machine: Machine, options: Training) -> Iterator[None]:
-    """Rounding and choice of algorithms while `options` are trained with."""
-    # A step says where compiled code is used; everything else stays as written.
+    """A context for training with `options`: rounding and choice of algorithms."""
+    # A step says where compiled code is used; everything else runs eagerly.
     eager = options.compile and torch.compiler.set_stance("force_eager")
     with eager or nullcontext(), _rounding(machine, options):
         yield
@@ -126,7 +126,7 @@ def _rounding(machine: Machine, options: Training) -> Iterator[None]:
 
 
 def make_lane(machine: Machine) -> Context:
-    """What the work of one run is done in: its own stream and random numbers."""
+    """A context for the work of one run: its own stream and random numbers."""
     if not machine.cuda:
         return nullcontext
     stream = torch.cuda.Stream(machine.device)  # type: ignore[no-untyped-call]

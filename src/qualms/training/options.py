@@ -27,8 +27,8 @@ class Training:
     accumulate: int = 1
     """Batches whose gradients are averaged before the weights move."""
     partial: bool = True
-    """Whether an epoch ends with a smaller step where its items do not fill the last;
-    if not, those left over wait for another order of the next epoch."""
+    """Whether the last step of an epoch may be smaller than the others; if not, the
+    last few items of every epoch's order are skipped."""
     class_weights: ClassWeights = "none"
     """"minibatch" lets an item of class k count 1 / (C p_k), where p_k is the share of
     class k in its batch and C the number of classes. For classification; the loss on
@@ -48,19 +48,19 @@ class Training:
     """Share of `lr` that "linear" ends with."""
     precision: Precision = "float32"
     """"float32" is strict; "tf32" lets the tensor cores of a GPU round products to ten
-    bits; "bf16" and "fp16" are mixed. Training and its looks
-    at the split `val` are in this precision, predictions never in 16 bits."""
+    bits; "bf16" and "fp16" are mixed ("fp16" is "bf16" on a CPU). Training and
+    validation use this precision; predictions are never made in 16 bits."""
     compile: bool = False
     channels_last: bool = False
     capture: bool | Literal["auto"] = "auto"
-    """Whether a step is recorded as a CUDA graph; "auto" and True do where it can be,
-    and True says so where it cannot."""
+    """Whether a step is recorded as a CUDA graph. "auto" records it where possible;
+    true also tells the user where it is not."""
     deterministic: bool = False
-    """Only algorithms that give the same bits each time on a GPU; a CPU always does."""
+    """Use only algorithms that give the same bits every time; on a CPU all do."""
     normalise: Normalise = "imagenet"
-    """8 bits become 0..1, which is all that "none" does; "imagenet" then takes off the
-    mean of its colours and divides by their standard deviation, and repeats a single
-    channel three times."""
+    """Images of 8 bits become 0..1. "imagenet" then subtracts the mean of ImageNet's
+    colours, divides by their standard deviation, and repeats a single channel three
+    times; "none" does nothing more."""
     augment: tuple[Augmentation, ...] = ()
     features: Features = "learned"
     """"cached" trains the head alone: the backbone is kept as it starts, in evaluation
@@ -71,11 +71,12 @@ class Training:
     "val_referral" and "val_referral_kept" by the area under the referral curve of
     accuracy on as many items of `val` as of `val/shifted`."""
     validate: int = 0
-    """Epochs between looks at the split `val`; 0 looks only where it is needed."""
+    """Validate every so many epochs; 0 validates only if the schedule or the selection
+    needs it."""
     predict_batch: int = 256
     """Items predicted at once."""
     sinks: tuple[Sink, ...] = ()
-    """Where epochs are logged besides log.jsonl."""
+    """Where epochs are logged in addition to log.jsonl."""
 
     def __post_init__(self) -> None:
         for name, (holds, wanted) in _CHECKS.items():
@@ -87,7 +88,7 @@ class Training:
 
     @property
     def needs_val(self) -> bool:
-        """Whether the schedule or the selection needs the split `val` every epoch."""
+        """Whether the schedule or the selection needs validation in every epoch."""
         return self.schedule == "plateau" or self.select_by != "last"
 
 

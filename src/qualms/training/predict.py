@@ -27,7 +27,7 @@ _CARRIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
-    """A trained network, and how it is asked."""
+    """A trained network and how predictions are made with it."""
 
     network: nn.Module
     method: Method
@@ -103,7 +103,7 @@ def split_path(folder: Path, split: str, task: Task) -> Path:
 def write_split(
     path: Path, predictor: Predictor, items: LoadedSplit, header: Header
 ) -> None:
-    """Predict `items` and write what was found to `path`."""
+    """Predict `items` and write the predictions to `path`."""
     path.parent.mkdir(exist_ok=True)
     if predictor.task.name == "segmentation":
         _write_maps(path, predictor, items, header)

@@ -35,7 +35,7 @@ from qualms.training.weights import make_weights
 
 
 class Assigned(NamedTuple):
-    """A run by name: what to train, and where it is kept."""
+    """A run to train, and the folder that keeps it."""
 
     spec: RunSpec
     folder: Path
@@ -54,7 +54,7 @@ class Workplace:
 
 @dataclass(slots=True, kw_only=True)
 class Stand:
-    """Where a run stands; a checkpoint holds it beside what the learner has."""
+    """How far a run is; a checkpoint holds it beside the state of the learner."""
 
     epoch: int = 0
     """Epochs done."""
@@ -69,7 +69,7 @@ class Stand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run while it is carried out."""
+    """One run while it is trained."""
 
     spec: RunSpec
     folder: Path
@@ -139,7 +139,7 @@ class Run:
             yield self.stepper.inputs.plain(raw)
 
     def state(self) -> State:
-        """What a checkpoint keeps; optimisers are done with once a run is fitted."""
+        """What a checkpoint keeps; a fitted run needs no optimiser any more."""
         learned = self.learner.state()
         if self.stand.fitted:
             learned = {"network": learned["network"]}

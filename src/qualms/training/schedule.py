@@ -27,7 +27,7 @@ _THRESHOLD = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau:
-    """What "plateau" remembers between epochs."""
+    """The memory of the schedule "plateau" between epochs."""
 
     best: float = math.inf
     waited: int = 0

@@ -1,4 +1,4 @@
-"""Random numbers of a run: every part of it has its own seed, from the run's one."""
+"""Random numbers of a run: each part has its own seed, made from that of the run."""
 
 import hashlib
 
@@ -9,8 +9,8 @@ from torch import Tensor
 def seed(run: int, *part: str | int) -> None:
     """Seed torch's own generators for one part of the run with seed `run`.
 
-    Only the engine does so: before a network is built, before each epoch, before
-    `after`, and before each split.
+    Only the training loop does so: before a network is built, before each epoch,
+    before `after`, and before each split is predicted.
     """
     torch.manual_seed(_number(run, *part))
 

@@ -1,8 +1,8 @@
-"""One move of the weights, on the device from end to end.
+"""One training step, on the device from end to end.
 
-Nothing in here waits for the device or hands it a number: where the epoch stands, its
-order, learning rates and losses all lie in tensors. So a step can be recorded once and
-replayed, and what it does not depend on whether it was.
+Nothing here waits for the device or hands it a number: the position in the epoch, the
+order of items, the learning rates and the losses all lie in tensors. So a step can be
+recorded once and replayed, with the same result.
 """
 
 from contextlib import AbstractContextManager, nullcontext
@@ -23,7 +23,7 @@ from qualms.training.weights import ItemWeights
 
 
 class Board:
-    """What a step reads and writes down, for the steps of one epoch."""
+    """What the steps of an epoch read and write: position, rates, progress, losses."""
 
     def __init__(self, steps: int, device: torch.device, rate: torch.dtype) -> None:
         self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
@@ -39,7 +39,7 @@ class Board:
         self.cursor.zero_()
 
     def read(self) -> Tensor:
-        """The learning rate of this step; `progress` is set to what it will be."""
+        """The learning rate of this step; sets `progress` to its value for the step."""
         self.progress.copy_(self._shares.index_select(0, self.cursor)[0])
         return self._rates.index_select(0, self.cursor)[0]
 
@@ -63,7 +63,7 @@ class Stepper:
     micro: int
     """Items in one forward pass."""
     weights: ItemWeights | None = None
-    """What items count in the loss; None for one each."""
+    """Weights of the items in the loss; None if all count 1."""
 
     def __call__(self, moment: Moment, count: int) -> None:
         """Move the weights once, with the next `count` items."""

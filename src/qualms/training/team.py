@@ -1,10 +1,9 @@
-"""Several devices at one run: a process for each, which trains its part of every batch.
+"""Several devices that train one run: one process for each, with its part of a batch.
 
-Gradients are averaged over the processes by PyTorch's DistributedDataParallel while
-they are computed. All else is as with one device: the same items make a step, in the
-same order. Batches are normalised by a device's own part; what is remembered of that,
-and all other buffers, is the first process's. That one leads: it looks at validation
-items, fits, predicts and writes.
+PyTorch's DistributedDataParallel averages the gradients over the processes. All else is
+as with one device: a step has the same items, in the same order. Batch normalisation
+uses the items of each device; the running statistics and all other buffers are those of
+the first process. The first process leads: it validates, fits, predicts and writes.
 """
 
 from collections.abc import Callable
@@ -30,11 +29,11 @@ class Team:
 
     @property
     def leads(self) -> bool:
-        """Whether this process looks, predicts and writes."""
+        """Whether this process validates, predicts and writes."""
         return self.rank == 0
 
     def part(self, values: Tensor, batch: int) -> Tensor:
-        """This process's part of each `batch` of `values`, which it divides evenly."""
+        """The part of this process of each `batch` of `values`; all parts are equal."""
         if self.size == 1:
             return values
         each = batch // self.size
@@ -48,7 +47,7 @@ class Team:
         return values / self.size
 
     def heard(self, value: float | None) -> float | None:
-        """What the leader says, whatever the others would."""
+        """The value of the leading process, in every process."""
         if self.size == 1:
             return value
         said = [value]
@@ -57,11 +56,11 @@ class Team:
 
 
 class Objective(NamedTuple):
-    """The loss of a batch, and how its gradients come about."""
+    """The loss of a batch, and how its gradients are shared."""
 
     loss: Callable[[Batch, Moment], Tensor]
     withheld: Callable[[], AbstractContextManager[Any]]
-    """Around passes whose gradients are shared with the others only later."""
+    """A context for passes whose gradients are shared with a later pass."""
 
 
 def make_objective(method: Method, network: nn.Module, team: Team) -> Objective:
@@ -70,13 +69,13 @@ def make_objective(method: Method, network: nn.Module, team: Team) -> Objective:
         return Objective(partial(method.loss, network), nullcontext)
     shared = nn.parallel.DistributedDataParallel(
         _Loss(method, network),
-        find_unused_parameters=True,  # phases of a method leave some out
+        find_unused_parameters=True,  # phases of a method may leave some out
     )
     return Objective(shared, shared.no_sync)
 
 
 class _Loss(nn.Module):
-    """A loss as the forward pass of a module, which is what can be shared."""
+    """A loss as the forward pass of a module, as DistributedDataParallel wants it."""
 
     def __init__(self, method: Method, network: nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""How a network does on validation items while it is trained."""
+"""Scores of a network on validation items while it is trained."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,8 +15,8 @@ from qualms.training.selection import RULES, PredictedSplit, selection_score
 def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) -> float:
     """Mean loss of `items` in evaluation mode.
 
-    It is the loss at the end of training: one whose parts are weighed differently as
-    training goes on could not be compared between epochs.
+    The loss takes the form that it has at the end of training. A loss whose parts are
+    weighted differently as training goes on could not be compared between epochs.
     """
     network, method = predictor.network, predictor.method
     end = replace(moment, progress=torch.ones_like(moment.progress))

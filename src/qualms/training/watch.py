@@ -1,4 +1,4 @@
-"""Who is told how training goes; the engine itself prints nothing."""
+"""Whom training tells how it goes; it prints nothing itself."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from qualms.spec import RunSpec
 
 
 class Watch(Protocol):
-    """Hears about every epoch, and about whatever a user should know."""
+    """Is told of every epoch, and of whatever a user should know."""
 
     def epoch(
         self,
@@ -21,14 +21,14 @@ class Watch(Protocol):
         """`epoch` of `epochs` are done; `loss` is the mean of the last one."""
 
     def message(self, spec: RunSpec, text: str, /) -> None:
-        """A sentence: what was done instead of what was asked, and why."""
+        """A sentence for the user, such as what was done instead of what was asked."""
 
 
 class Silent:
     """A watch that says nothing."""
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int, *_: float) -> None:
-        """Keep it."""
+        """Ignore it."""
 
     def message(self, spec: RunSpec, text: str) -> None:
-        """Keep it."""
+        """Ignore it."""

@@ -1,9 +1,8 @@
-"""What each item of a step counts, where classes are weighed against their share.
+"""The weights of items in the loss, where classes are balanced.
 
 The order of an epoch says which items share a batch, so all weights of an epoch are
-known when it begins. Steps read them off by their place, and a recorded step follows
-them. A batch that is cut for lack of memory, or divided among devices, keeps the
-weights it had as a whole.
+known when it begins. A step, recorded or not, reads its own from a tensor. A batch that
+is cut for lack of memory, or divided among devices, keeps the weights of the whole.
 """
 
 import numpy as np
@@ -45,7 +44,7 @@ class ItemWeights:
 def make_weights(
     options: Training, dataset: Dataset, split: Split, machine: Machine
 ) -> ItemWeights | None:
-    """What items of `split`, which is trained on, count; None where all count alike."""
+    """Weights of the items of `split`, which is trained on; None if all count 1."""
     task = dataset.task
     if options.class_weights == "none":
         return None
@@ -61,8 +60,8 @@ def make_weights(
 def balancing(target: Tensor, classes: int, batch: int) -> Tensor:
     """(N,) weights 1 / (C p_k) of the classes `target` (N,), `batch` after `batch`.
 
-    p_k is the share of class k in its batch, so that every class that is there counts
-    the same; one that is not does not count (Band et al., 2021).
+    p_k is the share of class k in its batch, so all classes that occur in a batch count
+    the same (Band et al., 2021).
 
     >>> balancing(torch.tensor([0, 0, 0, 1]), 2, 4)
     tensor([0.6667, 0.6667, 0.6667, 2.0000])
