@@ -34,9 +34,9 @@ def tune(tmp_path, data, monkeypatch):
     return invoke
 
 
-def folder(tmp_path, regime):
+def folder(tmp_path, selection):
     wish = Wish(methods=("map",), seeds=(0,))
-    return search_of("toy/plain", wish, regime).folder(tmp_path / "runs")
+    return search_of("toy/plain", wish, selection).folder(tmp_path / "runs")
 
 
 def test_a_dry_run_lists_the_trials_and_makes_nothing(tune, tmp_path):
@@ -44,8 +44,8 @@ def test_a_dry_run_lists_the_trials_and_makes_nothing(tune, tmp_path):
     assert said.exit_code == 0, said.output
     lines = said.output.splitlines()
     assert lines[0] == (
-        "toy/plain, map, preset demo, seed 0, regime in_domain: 32 trials by AUROC of"
-        " in-domain validation items"
+        "toy/plain, map, preset demo, seed 0, selection in_domain: 32 trials by AUROC"
+        " of in-domain validation items"
     )
     assert lines[1].startswith("32 of 32 lack a result in ")
     assert lines[2].split() == ["trial", "lr", "momentum", "final_factor", "select_by"]
@@ -54,9 +54,9 @@ def test_a_dry_run_lists_the_trials_and_makes_nothing(tune, tmp_path):
 
 
 def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tmp_path):
-    said = tune("--trials", "8", "--regime", "joint")
+    said = tune("--trials", "8", "--selection", "joint")
     assert said.exit_code == 0, said.output
-    assert said.output.count("regime joint") == 3
+    assert said.output.count("selection joint") == 3
     told = json.loads((folder(tmp_path, "joint") / "best.json").read_text())
     (command,) = [s for s in said.output.splitlines() if s.startswith("  qualms run")]
     assert command.strip() == told["command"]
@@ -75,7 +75,7 @@ def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tm
     lines = re.findall(r"^trial (\d+): val_referral ", said.output, re.M)
     assert sorted(map(int, lines)) == list(range(8))
 
-    plan = tune("--trials", "8", "--regime", "joint", "--dry-run")
+    plan = tune("--trials", "8", "--selection", "joint", "--dry-run")
     done = sum(line.endswith("  done") for line in plan.output.splitlines())
     assert done == len(ranked)
 
@@ -83,7 +83,7 @@ def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tm
 def test_trials_that_failed_are_listed_with_their_logs(tune):
     said = tune("--trials", "2", "-o", "lr=0.4")
     assert said.exit_code == 1
-    assert "regime in_domain: 0 of 2 trials have a value of val_auroc" in said.output
+    assert "selection in_domain: 0 of 2 trials have a value of val_auroc" in said.output
     assert said.stderr.count("  the loss became nan with lr 0.4") == 2
     assert said.stderr.count("  log: ") == 2
     assert said.stderr.splitlines()[-1] == "no trial has a result"
@@ -104,7 +104,10 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(tune, monkeypatch):
     ("arguments", "said"),
     [
         (["toy/plain", "--method", "mapp"], "Did you mean 'map'"),
-        (["toy/plain", "--method", "map", "--regime", "x"], "Known: in_domain, joint"),
+        (
+            ["toy/plain", "--method", "map", "--selection", "x"],
+            "Known: in_domain, joint",
+        ),
         (["toy", "--method", "map"], "name one variant to search on"),
         (["retina", "--method", "map"], "''. Known: country, severity, country_joint"),
         (["regression/cells", "--method", "map"], "states no ranges to search"),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from qualms.benchmarks import Benchmark, Preset, Range, TableRow, Variant
+from qualms.benchmarks import Benchmark, Preset, Range, Selection, TableRow, Variant
 from qualms.predictions import Header, write
 from qualms.shelf import find
 from qualms.spec import Part
@@ -18,7 +18,7 @@ TOO_FAST = 0.3
 
 
 def toy():
-    """Two variants of the same data, one for each regime, and one without any."""
+    """Two variants of the same data, one for each selection, and one without any."""
     plain = Variant(
         name="plain",
         label="Plain",
@@ -58,6 +58,22 @@ def toy():
                 pools=((0, 1, 2),),
             )
         },
+        selections=(
+            Selection(
+                name="in_domain",
+                rule="val_auroc",
+                splits=("val",),
+                label="AUROC of in-domain validation items",
+                items="in-domain validation items",
+            ),
+            Selection(
+                name="joint",
+                rule="val_referral",
+                splits=("val", "val/shifted"),
+                label="area under the referral curve",
+                items="in-domain and shifted validation items",
+            ),
+        ),
         scores=("auroc",),
         published="retina",
         search=dict.fromkeys(("plain", "plain_joint", "lone"), by_method),

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from qualms.benchmarks import Benchmark, Config, Expectation, Preset, TableRow, Variant
+from qualms.benchmarks import (
+    Benchmark,
+    Config,
+    Expectation,
+    Preset,
+    Selection,
+    TableRow,
+    Variant,
+)
 from qualms.launch import Wish, data_key, everything, without
 from qualms.launch import choice as choice_module
 from qualms.shelf import find
@@ -298,14 +306,14 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
         (
             "retina/country",
             {"options": {"select_by": "val_referral"}},
-            "select_by=val_referral is of regime 'joint', and retina/country of regime"
-            " 'in_domain'; run retina/country_joint",
+            "select_by=val_referral belongs to selection 'joint', and retina/country"
+            " to selection 'in_domain'; run retina/country_joint",
         ),
         (
             "retina/severity_joint",
             {"options": {"select_by": "val_auroc"}},
-            "select_by=val_auroc is of regime 'in_domain', and retina/severity_joint of"
-            " regime 'joint'; run retina/severity",
+            "select_by=val_auroc belongs to selection 'in_domain', and"
+            " retina/severity_joint to selection 'joint'; run retina/severity",
         ),
         (
             "retina/country,country_joint",
@@ -315,8 +323,8 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
         (
             "retina/country",
             {"preset": "paper", "config": "map_country_joint"},
-            "config 'map_country_joint' is of regime 'joint', and retina/country of"
-            " regime 'in_domain'; run retina/country_joint",
+            "config 'map_country_joint' belongs to selection 'joint', and"
+            " retina/country to selection 'in_domain'; run retina/country_joint",
         ),
         # Where the variants of the preset name no configs, those of others tell.
         ("retina/country", {"config": "map_country_joint"}, "run retina/country_joint"),
@@ -332,8 +340,8 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
         ),
     ],
 )
-def test_what_is_of_another_regime_than_tables_would_say_is_refused(target, wish, said):
-    with pytest.raises(ValueError, match="is of regime") as refused:
+def test_what_belongs_to_another_selection_is_refused(target, wish, said):
+    with pytest.raises(ValueError, match="belongs to selection") as refused:
         choose(target, **wish)
     assert str(refused.value).endswith(said)
 
@@ -346,34 +354,40 @@ def test_what_is_of_another_regime_than_tables_would_say_is_refused(target, wish
         ("retina/country_joint", {"options": {"select_by": "val_referral"}}),
         ("retina/country_joint", {"config": "map_country_joint"}),
         ("retina/severity", {"config": "map_country_in_domain"}),
-        # The same was chosen in both regimes.
+        # The same options were chosen by both selections.
         ("retina/severity", {"config": "rank1_severity_joint"}),
         ("regression/cells", {"options": {"select_by": "val_loss"}}),
     ],
 )
-def test_what_is_of_no_other_regime_is_run(target, wish):
+def test_what_belongs_to_no_other_selection_is_run(target, wish):
     assert choose(target, **wish).runs
 
 
-def test_a_config_of_all_runs_cannot_change_the_regime_either(monkeypatch):
-    def two_regimes():
+def test_a_config_of_all_runs_cannot_change_the_selection_either(monkeypatch):
+    def two_selections():
         base = toy()
         plain = base.presets["demo"].variants[0]
         rules = {"in_domain": "val_loss", "joint": "val_referral"}
         variants = tuple(
-            replace(plain, name=regime, selection=regime, training={"select_by": rule})
-            for regime, rule in rules.items()
+            replace(plain, name=name, selection=name, training={"select_by": rule})
+            for name, rule in rules.items()
+        )
+        selections = tuple(
+            Selection(name=name, rule=rule, splits=("val",), label=name, items=name)
+            for name, rule in rules.items()
         )
         preset = replace(base.presets["demo"], variants=variants)
         configs = {"sly": Config(options={"select_by": "val_referral"})}
-        return replace(base, presets={"demo": preset}, configs=configs)
+        return replace(
+            base, presets={"demo": preset}, configs=configs, selections=selections
+        )
 
     def find_two(shelf, name):
-        return two_regimes if shelf == "benchmarks" else find(shelf, name)
+        return two_selections if shelf == "benchmarks" else find(shelf, name)
 
     monkeypatch.setattr(choice_module, "find", find_two)
     assert choose("toy/joint", config="sly").runs
-    with pytest.raises(ValueError, match=r"toy/in_domain of .*; run toy/joint"):
+    with pytest.raises(ValueError, match=r"toy/in_domain to .*; run toy/joint"):
         choose("toy/in_domain", config="sly")
 
 

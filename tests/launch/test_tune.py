@@ -1,4 +1,4 @@
-"""A search: even, repeatable, resumable, and judged by the rule of its regime."""
+"""A search: even, repeatable, resumable, and judged by the rule of its selection."""
 
 import csv
 import json
@@ -43,9 +43,9 @@ def out(tmp_path):
     return tmp_path / "runs"
 
 
-def search(target="toy/plain", method="map", regime="", seed=0, **options):
+def search(target="toy/plain", method="map", selection="", seed=0, **options):
     return search_of(
-        target, Wish(methods=(method,), seeds=(seed,), options=options), regime
+        target, Wish(methods=(method,), seeds=(seed,), options=options), selection
     )
 
 
@@ -102,7 +102,7 @@ def test_a_trial_is_an_ordinary_run_that_sees_no_test_item():
     }
     assert spec.method.name == "mc_dropout"
     assert spec.method.options == {"rate": trial.options["method.rate"]}
-    assert search().rule.splits == ("val",)
+    assert search().selection.splits == ("val",)
 
 
 @pytest.mark.parametrize("method", ["map", "mc_dropout"])
@@ -124,16 +124,16 @@ def test_what_is_given_is_not_searched():
 
 
 @pytest.mark.parametrize(
-    ("regime", "variant", "splits"),
+    ("selection", "variant", "splits"),
     [
         ("in_domain", "plain", ["val"]),
         ("joint", "plain_joint", ["val", "val/shifted"]),
     ],
 )
-def test_the_best_trial_is_the_one_its_regime_asks_for(
-    out, data, regime, variant, splits
+def test_the_best_trial_is_the_one_its_selection_asks_for(
+    out, data, selection, variant, splits
 ):
-    found = search(regime=regime)
+    found = search(selection=selection)
     assert found.variant == variant
     tried = carry_out(found, 16, out, data)
     for each in tried:
@@ -145,14 +145,14 @@ def test_the_best_trial_is_the_one_its_regime_asks_for(
         folder = run_folder(out, each.trial.spec) / "predictions"
         arrays = [read(folder / name).arrays for name in files]
         judged = [PredictedSplit(a["probs"], a["target"]) for a in arrays]
-        assert each.value == selection_score(found.rule.select_by, judged)
+        assert each.value == selection_score(found.selection.rule, judged)
     best = ranked_trials(tried)[0]
-    wanted = 0.01 if regime == "in_domain" else np.sqrt(0.01 * 0.1)
+    wanted = 0.01 if selection == "in_domain" else np.sqrt(0.01 * 0.1)
     off = abs(np.log([t.trial.options["lr"] / wanted for t in tried]))
     assert off[tried.index(best)] <= np.sort(off)[2]
 
     told = json.loads((found.folder(out) / "best.json").read_text())
-    assert told["regime"] == regime
+    assert told["selection"] == selection
     assert told["options"] == best.trial.options
     assert told["command"].startswith(f"qualms run toy/{variant} --preset demo")
     with (found.folder(out) / "trials.csv").open() as file:
@@ -160,10 +160,10 @@ def test_the_best_trial_is_the_one_its_regime_asks_for(
     assert [int(row["trial"]) for row in rows] == [
         t.trial.number for t in ranked_trials(tried)
     ]
-    assert {row["regime"] for row in rows} == {regime}
+    assert {row["selection"] for row in rows} == {selection}
 
     study = study_of(found, out)
-    assert study.user_attrs["regime"] == regime
+    assert study.user_attrs["selection"] == selection
     assert study.best_trial.user_attrs["run"] == best.trial.spec.hash
     assert study.best_value == best.value
     failed = sum(each.value is None for each in tried)
@@ -249,7 +249,7 @@ def test_another_space_is_another_search(out):
         search(seed=1).folder(out),
         search(epochs=3).folder(out),
         search(lr=0.1).folder(out),
-        search(regime="joint").folder(out),
+        search(selection="joint").folder(out),
         search(method="mc_dropout").folder(out),
     }
     assert len(folders) == 6
@@ -265,8 +265,12 @@ def test_another_space_is_another_search(out):
         ("toy/plan", {}, "Did you mean 'plain'"),
         ("toy/plain", {"method": "maps"}, "Did you mean 'map'"),
         ("toy/plain", {"method": "quantile"}, "states no ranges for 'quantile'"),
-        ("toy/plain", {"regime": "jont"}, "no regime 'jont'. Did you mean 'joint'"),
-        ("toy/lone", {"regime": "joint"}, "'lone' of toy has none; search in regime"),
+        (
+            "toy/plain",
+            {"selection": "jont"},
+            "'jont' in toy. Did you mean 'joint'",
+        ),
+        ("toy/lone", {"selection": "joint"}, "'lone' of toy does not have; search by"),
         ("toy/plain", {"epochz": 3}, "Did you mean 'epochs'"),
         ("toy/plain", {"select_by": "last"}, "chooses epochs by val_auroc, as it does"),
         (
@@ -287,24 +291,26 @@ def test_what_cannot_be_searched_is_answered(target, changes, said):
         search(target, **changes)
 
 
-def test_a_regime_is_searched_on_the_variant_that_has_it():
-    assert search("toy/lone").regime == "in_domain"
-    assert search("toy/lone", regime="in_domain").variant == "lone"
-    assert search("toy/plain_joint").regime == "joint"
-    assert search("toy/plain_joint", regime="in_domain").variant == "plain"
+def test_a_selection_is_searched_on_the_variant_that_has_it():
+    assert search("toy/lone").selection.name == "in_domain"
+    assert search("toy/lone", selection="in_domain").variant == "lone"
+    assert search("toy/plain_joint").selection.name == "joint"
+    assert search("toy/plain_joint", selection="in_domain").variant == "plain"
 
 
-def test_a_regime_that_no_variant_of_the_data_has_is_not_searched():
+def test_a_selection_that_no_variant_of_the_data_has_is_not_searched():
     wish = Wish(preset="paper", methods=("map",), seeds=(0,))
-    with pytest.raises(ValueError, match="the data of 'country_blur5' in regime 'j"):
+    with pytest.raises(
+        ValueError, match="the data of 'country_blur5' and selection 'j"
+    ):
         search_of("retina/country_blur5", wish, "joint")
-    assert search_of("retina/country_blur5", wish).regime == "in_domain"
+    assert search_of("retina/country_blur5", wish).selection.name == "in_domain"
 
 
-def test_a_search_in_a_regime_takes_a_config_of_that_regime():
+def test_a_search_in_a_selection_takes_a_config_of_that_selection():
     wish = Wish(methods=("map",), seeds=(0,), config="map_country_joint")
     assert search_of("retina/country", wish, "joint").variant == "country_joint"
-    with pytest.raises(ValueError, match="is of regime 'joint', and retina/country of"):
+    with pytest.raises(ValueError, match="to selection 'joint', and retina/country to"):
         search_of("retina/country", wish)
 
 
@@ -322,17 +328,17 @@ def test_every_trial_of_retina_trains_with_the_optimiser_of_its_ranges(preset, m
             assert "optimiser=sgd" in found.command(trial.options)
 
 
-@pytest.mark.parametrize("regime", ["in_domain", "joint"])
+@pytest.mark.parametrize("selection", ["in_domain", "joint"])
 @pytest.mark.parametrize(
     "method", ["map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi"]
 )
 @pytest.mark.parametrize("variant", ["country", "severity"])
-def test_every_method_of_retina_can_be_searched(variant, method, regime):
-    found = search(f"retina/{variant}", method, regime)
-    assert found.variant == variant + ("_joint" if regime == "joint" else "")
+def test_every_method_of_retina_can_be_searched(variant, method, selection):
+    found = search(f"retina/{variant}", method, selection)
+    assert found.variant == variant + ("_joint" if selection == "joint" else "")
     for trial in trials_of(found, 2):
         options = training(trial.spec.training)
-        assert options.select_by == found.rule.select_by
+        assert options.select_by == found.selection.rule
         assert 0.9 <= options.momentum < 1
         find("methods", method)(**trial.spec.method.options)
 

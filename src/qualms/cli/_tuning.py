@@ -63,7 +63,7 @@ def make_trials(search: Search, trials: Sequence[Trial], shop: Workshop) -> int:
 
 
 def _headline(search: Search, count: int) -> str:
-    return f"{search.title}: {count} trials by {search.rule.label}"
+    return f"{search.title}: {count} trials by {search.selection.label}"
 
 
 def _make(
@@ -97,14 +97,14 @@ def _make(
 def _line(search: Search, tried: Tried) -> str:
     given = ", ".join(written(tried.trial.options))
     value = "no value" if tried.value is None else f"{tried.value:.4f}"
-    return f"trial {tried.trial.number}: {search.rule.select_by} {value} with {given}"
+    return f"trial {tried.trial.number}: {search.selection.rule} {value} with {given}"
 
 
 def _sum_up(search: Search, found: Sequence[Tried], seconds: float) -> None:
     valued = [tried for tried in found if tried.value is not None]
     typer.echo(
-        f"regime {search.regime}: {len(valued)} of {len(found)} trials have a value of"
-        f" {search.rule.select_by}; {duration(seconds)}"
+        f"selection {search.selection.name}: {len(valued)} of {len(found)} trials have"
+        f" a value of {search.selection.rule}; {duration(seconds)}"
     )
     if valued:
         rows = [
@@ -114,8 +114,8 @@ def _sum_up(search: Search, found: Sequence[Tried], seconds: float) -> None:
         _print_table(["trial", "value", *valued[0].trial.options], rows)
         best = valued[0]
         typer.echo(
-            f"best in regime {search.regime}: trial {best.trial.number}, value"
-            f" {best.value:.4f}; use it with"
+            f"best by selection {search.selection.name}: trial {best.trial.number},"
+            f" value {best.value:.4f}; use it with"
         )
         typer.echo(f"  {shlex.join(search.command(best.trial.options))}")
     for tried in found:

@@ -11,7 +11,7 @@ def tune(
         str, typer.Argument(metavar="BENCHMARK/VARIANT", help="What to search on.")
     ],
     method: Annotated[str, typer.Option(help="Whose options, e.g. mc_dropout.")],
-    regime: Annotated[
+    selection: Annotated[
         str,
         typer.Option(
             help="in_domain, or joint with shifted validation items; the variant's own"
@@ -61,7 +61,7 @@ def tune(
         seeds=(seed,),
         options=parse_options(option or []),
     )
-    search = search_of(target, wish, regime)
+    search = search_of(target, wish, selection)
     made = trials_of(search, trials)
     if dry_run:
         show_trials(search, made, out)

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow
-from qualms.launch._regimes import Declared, check_config, check_rules
+from qualms.launch._selections import Declared, check_config, check_rules
 from qualms.launch.data import data_key
 from qualms.launch.options import check_options, options_of, written
 from qualms.shelf import find, names, suggest
@@ -50,9 +50,12 @@ class Choice:
 
 
 def choose(name: str, wish: Wish) -> Choice:
-    """The part of benchmark `name` that is wished for; a wrong name is answered.
+    """The part of benchmark `name` that a user asks for.
 
-    So are options and configs of another regime than the tables would state.
+    Raises:
+        LookupError: If something that is asked for by name does not exist.
+        ValueError: If options or configs belong to another selection of epochs and
+            configurations than the tables would state.
     """
     benchmark: Benchmark = find("benchmarks", name)()
     preset = benchmark.presets[_known(wish.preset, benchmark.presets, "presets", name)]

@@ -4,36 +4,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
-from qualms.benchmarks import Benchmark, Range
-from qualms.launch._regimes import Declared, in_regime
+from qualms.benchmarks import Benchmark, Range, Selection
+from qualms.launch._selections import Declared, with_selection
 from qualms.launch.choice import Choice, Wish, choose
 from qualms.launch.options import written
 from qualms.shelf import find, names, suggest
 from qualms.spec import RunSpec, digest
-
-Regime = Literal["in_domain", "joint"]
-
-
-class Rule(NamedTuple):
-    """What trials of a regime are judged by."""
-
-    select_by: Literal["val_auroc", "val_referral"]
-    """The same rule chooses the epoch within a trial."""
-    splits: tuple[str, ...]
-    label: str
-
-
-RULES: Mapping[Regime, Rule] = {
-    "in_domain": Rule("val_auroc", ("val",), "AUROC of in-domain validation items"),
-    "joint": Rule(
-        "val_referral",
-        ("val", "val/shifted"),
-        "area under the referral curve of accuracy on balanced in-domain and shifted"
-        " validation items",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +20,11 @@ class Search:
 
     variant: str
     wish: Wish
-    regime: Regime
+    selection: Selection
+    """What trials are judged by; the same rule chooses the epoch within a trial."""
     ranges: tuple[Range, ...]
     base: RunSpec
     """What all trials share; their options replace some of its own."""
-
-    @property
-    def rule(self) -> Rule:
-        """What trials are judged by."""
-        return RULES[self.regime]
 
     @property
     def method(self) -> str:
@@ -59,17 +33,18 @@ class Search:
 
     @property
     def title(self) -> str:
-        """The search in words; names the regime."""
+        """The search in words."""
         return (
             f"{self.base.benchmark}/{self.variant}, {self.method}, preset"
-            f" {self.wish.preset}, seed {self.base.seed}, regime {self.regime}"
+            f" {self.wish.preset}, seed {self.base.seed}, selection"
+            f" {self.selection.name}"
         )
 
     def folder(self, out: Path) -> Path:
         """Where the results of the search are kept below `out`."""
         told = [self.base.to_json(), *(asdict(each) for each in self.ranges)]
         mark = digest(json.dumps(told, sort_keys=True))[:8]
-        parts = (self.variant, self.method, self.regime, self.wish.preset, mark)
+        parts = (self.variant, self.method, self.selection.name, self.wish.preset, mark)
         return out / self.base.benchmark / "tune" / "-".join(parts)
 
     def command(self, options: Mapping[str, Any]) -> list[str]:
@@ -81,36 +56,38 @@ class Search:
         return words + [word for text in texts for word in ("-o", text)]
 
 
-def search_of(target: str, wish: Wish, regime: str = "") -> Search:
+def search_of(target: str, wish: Wish, selection: str = "") -> Search:
     """The search that `target`, as BENCHMARK/VARIANT, and `wish` name.
 
-    The wish names one method and one seed; options that it states are not searched.
-    Without a regime it is that of the variant. A regime that is not the variant's is
-    searched on the variant of the same data that has it.
+    The wish names one method and one seed. Options that it states are not searched.
+    The selection is that of the variant by default. Another one is searched on the
+    variant with the same data that has it.
     """
     name, _, variant = target.partition("/")
     benchmark: Benchmark = find("benchmarks", name)()
     _check_searchable(benchmark, variant, wish.preset)
-    if regime and regime not in RULES:
+    known = [each.name for each in benchmark.selections]
+    if selection and selection not in known:
         raise LookupError(
-            f"no regime {regime!r}.{suggest(regime, RULES)} Known: {', '.join(RULES)}."
+            f"no selection {selection!r} in {benchmark.name}."
+            f"{suggest(selection, known)} Known: {', '.join(known)}."
         )
-    variant = _of_regime(benchmark, wish, variant, regime)
+    variant = _variant_for(benchmark, wish, variant, selection)
     choice = choose(name, replace(wish, variants=(variant,)))
     base = _base(choice, wish)
-    searched = _regime(regime or choice.preset.variants[0].selection)
+    searched = _selection(benchmark, selection or choice.preset.variants[0].selection)
     _check_rule(wish, searched)
     return Search(
         variant=variant,
         wish=wish,
-        regime=searched,
+        selection=searched,
         ranges=_ranges(benchmark, variant, base.method.name, wish),
         base=base,
     )
 
 
 def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
-    if not benchmark.search:
+    if not benchmark.search or not benchmark.selections:
         able = [n for n in names("benchmarks") if find("benchmarks", n)().search]
         raise LookupError(
             f"{benchmark.name} states no ranges to search; benchmarks that do:"
@@ -127,45 +104,45 @@ def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
         )
 
 
-def _check_rule(wish: Wish, regime: Regime) -> None:
-    """Raise where epochs of a trial would be chosen by another rule than trials are."""
-    asked, rule = wish.options.get("select_by"), RULES[regime].select_by
-    if asked not in (None, rule):
+def _check_rule(wish: Wish, selection: Selection) -> None:
+    """Raise if epochs of a trial would be chosen by another rule than trials are."""
+    asked = wish.options.get("select_by")
+    if asked not in (None, selection.rule):
         raise ValueError(
-            f"a search in regime {regime} chooses epochs by {rule}, as it does trials,"
-            f" got select_by={asked}; leave it out"
+            f"a search by selection {selection.name} chooses epochs by"
+            f" {selection.rule}, as it does trials, got select_by={asked}; leave it out"
         )
 
 
-def _of_regime(benchmark: Benchmark, wish: Wish, variant: str, regime: str) -> str:
-    """The variant of the same data that has the regime; as it is where none is asked.
-
-    A variant that states no regime has nothing chosen on shifted items.
-    """
+def _variant_for(benchmark: Benchmark, wish: Wish, variant: str, asked: str) -> str:
+    """The variant with the same data that has the selection which is asked for."""
     preset = benchmark.presets.get(wish.preset)
     declared = None if preset is None else Declared(benchmark, preset)
-    if not regime or declared is None or variant not in declared.variants:
+    if not asked or declared is None or variant not in declared.variants:
         return variant  # choosing it answers a wrong name
     known = declared.variants[variant]
-    if _regime(known.selection) == regime:
+    own = _selection(benchmark, known.selection).name
+    if own == asked:
         return variant
-    if regime == "joint" and "val/shifted" not in known.splits:
+    lacking = set(_selection(benchmark, asked).splits) - set(known.splits)
+    if lacking:
         raise ValueError(
-            "regime 'joint' needs shifted validation items, and variant"
-            f" {variant!r} of {benchmark.name} has none; search in regime 'in_domain'"
+            f"selection {asked!r} needs the split {sorted(lacking)[0]!r}, which variant"
+            f" {variant!r} of {benchmark.name} does not have; search by selection"
+            f" {own!r}"
         )
-    other = in_regime(declared, variant, regime)
+    other = with_selection(declared, variant, asked)
     if other is None:
         raise ValueError(
             f"no variant of {benchmark.name}, preset {wish.preset}, has the data of"
-            f" {variant!r} in regime {regime!r}; search in regime"
-            f" {_regime(known.selection)!r}"
+            f" {variant!r} and selection {asked!r}; search by selection {own!r}"
         )
     return other.name
 
 
-def _regime(name: str) -> Regime:
-    return "joint" if name == "joint" else "in_domain"
+def _selection(benchmark: Benchmark, name: str) -> Selection:
+    """The selection `name`; the benchmark's first one for variants that name none."""
+    return benchmark.selection(name) or benchmark.selections[0]
 
 
 def _base(choice: Choice, wish: Wish) -> RunSpec:

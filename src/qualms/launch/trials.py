@@ -37,7 +37,7 @@ class Tried:
     trial: Trial
     outcome: RunOutcome
     value: float | None
-    """The score of the search's rule, larger is better; None where there is none."""
+    """Its score by the search's selection, larger is better; None without one."""
     error: str
     """Why there is none, in a sentence."""
 
@@ -102,12 +102,12 @@ def _trial(search: Search, number: int, drawn: Mapping[str, Any]) -> Trial:
     options = {
         each.option: _option(each, values[name_of(each)]) for each in search.ranges
     }
-    options["select_by"] = search.rule.select_by
+    options["select_by"] = search.selection.rule
     return Trial(
         number=number,
         values=values,
         options=options,
-        spec=_with(search.base, options, search.rule.splits),
+        spec=_with(search.base, options, search.selection.splits),
     )
 
 

@@ -95,10 +95,10 @@ def _value(search: Search, folder: Path) -> float:
     from qualms.training.selection import PredictedSplit, selection_score
 
     judged = []
-    for split in search.rule.splits:
+    for split in search.selection.splits:
         arrays = read(stored(folder, split) or split_stem(folder, split)).arrays
         judged.append(PredictedSplit(arrays["probs"], arrays["target"]))
-    return selection_score(search.rule.select_by, judged)
+    return selection_score(search.selection.rule, judged)
 
 
 def _write(search: Search, found: Sequence[Tried], folder: Path) -> None:
@@ -116,11 +116,18 @@ def _write(search: Search, found: Sequence[Tried], folder: Path) -> None:
 
 def _table(search: Search, found: Sequence[Tried]) -> Iterator[list[Any]]:
     options = list(found[0].trial.options) if found else []
-    yield ["trial", "regime", "value", *options, "run", "error"]
+    yield ["trial", "selection", "value", *options, "run", "error"]
     for tried in found:
         trial, value = tried.trial, "" if tried.value is None else tried.value
         given = [trial.options[name] for name in options]
-        yield [trial.number, search.regime, value, *given, trial.spec.hash, tried.error]
+        yield [
+            trial.number,
+            search.selection.name,
+            value,
+            *given,
+            trial.spec.hash,
+            tried.error,
+        ]
 
 
 def _best(search: Search, found: Sequence[Tried]) -> dict[str, Any]:
@@ -130,8 +137,8 @@ def _best(search: Search, found: Sequence[Tried]) -> dict[str, Any]:
         "variant": search.variant,
         "method": search.method,
         "preset": search.wish.preset,
-        "regime": search.regime,
-        "score": search.rule.label,
+        "selection": search.selection.name,
+        "score": search.selection.label,
         "value": best.value,
         "trial": best.trial.number,
         "options": {**search.wish.options, **best.trial.options},
@@ -196,6 +203,6 @@ def _study(search: Search, path: Path) -> "Study":
         load_if_exists=True,
     )
     if not study.user_attrs:
-        study.set_user_attr("regime", search.regime)
-        study.set_user_attr("score", search.rule.label)
+        study.set_user_attr("selection", search.selection.name)
+        study.set_user_attr("score", search.selection.label)
     return study
