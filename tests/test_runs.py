@@ -69,6 +69,58 @@ def test_a_run_is_done_only_with_all_its_predictions(folder):
     assert not runs.is_done(folder, SPEC)
 
 
+HEADER = {
+    "benchmark": "toy",
+    "dataset": "cells",
+    "method": "map",
+    "seed": 0,
+    "options": {"run": SPEC.hash},
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"split": "test"}, "are of split 'test', and not of 'val'"),
+        ({"method": "swag"}, "are of method 'swag', and not of 'map'"),
+        ({"seed": 1}, "are of seed 1, and not of 0"),
+        ({"dataset": "chairs"}, "are of dataset 'chairs'"),
+        ({"benchmark": "url"}, "are of benchmark 'url'"),
+        ({"options": {"run": "0" * 16}}, "are of run '0000000000000000'"),
+    ],
+)
+@pytest.mark.parametrize("maps", [False, True])
+def test_predictions_in_the_place_of_others_do_not_count(folder, changed, said, maps):
+    def write(split, header):
+        path = runs.split_stem(folder, split)
+        path.parent.mkdir(exist_ok=True)
+        if maps:
+            path.mkdir(exist_ok=True)
+            (path / "index.json").write_text(json.dumps({"header": header}))
+        else:
+            metadata = {"header": json.dumps(header)}
+            arrays = {"mean": np.zeros(2)}
+            save_file(arrays, path.with_suffix(".safetensors"), metadata=metadata)
+
+    runs.describe(folder, SPEC, {})
+    for split in SPEC.splits:
+        write(split, {**HEADER, "split": split})
+    runs.mark_done(folder, SPEC, {})
+    assert runs.is_done(folder, SPEC)
+    other = {**HEADER, "split": "val", **changed}
+    write("val", other)
+    assert not runs.is_done(folder, SPEC)
+    assert said in runs.mismatch(SPEC, "val", other)
+    assert runs.mismatch(SPEC, "val", {}) == ""  # a file that says nothing
+
+
+def test_predictions_of_a_further_dataset_say_so():
+    spec = replace(SPEC, datasets={"birds": Part(name="cub")}, splits=("birds:test",))
+    stated = {"dataset": "cub", "split": "test"}
+    assert runs.mismatch(spec, "birds:test", stated) == ""
+    assert "'cells'" in runs.mismatch(spec, "birds:test", {"dataset": "cells"})
+
+
 def test_the_folder_of_another_run_is_refused(folder):
     runs.describe(folder, SPEC, {})
     with pytest.raises(runs.RunFolderError, match=f"another run .{SPEC.hash}.; choose"):

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import qualms
 from qualms.atomic import replacing
 from qualms.processes import locked
-from qualms.spec import RunSpec
+from qualms.spec import RunSpec, place_of
 
 RunState = Literal["new", "running", "failed", "done"]
 
@@ -105,25 +105,52 @@ def stored(folder: Path, split: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def is_stored(folder: Path, split: str) -> bool:
-    """Whether they are there, and a file of ours is as long as it was written."""
-    path = stored(folder, split)
-    if path is None or path.suffix != ".safetensors":
-        return path is not None
-    from safetensors import SafetensorError, safe_open
+def is_stored(folder: Path, split: str, spec: RunSpec) -> bool:
+    """Whether the predictions of `split` are there, whole, and those of `spec`.
 
-    try:
-        with safe_open(path, framework="np"):
-            return True
-    except (SafetensorError, OSError):
+    Files of other kinds than training writes are only looked for, not into.
+    """
+    path = stored(folder, split)
+    if path is None:
         return False
+    stated = _stated(path)
+    return stated is not None and not mismatch(spec, split, stated)
+
+
+def mismatch(spec: RunSpec, split: str, stated: Mapping[str, Any]) -> str:
+    """How predictions differ from those of `spec` on `split`; '' where they do not.
+
+    Args:
+        spec: the run that they should be of.
+        split: the split that they should be of.
+        stated: what their header says, as a mapping; what it leaves out is not
+            compared.
+    """
+    dataset, own = place_of(split)
+    options = stated.get("options") or {}
+    found = {**stated, "run": options.get("run")}
+    wanted = {
+        "benchmark": spec.benchmark,
+        "run": spec.hash,
+        "method": spec.method.name,
+        "seed": spec.seed,
+        "dataset": spec.parts[dataset].name,
+        "split": own,
+    }
+    for name, value in wanted.items():
+        if found.get(name) not in (None, value):
+            return (
+                f"the predictions of split {split!r} are of {name} {found[name]!r}, and"
+                f" not of {value!r}: they were put in the place of others"
+            )
+    return ""
 
 
 def is_done(folder: Path, spec: RunSpec) -> bool:
     """Whether the run of `spec` was finished in `folder`, and all of it is there."""
     stated = _read(folder / "done.json")
     return stated.get("hash") == spec.hash and all(
-        is_stored(folder, split) for split in spec.splits
+        is_stored(folder, split, spec) for split in spec.splits
     )
 
 
@@ -233,6 +260,26 @@ def check_writable(out: Path) -> None:
         ) from error
 
 
+def _stated(path: Path) -> dict[str, Any] | None:
+    """What the header of predictions says; None where a file of ours is damaged."""
+    if path.is_dir():
+        return _object(_read(path / "index.json").get("header"))
+    if path.suffix != ".safetensors":
+        return {}
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as opened:
+            metadata = opened.metadata() or {}
+        return _object(json.loads(metadata.get("header", "{}")))
+    except (SafetensorError, OSError, ValueError):
+        return None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def _check_same(folder: Path, spec: RunSpec) -> None:
     path = folder / "spec.json"
     if not path.exists():
@@ -278,7 +325,7 @@ def _read(path: Path) -> dict[str, Any]:
         stated = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
-    return stated if isinstance(stated, dict) else {}
+    return _object(stated)
 
 
 def _write(path: Path, text: str) -> None:

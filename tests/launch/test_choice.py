@@ -12,6 +12,7 @@ from qualms.benchmarks import (
     Selection,
     TableRow,
     Variant,
+    pools_of,
 )
 from qualms.launch import Wish, data_key, everything, without
 from qualms.launch import choice as choice_module
@@ -126,6 +127,50 @@ def test_pools_are_those_that_the_seeds_fill():
     choice = choose(seeds=(4, 5, 6))
     assert choice.preset.pools == ((4, 5, 6), (5, 6, 4), (6, 4, 5))
     assert {spec.seed for spec in choice.runs} == {4, 5, 6}
+
+
+@pytest.mark.parametrize("seeds", [(0, 1, 2, 3, 4, 5), (0, 7), (5, 0, 3)])
+def test_every_seed_that_is_asked_for_is_run_and_pooled(seeds):
+    choice = choose(seeds=seeds)
+    for row in choice.preset.rows:
+        only = choose(seeds=seeds, methods=(row,))
+        assert {spec.seed for spec in only.runs} == set(seeds)
+
+
+def test_seeds_that_the_preset_does_not_have_are_pooled_too():
+    choice = choose("retina/country", seeds=(42, 43, 44, 45))
+    assert choice.preset.alone == (42, 43, 44, 45)
+    rows = [choice.benchmark.row(name) for name in choice.preset.rows]
+    pooled = [pools_of(choice.preset, row) for row in rows if row.pool == 2]
+    assert pooled
+    assert set(pooled) == {((42, 43), (43, 44), (44, 45), (42, 45))}
+
+
+def test_the_seeds_of_the_preset_change_nothing():
+    (plain,) = everything("retina", Wish(preset="paper"))
+    (same,) = everything("retina", Wish(preset="paper", seeds=plain.preset.seeds[::-1]))
+    assert same.preset.pools == plain.preset.pools
+    assert same.part == plain.part == ""
+
+
+@pytest.mark.parametrize(
+    ("target", "wish", "part"),
+    [
+        ("toy", {}, ""),
+        ("toy/plain,tails,real", {}, ""),
+        ("toy/tails", {}, "tails"),
+        ("toy", {"methods": ("map",)}, "map"),
+        ("toy", {"seeds": (0, 1, 5, 7, 6)}, "seeds 0-1 5-7"),
+        ("toy", {"seeds": (0,)}, "seeds 0"),
+        (
+            "toy/plain",
+            {"options": {"epochs": 2}, "methods": ("map", "gauss")},
+            "plain, epochs=2",
+        ),
+    ],
+)
+def test_a_part_of_a_preset_is_named(target, wish, part):
+    assert choose(target, **wish).part == part
 
 
 def test_rows_that_pool_more_runs_than_there_are_seeds_are_left_out_and_named():

@@ -1,6 +1,7 @@
 """The end of `qualms run`: judge what the runs predicted, show it, write it down."""
 
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -9,6 +10,10 @@ import typer
 from rich.console import Console
 
 from qualms.launch import Choice
+from qualms.spec import digest
+
+LONGEST = 80
+"""Characters in the name of a folder."""
 
 
 def show_judged(choice: Choice, out: Path) -> None:
@@ -19,7 +24,8 @@ def show_judged(choice: Choice, out: Path) -> None:
     # A table must not be cut off where nobody can widen the window.
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     console = Console(width=None if known else 160)
-    folder = out / choice.benchmark.name / choice.preset.name
+    whole = out / choice.benchmark.name / choice.preset.name
+    folder = whole / _part_name(choice.part) if choice.part else whole
     with console.status("judging"):
         results = judge(choice.benchmark, choice.preset, out)
     command = shlex.join(["qualms", *sys.argv[1:]])
@@ -37,7 +43,26 @@ def show_judged(choice: Choice, out: Path) -> None:
         typer.echo(f"rows that pool more runs than seeds: {', '.join(choice.dropped)}")
     for note in written.notes:
         typer.echo(f"note: {note}")
+    if choice.part:
+        typer.echo(
+            f"these results are not of the whole preset {choice.preset.name}, but of:"
+            f" {choice.part}; they have a folder of their own, and those of the whole"
+            f" preset stay in {whole}"
+        )
     typer.echo(
         f"wrote {written.results}, {len(written.tables)} files in {folder / 'tables'}"
         f" and {len(written.figures)} in {folder / 'figures'}"
     )
+
+
+def _part_name(part: str) -> str:
+    """The name of the folder for results of a part of a preset.
+
+    >>> _part_name("cells, map, seeds 0-1")
+    'part-cells,map,seeds_0-1'
+    """
+    plain = part.replace(", ", ",").replace(" ", "_")
+    safe = re.sub(r"[^\w.,=+-]", "_", plain)
+    if safe == plain and len(safe) <= LONGEST:
+        return f"part-{safe}"
+    return f"part-{safe[:LONGEST]}-{digest(part)[:8]}"

@@ -1,7 +1,7 @@
 """Runs on disk: found by the hash of their spec, read once, pooled as asked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import RLock
 
@@ -9,7 +9,7 @@ from qualms.benchmarks import Benchmark, Place, Preset, pools_of, trained
 from qualms.evaluate.protocols import AbsentError
 from qualms.evaluate.results import Missing
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
-from qualms.runs import stored
+from qualms.runs import mismatch, stored
 from qualms.spec import RunSpec
 
 
@@ -65,6 +65,9 @@ class RunReader:
         key = spec.hash, split
         if key not in self._read:
             predictions = read(_file(self.folder / spec.hash, split))
+            wrong = mismatch(spec, split, asdict(predictions.header))
+            if wrong:
+                raise AbsentError(f"is not what it should be: {wrong}")
             predictions.require_target()
             self._read[key] = predictions
             self.headers[spec.hash] = predictions.header

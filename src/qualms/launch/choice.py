@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow
+from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, pools_of
 from qualms.launch._selections import Declared, check_config, check_rules
 from qualms.launch.data import data_key
 from qualms.launch.options import check_options, options_of, written
@@ -42,6 +42,9 @@ class Choice:
     preset: Preset
     dropped: tuple[str, ...] = ()
     """Rows left out because they pool more runs than there are seeds."""
+    part: str = ""
+    """What of the preset it is, or how it differs from it, in words; '' for the whole
+    preset as the benchmark declares it."""
 
     @property
     def runs(self) -> tuple[RunSpec, ...]:
@@ -75,8 +78,32 @@ def choose(name: str, wish: Wish) -> Choice:
     benchmark, preset = _with_options(benchmark, preset, options)
     check_rules(declared, benchmark, preset)
     return Choice(
-        benchmark=_with_expectations(benchmark, preset), preset=preset, dropped=dropped
+        benchmark=_with_expectations(benchmark, preset),
+        preset=preset,
+        dropped=dropped,
+        part=", ".join(_differences(declared.preset, preset, wish)),
     )
+
+
+def _differences(declared: Preset, chosen: Preset, wish: Wish) -> Iterator[str]:
+    """How what is chosen differs from the preset, each in a few words."""
+    variants = [variant.name for variant in chosen.variants]
+    if variants != [variant.name for variant in declared.variants]:
+        yield from variants
+    if wish.methods and chosen.rows != declared.rows:
+        yield from wish.methods
+    if set(chosen.seeds) != set(declared.seeds):
+        yield f"seeds {' '.join(_ranges(chosen.seeds))}"
+    yield from chosen.changed
+
+
+def _ranges(numbers: Sequence[int]) -> Iterator[str]:
+    """Numbers in words, e.g. 0-4 and 7."""
+    left = sorted(numbers)
+    while left:
+        end = next(i for i, n in enumerate((*left[1:], None), 1) if n != left[0] + i)
+        yield f"{left[0]}-{left[end - 1]}" if end > 1 else f"{left[0]}"
+        del left[:end]
 
 
 def _changed(wish: Wish) -> Iterator[str]:
@@ -183,25 +210,44 @@ def _rows_of(name: str, rows: Sequence[TableRow]) -> list[str]:
 
 
 def _with_seeds(benchmark: Benchmark, preset: Preset, seeds: Sequence[int]) -> Preset:
-    """The preset with other seeds, pools that they fill, and rows that pool no more."""
+    """The preset with other seeds: all of them are run, and pooled where rows pool.
+
+    Pools of the preset stay where the seeds fill them. Seeds that it does not have, or
+    that no pool of it would use, are pooled in turns: 0 1 2, 1 2 0, 2 0 1.
+    """
     if not seeds:
         return preset
     order = tuple(dict.fromkeys(seeds))
-    pools = tuple(pool for pool in preset.pools if set(pool) <= set(order))
-    rotations = tuple(order[i:] + order[:i] for i in range(len(order)))
+    if set(order) == set(preset.seeds):
+        return replace(preset, seeds=order)
     rows = tuple(n for n in preset.rows if benchmark.row(n).pool <= len(order))
     if not rows:
         raise ValueError(
             f"seeds must be as many as {' and '.join(preset.rows)} pool, got"
             f" {len(order)}; list more with --seeds"
         )
-    return replace(
-        preset,
-        seeds=order,
-        pools=pools or rotations,
-        alone=order if preset.alone else (),
-        rows=rows,
-    )
+    alone = order if preset.alone else ()
+    preset = replace(preset, seeds=order, alone=alone, rows=rows)
+    kept = tuple(pool for pool in preset.pools if set(pool) <= set(order))
+    declared = replace(preset, pools=kept)
+    if kept and _uses_all(benchmark, declared):
+        return declared
+    turns = tuple(order[i:] + order[:i] for i in range(len(order)))
+    return replace(preset, pools=turns)
+
+
+def _uses_all(benchmark: Benchmark, preset: Preset) -> bool:
+    """Whether every seed of the preset has a run of a row with the largest pools."""
+    rows = [benchmark.row(name) for name in preset.rows]
+    largest = max(row.pool for row in rows)
+    used = {
+        seed
+        for row in rows
+        if row.pool == largest
+        for pool in pools_of(preset, row)
+        for seed in pool
+    }
+    return used >= set(preset.seeds)
 
 
 def _with_options(

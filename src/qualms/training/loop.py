@@ -190,7 +190,7 @@ def _fit(run: Run) -> None:
 
 
 def _predict(run: Run, split: str) -> None:
-    if is_stored(run.folder, split):
+    if is_stored(run.folder, split, run.spec):
         return
     path = split_path(run.folder, split, run.place.splits.dataset.task)
     seed(run.spec.seed, "predict", split)
