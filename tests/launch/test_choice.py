@@ -355,6 +355,12 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
             " to selection 'in_domain'; run retina/country_joint",
         ),
         (
+            "retina/country",
+            {"options": {"select_by": "val_referral_kept"}},
+            "select_by=val_referral_kept belongs to selection 'joint', and retina/country"
+            " to selection 'in_domain'; run retina/country_joint",
+        ),
+        (
             "retina/severity_joint",
             {"options": {"select_by": "val_auroc"}},
             "select_by=val_auroc belongs to selection 'in_domain', and"
@@ -397,6 +403,7 @@ def test_what_belongs_to_another_selection_is_refused(target, wish, said):
         ("retina/country", {"options": {"select_by": "val_auroc"}}),
         ("retina/country", {"options": {"select_by": "last"}}),
         ("retina/country_joint", {"options": {"select_by": "val_referral"}}),
+        ("retina/country_joint", {"options": {"select_by": "val_referral_kept"}}),
         ("retina/country_joint", {"config": "map_country_joint"}),
         ("retina/severity", {"config": "map_country_in_domain"}),
         # The same options were chosen by both selections.

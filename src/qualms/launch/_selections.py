@@ -47,16 +47,29 @@ def check_config(declared: Declared, chosen: Preset, name: str) -> None:
 def check_rules(declared: Declared, benchmark: Benchmark, chosen: Preset) -> None:
     """Raise if epochs would be chosen by the rule of another selection.
 
-    A rule of no selection fits all of them: the last epoch is chosen on no items.
+    A rule of no selection fits those that look at shifted validation items if it does
+    so too, and otherwise all of them: the last epoch is chosen on no items.
     """
     for variant in chosen.variants:
         for place in benchmark.places(chosen, variant):
             spec = benchmark.spec(chosen, place, chosen.seeds[0])
             rule = spec.training.get("select_by")
-            fitting = [s.name for s in benchmark.selections if s.rule == rule]
+            fitting = _selections_with(benchmark, str(rule)) if rule else []
             if fitting and variant.selection not in ("", *fitting):
                 what = f"select_by={rule}"
                 raise ValueError(_advice(declared, variant, what, fitting[0]))
+
+
+def _selections_with(benchmark: Benchmark, rule: str) -> list[str]:
+    """The selections that the rule belongs to; none where it fits all of them."""
+    from qualms.training.selection import RULES
+
+    same = [s.name for s in benchmark.selections if s.rule == rule]
+    known = RULES.get(rule)
+    if same or known is None or not known.needs_shifted:
+        return same
+    seen = set(known.splits)
+    return [s.name for s in benchmark.selections if seen <= set(s.splits)]
 
 
 def _data(variant: Variant) -> tuple[object, ...]:
