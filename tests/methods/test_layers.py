@@ -1,6 +1,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 from torch.nn.utils import spectral_norm
 from torch.nn.utils.parametrizations import orthogonal
 
@@ -132,6 +133,27 @@ def test_a_compiled_network_runs_its_new_layers():
     plain.compile(backend="eager")
     replaced(plain, lambda _: nn.Linear(2, 5))
     assert plain(torch.zeros(1, 2)).shape == (1, 5)
+
+
+class Looks(nn.Module):
+    """Looks at the sizes of its layers, as DaViT does."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.linear = nn.Conv2d(1, 3, (5, 3)), nn.Linear(3, 4)
+        self.features = 4
+
+    def forward(self, x):
+        height, width = self.conv.kernel_size
+        maps = self.conv(functional.pad(x, (0, width - 1, 0, height - 1)))
+        assert self.linear.in_features == self.conv.out_channels
+        return self.linear(maps.mean((2, 3)))
+
+
+@each_method
+def test_random_layers_have_the_sizes_of_those_they_replace(method):
+    network = made(method).build(Looks(), TASKS["classification"])
+    assert network(torch.randn(2, 1, 4, 4)).shape == (2, 3)
 
 
 class Reads(nn.Module):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qualms.methods._layers import ItemCounter, Layer, channels_of, to_rows
+from qualms.methods._layers import ItemCounter, Layer, channels_of, take_sizes, to_rows
 
 
 class Noise(NamedTuple):
@@ -43,6 +43,7 @@ class Flipout(nn.Module):
         self, layer: Layer, noise: Noise, rho: Tensor, items: ItemCounter | None = None
     ) -> None:
         super().__init__()
+        take_sizes(self, layer)
         self.weight = layer.weight
         self.rho = nn.Parameter(rho)
         """Standard deviations before a softplus."""

@@ -54,6 +54,12 @@ def channels_of(layer: Layer) -> list[int]:
     return [layer.in_channels, layer.out_channels]
 
 
+def take_sizes(random: nn.Module, layer: Layer) -> None:
+    """Give `random` the sizes of the `layer` it replaces, as networks look at them."""
+    for name in layer.__constants__:
+        setattr(random, name, getattr(layer, name))
+
+
 class ItemCounter:
     """Counts the items of the batch that a network sees, for the layers within it."""
 

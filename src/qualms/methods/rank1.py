@@ -32,6 +32,7 @@ from qualms.methods._layers import (
     channels_of,
     check_first_pass,
     replaced,
+    take_sizes,
     to_rows,
     truncated_normal,
 )
@@ -112,6 +113,7 @@ class _Scaled(nn.Module):
         self, layer: Layer, stddev: float, items: ItemCounter | None = None
     ) -> None:
         super().__init__()
+        take_sizes(self, layer)
         self.layer = layer
         self._items = items or ItemCounter()
         self._linear = isinstance(layer, nn.Linear)
