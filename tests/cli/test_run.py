@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from launch import fakes
 from qualms.cli import _grid, _progress, app, main
+from qualms.cli._grid import seeds_of
 from qualms.cli._judged import show_judged
 from qualms.cli._progress import duration, view
 from qualms.launch import RunOutcome, Wish, everything, run_all
@@ -99,6 +100,32 @@ def test_another_run_goes_on_where_the_first_ended(run, fake):
     assert "3 runs: 1 done, 2 skipped; " in said.output
 
 
+@pytest.mark.parametrize("seeds", ["0-9", "3-9", "7,0,12"])
+def test_all_seeds_that_are_asked_for_are_run(run, seeds):
+    asked = ("regression/cells", "--methods", "map,ensemble", "--seeds", seeds)
+    said = run(*asked, "--dry-run")
+    assert said.exit_code == 0, said.output
+    listed = {int(line.split()[-1]) for line in said.output.splitlines()[1:-1]}
+    assert listed == set(seeds_of(seeds))
+
+
+def test_results_of_a_part_leave_those_of_the_whole(run, fake, tmp_path):
+    fake(fakes.predict)
+    whole = tmp_path / "runs" / "regression" / "demo"
+    asked = ("regression/cells,cells_tails", "--device", "cpu", *TINY)
+    assert run(*asked, "--methods", "map", "--seeds", "0-5").exit_code == 0
+    (first,) = whole.glob("part-*")
+    before = (first / "results.csv").read_text()
+    said = run(*asked, "--methods", "map", "--seeds", "0,1")
+    assert said.exit_code == 0, said.output
+    output = " ".join(said.output.split())
+    assert "these results are not of the whole preset demo, but of: cells," in output
+    assert "seeds 0-1" in output
+    assert (first / "results.csv").read_text() == before
+    assert len(list(whole.glob("part-*/results.csv"))) == 2
+    assert not (whole / "results.csv").exists()
+
+
 def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
@@ -113,7 +140,6 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
 def test_real_data_that_is_not_prepared_is_left_out_with_its_remedy(
     run, fake, monkeypatch
 ):
-    monkeypatch.setattr(_grid, "prepared", lambda *_, **__: {})
     seen = []
     monkeypatch.setattr(_grid, "run_all", lambda specs, **_: nothing(specs, seen))
     asked = ("--preset", "paper", "--seeds", "0", "--methods", "conformal")
@@ -127,7 +153,6 @@ def test_finished_runs_are_judged_also_where_their_data_are_not(
     run, tmp_path, monkeypatch
 ):
     seen = []
-    monkeypatch.setattr(_grid, "prepared", lambda *_, **__: {})
     monkeypatch.setattr(_grid, "run_all", lambda specs, **_: nothing(specs, seen))
     wish = Wish(preset="paper", methods=("map",), seeds=(42,))
     (choice,) = everything("retina", wish)
@@ -166,7 +191,11 @@ def fails(arguments, capsys, monkeypatch):
         (["--methods", "maps"], "Did you mean 'map'"),
         (["--methods", " ,"], "methods must name at least one, got ' ,'"),
         (["--seeds", "x"], "seeds must read like 0-4 or 0,2,7, got 'x'"),
-        (["--seeds", "4-2"], "seeds must name at least one"),
+        (["--seeds", "4-2"], "seeds must read like 0-4 or 0,2,7, got '4-2'"),
+        (["--seeds", "0,4-2"], "seeds must read like 0-4 or 0,2,7, got '0,4-2'"),
+        (["--seeds", "3-"], "seeds must read like 0-4 or 0,2,7, got '3-'"),
+        (["--seeds", "\u0663"], "seeds must read like 0-4 or 0,2,7"),
+        (["--seeds", ","], "seeds must name at least one, got ','"),
         (["-o", "network.wdth=3"], "Did you mean 'network.width'"),
         (["-o", "epochs"], "must read name=value"),
     ],
@@ -271,9 +300,10 @@ def test_training_and_judging_work_end_to_end(run, tmp_path):
     assert "expected effects" in said.output
     assert "rows that pool more runs than seeds: ensemble" in said.output
     folder = tmp_path / "runs" / "regression"
-    assert (folder / "demo" / "results.csv").is_file()
-    assert list((folder / "demo" / "tables").glob("*.csv"))
-    assert f"files in {folder / 'demo' / 'tables'} and" in said.output.replace("\n", "")
+    (part,) = (folder / "demo").iterdir()
+    assert part.name.startswith("part-cells,map,seeds_0,")
+    assert (part / "results.csv").is_file()
+    assert list((part / "tables").glob("*.csv"))
     (done,) = folder.glob("*/done.json")
     files = {file.name for file in done.parent.iterdir()}
     assert {"spec.json", "environment.json", "log.txt", "log.jsonl"} <= files

@@ -1,5 +1,6 @@
 """What `qualms run` does with the runs of benchmarks: plan, make, and sum up."""
 
+import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -22,12 +23,12 @@ from qualms.launch import (
     default_workers,
     lacking,
     needed,
-    prepared,
+    parts_of,
     run_all,
     without,
 )
 from qualms.runs import check_writable
-from qualms.spec import Part, RunSpec
+from qualms.spec import RunSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +51,11 @@ def seeds_of(text: str) -> tuple[int, ...]:
     seeds: list[int] = []
     for part in filter(None, text.replace(" ", "").split(",")):
         first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        last = last if dash else first
+        numbers = re.fullmatch("[0-9]+", first) and re.fullmatch("[0-9]+", last)
+        if not numbers or int(first) > int(last):
             raise ValueError(f"seeds must read like 0-4 or 0,2,7, got {text!r}")
-        seeds += range(int(first), int(last or first) + 1)
+        seeds += range(int(first), int(last) + 1)
     if text and not seeds:
         raise ValueError(f"seeds must name at least one, got {text!r}")
     return tuple(seeds)
@@ -139,7 +142,6 @@ def _make(choices: Sequence[Choice], shop: Workshop) -> list[RunOutcome]:
         workers = shop.workers or usual
     outcomes = []
     with view(len({spec.hash for spec in specs}), Console()) as seen:
-        prepared(parts_of(left), shop.data, progress=seen.data)
         found = run_all(
             specs,
             out=shop.out,
@@ -148,17 +150,13 @@ def _make(choices: Sequence[Choice], shop: Workshop) -> list[RunOutcome]:
             device=shop.device,
             together=shop.together,
             watch=seen,
+            progress=seen.data,
         )
         with closing(found):
             for outcome in found:
                 seen.ended(outcome)
                 outcomes.append(outcome)
     return outcomes
-
-
-def parts_of(specs: Sequence[RunSpec]) -> list[Part]:
-    """Every dataset that `specs` read."""
-    return [part for spec in specs for part in spec.parts.values()]
 
 
 def _sum_up(outcomes: Sequence[RunOutcome], seconds: float) -> None:

@@ -11,13 +11,12 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from qualms.cli._grid import Workshop, parts_of
+from qualms.cli._grid import Workshop
 from qualms.cli._progress import duration, view
 from qualms.launch import (
     check_installed,
     default_workers,
     lacking,
-    prepared,
     run_all,
     written,
 )
@@ -77,7 +76,6 @@ def _make(
     workers = shop.workers or (default_workers(shop.device) if left else 1)
     console = Console()
     with view(len({spec.hash for spec in specs}), console) as seen:
-        prepared(parts_of(left), shop.data, progress=seen.data)
         launch = partial(
             run_all,
             out=shop.out,
@@ -85,6 +83,7 @@ def _make(
             workers=workers,
             device=shop.device,
             watch=seen,
+            progress=seen.data,
         )
         with closing(tune(search, trials, launch=launch, out=shop.out)) as coming:
             for tried in coming:

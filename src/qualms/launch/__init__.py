@@ -12,7 +12,7 @@ from qualms.launch.data import (
     recipe_of,
 )
 from qualms.launch.devices import check_installed, default_workers
-from qualms.launch.here import RunOutcome, lacking, run_all
+from qualms.launch.here import RunOutcome, lacking, parts_of, run_all
 from qualms.launch.options import options_of, parse_options, written
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "needed",
     "options_of",
     "parse_options",
+    "parts_of",
     "prepared",
     "recipe_of",
     "run_all",

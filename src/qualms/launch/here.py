@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from qualms.launch._dispatch import work_off
 from qualms.launch._worker import Ended, Job, Post, RunStatus, Work
-from qualms.launch.data import data_key, prepared
+from qualms.launch.data import Watched, data_key, prepared
 from qualms.launch.devices import TOGETHER, devices_for, threads_for
 from qualms.processes import tell
 from qualms.runs import check_writable, is_done, log_path, run_folder
-from qualms.spec import RunSpec
+from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
     from qualms.training import Watch
@@ -45,6 +45,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     device: str = "auto",
     together: int | None = None,
     watch: "Watch | None" = None,
+    progress: Watched | None = None,
     work: Work | None = None,
 ) -> Generator[RunOutcome, None, None]:
     """How each of `specs` ended, as it ends; what is done already comes first.
@@ -63,6 +64,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
         together: most runs that one process trains at once, where they differ only in
             their seed; 5 on a GPU and 1 on the CPU by default.
         watch: hears about every epoch.
+        progress: hears how far each simulated dataset is.
         work: what trains a batch, called like `qualms.training.run_together`.
     """
     if workers < 1:
@@ -77,11 +79,16 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     if todo:
         check_writable(out)
         posts = _posts(device, workers, work)
-        places = prepared([p for spec in todo for p in spec.parts.values()], data)
+        places = prepared(parts_of(todo), data, progress=progress)
         together = together or (1 if posts[0].device == "cpu" else TOGETHER)
         found = batches(todo, together=together, workers=workers)
         jobs = [_job(batch, out, places) for batch in found]
     return _outcomes(skipped, jobs, posts, out, watch)
+
+
+def parts_of(specs: Sequence[RunSpec]) -> list[Part]:
+    """Every dataset that `specs` read."""
+    return [part for spec in specs for part in spec.parts.values()]
 
 
 def lacking(specs: Sequence[RunSpec], out: Path) -> list[RunSpec]:
