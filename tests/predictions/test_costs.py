@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from qualms.predictions import read
+from qualms.predictions import read, write
 
 # Not from getrusage: there a child begins with the peak of its parent.
 PEAK = """
@@ -103,3 +103,17 @@ def test_a_hundred_thousand_columns_take_seconds(tmp_path, known):
     assert time.process_time() - start < 5
     assert found.classes == (100_000 if known else 2)
     assert len(found.notes) <= 1
+
+
+@linux
+def test_writing_and_reading_draws_costs_little_more_than_the_file(tmp_path):
+    rng = np.random.default_rng(0)
+    probs = rng.random((10, 2000, 500), dtype=np.float32)
+    probs /= probs.sum(axis=-1, keepdims=True)
+    target = rng.integers(0, 500, 2000)
+    for ending in (".safetensors", ".npz"):
+        path = write(tmp_path / f"p{ending}", {"target": target, "probs": probs})
+        size = probs.nbytes / 2**20
+        mib, said = cost(path)
+        assert said == "read"
+        assert mib < 1.5 * size + 10, ending

@@ -1,4 +1,4 @@
-"""What is written is what is read: every task through every carrier."""
+"""What is written is what is read: every task through every kind of file."""
 
 import json
 
@@ -47,7 +47,7 @@ def assert_same(first, second):
 
 @pytest.mark.parametrize("ending", FILES)
 @pytest.mark.parametrize("case", CASES)
-def test_every_carrier_gives_back_the_same_bits(tmp_path, case, ending):
+def test_every_kind_of_file_gives_back_the_same_bits(tmp_path, case, ending):
     arrays, extra = CASES[case]
     given = build(arrays(), header=made.HEADER | extra)
     path = write(tmp_path / f"preds{ending}", given)
@@ -80,7 +80,7 @@ def test_the_header_comes_back(tmp_path, case, ending):
     assert header == read(write(path, read(path))).header
 
 
-def test_float64_survives_all_carriers_but_safetensors(tmp_path):
+def test_float64_survives_all_files_but_safetensors(tmp_path):
     rng = np.random.default_rng(0)
     arrays = {"target": rng.normal(size=9), "mean": rng.normal(size=9)}
     for ending in (".npz", ".csv", ".parquet"):
@@ -115,7 +115,10 @@ def test_prob_becomes_both_classes():
 
 def test_the_normal_form_has_its_dtypes():
     found = build(made.classification(), header=made.HEADER).arrays
-    assert found["probs"].dtype == found["target_probs"].dtype == np.float64
+    assert found["probs"].dtype == np.float32
+    assert found["target_probs"].dtype == np.float64
+    double = made.classification() | {"probs": np.full((made.N, 4), 0.25)}
+    assert build(double).arrays["probs"].dtype == np.float64
     assert found["target"].dtype == np.int64
     assert found["group"].dtype == np.int64
     assert found["cluster"].dtype.kind == found["item"].dtype.kind == "U"

@@ -24,9 +24,14 @@ class Renormalised(NamedTuple):
 
 
 def checked_probs(
-    name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
+    name: str,
+    array: NDArray[Any],
+    axes: str,
+    *,
+    remedy: str = _LOGITS,
+    dtype: type[np.floating[Any]] = np.float64,
 ) -> Renormalised:
-    """`array` with its class axis 'C' summing to one."""
+    """`array` with its class axis 'C' summing to one; what is divided is of `dtype`."""
     array = unit_interval(name, array, axes, remedy=remedy)
     axis = axes.index("C")
     total = array.sum(axis=axis, keepdims=True, dtype=np.float64)
@@ -45,11 +50,12 @@ def checked_probs(
         f"array '{name}' missed summing to 1 by up to {float(off[worst]):.1g} "
         f"({where_in(axes, worst, skip='C')}) and was renormalised"
     )
-    if array.dtype == np.float64:
+    if dtype == np.float64:
         # The same probabilities in another order of the classes must have the same sum
         # to the last bit, so that ties between items stay ties.
-        total = np.sort(array, axis=axis).sum(axis=axis, keepdims=True)
-    divisor = np.where(off > ROUNDING, total, 1.0).astype(array.dtype)
+        ordered = np.sort(array.astype(dtype, copy=False), axis=axis)
+        total = ordered.sum(axis=axis, keepdims=True)
+    divisor = np.where(off > ROUNDING, total, 1.0).astype(dtype)
     return Renormalised(array / divisor, (note,))
 
 
@@ -72,6 +78,7 @@ def unit_interval(
 
 def softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:
     """Probabilities of `logits` over the last axis, in float64."""
+    logits = logits.astype(np.float64, copy=False)
     total = logits.sum(axis=-1)
     if _all_in_unit(logits) and np.abs(total - 1.0).max() <= SUM_TOLERANCE:
         raise PredictionsError(_not_logits(name, logits, axes))

@@ -53,7 +53,8 @@ class Predictions:
 
     `arrays` has one normal form per task, whatever the file: `probs` (M, N, C), `mean`,
     `var` and `select/<name>` (M, N), everything else with N first; numbers in float64
-    (`embedding` in float32), classes in int64, `item` as text. `target` may be absent.
+    (`embedding` in float32), classes in int64, `item` as text. `probs` that were given
+    in float32 stay so: reduce them in float64. `target` may be absent.
     Where an item has no known class, its `target` is -1 and `known` is there, false for
     it. `maps` holds the segmented items, read when asked for. `notes` says in sentences
     what was ignored, taken for something else or renormalised.

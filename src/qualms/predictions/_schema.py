@@ -34,6 +34,9 @@ class Field:
     kind: Kind = "real"
     low: float = -inf
     dtype: str = "float64"
+    # Whether float32 stays float32: these arrays are the largest, and are reduced in
+    # float64 by whoever reads them.
+    single: bool = False
     # Class probabilities are renormalised, and may be given as logits.
     probability: bool = False
     # Whether -1 is allowed, for an item of no known class.
@@ -114,6 +117,7 @@ TASKS = {
                 name="probs",
                 axes=("MNC", "NC"),
                 probability=True,
+                single=True,
                 hint="P(y=1) of two classes alone is called 'prob'",
             ),
             Field(

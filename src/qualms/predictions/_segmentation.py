@@ -154,7 +154,7 @@ def _mean_probs(array: NDArray[Any]) -> NDArray[Any]:
     finite_span("mean_probs", given, "C")
     made = given.astype(np.float32, copy=False)
     return np.ascontiguousarray(
-        checked_probs("mean_probs", made, "C", remedy=_REMEDY).probs
+        checked_probs("mean_probs", made, "C", remedy=_REMEDY, dtype=np.float32).probs
     )
 
 

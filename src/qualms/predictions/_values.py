@@ -232,7 +232,8 @@ def _real(given: GivenArray) -> NDArray[Any]:
     name, field, axes = given.name, given.field, given.axes
     found = as_numbers(name, given.array)
     span = finite_span(name, found, axes)
-    made = found.astype(field.dtype, copy=False)
+    single = field.single and found.dtype in (np.float16, np.float32)
+    made = found.astype(np.float32 if single else field.dtype, copy=False)
     if made is not found:
         span = finite_span(name, made, axes)
     if span.low < field.low:

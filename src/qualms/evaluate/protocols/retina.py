@@ -131,7 +131,8 @@ def _patients(inside: Predictions, outside: Predictions) -> Patients:
             f"{inside.source} and {outside.source} must have as many draws, got "
             f"{inside.draws} and {outside.draws}"
         )
-    draws = np.concatenate([split.arrays["probs"] for split in both], axis=1)
+    parts = [split.arrays["probs"] for split in both]
+    draws = np.concatenate(parts, axis=1, dtype=np.float64)
     total, aleatoric, epistemic = (
         part.astype(np.float64, copy=False) for part in scores.decompose(draws)
     )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.evaluate.draws import decomposed
 from qualms.evaluate.refer.plan import ReferralOptions
 from qualms.evaluate.scoring import Source
 from qualms.predictions import Predictions, build, read
@@ -168,7 +169,7 @@ def _uncertainty(predictions: Predictions, name: str) -> Array:
             "(M, N, C), this has one; use entropy, or give it as "
             f"'uncertainty/{name}'"
         )
-    parts = scores.decompose(predictions.arrays["probs"])
+    parts = decomposed(predictions.arrays["probs"])
     return dict(zip(PARTS, parts, strict=True))[name].astype(np.float64)
 
 

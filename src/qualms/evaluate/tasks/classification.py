@@ -13,6 +13,7 @@ from qualms.evaluate.drawings import (
     referral_curves,
     reliability_curve,
 )
+from qualms.evaluate.draws import decomposed
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
 from qualms.evaluate.subsets import design_of, subsets
 from qualms.predictions import Predictions
@@ -70,7 +71,7 @@ def _items(probs: Array, target: Index, index: Index) -> _Classified:
 
 def _uncertainties(predictions: Predictions) -> dict[str, Array]:
     """Entropy of the mean, the epistemic part where there are draws, the file's own."""
-    parts = scores.decompose(predictions.arrays["probs"])
+    parts = decomposed(predictions.arrays["probs"])
     found = {"entropy": parts.total}
     if predictions.draws > 1:
         found["epistemic"] = parts.epistemic
