@@ -357,8 +357,8 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
         (
             "retina/country",
             {"options": {"select_by": "val_referral_kept"}},
-            "select_by=val_referral_kept belongs to selection 'joint', and retina/country"
-            " to selection 'in_domain'; run retina/country_joint",
+            "select_by=val_referral_kept belongs to selection 'joint', and"
+            " retina/country to selection 'in_domain'; run retina/country_joint",
         ),
         (
             "retina/severity_joint",

@@ -40,10 +40,12 @@ def embedding(name, classes, *, channels=3, count=30):
 
 
 def spec(method="embeds", splits=("test", "birds:test"), **options):
-    further = {"birds": Part(name="cub")}
-    chosen = {"splits": splits, **options}
     return replace(
-        made.spec(method=method, splits=(), epochs=1), datasets=further, **chosen
+        made.spec(method=method, splits=(), epochs=1),
+        dataset=Part(name="imagenet"),
+        datasets={"birds": Part(name="cub")},
+        splits=splits,
+        **options,
     )
 
 
