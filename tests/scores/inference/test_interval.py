@@ -151,3 +151,17 @@ def test_options_are_honoured():
     score = partial(scores.risk_at_coverage, coverage=0.5)
     found = influence_of(score, RISK, PROB)
     assert found.value == score(RISK, PROB)
+
+
+def test_few_errors_give_no_interval_of_a_loss():
+    prob, target = np.linspace(0.6, 0.99, 100), np.ones(100, int)
+    target[:3] = 0
+    found = interval_of(influence_of(scores.nll, prob, target))
+    assert "only 3 of 100 items are wrong" in found.reason
+    assert not interval_of(influence_of(scores.accuracy, prob, target)).reason
+
+
+def test_squared_errors_have_no_interval_but_can_be_compared():
+    found = influence_of(scores.rmse, PROB, RISK)
+    assert "heavy tails" in interval_of(found).reason
+    assert found.values is not None

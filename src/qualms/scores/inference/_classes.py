@@ -5,15 +5,17 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, labelled
+from qualms.scores._arrays import Array, Index, labelled
+from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import Influence, undefined
+from qualms.scores.inference._shares import effective_size, wilson
 
 
 def balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
     """Mean over classes of the share found.
 
-    In small classes the share found is often 0 or 1 and seems to vary not at all; its
-    variance is therefore that of (hits + 1) among (items + 2).
+    Wilson's interval in every class, combined by squares (MOVER; Zou & Donner, 2008):
+    in small classes the share found is often 0 or 1, and its sample variance nothing.
     """
     checked, truth = labelled(probs, target)
     hit = (checked.argmax(axis=1) == truth).astype(np.float64)
@@ -22,18 +24,39 @@ def balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influenc
     present = size > 0
     classes = int(present.sum())
     recall = np.divide(found, size, out=np.zeros(len(size)), where=present)
-    shrunk = (found[present] + 1.0) / (size[present] + 2.0)
-    smallest = float(size[present].min())
+    change = (hit - recall[truth]) / size[truth] / classes
+
+    def ends(design: Design, level: float) -> tuple[float, float]:
+        counts = _effective_sizes(design, hit, truth, size)
+        below = above = 0.0
+        for share, count in zip(recall[present], counts[present], strict=True):
+            low, high = wilson(float(share), float(count), level)
+            below += (share - low) ** 2
+            above += (high - share) ** 2
+        value = float(recall.sum() / classes)
+        return value - math.sqrt(below) / classes, value + math.sqrt(above) / classes
+
     return Influence(
         value=float(recall.sum() / classes),
-        values=(hit - recall[truth]) / size[truth] / classes,
+        values=change,
         scale="logit",
-        variance=float(np.sum(shrunk * (1.0 - shrunk) / size[present]) / classes**2),
-        normal=True,
-        extreme=smallest,
-        # Errors that were not seen cost most where all are of the smallest class.
-        floor=lambda chance: 1.0 - (1.0 - chance ** (1.0 / smallest)) / classes,
+        ends=ends,
+        method="Wilson's interval in every class, by squares",
     )
+
+
+def _effective_sizes(design: Design, hit: Array, truth: Index, size: Index) -> Array:
+    """(C,) how many independent items of each class know its share equally well."""
+    counts = size.astype(np.float64)
+    if design.cluster is None:
+        return counts
+    for label in np.flatnonzero(size):
+        inside = truth == label
+        share = float(hit[inside].mean())
+        change = np.where(inside, hit - share, 0.0) / size[label]
+        spread = design.spread(change, inside.astype(np.int64))
+        counts[label] = effective_size(share, spread, size[label])
+    return counts
 
 
 def mcc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:

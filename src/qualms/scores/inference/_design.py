@@ -112,11 +112,11 @@ class Design:
         variance = float(square.sum())
         if variance <= 0.0:
             return Spread(0.0, 1.0, units)
-        if welch:
-            return Spread(variance, self._welch(square, variance, part), units)
         # 2 V^2 / Var(V), with Var(V) from the fourth powers.
         left = float(square @ square) - variance**2 / units
         freedom = 2.0 * variance**2 / left if left > 0.0 else float(units)
+        if welch:
+            freedom = min(freedom, self._welch(square, variance, part))
         return Spread(variance, min(freedom, 1e9), units)
 
     def _welch(self, square: Array, variance: float, part: Index | None) -> float:

@@ -26,7 +26,11 @@ log: log of the value. fisher: logit of a correlation. linear: the value itself.
 """
 Ends = Callable[[Design, float], "tuple[float, float]"]
 """(design, level) to the ends of an interval."""
-Gaps = Callable[[Design], "Array"]
+FEWEST_ERRORS = 5
+SQUARES = (
+    "it averages squared errors, whose variance may be infinite: no interval was found "
+    "that holds where errors have heavy tails"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,6 +136,19 @@ def mean_influence(
         low=low,
         high=1.0 if share else high,
         extreme=count if share or np.isfinite(high) else 0.0,
+    )
+
+
+def with_enough_errors(found: Influence, errors: int, items: int) -> Influence:
+    """`found`, or no interval where too few items were wrong, or right."""
+    few = min(errors, items - errors)
+    if found.reason or few >= FEWEST_ERRORS:
+        return found
+    kind = "wrong" if errors == few else "right"
+    return dataclasses.replace(
+        found,
+        reason=f"only {few} of {items} items are {kind}: no interval holds with fewer "
+        f"than {FEWEST_ERRORS}",
     )
 
 

@@ -30,7 +30,13 @@ from qualms.scores.inference import (
     _selective,
     calibration,
 )
-from qualms.scores.inference._influence import Influence, mean_influence, undefined
+from qualms.scores.inference._influence import (
+    SQUARES,
+    Influence,
+    mean_influence,
+    undefined,
+    with_enough_errors,
+)
 
 Makes = Callable[..., Influence]
 
@@ -63,7 +69,19 @@ def _mean_of(score: Callable[..., Any], values: Callable[..., ArrayLike]) -> Mak
 
 def _nll(probs: ArrayLike, target: ArrayLike) -> Influence:
     # The bound of 34.54 nats is that of rounding; the scale is that of a positive mean.
-    return mean_influence(proper.item_nll(probs, target))
+    found = mean_influence(proper.item_nll(probs, target))
+    return _of_errors(found, probs, target)
+
+
+def _brier(probs: ArrayLike, target: ArrayLike) -> Influence:
+    found = mean_influence(_item_brier(probs, target), about=about(proper.brier))
+    return _of_errors(found, probs, target)
+
+
+def _of_errors(found: Influence, probs: ArrayLike, target: ArrayLike) -> Influence:
+    """Wrong items carry most of the loss: with a handful of them its spread is luck."""
+    right = proper.correct(probs, target)
+    return with_enough_errors(found, int((~right).sum()), len(right))
 
 
 def _item_brier(probs: ArrayLike, target: ArrayLike) -> Array:
@@ -92,8 +110,14 @@ def _rmse(mean: ArrayLike, target: ArrayLike) -> Influence:
     if found.values is None or root == 0.0:
         return undefined("every error is 0", value=root)
     return dataclasses.replace(
-        found, value=root, values=found.values / (2.0 * root), high=math.inf
+        found, value=root, values=found.values / (2.0 * root), reason=SQUARES
     )
+
+
+def _gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Influence:
+    each = regression.item_gaussian_nll(mean, var, target)
+    found = mean_influence(each, about=about(regression.gaussian_nll))
+    return dataclasses.replace(found, reason=SQUARES)
 
 
 def _interval_length(lower: ArrayLike, upper: ArrayLike) -> Influence:
@@ -186,7 +210,7 @@ def _prediction_rate(select: ArrayLike, threshold: float) -> Influence:
 _KNOWN: Mapping[Callable[..., Any], Makes] = {
     proper.accuracy: _mean_of(proper.accuracy, proper.correct),
     proper.nll: _nll,
-    proper.brier: _mean_of(proper.brier, _item_brier),
+    proper.brier: _brier,
     proper.balanced_accuracy: _classes.balanced_accuracy_influence,
     proper.mcc: _classes.mcc_influence,
     errors.ece: calibration.ece_influence,
@@ -215,9 +239,7 @@ _KNOWN: Mapping[Callable[..., Any], Makes] = {
     human.human_alignment: _correlation.human_alignment_influence,
     regression.mae: _mean_of(regression.mae, _absolute),
     regression.rmse: _rmse,
-    regression.gaussian_nll: _mean_of(
-        regression.gaussian_nll, regression.item_gaussian_nll
-    ),
+    regression.gaussian_nll: _gaussian_nll,
     regression.pinball: _mean_of(regression.pinball, _pinball),
     regression.crps_gaussian: _mean_of(
         regression.crps_gaussian, regression.item_crps_gaussian

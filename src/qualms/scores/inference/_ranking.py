@@ -13,6 +13,7 @@ from qualms.scores.inference._influence import Influence, undefined
 from qualms.scores.inference._shares import effective_size, wilson
 from qualms.scores.ties import Ranked, ranked_items
 
+ONE_SIGMA = 0.16
 ONE_KIND = "there must be items of both kinds, positive and negative"
 
 
@@ -189,12 +190,16 @@ class ThresholdShare:
         least, most = _order_ranks(size, self.tpr, tail)
         stretch = len(self.found) / size
         low = self.share(math.floor(least * stretch))
+        nearer, _ = _order_ranks(size, self.tpr, ONE_SIGMA)
+        likely = self.share(math.floor(nearer * stretch))
         high = self.share(math.ceil(most * stretch))
         others = _effective(hit, ~self.truth, design, None)
         wilson_low, wilson_high = wilson(self.value, others, level)
         down = math.hypot(self.value - low, self.value - wilson_low)
         up = math.hypot(high - self.value, wilson_high - self.value)
-        return max(0.0, self.value - down), min(1.0, self.value + up)
+        # With few distinct scores the rate jumps, and its error is that after the jump.
+        jumped = wilson(likely, others, level)[0]
+        return max(0.0, min(self.value - down, jumped)), min(1.0, self.value + up)
 
 
 def _order_ranks(size: float, share: float, tail: float) -> tuple[int, int]:

@@ -6,7 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._arrays import Array, vector
-from qualms.scores.inference._influence import Influence, mean_influence, undefined
+from qualms.scores.inference._influence import (
+    Influence,
+    mean_influence,
+    undefined,
+    with_enough_errors,
+)
 from qualms.scores.ties import Ranked, ranked_items
 
 WINDOW = 0.7
@@ -28,7 +33,10 @@ def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     # A perfect ranking leaves rounding, which is no excess.
     value = area - best
     value = 0.0 if value < 1e-12 * max(area, 1e-300) else value
-    return _of_risk(value, change - best_change, values)
+    found = _of_risk(value, change - best_change, values)
+    if values.max() > 1.0 or not np.isin(values, (0.0, 1.0)).all():
+        return found
+    return with_enough_errors(found, int(values.sum()), len(values))
 
 
 def augrc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
