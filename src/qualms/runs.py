@@ -28,7 +28,7 @@ from typing import Any, Literal
 import qualms
 from qualms.atomic import replacing
 from qualms.processes import locked
-from qualms.spec import RunSpec, place_of
+from qualms.spec import RunSpec, split_place
 
 RunState = Literal["new", "running", "failed", "done"]
 
@@ -126,7 +126,7 @@ def mismatch(spec: RunSpec, split: str, stated: Mapping[str, Any]) -> str:
         stated: what their header says, as a mapping; what it leaves out is not
             compared.
     """
-    dataset, own = place_of(split)
+    dataset, own = split_place(split)
     options = stated.get("options") or {}
     found = {**stated, "run": options.get("run")}
     wanted = {

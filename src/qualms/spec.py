@@ -101,7 +101,7 @@ class RunSpec:
                     f" got {name!r}"
                 )
         for split in self.splits:
-            name, _ = place_of(split)
+            name, _ = split_place(split)
             if name and name not in self.datasets:
                 known = ", ".join(self.datasets) or "none"
                 raise ValueError(
@@ -157,10 +157,10 @@ class RunSpec:
         return fields
 
 
-def place_of(split: str) -> tuple[str, str]:
+def split_place(split: str) -> tuple[str, str]:
     """The dataset of a run that a split belongs to, and the split's name there.
 
-    >>> place_of("test/shifted"), place_of("birds:test")
+    >>> split_place("test/shifted"), split_place("birds:test")
     (('', 'test/shifted'), ('birds', 'test'))
     """
     name, _, own = split.rpartition(":")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from launch import fakes
 from qualms.cli import _grid, _progress, app, main
-from qualms.cli._grid import seeds_of
+from qualms.cli._grid import parse_seeds
 from qualms.cli._judged import show_judged
 from qualms.cli._progress import duration, view
 from qualms.launch import RunOutcome, Wish, everything, run_all
@@ -106,7 +106,7 @@ def test_all_seeds_that_are_asked_for_are_run(run, seeds):
     said = run(*asked, "--dry-run")
     assert said.exit_code == 0, said.output
     listed = {int(line.split()[-1]) for line in said.output.splitlines()[1:-1]}
-    assert listed == set(seeds_of(seeds))
+    assert listed == set(parse_seeds(seeds))
 
 
 def test_results_of_a_part_leave_those_of_the_whole(run, fake, tmp_path):

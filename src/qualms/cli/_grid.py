@@ -42,10 +42,10 @@ class Workshop:
     together: int | None = None
 
 
-def seeds_of(text: str) -> tuple[int, ...]:
+def parse_seeds(text: str) -> tuple[int, ...]:
     """Seeds from a text such as 0-4 or 0,2,7.
 
-    >>> seeds_of("0-2,7")
+    >>> parse_seeds("0-2,7")
     (0, 1, 2, 7)
     """
     seeds: list[int] = []
@@ -61,10 +61,10 @@ def seeds_of(text: str) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def methods_of(text: str) -> tuple[str, ...]:
+def parse_names(text: str) -> tuple[str, ...]:
     """Methods from a text such as map,gaussian.
 
-    >>> methods_of("map, gaussian")
+    >>> parse_names("map, gaussian")
     ('map', 'gaussian')
     """
     methods = tuple(filter(None, (part.strip() for part in text.split(","))))

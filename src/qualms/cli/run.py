@@ -52,8 +52,8 @@ def run(
     from qualms.cli._grid import (
         Workshop,
         make_and_judge,
-        methods_of,
-        seeds_of,
+        parse_names,
+        parse_seeds,
         show_plan,
     )
     from qualms.launch import Wish, default_cache, everything, parse_options
@@ -61,8 +61,8 @@ def run(
     wish = Wish(
         preset=preset,
         config=config,
-        methods=methods_of(methods),
-        seeds=seeds_of(seeds),
+        methods=parse_names(methods),
+        seeds=parse_seeds(seeds),
         options=parse_options(option or []),
     )
     shop = Workshop(

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from qualms.launch._worker import Ended, Free, Job, Post, serve_launcher
@@ -29,43 +29,56 @@ class _Desk:
 
 
 @dataclass(slots=True, eq=False)
-class _Waiting:
+class _WaitingJob:
     """A job whose runs need others that are still to end."""
 
     job: Job
     parents: set[str]
 
 
-class _Plan:
+class _Agenda:
     """Jobs that are still to be done: those that can begin, and those that wait."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self.ready: deque[Job] = deque()
-        self._waiting: dict[str, list[_Waiting]] = {}
+        self._waiting: dict[str, list[_WaitingJob]] = {}
         """Jobs that wait for a run, by the run's hash."""
+        self._orphans: list[tuple[_WaitingJob, str]] = []
+        """Jobs that need a run which nobody makes, and a sentence on it."""
         jobs = list(jobs)
         coming = {spec.hash for job in jobs for spec in job.specs}
         for job in jobs:
-            parents = coming.intersection(job.specs[0].parents)
-            if not parents:
-                self.ready.append(job)
-            waiting = _Waiting(job, parents)
-            for parent in parents:
+            waiting = _WaitingJob(job, coming.intersection(job.specs[0].parents))
+            for parent in waiting.parents:
                 self._waiting.setdefault(parent, []).append(waiting)
+            error = _orphaned(job, coming)
+            if error:
+                self._orphans.append((waiting, error))
+            elif not waiting.parents:
+                self.ready.append(job)
+
+    def begin(self) -> Iterator[Ended]:
+        """The end of all runs that need others which nobody makes."""
+        for waiting, error in self._orphans:
+            yield from self._drop(waiting, error)
 
     def heed(self, ended: Ended) -> Iterator[Ended]:
-        """Let those begin that waited for a run; if it is not done, end them too."""
+        """Let jobs begin that waited for this run; end them if it is not done."""
         for waiting in self._waiting.pop(ended.spec.hash, ()):
             if ended.status in ("done", "skipped"):
                 waiting.parents.remove(ended.spec.hash)
                 if not waiting.parents:
                     self.ready.append(waiting.job)
                 continue
-            why = f"which failed: {ended.error}" if ended.status == "failed" else ""
-            yield from self.drop(waiting, _needs(ended.spec.hash, why) if why else "")
+            failed = ended.status == "failed"
+            why = _needs(ended.spec.hash, f"which failed: {ended.error}")
+            yield from self._drop(waiting, why if failed else "")
 
-    def drop(self, waiting: _Waiting, error: str) -> Iterator[Ended]:
-        """Say of each run of a job that it cannot begin, and of those that need it."""
+    def _drop(self, waiting: _WaitingJob, error: str) -> Iterator[Ended]:
+        """The end of the runs of a job that cannot begin, and of runs that need them.
+
+        Without an error, another process is busy with what they wait for.
+        """
         for parent in waiting.parents:
             others = self._waiting.get(parent, [])
             self._waiting[parent] = [other for other in others if other is not waiting]
@@ -74,20 +87,12 @@ class _Plan:
             yield ended
             yield from self.heed(ended)
 
-    def orphans(self) -> Iterator[Ended]:
-        """The end of runs that need others which nobody makes."""
-        for job in list(self.ready):
-            error = _orphaned(job)
-            if error:
-                self.ready.remove(job)
-                yield from self.drop(_Waiting(job, set()), error)
 
-
-def _orphaned(job: Job) -> str:
-    """Why a job that waits for no run of the plan cannot begin; '' where it can."""
+def _orphaned(job: Job, coming: Collection[str]) -> str:
+    """Which run a job needs that is neither done nor coming; '' where there is none."""
     for parent in job.specs[0].parents:
         folder = sibling(job.folders[0], parent)
-        if not was_finished(folder):
+        if parent not in coming and not was_finished(folder):
             return _needs(
                 parent,
                 f"which is not done in {folder.parent} and not among the runs to make;"
@@ -112,16 +117,16 @@ def work_off(
     only the one at fault fails. A run that needs others waits until they are done, and
     fails if one of them does.
     """
-    plan = _Plan(jobs)
-    yield from plan.orphans()
+    agenda = _Agenda(jobs)
+    yield from agenda.begin()
     desks = [_Desk(post) for post in posts]
     crew = make_crew()
     try:
-        while plan.ready or any(desk.job for desk in desks):
-            _staff(desks, plan.ready, crew)
+        while agenda.ready or any(desk.job for desk in desks):
+            _staff(desks, agenda.ready, crew)
             by_worker = {desk.worker: desk for desk in desks if desk.worker}
             for worker, said in crew.hear():
-                yield from _heed(by_worker[worker], said, plan)
+                yield from _heed(by_worker[worker], said, agenda)
     finally:
         crew.end()
 
@@ -151,36 +156,36 @@ def _give(desk: _Desk, job: Job) -> bool:
 
 
 def _heed(
-    desk: _Desk, said: Event | Ended | Free | Lost, plan: _Plan
+    desk: _Desk, said: Event | Ended | Free | Lost, agenda: _Agenda
 ) -> Iterator[Event | Ended]:
     if isinstance(said, Free):
         desk.ready, desk.job = True, None
     elif isinstance(said, Lost):
-        yield from _lose(desk, said, plan)
+        yield from _lose(desk, said, agenda)
     elif isinstance(said, Ended):
-        yield from _end(desk, said, plan)
+        yield from _end(desk, said, agenda)
     else:
         yield said
 
 
-def _lose(desk: _Desk, lost: Lost, plan: _Plan) -> Iterator[Event | Ended]:
+def _lose(desk: _Desk, lost: Lost, agenda: _Agenda) -> Iterator[Event | Ended]:
     desk.worker = None
     if not desk.ready:
         raise ChildProcessError(f"no worker could be started: the process {lost.how}")
     seconds = time.monotonic() - desk.begun
     error = f"its process {lost.how}; run again to go on from the last checkpoint"
     for spec in list(desk.left.values()):
-        yield from _end(desk, Ended(spec, "failed", seconds, error), plan)
+        yield from _end(desk, Ended(spec, "failed", seconds, error), agenda)
     desk.ready, desk.job = False, None
 
 
-def _end(desk: _Desk, ended: Ended, plan: _Plan) -> Iterator[Event | Ended]:
+def _end(desk: _Desk, ended: Ended, agenda: _Agenda) -> Iterator[Event | Ended]:
     assert desk.job is not None
     spec = desk.left.pop(ended.spec.hash)
     if ended.status != "failed" or len(desk.job.specs) == 1:
         yield ended
-        yield from plan.heed(ended)
+        yield from agenda.heed(ended)
         return
     folder = desk.job.folders[desk.job.specs.index(spec)]
-    plan.ready.append(desk.job._replace(specs=(spec,), folders=(folder,)))
+    agenda.ready.append(desk.job._replace(specs=(spec,), folders=(folder,)))
     yield Message(spec, f"{ended.error}; this run is tried alone")

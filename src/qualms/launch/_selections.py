@@ -10,7 +10,7 @@ from typing import NamedTuple
 from qualms.benchmarks import Benchmark, Config, Preset, Variant
 
 
-class Declared(NamedTuple):
+class Unchanged(NamedTuple):
     """A preset of a benchmark, before a user changed it."""
 
     benchmark: Benchmark
@@ -23,14 +23,14 @@ class Declared(NamedTuple):
         return {variant.name: variant for variant in known}
 
 
-def with_selection(declared: Declared, name: str, selection: str) -> Variant | None:
+def with_selection(declared: Unchanged, name: str, selection: str) -> Variant | None:
     """The variant with the data of variant `name` and the selection, if any."""
     one = declared.variants[name]
     found = (v for v in declared.variants.values() if v.selection == selection)
     return next((v for v in found if _data(v) == _data(one)), None)
 
 
-def check_config(declared: Declared, chosen: Preset, name: str) -> None:
+def check_config(declared: Unchanged, chosen: Preset, name: str) -> None:
     """Raise if config `name` belongs to another selection than a chosen variant.
 
     A config belongs to the selections of the variants that use it, in any preset. One
@@ -44,7 +44,7 @@ def check_config(declared: Declared, chosen: Preset, name: str) -> None:
             )
 
 
-def check_rules(declared: Declared, benchmark: Benchmark, chosen: Preset) -> None:
+def check_rules(declared: Unchanged, benchmark: Benchmark, chosen: Preset) -> None:
     """Raise if epochs would be chosen by the rule of another selection.
 
     A rule of no selection fits those that look at shifted validation items if it does
@@ -86,7 +86,7 @@ def _selections_of(benchmark: Benchmark, config: Config) -> set[str]:
     } - {""}
 
 
-def _advice(declared: Declared, variant: Variant, what: str, selection: str) -> str:
+def _advice(declared: Unchanged, variant: Variant, what: str, selection: str) -> str:
     name = declared.benchmark.name
     other = with_selection(declared, variant.name, selection)
     advice = f"run {name}/{other.name}" if other else "leave it out"

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, pools_of
-from qualms.launch._selections import Declared, check_config, check_rules
+from qualms.launch._selections import Unchanged, check_config, check_rules
 from qualms.launch.data import data_key
 from qualms.launch.options import check_options, options_of, written
 from qualms.shelf import find, names, suggest
@@ -52,7 +52,7 @@ class Choice:
         return self.benchmark.runs(self.preset)
 
 
-def choose(name: str, wish: Wish) -> Choice:
+def choice_of(name: str, wish: Wish) -> Choice:
     """The part of benchmark `name` that a user asks for.
 
     Raises:
@@ -62,7 +62,7 @@ def choose(name: str, wish: Wish) -> Choice:
     """
     benchmark: Benchmark = find("benchmarks", name)()
     preset = benchmark.presets[_known(wish.preset, benchmark.presets, "presets", name)]
-    declared = Declared(benchmark, preset)
+    declared = Unchanged(benchmark, preset)
     preset = replace(preset, changed=tuple(_changed(wish)))
     preset = _with_variants(benchmark, preset, wish.variants)
     options = dict(wish.options)
@@ -122,12 +122,12 @@ def everything(target: str, wish: Wish) -> list[Choice]:
     chosen = tuple(variant for variant in variants.split(",") if variant)
     wish = replace(wish, variants=chosen)
     if name or not wish.methods:
-        return [choose(n, wish) for n in ([name] if name else names("benchmarks"))]
+        return [choice_of(n, wish) for n in ([name] if name else names("benchmarks"))]
     known = {name: _methods(find("benchmarks", name)()) for name in names("benchmarks")}
     for method in wish.methods:
         _known(method, dict.fromkeys(chain(*known.values())), "methods", "benchmarks")
     own = {n: tuple(m for m in wish.methods if m in known[n]) for n in known}
-    return [choose(n, replace(wish, methods=m)) for n, m in own.items() if m]
+    return [choice_of(n, replace(wish, methods=m)) for n, m in own.items() if m]
 
 
 def without(choice: Choice, missing: Collection[str]) -> Choice:

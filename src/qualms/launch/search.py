@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from qualms.benchmarks import Benchmark, Range, Selection
-from qualms.launch._selections import Declared, with_selection
-from qualms.launch.choice import Choice, Wish, choose
+from qualms.launch._selections import Unchanged, with_selection
+from qualms.launch.choice import Choice, Wish, choice_of
 from qualms.launch.options import written
 from qualms.shelf import find, names, suggest
 from qualms.spec import RunSpec, digest
@@ -73,7 +73,7 @@ def search_of(target: str, wish: Wish, selection: str = "") -> Search:
             f"{suggest(selection, known)} Known: {', '.join(known)}."
         )
     variant = _variant_for(benchmark, wish, variant, selection)
-    choice = choose(name, replace(wish, variants=(variant,)))
+    choice = choice_of(name, replace(wish, variants=(variant,)))
     base = _base(choice, wish)
     searched = _selection(benchmark, selection or choice.preset.variants[0].selection)
     _check_rule(wish, searched)
@@ -96,7 +96,7 @@ def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
     if not variant or "," in variant:
         known = list(benchmark.search)
         if preset in benchmark.presets:
-            there = Declared(benchmark, benchmark.presets[preset]).variants
+            there = Unchanged(benchmark, benchmark.presets[preset]).variants
             known = [name for name in known if name in there]
         raise ValueError(
             f"name one variant to search on, as in {benchmark.name}/VARIANT, got"
@@ -117,7 +117,7 @@ def _check_rule(wish: Wish, selection: Selection) -> None:
 def _variant_for(benchmark: Benchmark, wish: Wish, variant: str, asked: str) -> str:
     """The variant with the same data that has the selection which is asked for."""
     preset = benchmark.presets.get(wish.preset)
-    declared = None if preset is None else Declared(benchmark, preset)
+    declared = None if preset is None else Unchanged(benchmark, preset)
     if not asked or declared is None or variant not in declared.variants:
         return variant  # choosing it answers a wrong name
     known = declared.variants[variant]

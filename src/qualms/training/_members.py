@@ -23,7 +23,7 @@ Work = Callable[..., None]
 """What every process does, called with `watch`; a function that can be imported."""
 
 
-class _Finished(NamedTuple):
+class _MemberDone(NamedTuple):
     """A process has done its work."""
 
     error: str = ""
@@ -65,9 +65,9 @@ def _listen(crew: LocalCrew, size: int, watch: Watch) -> None:
                     f"a process of the team {said.how}; run again to go on from the"
                     " last checkpoint"
                 )
-            if isinstance(said, _Finished) and said.error:
+            if isinstance(said, _MemberDone) and said.error:
                 raise TrainingError(said.error)
-            if isinstance(said, _Finished):
+            if isinstance(said, _MemberDone):
                 done += 1
             if isinstance(said, Epoch | Message):
                 tell(watch, said)
@@ -77,10 +77,10 @@ def _serve(channel: Channel, work: Work) -> None:
     """Be one of the team; who and where is in the environment."""
     try:
         work(watch=Relay(channel.send))
-        channel.send(_Finished())
+        channel.send(_MemberDone())
     except Exception as error:
         traceback.print_exc()
         with suppress(OSError):
-            channel.send(_Finished(str(error) or type(error).__name__))
+            channel.send(_MemberDone(str(error) or type(error).__name__))
     # Whoever listens ends all at once: leaving would tear connections that others use.
     threading.Event().wait()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qualms.datasets import Dataset, Split
-from qualms.spec import place_of
+from qualms.spec import split_place
 from qualms.training._error import TrainingError
 
 _SHARE = 0.3
@@ -92,7 +92,7 @@ class Splits:
 
     def dataset_of(self, split: str) -> Dataset:
         """The dataset that `split` belongs to."""
-        name, _ = place_of(split)
+        name, _ = split_place(split)
         if name not in self._datasets:
             raise TrainingError(
                 f"the run predicts {split!r}, and there is no dataset {name!r}; hand it"
@@ -102,7 +102,7 @@ class Splits:
 
     def stored(self, split: str) -> Split:
         """`split` as its dataset has it."""
-        return self.dataset_of(split).split(place_of(split)[1])
+        return self.dataset_of(split).split(split_place(split)[1])
 
     def __getitem__(self, name: str) -> LoadedSplit:
         return self.joined((name,))

@@ -15,7 +15,7 @@ from qualms.methods import Method
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
 from qualms.runs import split_stem
-from qualms.spec import Task, place_of
+from qualms.spec import Task, split_place
 from qualms.training._error import TrainingError
 from qualms.training.data import LoadedSplit, Splits
 from qualms.training.inputs import Inputs, check_readable
@@ -73,7 +73,7 @@ class Predictor:
 def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
     """Refuse a split that is not there, or that the network cannot predict."""
     task, dataset = splits.dataset.task, splits.dataset_of(split)
-    name = place_of(split)[1]
+    name = split_place(split)[1]
     dataset.rows(name)  # raises where there is no such split
     of = name if name in dataset.splits else dataset.subsets[name].of
     whole = dataset.splits[of]

@@ -11,7 +11,7 @@ import qualms
 from qualms import runs
 from qualms.datasets import Dataset
 from qualms.predictions import Header
-from qualms.spec import RunSpec, place_of
+from qualms.spec import RunSpec, split_place
 from qualms.training._error import TrainingError, writing
 from qualms.training.machine import Machine
 from qualms.training.runs import Assigned, Run
@@ -39,7 +39,7 @@ def header(run: Run, split: str) -> Header:
         "task": run.place.splits.dataset.task.name,
         "benchmark": spec.benchmark,
         "dataset": dataset.name,
-        "split": place_of(split)[1],
+        "split": split_place(split)[1],
         "method": spec.method.name,
         "seed": spec.seed,
         "options": _options(spec, dataset),
