@@ -6,6 +6,8 @@
         lock                held by the process that works on the run
         log.txt             all that this process prints
         log.jsonl           one line for each epoch
+        items.json          the items that a rule chose for training
+        features/           cached features, while a head is trained on them
         checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
         predictions/        the predictions of each split
         failed.json         why the last attempt failed
@@ -75,6 +77,16 @@ def log_path(folder: Path) -> Path:
 def epochs_path(folder: Path) -> Path:
     """The file with one JSON object for each epoch."""
     return folder / "log.jsonl"
+
+
+def items_path(folder: Path) -> Path:
+    """The list of the items that a rule chose for the run to train on."""
+    return folder / "items.json"
+
+
+def features_folder(folder: Path) -> Path:
+    """The folder with the features of a frozen backbone, while its head is trained."""
+    return folder / "features"
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:

@@ -20,13 +20,13 @@ from torch import Tensor, nn
 from qualms.atomic import replacing
 from qualms.datasets import Split
 from qualms.methods import Batch, Headed, Method
+from qualms.runs import features_folder
 from qualms.training._error import TrainingError, writing
 from qualms.training.data import LoadedSplit, RawItems, load_split
 from qualms.training.inputs import Inputs
 from qualms.training.machine import Machine
 from qualms.training.options import Training
 
-FOLDER = "features"
 _CHUNK = 1 << 24
 """Bytes read at once to compare a checksum."""
 
@@ -115,7 +115,7 @@ class FeatureCache:
 
         They are read from the file `name`, which is written first if it is not whole.
         """
-        path = self.folder / FOLDER / f"{name.replace('/', '~')}.npy"
+        path = features_folder(self.folder) / f"{name.replace('/', '~')}.npy"
         if not self._is_whole(path, len(rows)):
             with writing(self.folder):
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ class FeatureCache:
 
 def forget_features(folder: Path) -> None:
     """Delete the files of a run that is done with training."""
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
+    shutil.rmtree(features_folder(folder), ignore_errors=True)
 
 
 def _checksum(path: Path) -> int:

@@ -23,13 +23,12 @@ from torch import Tensor
 
 from qualms.atomic import replacing
 from qualms.predictions import Predictions, PredictionsError, read
-from qualms.runs import sibling, stored
+from qualms.runs import items_path, sibling, stored
 from qualms.spec import ItemRule, RunSpec, digest
 from qualms.training._error import TrainingError, writing
 from qualms.training.data import LoadedSplit, Splits
 from qualms.training.item_rules import Candidates, choose
 
-FILE = "items.json"
 Listed = Mapping[str, list[str] | Literal["all"]]
 """Names of the chosen items of each split, or "all" of them."""
 
@@ -56,7 +55,7 @@ def training_items(
     if spec.items is None:
         items = splits["train"]
         return TrainingItems(items, torch.arange(len(items)))
-    path = folder / FILE
+    path = items_path(folder)
     if path.exists():
         listed = _read(path, spec)
     else:
