@@ -1,7 +1,7 @@
 """Results in which every number is the published one, on the paper's own datasets."""
 
 from qualms.benchmarks.regression import regression
-from qualms.evaluate.benchmark import BenchmarkResults, Cell, Key
+from qualms.evaluate.results import BenchmarkResults, Cell, Key
 from qualms.published import published
 
 BENCHMARK = regression()
@@ -19,9 +19,10 @@ def results_as_published(*, simulated=False, preset=PAPER):
         if at["dataset"] not in names:
             continue
         name, row = names[at["dataset"]], rows[at["method"]]
-        add(cells, Key(name, at["alpha"], row, at["metric"]), number.mean)
+        settings = f"alpha={at['alpha']:g}"
+        add(cells, Key(name, row, settings, at["metric"]), number.mean)
         if (row, at["metric"]) == ("conformal", "val_mae"):
-            add(cells, Key(name, at["alpha"], row, "test_mae"), 2 * number.mean)
+            add(cells, Key(name, row, settings, "test_mae"), 2 * number.mean)
     return BenchmarkResults(benchmark=BENCHMARK, preset=preset, cells=cells)
 
 

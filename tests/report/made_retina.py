@@ -6,14 +6,8 @@ from statistics import NormalDist
 import numpy as np
 
 from qualms.benchmarks.retina import retina
-from qualms.evaluate.benchmark import (
-    Band,
-    BenchmarkResults,
-    Cell,
-    DrawnKey,
-    Key,
-    Sides,
-)
+from qualms.evaluate import Curve, Histogram
+from qualms.evaluate.results import BenchmarkResults, Cell, DrawnKey, Key
 from qualms.published import published
 
 BENCHMARK = retina()
@@ -46,7 +40,7 @@ def results_as_published(
             row = row_named(at, preset)
             if setting(found) == (at["task"], at["tuned_on"], at["blur_constant"]):
                 value = number.mean / SCALES.get(number.unit, 1.0)
-                add(cells, Key(found.name, None, row, score_of(at)), value)
+                add(cells, Key(found.name, row, "", score_of(at)), value)
     for found in variants:
         for row in found.rows or preset.rows:
             add_unprinted(cells, found, row)
@@ -54,15 +48,15 @@ def results_as_published(
         benchmark=BENCHMARK,
         preset=preset,
         cells=cells,
-        bands=dict(bands(preset, variants)) if drawn else {},
-        sides=dict(sides(preset, variants)) if drawn else {},
+        curves=dict(curves(preset, variants)) if drawn else {},
+        histograms=dict(histograms(preset, variants)) if drawn else {},
     )
 
 
 def setting(found):
     blur = found.dataset.options.get("blur") or 30
-    regime = found.regime.replace("-", "")
-    return found.dataset.options["shift"], regime, float(blur)
+    chosen = found.selection.replace("_", "")
+    return found.dataset.options["shift"], chosen, float(blur)
 
 
 def row_named(at, preset):
@@ -91,15 +85,15 @@ def add_unprinted(cells, found, row):
     for subset in SUBSETS.values():
         for score in SCORES:
             name = f"{subset}/referral_{score}_area"
-            add(cells, Key(found.name, None, row, name), 0.7)
+            add(cells, Key(found.name, row, "", name), 0.7)
     for score in ("auroc", "auprc"):
-        add(cells, Key(found.name, None, row, f"balanced/{score}"), 0.8)
+        add(cells, Key(found.name, row, "", f"balanced/{score}"), 0.8)
     if found.simulated:
         for name in TRUTH:
-            add(cells, Key(found.name, None, row, name), 0.4)
+            add(cells, Key(found.name, row, "", name), 0.4)
 
 
-def bands(preset, variants):
+def curves(preset, variants):
     """Curves that run through the published points where there are any."""
     rng = np.random.default_rng(0)
     fpr, share = np.linspace(0, 1, 51), np.linspace(0, 0.995, 200)
@@ -116,24 +110,25 @@ def bands(preset, variants):
                     y = known.get((*at, score), (0.85, 0.9, 0.92))
                     ends = (*y, min(y[-1] + 0.01, 1.0))
                     wobble = np.cumsum(rng.normal(size=200)) * 0.0004 * share
-                    yield (
-                        DrawnKey(found.name, row, subset, f"referral_{score}"),
-                        Band(
-                            share,
-                            np.interp(share, (0, 0.5, 0.7, 1), ends) + wobble,
-                            error,
-                        ),
-                    )
+                    mean = np.interp(share, (0, 0.5, 0.7, 1), ends) + wobble
+                    at_name = (subset, f"referral_{score}")
+                    yield curve(found, row, at_name, share, mean, error)
                 if subset != "shifted" or not one_class:
                     area = known.get((*at, "auroc"), (0.9,))[0]
-                    yield (
-                        DrawnKey(found.name, row, subset, "roc"),
-                        Band(fpr, binormal(fpr, area), 0.04 * fpr * (1 - fpr) + 0.003),
+                    width = 0.04 * fpr * (1 - fpr) + 0.003
+                    yield curve(
+                        found, row, (subset, "roc"), fpr, binormal(fpr, area), width
                     )
-            yield (
-                DrawnKey(found.name, row, "joint", "ood_roc"),
-                Band(fpr, binormal(fpr, 0.35 + 0.05 * (place % 6)), 0 * fpr + 0.01),
-            )
+            flagged = binormal(fpr, 0.35 + 0.05 * (place % 6))
+            yield curve(found, row, ("joint", "ood_roc"), fpr, flagged, 0 * fpr + 0.01)
+
+
+def curve(found, row, what, x, y, stderr):
+    subset, name = what
+    made = Curve(
+        name=name, label=name, subset=subset, x_label="", x=x, y=y, stderr=stderr
+    )
+    return DrawnKey(found.name, row, "", subset, name), made
 
 
 def points(preset):
@@ -160,7 +155,7 @@ def binormal(fpr, area):
     return np.array([normal.cdf(distance + normal.inv_cdf(x)) for x in inner])
 
 
-def sides(preset, variants):
+def histograms(preset, variants):
     edges = np.linspace(0, np.log(2), 41)
     centres = (edges[1:] + edges[:-1]) / 2
     for found in variants:
@@ -176,11 +171,18 @@ def sides(preset, variants):
                     right = np.exp(-centres * (12 - grade - place % 6))
                     wrong = np.exp(-((centres - 0.6 + 0.05 * (place % 6)) ** 2) / 0.03)
                     share = 0.03 + 0.05 * grade
+                    name = f"uncertainty/grade={grade}"
+                    parts = {
+                        "correct": (1 - share) * right / right.sum(),
+                        "incorrect": share * wrong / wrong.sum(),
+                    }
                     yield (
-                        DrawnKey(found.name, row, subset, f"uncertainty/grade={grade}"),
-                        Sides(
-                            edges,
-                            (1 - share) * right / right.sum(),
-                            share * wrong / wrong.sum(),
+                        DrawnKey(found.name, row, "", subset, name),
+                        Histogram(
+                            name=name,
+                            label=name,
+                            subset=subset,
+                            edges=edges,
+                            parts=parts,
                         ),
                     )

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import qualms
-from qualms.evaluate import Scored, Settings, compare
+from qualms.evaluate import Scored, ScoreOptions, compare
 from qualms.report import write_page
 
 CHROMIUM = shutil.which("chromium")
@@ -32,8 +32,8 @@ QUIET = [
     "--virtual-time-budget=8000",
 ]
 HOSTILE = "<img src=nowhere.png onerror=alert(1)></script>"
-# The colours of the first two lines.
-BLUE, ORANGE = (0x00, 0x72, 0xB2), (0xD5, 0x5E, 0x00)
+# The colours of the first two lines, on white.
+BLUE, ORANGE = (0x29, 0x38, 0xB5), (0xA6, 0x2B, 0x05)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,9 @@ def page(tmp_path_factory):
     for name, noise in (("careful", 0.1), (HOSTILE, 0.3)):
         prob = np.clip(0.3 + 0.4 * target + rng.normal(0, noise, 200), 0.01, 0.99)
         arrays = {"target": target, "prob": prob, "shifted": shifted}
-        results.append(qualms.score(arrays, settings=Settings(resamples=40), name=name))
+        results.append(
+            qualms.score(arrays, options=ScoreOptions(resamples=40), name=name)
+        )
     path = tmp_path_factory.mktemp("page") / "page.html"
     write_page(
         Scored(results=tuple(results), comparison=compare(results)),

@@ -1,227 +1,237 @@
-"""The paper's tables with our numbers beside the published ones."""
+"""One record of a table, and what each of its renderers makes of it."""
 
 import csv
 import math
-from dataclasses import replace
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
 
-from qualms.benchmarks import Expectation
-from qualms.evaluate.benchmark import Check, Key, Missing
-from qualms.published import published
-from qualms.report._results_file import write_results
-from qualms.report.benchmark import print_benchmark, print_checks
-from qualms.report.papers.regression._files import write_tables
-from qualms.report.papers.regression._latex import latex
-from qualms.report.papers.regression._tables import (
-    METRICS,
-    absent_tables,
-    paper_tables,
-)
-from report.made_results import BENCHMARK, add, results_as_published
+from qualms.evaluate.results import Summary
+from qualms.report import Column, Table, TableCell, TableLine, digits, print_table
+from qualms.report.csv_files import write_table_csv
+from qualms.report.html import html_table
+from qualms.report.latex import latex_table
 
-SMALL = BENCHMARK.presets["small"]
+HOSTILE = "</td><script>alert(1)</script>[bold]\x1b[31m_%&#$~^\\{}"
 
 
-@pytest.fixture(scope="module")
-def results():
-    return results_as_published()
+def table(*, columns=6, published=True, label="MC Dropout Ensemble of 2", **more):
+    cell = TableCell(
+        mean=93.04,
+        spread=0.41,
+        low=91.7,
+        high=94.1,
+        repeats=6,
+        tied=True,
+        best=True,
+        by_their_rule=Summary(92.9, 0.4),
+        published=Summary(91.9, 0.5) if published else None,
+    )
+    other = TableCell(mean=-0.004, low=-1.0, high=2.0, repeats=6)
+    empty = TableCell(why="only one class among these items")
+    lines = (
+        TableLine(labels=(label,), cells=(cell,) * columns, keys={"row": label}),
+        TableLine(labels=("MAP",), cells=(other,) * columns, keys={"row": "map"}),
+        TableLine(labels=("FSVI",), cells=(empty,) * columns, keys={"row": "fsvi"}),
+    )
+    return Table(
+        name="table_1",
+        title="Table 1: Country Shift",
+        about="simulated data, not the paper's; preset demo",
+        simulated=True,
+        columns=tuple(
+            Column(
+                label="AUROC ↑",
+                group=f"{50 * (i // 2)}% referred",
+                unit="%",
+                decimals=1,
+                keys={"score": f"auroc{i}"},
+            )
+            for i in range(columns)
+        ),
+        lines=lines,
+        spread="standard error",
+        keys={"preset": "demo"},
+        **more,
+    )
 
 
-@pytest.fixture(scope="module")
-def tables(results):
-    return {table.file: table for table in paper_tables(results)}
-
-
-def lines_of(path):
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def printed(results, width=160, **options):
-    console = Console(width=width, record=True, file=None, quiet=False)
+def shown(made, width):
+    console = Console(width=width)
     with console.capture() as capture:
-        print_benchmark(results, console=console, **options)
+        print_table(made, console=console)
     return capture.get()
 
 
-def test_all_42_tables_are_there_for_the_papers_data(tables):
-    real = {t.name for t in tables.values() if not t.variant.simulated}
-    assert real == {f"A{number}" for number in range(1, 43)}
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("columns", [1, 2, 7, 14])
+def test_a_terminal_is_not_overrun_and_no_cell_is_cut(width, columns):
+    text = shown(table(columns=columns), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert text.count("93.0") == columns
+    assert text.count("91.7–94.1") == columns  # noqa: RUF001 - as printed
+    assert text.count("(91.9, +2.0)") == columns
 
 
-def test_published_numbers_compared_with_themselves_differ_by_nothing(tables):
-    compared = [
-        cell
-        for table in tables.values()
-        if not table.variant.simulated
-        for line in table.lines
-        if not line.row.beyond
-        for cell in line.compared.values()
-    ]
-    assert len(compared) == len(published("regression").numbers)
-    for cell in compared:
-        if cell.number.spread:
-            # A34 repeats a number of A4 with a misprint, which is corrected.
-            assert cell.difference == pytest.approx(0.0, abs=1e-9)
-        else:
-            assert math.isnan(cell.difference)
+def test_wide_tables_are_broken_between_column_groups():
+    text = shown(table(columns=6), 80)
+    heads = [line for line in text.splitlines() if line.endswith("referred")]
+    assert [re.findall(r"\d+%", line) for line in heads] == [["0%", "50%"], ["100%"]]
 
 
-def test_a_difference_is_in_units_of_the_published_deviation():
-    results = results_as_published()
-    key = Key("cell200_tails", 0.1, "gaussian", "test_coverage")
-    add(results.cells, key, 0.54402 + 2 * 0.0348)
-    table = next(t for t in paper_tables(results) if t.file == "table_A2_cell200_tails")
-    cell = table.lines[2].compared["test_coverage"]
-    number = published("regression").find(
-        {"table": "A2", "method": "Gaussian", "metric": "test_coverage"}
+def test_a_terminal_says_why_cells_are_empty_and_what_the_table_is_of():
+    text = " ".join(shown(table(columns=2), 100).split())
+    assert "simulated data, not the paper's; preset demo" in text
+    assert "0% referred, AUROC ↑ of FSVI: only one class among these items" in text
+
+
+def test_the_best_is_marked_in_every_form(tmp_path):
+    made = table(columns=1)
+    assert "93.0 91.7–94.1●" in shown(made, 100)  # noqa: RUF001 - as printed
+    assert r"$\mathbf{93.0 \pm 0.4}$\,$^{\bullet}$" in latex_table(made)
+    assert "●</span> <b>93.0 ± 0.4</b>" in html_table(made)
+    with write_table_csv(made, tmp_path / "t.csv").open(encoding="utf-8") as file:
+        first, second, _ = csv.DictReader(file)
+    assert (first["best"], first["tied_with_best"], second["best"]) == (
+        "True",
+        "True",
+        "False",
     )
-    expected = (0.54402 + 2 * 0.0348 - number.mean) / number.spread
-    assert cell.difference == pytest.approx(expected)
 
 
-def test_rows_beyond_the_paper_stand_below_its_ten(tables):
-    labels = [line.label for line in tables["table_A1_cell200"].lines]
-    assert labels[9] == "Gaussian Ensemble + Selective Ens Var"
-    assert labels[10:] == [row.label for row in BENCHMARK.rows if row.beyond]
-    beyond = tables["table_A1_cell200"].lines[10].compared["test_coverage"]
-    assert beyond.number is None
-    assert "not in the paper" in beyond.why
-    variations = [line.label for line in tables["table_A31_cell200"].lines]
-    assert len(variations) == 8
-
-
-def test_simulated_data_are_called_so(tables):
-    assert "simulated" in tables["table_A2_cells_tails"].data
-    assert "simulated" not in tables["table_A2_cell200_tails"].data
-    assert "simulated data" in latex(tables["table_A2_cells_tails"])
-
-
-def test_every_table_says_its_preset(results, tables, tmp_path):
-    assert all("preset paper)" in latex(table) for table in tables.values())
-    paths = [p for p in write_tables(results, tmp_path) if p.suffix == ".csv"]
-    assert {line["preset"] for p in paths for line in lines_of(p)} == {"paper"}
-
-
-def test_a_cell_without_runs_says_why(tables):
-    cell = tables["table_A2_cells_tails"].lines[0].compared["test_coverage"]
-    assert cell.why == "not part of preset paper"
-    assert math.isnan(cell.difference)
-
-
-def test_a_misprint_is_remarked_on(tables):
-    line = next(
-        line
-        for line in tables["table_A34_rc49"].lines
-        if line.label == "Gaussian + Selective kNN"
-    )
-    assert "misprint" in line.compared["test_prediction_rate"].why
-
-
-def test_tables_without_data_are_named():
-    small = replace(results_as_published(), preset=SMALL)
-    absent = absent_tables(small)
-    assert absent["A7"] == "AssetWealth"
-    assert "A1" not in absent
-    assert {t.name for t in paper_tables(small)}.isdisjoint(absent)
-
-
-def test_every_table_is_written_as_csv_and_latex(results, tables, tmp_path):
-    written = write_tables(results, tmp_path / "tables")
-    assert {p.stem for p in written} == set(tables)
-    assert len(written) == 2 * len(tables)
-    lines = lines_of(tmp_path / "tables" / "table_A2_cell200_tails.csv")
-    (line,) = (
-        line
-        for line in lines
-        if (line["method"], line["score"]) == ("Gaussian", "test_coverage")
-    )
-    assert float(line["published_mean"]) == 0.54402
-    assert float(line["by_their_rule_mean"]) == 0.54402
-    assert float(line["ours_std"]) == pytest.approx(0.01 * 0.54402)
-    assert line["data"] == "the paper's data"
-
-
-def test_latex_rows_have_as_many_cells_as_columns(tables):
-    for table in tables.values():
-        text = latex(table)
-        assert text.count(r"\begin") == text.count(r"\end") == 2
-        assert text.count(r"\toprule") == text.count(r"\bottomrule") == 1
-        body = text.split(r"\midrule", 1)[1].split(r"\bottomrule")[0]
-        for line in body.replace(r"\midrule", "").strip().splitlines():
-            if line:
-                assert line.count(" & ") == 3 * len(METRICS), line
-        assert "_" not in text.replace(r"\_", "")
-
-
-def test_results_hold_every_cell_with_how_it_was_made(results, tmp_path):
-    made = replace(results, hardware=("a machine",), seconds=12.5)
-    path = write_results(made, tmp_path / "r.csv", command="qualms run regression")
-    lines = lines_of(path)
-    assert len(lines) == len(results.cells)
-    assert {line["command"] for line in lines} == {"qualms run regression"}
-    assert {(line["hardware"], line["seconds_of_all_runs"]) for line in lines} == {
-        ("a machine", "12.5")
+def test_a_csv_file_has_a_line_per_cell_with_all_its_numbers(tmp_path):
+    path = write_table_csv(table(columns=2), tmp_path / "table.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 6
+    assert lines[0] == {
+        "table": "table_1",
+        "preset": "demo",
+        "row": "MC Dropout Ensemble of 2",
+        "score": "auroc0",
+        "unit": "%",
+        "ours_mean": "93.04",
+        "ours_spread": "0.41",
+        "ours_low": "91.7",
+        "ours_high": "94.1",
+        "no_interval": "",
+        "repeats": "6",
+        "by_their_rule_mean": "92.9",
+        "by_their_rule_spread": "0.4",
+        "published_mean": "91.9",
+        "published_spread": "0.5",
+        "spread": "standard error",
+        "difference": "1",
+        "difference_in_published_spread": "2",
+        "best": "True",
+        "tied_with_best": "True",
+        "remark": "",
     }
-    assert all(len(line["values"].split()) == int(line["repeats"]) for line in lines)
+    assert lines[-1]["remark"] == "only one class among these items"
 
 
-def test_the_terminal_shows_ours_and_the_papers():
-    text = printed(results_as_published(simulated=True, preset=SMALL))
-    assert "Table A2: Cells-Tails, alpha 0.1" in text
-    assert "simulated data, not the paper's; preset small" in text
-    assert "0.544 ± 0.035 +0.0" in text
-    assert "Table A14" not in text
-    assert "more tables (other alphas, variations) are written as files" in text
+@pytest.mark.parametrize("name", ["=1+1", "+cmd|' /C calc'!A0", "@SUM(A1)", "-2+3"])
+def test_a_name_is_no_formula_to_a_spreadsheet(name, tmp_path):
+    path = write_table_csv(table(label=name), tmp_path / "table.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = {line["row"] for line in csv.DictReader(file)}
+        assert f"'{name}" in rows
+    # Numbers stay numbers, negative ones too.
+    assert "-0.004" in path.read_text(encoding="utf-8")
 
 
-def test_a_narrow_terminal_keeps_the_method_and_the_coverage():
-    results = results_as_published(simulated=True, preset=SMALL)
-    text = printed(results, width=80)
-    assert all(len(line) <= 80 for line in text.splitlines() if "±" in line)
-    assert "Conformal" in text
-    assert "coverage" in text
-    assert "val MAE" not in text
+def check_latex(text):
+    assert text.count(r"\begin") == text.count(r"\end") == 2
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+    assert (text.count("$") - text.count(r"\$")) % 2 == 0
+    assert text.isascii()
+    width = len(re.search(r"\\begin{tabular}{(l+r*)}", text)[1])
+    for line in text.splitlines():
+        if line.endswith(r"\\"):
+            spans = [int(n) - 1 for n in re.findall(r"\\multicolumn{(\d+)}", line)]
+            assert line.count(" & ") + sum(spans) < width, line
+    plain = re.sub(r"\\[_%&#$]", "", text)
+    assert not re.search(r"[#%_~]", plain.replace("{!}{%", ""))
+    assert "^" not in re.sub(r"\$[^$]*\$", "", plain)
 
 
-def test_all_tables_are_shown_when_asked_for():
-    results = results_as_published(simulated=True, preset=SMALL)
-    assert "Table A14" in printed(results, full=True)
+@pytest.mark.parametrize("columns", [1, 6, 14])
+@pytest.mark.parametrize("label", ["MAP", HOSTILE])
+def test_latex_is_balanced_and_escaped(columns, label):
+    check_latex(latex_table(table(columns=columns, label=label, notes=(label,))))
 
 
-EXPECTED = Expectation(
-    text="coverage drops",
-    variant="cells",
-    rows=("gaussian",),
-    score="test_coverage",
-    low=0.1,
-    high=1.0,
-)
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX here")
+def test_latex_compiles(tmp_path):
+    body = latex_table(table(columns=14, label=HOSTILE))
+    page = tmp_path / "all.tex"
+    page.write_text(
+        "\\documentclass{article}\\usepackage{booktabs,graphicx}\n"
+        f"\\begin{{document}}\n{body}\\end{{document}}\n"
+    )
+    command = ["pdflatex", "-halt-on-error", page.name]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+
+
+class Tags(HTMLParser):
+    """Which tags open and close, and the words between."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.attributes, self.words = [], set(), set(), []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.seen.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_html_is_balanced_and_escapes_names():
+    tags = Tags()
+    tags.feed(html_table(table(columns=7, label=HOSTILE, notes=(HOSTILE,))))
+    assert tags.open == []
+    assert tags.seen <= {
+        *("figure", "figcaption", "div", "table", "thead", "tbody", "tr", "th", "td"),
+        *("b", "p", "small", "span"),
+    }
+    # No style and no handler: a strict policy holds.
+    assert tags.attributes <= {"class", "scope", "colspan", "title"}
+    assert sum(HOSTILE in words for words in tags.words) == 2
+
+
+def test_names_do_not_steer_a_terminal():
+    text = shown(table(label=HOSTILE, columns=1), 200)
+    assert "\x1b[31m" not in text
+    assert "[bold]" in text
 
 
 @pytest.mark.parametrize(
-    ("value", "verdict"), [(0.3, "held"), (0.05, "NOT HELD"), (math.nan, "unknown")]
+    ("value", "text"),
+    [
+        (0.89672, "0.8967"),
+        (3.33, "3.330"),
+        (25.0, "25.00"),
+        (12345.6, "12346"),
+        (1e-15, "0.0000"),
+        (2e-5, "2.000e-05"),
+        (math.inf, "inf"),
+        (-0.5, "-0.5000"),
+    ],
 )
-def test_effects_are_printed_with_their_numbers(value, verdict):
-    check = Check(expectation=EXPECTED, values={"gaussian": value})
-    results = replace(results_as_published(), checks=(check,))
-    console = Console(width=120)
-    with console.capture() as capture:
-        print_checks(results, console=console)
-    line = capture.get().splitlines()[1]
-    assert line.split("coverage drops")[0].strip() == verdict
-    assert ("missing" if math.isnan(value) else f"{value:.3f}") in line
+def test_numbers_have_four_digits(value, text):
+    assert digits(value) == text
 
 
-def test_missing_runs_are_counted_by_kind():
-    missing = [
-        Missing(
-            hash=f"{i}", dataset="cells", method="map", seed=i, reason="was not run"
-        )
-        for i in range(7)
-    ]
-    text = printed(replace(results_as_published(), missing=tuple(missing)))
-    assert "7 runs are missing" in text
-    assert "7 of map on cells: was not run" in text
+def test_a_rounded_zero_has_no_sign():
+    assert digits(-0.004, 1) == "0.0"

@@ -89,7 +89,7 @@ def make_and_judge(
         try:
             _sum_up(outcomes, time.monotonic() - started)
             for choice in choices if judge else ():
-                show_judged(choice, shop.out)
+                show_judged(choice, shop.out, shop.data)
         finally:
             _list_failed(failed)  # last, so that nobody has to scroll for it
     except KeyboardInterrupt:

@@ -16,7 +16,7 @@ LONGEST = 80
 """Characters in the name of a folder."""
 
 
-def show_judged(choice: Choice, out: Path) -> None:
+def show_judged(choice: Choice, out: Path, data: Path) -> None:
     """Print the tables of `choice` and its effects; write tables and figures."""
     from qualms.evaluate.benchmark import judge
     from qualms.report.benchmark import print_benchmark, write_all
@@ -31,7 +31,7 @@ def show_judged(choice: Choice, out: Path) -> None:
     command = shlex.join(["qualms", *sys.argv[1:]])
     try:  # before anything is printed, which a pipe may cut short
         with console.status("drawing"):
-            written = write_all(results, folder, command=command)
+            written = write_all(results, folder, command=command, data=data)
     except OSError as error:
         raise OSError(
             f"cannot write tables to {folder}: {error.strerror or error}; free space"
@@ -51,7 +51,7 @@ def show_judged(choice: Choice, out: Path) -> None:
         )
     typer.echo(
         f"wrote {written.results}, {len(written.tables)} files in {folder / 'tables'}"
-        f" and {len(written.figures)} in {folder / 'figures'}"
+        f" and {len(written.figures)} in {folder / 'figures'}; {written.page} shows all"
     )
 
 

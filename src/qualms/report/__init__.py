@@ -1,24 +1,30 @@
-"""What people see: the terminal table, JSON, CSV, and the offline page."""
+"""What people see: tables, figures, pages, JSON and CSV."""
 
-from qualms.report._json import to_json, write_curves
-from qualms.report._page import write_page
-from qualms.report._refer import print_plan
-from qualms.report._refer_json import plan_to_json
-from qualms.report._terminal import (
-    number,
-    print_results,
-    printable,
-    sparkline,
-)
+from qualms.report.index import LinkedPage, write_index
+from qualms.report.json_output import to_json, write_curves
+from qualms.report.page import write_page
+from qualms.report.refer import print_plan
+from qualms.report.refer_json import plan_to_json
+from qualms.report.scored import print_results, score_table, sparkline
+from qualms.report.table import Column, Table, TableCell, TableLine, digits
+from qualms.report.terminal import print_table, printable
 
 __all__ = [
-    "number",
+    "Column",
+    "LinkedPage",
+    "Table",
+    "TableCell",
+    "TableLine",
+    "digits",
     "plan_to_json",
     "print_plan",
     "print_results",
+    "print_table",
     "printable",
+    "score_table",
     "sparkline",
     "to_json",
     "write_curves",
+    "write_index",
     "write_page",
 ]

@@ -80,7 +80,9 @@ class Gaps(NamedTuple):
         own = sparse.coo_array((self.own, (unit, self.cell)), shape).tocsr()
         count = sparse.coo_array((np.ones(items), (unit, self.cell)), shape).tocsr()
         sums: Array = own.toarray() + count @ self.tilt
-        for part in range(1 if design.sample is None else design.sample.max() + 1):
+        # A set may lack a sample: shifted items hold none of the in-domain ones.
+        parts = [0] if design.sample is None else np.unique(design.sample)
+        for part in parts:
             inside = unit if design.sample is None else unit[design.sample == part]
             rows, size = np.unique(inside, return_counts=True)
             mean = sums[rows].sum(axis=0) / size.sum()

@@ -1,19 +1,21 @@
-"""The RETINA benchmark: tables 1 to 13, figures 2, 3, 8 to 17, 19 and 20, and ours.
+"""The RETINA benchmark: tables 1 to 13, figures 2, 3, 5, 8 to 20, and ours.
 
 Band, Rudner, Feng, Filos, Nado, Dusenberry, Jerfel, Tran and Gal (2021). Tables and
 figures are numbered as in its supplement.
 """
 
-from qualms.report.papers._paper import Paper
-from qualms.report.papers.retina._figures import write_figures
-from qualms.report.papers.retina._files import write_tables
-from qualms.report.papers.retina._terminal import print_tables
+from qualms.evaluate.results import BenchmarkResults
+from qualms.report.papers import Paper
+from qualms.report.papers.retina.figures import figures
+from qualms.report.papers.retina.own_tables import own_tables, summaries
+from qualms.report.papers.retina.tables import absent, paper_tables
+from qualms.report.table import Table
 
 
 def retina() -> Paper:
     """All of its tables and figures, with ours beside the published numbers."""
-    return Paper(
-        write_tables=write_tables,
-        write_figures=write_figures,
-        print_tables=print_tables,
-    )
+    return Paper(tables=_tables, figures=figures, notes=absent)
+
+
+def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
+    return (*summaries(results), *paper_tables(results), *own_tables(results))

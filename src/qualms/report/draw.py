@@ -1,0 +1,274 @@
+"""Figures as files: one way to draw every mark, with matplotlib.
+
+The caption is written beside the picture, as text; the picture itself holds only what
+is needed to read it.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qualms.atomic import replacing
+from qualms.report.figures import (
+    FAINT,
+    INK,
+    SOFT,
+    BarMark,
+    CurveMark,
+    Drawing,
+    HistogramMark,
+    Mark,
+    Panel,
+    PictureMark,
+    PointMark,
+    RuleMark,
+    Ticks,
+    WordMark,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MISSING = (
+    "figures need matplotlib, which is not installed: pip install 'qualms[report]'"
+)
+KINDS = ("pdf", "png")
+STYLE: dict[Any, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "text.color": INK,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "pdf.fonttype": 42,
+    "savefig.dpi": 200,
+}
+
+
+def draw(drawing: Drawing, folder: Path) -> list[Path]:
+    """Write a figure as PDF and PNG, and its caption as text; gives the paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    caption = folder / f"{drawing.name}.txt"
+    with _canvas(drawing) as figure:
+        _compose(figure, drawing)
+        paths = _save(figure, folder, drawing.name)
+    with replacing(caption) as temporary:
+        temporary.write_text(drawing.text, encoding="utf-8")
+    return [*paths, caption]
+
+
+@contextmanager
+def _canvas(drawing: Drawing) -> Iterator["Figure"]:
+    """An empty figure in our style; global settings stay as they are."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ValueError(MISSING) from error
+    keys = -(-len(drawing.labels) // drawing.columns)
+    height = drawing.size[1] * len(drawing.rows) + 0.25 + 0.18 * keys
+    with rc_context(STYLE):
+        yield Figure(figsize=(drawing.width, height), layout="constrained")
+
+
+def _compose(figure: "Figure", drawing: Drawing) -> None:
+    count = max(len(row) for row in drawing.rows)
+    grid = figure.subplots(len(drawing.rows), count, squeeze=False)
+    for places, row in zip(grid, drawing.rows, strict=True):
+        for axes, panel in zip(places, row, strict=False):
+            _fill(axes, panel)
+        for axes in places[len(row) :]:
+            axes.set_visible(False)
+    _align(grid, drawing)
+    for places, side in zip(grid, drawing.sides, strict=False):
+        _beside(places[-1], side)
+    figure.align_ylabels()
+    handles = [_key(label, mark) for label, mark in drawing.keyed.items()]
+    if handles:
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=drawing.columns
+        )
+    if drawing.simulated:
+        # A picture travels without its caption; that it is no real data must stay.
+        figure.suptitle("simulated data", x=0.995, ha="right", fontsize=6, color=FAINT)
+
+
+def _align(grid: Any, drawing: Drawing) -> None:
+    """Panels that share a word share the range of y."""
+    shared: dict[str, list[Axes]] = {}
+    for places, row in zip(grid, drawing.rows, strict=True):
+        for axes, panel in zip(places, row, strict=False):
+            if panel.share and not panel.empty:
+                shared.setdefault(panel.share, []).append(axes)
+    for alike in shared.values():
+        low = min(axes.get_ylim()[0] for axes in alike)
+        high = max(axes.get_ylim()[1] for axes in alike)
+        for axes in alike:
+            axes.set_ylim(low, high)
+
+
+def _fill(axes: "Axes", panel: Panel) -> None:
+    axes.set_title(panel.title)
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+    if panel.empty:
+        words = fill(panel.empty, 18)
+        axes.text(0.5, 0.5, words, ha="center", va="center", color=SOFT)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        return
+    for mark in panel.marks:
+        _put(axes, mark)
+    _ticks(axes.set_xticks, panel.x_ticks)
+    _ticks(axes.set_yticks, panel.y_ticks)
+    axes.set_xlim(*panel.x_range)
+    axes.set_ylim(*panel.y_range)
+    if axes.get_ylim()[1] > panel.y_most:
+        axes.set_ylim(top=panel.y_most)
+    if panel.bare:
+        axes.set_xticks([])
+        axes.set_yticks([])
+    if panel.bare or not panel.framed:
+        axes.spines[["left", "bottom"]].set_visible(False)
+
+
+def _ticks(place: Any, ticks: Ticks | None) -> None:
+    if isinstance(ticks, Mapping):
+        place(list(ticks), list(ticks.values()))
+    elif ticks is not None:
+        place(list(ticks))
+
+
+def _put(axes: "Axes", mark: Mark) -> None:
+    match mark:
+        case CurveMark():
+            _put_curve(axes, mark)
+        case PointMark():
+            _put_point(axes, mark)
+        case BarMark():
+            _put_bar(axes, mark)
+        case HistogramMark():
+            _put_histogram(axes, mark)
+        case PictureMark():
+            grey = "gray" if mark.pixels.ndim == 2 else None
+            axes.imshow(mark.pixels, cmap=grey, interpolation="nearest")
+        case RuleMark():
+            (x0, y0), (x1, y1) = mark.start, mark.end
+            axes.plot([x0, x1], [y0, y1], color=mark.colour, lw=0.8, ls=mark.line)
+        case WordMark():
+            look: dict[str, Any] = {"ha": mark.across, "va": mark.up}
+            axes.text(mark.x, mark.y, mark.text, fontsize=mark.size, **look)
+
+
+def _put_bar(axes: "Axes", mark: BarMark) -> None:
+    axes.bar(mark.x, mark.height, width=mark.width, color=mark.colour)
+    if math.isfinite(mark.low):
+        axes.vlines(mark.x - 0.15, mark.low, mark.high, color=INK, lw=1)
+
+
+def _put_curve(axes: "Axes", mark: CurveMark) -> None:
+    step = max(1, len(mark.x) // 5)
+    look: dict[str, Any] = {"color": mark.colour, "ls": mark.line, "lw": 1.2}
+    if mark.marker:
+        every = (int(step * mark.turn), step)
+        look |= {"marker": mark.marker, "ms": 3, "mew": 0, "markevery": every}
+    axes.plot(mark.x, mark.y, **look)
+    if mark.low is not None and mark.high is not None:
+        axes.fill_between(
+            mark.x, mark.low, mark.high, color=mark.colour, alpha=0.16, lw=0
+        )
+
+
+def _put_point(axes: "Axes", mark: PointMark) -> None:
+    if math.isfinite(mark.low):
+        axes.vlines(mark.x, mark.low, mark.high, color=mark.colour, lw=0.9)
+    axes.plot(
+        mark.x,
+        mark.y,
+        marker=mark.marker,
+        color=mark.colour,
+        mfc="white" if mark.hollow else mark.colour,
+        mew=1.0 if mark.hollow else 0.4,
+        mec=mark.colour if mark.hollow else "white",
+        ms=mark.size,
+        ls="",
+        zorder=5,
+    )
+
+
+def _put_histogram(axes: "Axes", mark: HistogramMark) -> None:
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import to_rgba
+
+    steps = np.concatenate([[0.0], np.repeat(mark.heights, 2), [0.0]])
+    outline = np.column_stack([np.repeat(mark.edges, 2), mark.base + steps])
+    made = PolyCollection([outline], facecolors=to_rgba(mark.colour, 0.35), lw=0.8)
+    made.set_edgecolor(mark.colour)
+    axes.add_collection(made)
+
+
+def _beside(axes: "Axes", text: str) -> None:
+    """Write right of a row of panels what it shows."""
+    axes.annotate(
+        text,
+        xy=(1.03, 0.5),
+        xycoords="axes fraction",
+        rotation=270,
+        ha="left",
+        va="center",
+    )
+
+
+def _key(label: str, mark: Mark) -> Any:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    hollow = isinstance(mark, PointMark) and mark.hollow
+    colour = INK if hollow else getattr(mark, "colour", INK)
+    if isinstance(mark, BarMark | HistogramMark):
+        alpha = 0.6 if isinstance(mark, HistogramMark) else 1.0
+        return Patch(color=colour, alpha=alpha, label=label)
+    line: Any = getattr(mark, "line", "none")
+    return Line2D(
+        [],
+        [],
+        label=label,
+        color=colour,
+        marker=getattr(mark, "marker", "") or "none",
+        markerfacecolor="white" if hollow else colour,
+        markersize=5,
+        linestyle=line,
+        linewidth=1,
+    )
+
+
+def _save(figure: "Figure", folder: Path, name: str) -> list[Path]:
+    # Laid out once; working it out for each kind takes as long as drawing.
+    figure.draw_without_rendering()
+    figure.set_layout_engine(None)
+    paths = []
+    for kind in KINDS:
+        path = folder / f"{name}.{kind}"
+        # Without a date the same numbers give the same bytes.
+        metadata: dict[str, Any] = {"CreationDate": None} if kind == "pdf" else {}
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format=kind, metadata=metadata)
+        paths.append(path)
+    return paths

@@ -1,0 +1,100 @@
+"""A table as HTML: every name in it escaped, no style attributes, no scripts."""
+
+import math
+from collections.abc import Iterator
+from html import escape
+
+from qualms.report.table import (
+    MARK,
+    Table,
+    TableLine,
+    interval_text,
+    legend,
+    remarks,
+    with_spread,
+)
+
+
+def html_table(table: Table, *, title: bool = True) -> str:
+    """The table as a `<figure>`, with what it is about above and how to read it below.
+
+    Args:
+        table: The table.
+        title: Whether its title stands above it.
+    """
+    places = table.filled()
+    chip = '<span class="chip">simulated data</span> ' if table.simulated else ""
+    heading = f"<b>{text(table.title)}</b> " if title else ""
+    below = "".join(
+        f"<p>{text(said)}</p>"
+        for said in (*table.notes, *remarks(table), " ".join(legend([table])))
+        if said
+    )
+    about = text(table.about)
+    caption = f"{heading}{chip}{about}"
+    return (
+        '<figure class="table">'
+        + (f"<figcaption>{caption}</figcaption>" if caption else "")
+        + f'<div class="scroll"><table>{_head(table, places)}'
+        + "".join(_body(table, places))
+        + f'</table></div><div class="notes">{below}</div></figure>'
+    )
+
+
+def text(said: str) -> str:
+    """Words from anywhere, as text of a page.
+
+    >>> text("<b>")
+    '&lt;b&gt;'
+    """
+    # What is no letter in any encoding cannot be written to a file either.
+    return escape(said.encode("utf-8", errors="replace").decode("utf-8"), quote=True)
+
+
+def _head(table: Table, places: list[int]) -> str:
+    left = "".join(f'<th scope="col">{text(label)}</th>' for label in table.left)
+    last = "".join(
+        f'<th scope="col" class="n">{text(table.columns[p].head)}</th>' for p in places
+    )
+    groups = table.groups(places)
+    first = ""
+    if any(head for head, _ in groups):
+        cells = "".join(
+            f'<th scope="colgroup" class="g" colspan="{len(members)}">{text(head)}</th>'
+            for head, members in groups
+        )
+        first = f'<tr><td colspan="{len(table.left)}"></td>{cells}</tr>'
+    return f"<thead>{first}<tr>{left}{last}</tr></thead>"
+
+
+def _body(table: Table, places: list[int]) -> Iterator[str]:
+    for title, lines in table.sections():
+        yield "<tbody>"
+        if title:
+            span = len(table.left) + len(places)
+            yield f'<tr><th class="s" colspan="{span}">{text(title)}</th></tr>'
+        for line in lines:
+            labels = "".join(f"<td>{text(label)}</td>" for label in line.labels[1:])
+            cells = "".join(_cell(table, line, place) for place in places)
+            first = f'<th scope="row">{text(line.labels[0])}</th>'
+            yield f"<tr>{first}{labels}{cells}</tr>"
+        yield "</tbody>"
+
+
+def _cell(table: Table, line: TableLine, place: int) -> str:
+    cell, column = table.shown(place, line), table.columns[place]
+    decimals = column.decimals
+    number = text(cell.text or with_spread(cell.mean, cell.spread, decimals))
+    if cell.best:
+        number = f"<b>{number}</b>"
+    if cell.tied:
+        tip = "best, or cannot be told apart from the best"
+        number = f'<span class="tie" title="{tip}">{MARK}</span> {number}'
+    small = [interval_text(cell, decimals)]
+    if cell.published is not None:
+        theirs = with_spread(cell.published.mean, cell.published.std, decimals)
+        far = f", {cell.difference:+.1f}" if math.isfinite(cell.difference) else ""
+        small.append(f"({theirs}{far})")
+    below = "".join(f"<small>{text(said)}</small>" for said in small if said)
+    why = f' title="{text(cell.why)}"' if cell.why else ""
+    return f'<td class="n"{why}>{number}{below}</td>'

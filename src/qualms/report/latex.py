@@ -1,0 +1,136 @@
+"""A table as LaTeX, for a document that loads booktabs and graphicx."""
+
+import math
+from collections.abc import Iterator
+
+from qualms.report.table import Table, TableCell, TableLine, legend, with_spread
+
+_WIDE = 9
+"""Columns beside each other; more of them go on below."""
+_ESCAPES = {
+    "_": r"\_",
+    "%": r"\%",
+    "&": r"\&",
+    "#": r"\#",
+    "$": r"\$",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    "↑": r"$\uparrow$",
+    "↓": r"$\downarrow$",
+    "●": r"$\bullet$",
+    "\N{EN DASH}": "--",
+    "\N{MINUS SIGN}": r"$-$",
+    "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
+    "\n": " ",
+}
+
+
+def latex_table(table: Table) -> str:
+    """A complete `table` environment."""
+    blocks = _blocks(table)
+    left = len(table.left)
+    width = left + max((len(places) for places in blocks), default=0)
+    columns = "l" * left + "r" * (width - left)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escaped(_caption(table))}}}",
+        r"\resizebox{\textwidth}{!}{%",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+    ]
+    for number, places in enumerate(blocks):
+        lines += [r"\midrule"] if number else []
+        lines += [*_head(table, places), r"\midrule", *_body(table, places)]
+    lines += [r"\bottomrule", r"\end{tabular}}", r"\end{table}"]
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """`text` with what LaTeX would read as commands made plain."""
+    made = "".join(_ESCAPES.get(letter, letter) for letter in text)
+    # LaTeX's own fonts lack most letters beyond Latin ones; it would stop at them.
+    return made.encode("latin-1", errors="replace").decode("latin-1")
+
+
+def _caption(table: Table) -> str:
+    notes = " ".join(table.notes)
+    about = f" ({table.about})" if table.about else ""
+    return " ".join(filter(None, (f"{table.title}{about}.", notes, *legend([table]))))
+
+
+def _blocks(table: Table) -> list[list[int]]:
+    """Places of the columns that stand side by side; groups are kept whole."""
+    blocks: list[list[int]] = []
+    for _, places in table.groups(table.filled()):
+        if not blocks or len(blocks[-1]) + len(places) > _WIDE:
+            blocks.append([])
+        blocks[-1] += places
+    return blocks
+
+
+def _head(table: Table, places: list[int]) -> list[str]:
+    labels = [escaped(table.columns[place].head) for place in places]
+    last = " & ".join([*map(escaped, table.left), *labels]) + r" \\"
+    if not any(table.columns[place].group for place in places):
+        return [last]
+    heads, rules, start = [], [], len(table.left) + 1
+    for label, members in table.groups(places):
+        end = start + len(members) - 1
+        heads.append(rf"\multicolumn{{{len(members)}}}{{c}}{{{escaped(label)}}}")
+        rules.append(rf"\cmidrule(lr){{{start}-{end}}}")
+        start = end + 1
+    first = " & ".join([*[""] * len(table.left), *heads]) + r" \\"
+    return [first, " ".join(rules), last]
+
+
+def _body(table: Table, places: list[int]) -> Iterator[str]:
+    for number, (title, lines) in enumerate(table.sections()):
+        if number:
+            yield r"\addlinespace"
+        if title:
+            span = len(table.left) + len(places)
+            yield rf"\multicolumn{{{span}}}{{l}}{{\textit{{{escaped(title)}}}}} \\"
+        beyond = False
+        for line in lines:
+            if line.beyond and not beyond:
+                yield r"\addlinespace"
+                beyond = True
+            yield _joined(line.labels, [_ours(table, line, place) for place in places])
+            if any(line.cells[place].published for place in places):
+                below = (r"\quad published", *[""] * (len(table.left) - 1))
+                theirs = [_published(table, line.cells[p], p) for p in places]
+                yield " & ".join([*below, *theirs]) + r" \\"
+
+
+def _joined(labels: tuple[str, ...], cells: list[str]) -> str:
+    return " & ".join([*map(escaped, labels), *cells]) + r" \\"
+
+
+def _ours(table: Table, line: TableLine, place: int) -> str:
+    cell = table.shown(place, line)
+    if cell.text:
+        return escaped(cell.text)
+    decimals = table.columns[place].decimals
+    text = with_spread(cell.mean, cell.spread, decimals, sign=r" \pm ")
+    if math.isnan(cell.mean):
+        return "--"
+    text = text.replace("inf", r"\infty")
+    text = rf"$\mathbf{{{text}}}$" if cell.best else f"${text}$"
+    return text + (r"\,$^{\bullet}$" if cell.tied else "")
+
+
+def _published(table: Table, cell: TableCell, place: int) -> str:
+    number = cell.published
+    if number is None:
+        return "--"
+    decimals = table.columns[place].decimals
+    text = with_spread(number.mean, number.std, decimals, sign=r" \pm ")
+    far = f", ${cell.difference:+.1f}$" if math.isfinite(cell.difference) else ""
+    return rf"{{\scriptsize (${text}${far})}}"

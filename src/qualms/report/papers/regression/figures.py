@@ -1,0 +1,390 @@
+"""The paper's figures from results: 1 to 6 and A1 to A17.
+
+Bars and points are ours; what the paper prints stands beside them, hollow. Figures of
+simulated data are kept apart by name and say so.
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from qualms.benchmarks import Variant
+from qualms.evaluate.results import BenchmarkResults
+from qualms.report.figures import (
+    INK,
+    MARKERS,
+    SERIES,
+    BarMark,
+    CurveMark,
+    Drawing,
+    Mark,
+    Panel,
+    PointMark,
+    RuleMark,
+)
+from qualms.report.papers.regression.examples import example_drawings
+from qualms.report.papers.regression.points import (
+    COMMON,
+    LOOKS,
+    REAL,
+    SYNTHETIC,
+    Averages,
+    Source,
+    averages,
+    coverage_error,
+)
+
+_REPEATED = ("Cells", "Cells-Tails", "ChairAngle", "ChairAngle-Gap")
+_FOUR = ("conformal", "gaussian", "gaussian_ensemble", "quantile")
+_TWO = ("gaussian", "gaussian_gmm", "gaussian_ensemble", "gaussian_ensemble_variance")
+_ALONE = ("gaussian", "gaussian_gmm", "gaussian_knn", "gaussian_variance")
+_POOLED = ("gaussian_ensemble", "gaussian_ensemble_gmm", "gaussian_ensemble_variance")
+SELECTIVE = (*_ALONE[1:], *_POOLED[1:])
+_CITIES = tuple(f"AerialBuildingPixels{city}" for city in ("", "-Kitsap", "-Vienna"))
+_SHOWN = {
+    "test_coverage": "test coverage",
+    "val_interval_length": "val interval length",
+    "test_prediction_rate": "test prediction rate",
+}
+_COVERAGE = ("test_coverage",)
+_WITH_LENGTH = ("test_coverage", "val_interval_length")
+_WITH_RATE = ("test_coverage", "test_prediction_rate")
+_AXES = {
+    "coverage_error": "average test coverage error",
+    "mae_rank": "average val MAE rank",
+    "length_rank": "average val interval length rank",
+    "rate": "average test prediction rate",
+}
+_MEANING = {
+    "test_coverage": "Coverage is the share of test targets that lie in their "
+    "interval; the line is what was asked for, and bars below it are promises broken.",
+    "val_interval_length": "Shorter intervals say more.",
+    "test_prediction_rate": "The prediction rate is the share of items that the method "
+    "predicts at all; the others it declines.",
+}
+_LADDERS = (
+    ("Cells", *(f"Cells-Tails v{step}" for step in (1, 2, 3)), "Cells-Tails"),
+    ("ChairAngle", *(f"ChairAngle-Gap v{s}" for s in (1, 2, 3)), "ChairAngle-Gap"),
+)
+_STEPS = ("none", "step 1", "step 2", "step 3", "full")
+
+
+class BarFigure(NamedTuple):
+    """Which bars a figure of the paper has."""
+
+    name: str
+    title: str
+    labels: tuple[str, ...]
+    rows: tuple[str, ...]
+    scores: tuple[str, ...]
+    alpha: float = 0.1
+
+
+class ScatterFigure(NamedTuple):
+    """Which averages a figure of the paper sets against each other."""
+
+    name: str
+    x: str
+    y: str
+    labels: tuple[str, ...]
+    rows: tuple[str, ...]
+
+
+BAR_FIGURES = (
+    BarFigure("2", "Common methods", SYNTHETIC, COMMON, _WITH_LENGTH),
+    BarFigure("3", "Common methods", REAL, COMMON, _WITH_LENGTH),
+    BarFigure("5", "Gaussian, selective", SYNTHETIC, _ALONE, _WITH_RATE),
+    BarFigure("6", "Gaussian, selective", REAL, _ALONE, _WITH_RATE),
+    BarFigure("A4", "Gaussian ensemble, selective", SYNTHETIC, _POOLED, _WITH_RATE),
+    BarFigure("A5", "Gaussian ensemble, selective", REAL, _POOLED, _WITH_RATE),
+    BarFigure("A7", "Common methods", _REPEATED, _FOUR, _COVERAGE, 0.2),
+    BarFigure("A8", "Common methods", REAL[1:], _FOUR, _COVERAGE, 0.2),
+    BarFigure("A9", "Selective methods", _REPEATED, _TWO, _WITH_RATE, 0.2),
+    BarFigure("A10", "Selective methods", REAL[1:], _TWO, _WITH_RATE, 0.2),
+    BarFigure("A11", "Common methods", _REPEATED, _FOUR, _COVERAGE, 0.05),
+    BarFigure("A12", "Common methods", REAL[1:], _FOUR, _COVERAGE, 0.05),
+    BarFigure("A13", "Selective methods", _REPEATED, _TWO, _WITH_RATE, 0.05),
+    BarFigure("A14", "Selective methods", REAL[1:], _TWO, _WITH_RATE, 0.05),
+    BarFigure("A15", "Aerial test cities", _CITIES, COMMON, _COVERAGE),
+)
+SCATTER_FIGURES = (
+    ScatterFigure("A1", "coverage_error", "mae_rank", REAL, COMMON),
+    ScatterFigure("A2", "coverage_error", "length_rank", REAL, COMMON),
+    ScatterFigure("A3", "length_rank", "mae_rank", REAL, COMMON),
+    ScatterFigure("A6", "coverage_error", "rate", SYNTHETIC + REAL, SELECTIVE),
+)
+DISTANCE_FIGURES = {"A16": SYNTHETIC, "A17": REAL}
+
+
+def figures(results: BenchmarkResults, data: Path | None) -> Iterator[Drawing]:
+    """Every figure that there are numbers or pictures for."""
+    for simulated in (False, True):
+        source = Source(results, simulated)
+        yield from example_drawings(source, data)
+        for bars in BAR_FIGURES:
+            yield from _bar_drawing(source, bars)
+        yield from _graded_drawing(source)
+        for scatter in SCATTER_FIGURES:
+            yield from _scatter_drawing(source, scatter)
+        for name, labels in DISTANCE_FIGURES.items():
+            yield from _distance_drawing(source, name, labels)
+
+
+def _bar_drawing(source: Source, figure: BarFigure) -> Iterator[Drawing]:
+    variants = source.judged(figure.labels, figure.rows, alpha=figure.alpha)
+    if not variants:
+        return
+    level = source.results.level
+    yield Drawing(
+        name=f"figure_{figure.name}{source.suffix}",
+        title=f"Figure {figure.name}: {figure.title}, {1 - figure.alpha:.0%} intervals",
+        caption=" ".join(
+            (
+                *(_MEANING[score] for score in figure.scores),
+                f"Bars are means over repeats with their {level:.0%} interval; hollow "
+                "diamonds are the paper's numbers with their deviation.",
+                source.remark,
+            )
+        ),
+        rows=tuple(
+            tuple(
+                _bar_panel(source, figure, variant, score, first=variant is variants[0])
+                for variant in variants
+            )
+            for score in figure.scores
+        ),
+        simulated=source.simulated,
+        size=(1.45, 1.7),
+        least=5.4,
+        legend_columns=3,
+    )
+
+
+def _bar_panel(
+    source: Source, figure: BarFigure, variant: Variant, score: str, *, first: bool
+) -> Panel:
+    marks = [
+        mark
+        for x, row in enumerate(figure.rows)
+        for mark in _bar_marks(source, (variant, row, score, figure.alpha), x)
+    ]
+    if score == "test_coverage":
+        aim = 1 - figure.alpha
+        marks.append(RuleMark((-0.5, aim), (len(figure.rows) - 0.5, aim), INK))
+    return Panel(
+        marks=tuple(marks),
+        title=variant.label if score == figure.scores[0] else "",
+        y_label=_SHOWN[score] if first else "",
+        x_ticks=(),
+        y_range=(0, None) if score == "val_interval_length" else (0, 1.06),
+    )
+
+
+def _bar_marks(
+    source: Source, at: tuple[Variant, str, str, float], x: int
+) -> Iterator[Mark]:
+    """Our bar, and the published number beside it."""
+    variant, row, score, alpha = at
+    cell = source.cell(*at)
+    if math.isfinite(cell.ours.mean):
+        yield BarMark(
+            x=x,
+            height=cell.ours.mean,
+            colour=LOOKS[row][0],
+            low=cell.low,
+            high=cell.high,
+            label=source.label(row),
+        )
+    known = source.printed(variant.label, row, score, alpha)
+    if known is not None:
+        spread = known.spread or 0.0
+        yield PointMark(
+            x=x + 0.15,
+            y=known.mean,
+            low=known.mean - spread,
+            high=known.mean + spread,
+            marker="D",
+            hollow=True,
+            size=3.5,
+            label="published ± deviation",
+        )
+
+
+def _graded_drawing(source: Source) -> Iterator[Drawing]:
+    """Figure 4; the paper prints no numbers for it, so ours stand alone."""
+    ladders = [labels for labels in _LADDERS if len(source.judged(labels, COMMON)) > 2]
+    if not ladders:
+        return
+    yield Drawing(
+        name=f"figure_4{source.suffix}",
+        title="Figure 4: growing shift",
+        caption="Coverage of the five common methods while the shift grows, from none "
+        f"to full. {_MEANING['test_coverage']} Lines up and down are "
+        f"{source.results.level:.0%} intervals. {source.remark}",
+        rows=tuple((_ladder(source, labels),) for labels in ladders),
+        simulated=source.simulated,
+        size=(4.8, 1.9),
+        legend_columns=3,
+    )
+
+
+def _ladder(source: Source, labels: tuple[str, ...]) -> Panel:
+    marks: list[Mark] = []
+    for number, row in enumerate(COMMON):
+        colour, marker = LOOKS[row]
+        points = []
+        for step, label in enumerate(labels):
+            variant = source.variant(label)
+            if variant is not None and source.has(variant, row, "test_coverage"):
+                cell = source.cell(variant, row, "test_coverage")
+                point = PointMark(
+                    x=step + 0.05 * (number - 2),
+                    y=cell.ours.mean,
+                    low=cell.low,
+                    high=cell.high,
+                    colour=colour,
+                    marker=marker,
+                )
+                points.append(point)
+        if points:
+            x, y = (np.array([getattr(p, axis) for p in points]) for axis in "xy")
+            label = source.label(row)
+            curve = CurveMark(x=x, y=y, colour=colour, marker=marker, label=label)
+            marks += [curve, *points]
+    marks.append(RuleMark((-0.3, 0.9), (len(labels) - 0.7, 0.9), INK))
+    return Panel(
+        marks=tuple(marks),
+        title=f"{labels[0]} to {labels[-1]}",
+        y_label="test coverage",
+        x_ticks=dict(enumerate(_STEPS)),
+    )
+
+
+def _scatter_drawing(source: Source, figure: ScatterFigure) -> Iterator[Drawing]:
+    """Two averages; the paper's points are averages over the same datasets."""
+    variants = source.complete(figure.labels, figure.rows)
+    if not variants:
+        return
+    ours = averages(source.ours, variants, figure.rows)
+    theirs = averages(source.theirs, variants, figure.rows)
+    count = f"{len(variants)} of {len(figure.labels)} datasets"
+    yield Drawing(
+        name=f"figure_{figure.name}{source.suffix}",
+        title=f"Figure {figure.name}: averages over {count}",
+        caption="Each method averaged over datasets. The coverage error is how far "
+        "coverage lies from what was asked for, on average; rank 1 is the best. Hollow "
+        f"points are the paper's, joined to ours. {source.remark}",
+        rows=((_scatter_panel(source, figure, ours, theirs),),),
+        simulated=source.simulated,
+        size=(5.4, 3.2),
+        legend_columns=2,
+    )
+
+
+def _scatter_panel(
+    source: Source,
+    figure: ScatterFigure,
+    ours: dict[str, Averages],
+    theirs: dict[str, Averages],
+) -> Panel:
+    marks: list[Mark] = []
+    for row in figure.rows:
+        colour, marker = LOOKS[row]
+        here, there = (
+            (getattr(found[row], figure.x), getattr(found[row], figure.y))
+            for found in (ours, theirs)
+        )
+        if all(map(math.isfinite, there)):
+            marks.append(RuleMark(there, here, colour))
+            marks.append(
+                PointMark(
+                    x=there[0],
+                    y=there[1],
+                    colour=colour,
+                    marker=marker,
+                    hollow=True,
+                    label="published",
+                )
+            )
+        marks.append(
+            PointMark(
+                x=here[0],
+                y=here[1],
+                colour=colour,
+                marker=marker,
+                label=source.label(row),
+                size=7,
+            )
+        )
+    return Panel(marks=tuple(marks), x_label=_AXES[figure.x], y_label=_AXES[figure.y])
+
+
+def _distance_drawing(
+    source: Source, name: str, labels: tuple[str, ...]
+) -> Iterator[Drawing]:
+    """Coverage error against how much larger the error on test is.
+
+    The shift is measured by test MAE minus val MAE of the direct networks, in units of
+    the latter: the datasets have targets of different units, and the paper does not
+    say which difference it takes. Of the paper's points only the height is in print.
+    """
+    variants = [v for v in source.complete(labels, COMMON) if _measured(source, v)]
+    if len(variants) < 2:
+        return
+    marks = [
+        mark
+        for variant in variants
+        for mark in _distance_marks(source, variant, labels.index(variant.label))
+    ]
+    yield Drawing(
+        name=f"figure_{name}{source.suffix}",
+        title=f"Figure {name}: mean coverage error of the five common methods",
+        caption="How far coverage lies from 90 %, averaged over the five common "
+        "methods, against how much the error of plain networks grows from validation "
+        "to test, which measures the shift. A dotted line leads to the height of the "
+        f"published point, a dash. {source.remark}",
+        rows=(
+            (
+                Panel(
+                    marks=tuple(marks),
+                    x_label="(test MAE - val MAE) / val MAE of the direct networks",
+                    y_label="average test coverage error",
+                ),
+            ),
+        ),
+        simulated=source.simulated,
+        size=(5.4, 2.8),
+        legend_columns=3,
+    )
+
+
+def _distance_marks(source: Source, variant: Variant, place: int) -> Iterator[Mark]:
+    colour, marker = SERIES[place], MARKERS[place]
+    gap = _gap(source, variant)
+    error, published = (
+        coverage_error(value(variant, row, "test_coverage") for row in COMMON)
+        for value in (source.ours, source.theirs)
+    )
+    if math.isfinite(published):
+        yield RuleMark((gap, error), (gap, published), colour, ":")
+        yield PointMark(
+            x=gap, y=published, colour=colour, marker="_", hollow=True, size=9
+        )
+    yield PointMark(
+        x=gap, y=error, colour=colour, marker=marker, label=variant.label, size=7
+    )
+
+
+def _measured(source: Source, variant: Variant) -> bool:
+    return math.isfinite(_gap(source, variant))
+
+
+def _gap(source: Source, variant: Variant) -> float:
+    val, test = (
+        source.cell(variant, "conformal", name).ours.mean
+        for name in ("val_mae", "test_mae")
+    )
+    return (test - val) / val

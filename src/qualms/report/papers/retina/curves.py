@@ -1,0 +1,267 @@
+"""Panels with one curve per method: ROC, shifted items found, scores after referral."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from qualms.benchmarks import Benchmark, TableRow, Variant
+from qualms.evaluate.entry import Curve
+from qualms.evaluate.results import BenchmarkResults, DrawnKey
+from qualms.report.figures import (
+    FAINT,
+    INK,
+    MARKERS,
+    SERIES,
+    SOFT,
+    CurveMark,
+    Mark,
+    Panel,
+    PointMark,
+    RuleMark,
+    Ticks,
+)
+from qualms.report.papers.retina.settings import STANDARD, SUBSETS, printed, rows_of
+
+_METHODS = ("map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi")
+LOOKS = {
+    name: (SERIES[(place + 4) % 6], MARKERS[place])
+    for place, name in enumerate(_METHODS)
+}
+"""Colour and marker of each method, the same in all figures."""
+NHS = (0.2, 0.85)
+"""False and true positive rate of the NHS's recommendation: 80 % specificity and 85 %
+sensitivity."""
+LAST = 0.95
+"""Share referred where curves end: beyond it few items are left, and curves jump."""
+_LABELS = {
+    "roc": ("1 - specificity", "sensitivity"),
+    "ood_roc": ("in-domain items flagged", "shifted items flagged"),
+    "referral_accuracy": ("share referred", "accuracy"),
+    "referral_auroc": ("share referred", "AUROC"),
+    "referral_nll": ("share referred", "NLL"),
+    "referral_auprc": ("share referred", "AUPRC"),
+}
+_WHOLE = {0.0: "0", 0.5: "0.5", 1.0: "1"}
+
+
+class CurveView(NamedTuple):
+    """What a panel shows, of whichever variant and rows."""
+
+    subset: str
+    name: str
+
+    @property
+    def title(self) -> str:
+        """The items, and what is drawn of them."""
+        what = "ROC" if self.name == "roc" else _LABELS[self.name][1]
+        return f"{what}, {SUBSETS[self.subset]}"
+
+
+class Strand(NamedTuple):
+    """Whose curve it is, and its look."""
+
+    variant: Variant
+    row: TableRow
+    colour: str
+    marker: str
+    label: str
+
+
+def views(name: str, *subsets: str) -> tuple[CurveView, ...]:
+    """The same of several sets of items."""
+    return tuple(CurveView(subset, name) for subset in subsets)
+
+
+def method_strands(
+    results: BenchmarkResults, variant: Variant, *, pooled: bool
+) -> tuple[Strand, ...]:
+    """A curve per method: of single runs, or of pools."""
+    return tuple(
+        Strand(
+            variant,
+            row,
+            *LOOKS.get(row.method.name, (FAINT, "X")),
+            method_label(results.benchmark, row),
+        )
+        for row in rows_of(results.benchmark, results.preset, variant)
+        if (row.pool > 1) == pooled
+    )
+
+
+def method_label(benchmark: Benchmark, row: TableRow) -> str:
+    """The method's name as a single run, which its pools share in figures."""
+    same = (r for r in benchmark.rows if r.method.name == row.method.name)
+    return next((r.label for r in same if r.pool == 1), row.label)
+
+
+def curve_panel(
+    results: BenchmarkResults,
+    view: CurveView,
+    strands: tuple[Strand, ...],
+    *,
+    title: str,
+    last: bool,
+) -> Panel:
+    """One panel; one without curves says why."""
+    x_label, y_label = _LABELS[view.name]
+    marks = [mark for strand in strands for mark in _curve(results, view, strand)]
+    whole = view.name in ("roc", "ood_roc")
+    ends = (-0.03, 1.03) if whole else (-0.03, 1.0)
+    ticks: Ticks = _WHOLE if whole else (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    return Panel(
+        marks=tuple(_spaced(marks)) + (_reference(view.name) if marks else ()),
+        title=title,
+        x_label=x_label if last else "",
+        y_label=y_label,
+        x_range=ends,
+        y_range=ends if whole else (None, None),
+        x_ticks=ticks if last else dict.fromkeys(ticks, ""),
+        y_ticks=ticks if whole else None,
+        # A curve that is 1 all along has no height to make room above it.
+        y_most=math.inf if whole or view.name == "referral_nll" else 1.01,
+        empty="" if marks else _reason(results, view, strands),
+        share="" if whole else f"{view.name} {view.subset}",
+    )
+
+
+def drawn_curve(
+    results: BenchmarkResults, view: CurveView, strand: Strand
+) -> Curve | None:
+    """The curve's points, if they were judged and any is defined."""
+    key = DrawnKey(strand.variant.name, strand.row.name, "", view.subset, view.name)
+    curve = results.curves.get(key)
+    return curve if curve is not None and np.isfinite(curve.y).any() else None
+
+
+def curve_caption(
+    results: BenchmarkResults,
+    panels: Iterable[tuple[str, CurveView, tuple[Strand, ...]]],
+) -> str:
+    """How the panels are read, in words."""
+    shown = [(view, strand) for _, view, strands in panels for strand in strands]
+    names = {view.name for view, _ in shown}
+    told = []
+    if "roc" in names:
+        told.append(
+            "ROC: the share of patients with the disease that is found, against the "
+            "share of healthy ones that is referred in vain, as the threshold moves. "
+            "The black dot is the NHS's recommendation, 85 % sensitivity at 80 % "
+            "specificity; a curve above it can meet it."
+        )
+    if any(name.startswith("referral") for name in names):
+        told.append(
+            "After referral: the most uncertain items go to an expert, and the score "
+            "is of those that the network keeps. A curve that rises means that the "
+            "network knows where it is wrong. Curves end at 95 % referred, where few "
+            "items are left."
+        )
+    if "ood_roc" in names:
+        told.append(
+            "Shifted items flagged, against in-domain items flagged, as the threshold "
+            "on uncertainty falls. On the dotted line uncertainty tells nothing."
+        )
+    told.append(_bands(results, shown))
+    if any(_points(results, view, strand) for view, strand in shown):
+        told.append("Hollow points are the paper's numbers.")
+    return " ".join(told)
+
+
+def _bands(results: BenchmarkResults, shown: list[tuple[CurveView, Strand]]) -> str:
+    """What bands show, and why curves may have none."""
+    found = [drawn_curve(results, view, strand) for view, strand in shown]
+    wide = [_has_band(curve) for curve in found if curve is not None]
+    if not any(wide):
+        return "There is one repeat, so there are no bands."
+    alone = "" if all(wide) else "; a single repeat has none"
+    return f"Bands are one standard error over repeats{alone}."
+
+
+def _has_band(curve: Curve) -> bool:
+    return curve.stderr is not None and bool(np.isfinite(curve.stderr).any())
+
+
+def _curve(
+    results: BenchmarkResults, view: CurveView, strand: Strand
+) -> Iterator[Mark]:
+    curve = drawn_curve(results, view, strand)
+    if curve is None:
+        return
+    kept = curve.x <= (LAST if view.name.startswith("referral") else 1.0)
+    x, y = curve.x[kept], curve.y[kept]
+    error = (
+        curve.stderr[kept] if _has_band(curve) and curve.stderr is not None else None
+    )
+    yield CurveMark(
+        x=x,
+        y=y,
+        low=None if error is None else y - error,
+        high=None if error is None else y + error,
+        colour=strand.colour,
+        marker=strand.marker,
+        label=strand.label,
+    )
+    for share, value in _points(results, view, strand):
+        yield PointMark(
+            x=share,
+            y=value,
+            colour=strand.colour,
+            marker=strand.marker,
+            hollow=True,
+            size=3.6,
+            label="published",
+        )
+
+
+def _spaced(marks: list[Mark]) -> Iterator[Mark]:
+    """The marks, with markers of different curves at different places."""
+    curves = [mark for mark in marks if isinstance(mark, CurveMark)]
+    for mark in marks:
+        if isinstance(mark, CurveMark):
+            turn = (curves.index(mark) + 1) / (len(curves) + 1)
+            yield replace(mark, turn=turn)
+        else:
+            yield mark
+
+
+def _reference(name: str) -> tuple[Mark, ...]:
+    if name == "roc":
+        point = PointMark(
+            x=NHS[0], y=NHS[1], colour=INK, label="NHS recommendation", size=5
+        )
+        return (_diagonal(), point)
+    return (_diagonal(),) if name == "ood_roc" else ()
+
+
+def _diagonal() -> RuleMark:
+    return RuleMark((0, 0), (1, 1), colour=SOFT, line=":")
+
+
+def _points(
+    results: BenchmarkResults, view: CurveView, strand: Strand
+) -> list[tuple[float, float]]:
+    """The paper's points of a referral curve, only for curves of its own data."""
+    kind, _, name = view.name.partition("_")
+    if kind != "referral":
+        return []
+    found = []
+    for share in (0.0, 0.5, 0.7):
+        score = STANDARD[name]._replace(referral=share)
+        number = printed(results, strand.variant, strand.row, view.subset, score)
+        if number is not None:
+            found.append((share, number.mean / score.scale))
+    return found
+
+
+def _reason(
+    results: BenchmarkResults, view: CurveView, strands: tuple[Strand, ...]
+) -> str:
+    """Why nothing is drawn: what the score of the curves says, if they agree."""
+    score = view.name.removeprefix("referral_")
+    score = score if score in STANDARD else score.replace("roc", "auroc")
+    name = f"{view.subset}/{score}"
+    cells = (results.cell(s.variant.name, s.row.name, name) for s in strands)
+    said = {cell.why for cell in cells} - {""}
+    return said.pop() if len(said) == 1 else "no numbers"

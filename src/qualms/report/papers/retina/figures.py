@@ -1,0 +1,293 @@
+"""The paper's figures of results: 2, 3, 8 to 17, 19 and 20, and ours.
+
+Curves are means over repeats with one standard error. What the paper's tables print
+stands beside referral curves of its own data, hollow.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from qualms.benchmarks import Variant
+from qualms.evaluate.results import BenchmarkResults
+from qualms.report.figures import Drawing, Panel
+from qualms.report.papers.retina.curves import (
+    CurveView,
+    Strand,
+    curve_caption,
+    curve_panel,
+    method_strands,
+    views,
+)
+from qualms.report.papers.retina.histograms import histogram_drawings
+from qualms.report.papers.retina.photographs import photograph_drawings
+from qualms.report.papers.retina.settings import (
+    BLURS,
+    SUBSETS,
+    TASKS,
+    about_text,
+    main_variants,
+    numbered_variants,
+    pool_text,
+    shared_rows,
+    task_of,
+    variant_for,
+)
+
+_BLUR_LOOKS = {
+    # One hue that darkens, so that the order shows without colour.
+    5: ("#f0a35e", "o"),
+    10: ("#d1605e", "s"),
+    20: ("#8c3b73", "^"),
+    30: ("#32205f", "D"),
+}
+_LETTERS = "abcdefgh"
+
+
+class CurveFigure(NamedTuple):
+    """Which panels a figure of the paper has."""
+
+    name: str
+    task: str
+    title: str
+    views: tuple[CurveView, ...]
+
+
+_REBALANCED = ("in_domain", "shifted", "rebalanced")
+CURVE_FIGURES = (
+    CurveFigure(
+        "2",
+        "severity",
+        "decisions, and accuracy after referral",
+        (
+            *views("roc", "in_domain", "joint"),
+            *views("referral_accuracy", "in_domain", "shifted"),
+        ),
+    ),
+    CurveFigure(
+        "3",
+        "country",
+        "decisions, and AUROC after referral",
+        (
+            *views("roc", "in_domain", "shifted"),
+            *views("referral_auroc", "in_domain", "shifted"),
+        ),
+    ),
+    CurveFigure(
+        "14",
+        "country",
+        "accuracy after referral",
+        views("referral_accuracy", "in_domain", "shifted", "joint"),
+    ),
+    CurveFigure(
+        "16",
+        "country",
+        "decisions when grades are rebalanced",
+        views("roc", *_REBALANCED),
+    ),
+    CurveFigure(
+        "17",
+        "country",
+        "AUROC after referral when grades are rebalanced",
+        views("referral_auroc", *_REBALANCED),
+    ),
+)
+_BLUR_FIGURES = {"2": "19", "3": "20"}
+"""The figure of the preprocessing has the panels of the main one."""
+
+
+class Strip(NamedTuple):
+    """A row of panels, each with the curves in it."""
+
+    side: str
+    panels: tuple[tuple[str, CurveView, tuple[Strand, ...]], ...]
+
+
+def figures(results: BenchmarkResults, data: Path | None) -> Iterator[Drawing]:
+    """Every figure that there are curves, histograms or photographs for."""
+    yield from _numbered(results)
+    for simulated in (False, True):
+        yield from _selections(results, simulated)
+        for figure in CURVE_FIGURES:
+            if figure.name in _BLUR_FIGURES:
+                yield from _blurred(results, figure, simulated)
+    for variant in main_variants(results.preset):
+        yield from _referrals(results, variant)
+        yield from _found(results, variant)
+    yield from histogram_drawings(results)
+    yield from photograph_drawings(results, data)
+
+
+def _numbered(results: BenchmarkResults) -> Iterator[Drawing]:
+    for variant in numbered_variants(results.preset):
+        for figure in CURVE_FIGURES:
+            if figure.task == task_of(variant):
+                yield from _drawing(
+                    results,
+                    [variant],
+                    _strips(results, variant, figure.views),
+                    name=figure.name,
+                    title=f"Figure {figure.name}: {TASKS[figure.task]}, {figure.title}",
+                )
+
+
+def _strips(
+    results: BenchmarkResults, variant: Variant, shown: tuple[CurveView, ...]
+) -> list[Strip]:
+    """The same panels for single runs and for pools."""
+    found = []
+    for pooled in (False, True):
+        strands = method_strands(results, variant, pooled=pooled)
+        panels = tuple((view.title, view, strands) for view in shown)
+        found.append(Strip(pool_text(strand.row for strand in strands), panels))
+    return found
+
+
+def _selections(results: BenchmarkResults, simulated: bool) -> Iterator[Drawing]:
+    """Figure 15: the same curves, chosen without and with shifted validation items."""
+    plain, joint = (
+        variant_for(results.preset, "country", selection, simulated=simulated)
+        for selection in ("in_domain", "joint")
+    )
+    if plain is None or joint is None:
+        return
+    view = CurveView("shifted", "referral_accuracy")
+    strips = []
+    for pooled in (False, True):
+        panels = []
+        for variant in (plain, joint):
+            strands = method_strands(results, variant, pooled=pooled)
+            chosen = SUBSETS[variant.selection]
+            panels.append((f"chosen on {chosen} items", view, strands))
+        side = pool_text(strand.row for strand in panels[0][2])
+        strips.append(Strip(side, tuple(panels)))
+    yield from _drawing(
+        results,
+        [plain],
+        strips,
+        name="15",
+        title="Figure 15: Country Shift, accuracy after referral, shifted items",
+        selection="selections in_domain and joint: chosen on validation items without "
+        "and with shifted ones",
+    )
+
+
+def _blurred(
+    results: BenchmarkResults, figure: CurveFigure, simulated: bool
+) -> Iterator[Drawing]:
+    """Figures 19 and 20: curves by blur constant, of at least two of them."""
+    found = {
+        blur: variant_for(
+            results.preset, figure.task, "in_domain", simulated=simulated, blur=blur
+        )
+        for blur in BLURS
+    }
+    variants = {blur: v for blur, v in found.items() if v is not None}
+    if len(variants) < 2:
+        return
+    strips = []
+    for row in shared_rows(results, [(v,) for v in variants.values()]):
+        strands = tuple(
+            Strand(variant, row, *_BLUR_LOOKS[blur], f"blur {blur}")
+            for blur, variant in variants.items()
+        )
+        panels = tuple((view.title, view, strands) for view in figure.views)
+        strips.append(Strip(row.label, panels))
+    number = _BLUR_FIGURES[figure.name]
+    what = f"{TASKS[figure.task]}, preprocessing with different blur"
+    yield from _drawing(
+        results,
+        [variants[max(variants)], *variants.values()],
+        strips,
+        name=number,
+        title=f"Figure {number}: {what}",
+    )
+
+
+def _referrals(results: BenchmarkResults, variant: Variant) -> Iterator[Drawing]:
+    """Ours: four scores of what is kept, on three sets of items."""
+    for pooled in (False, True):
+        strands = method_strands(results, variant, pooled=pooled)
+        strips = [
+            Strip(
+                "",
+                tuple(
+                    (SUBSETS[view.subset], view, strands)
+                    for view in views(
+                        f"referral_{score}", "in_domain", "shifted", "joint"
+                    )
+                ),
+            )
+            for score in ("accuracy", "auroc", "nll", "auprc")
+        ]
+        kind = pool_text(strand.row for strand in strands)
+        yield from _drawing(
+            results,
+            [variant],
+            strips,
+            name=f"referral_{'pools' if pooled else 'runs'}",
+            title=f"{TASKS[task_of(variant)]}: four scores of what is kept, {kind}",
+        )
+
+
+def _found(results: BenchmarkResults, variant: Variant) -> Iterator[Drawing]:
+    """Ours: shifted items found by their uncertainty; table 3 has the areas."""
+    view = CurveView("joint", "ood_roc")
+    strands = [method_strands(results, variant, pooled=p) for p in (False, True)]
+    panels = tuple((pool_text(s.row for s in found), view, found) for found in strands)
+    yield from _drawing(
+        results,
+        [variant],
+        [Strip("", panels)],
+        name="ood",
+        title=f"{TASKS[task_of(variant)]}: shifted items found by their uncertainty",
+    )
+
+
+def _drawing(
+    results: BenchmarkResults,
+    variants: list[Variant],
+    strips: list[Strip],
+    *,
+    name: str,
+    title: str,
+    selection: str = "",
+) -> Iterator[Drawing]:
+    """The figure; nothing where none of its curves was judged."""
+    first = variants[0]
+    rows = [_row(results, strip, last=strip is strips[-1]) for strip in strips]
+    kept = [
+        (row, strip.side)
+        for row, strip in zip(rows, strips, strict=True)
+        if any(not panel.empty for panel in row)
+    ]
+    if not kept:
+        return
+    about = about_text(results, variants, selection=selection)
+    said = curve_caption(results, [p for strip in strips for p in strip.panels])
+    suffix = "_simulated" if first.simulated else ""
+    yield Drawing(
+        name=f"figure_{name}_{first.name}{suffix}",
+        title=title,
+        caption=f"{said} {about}.",
+        rows=tuple(_lettered(row, top=not i) for i, (row, _) in enumerate(kept)),
+        sides=tuple(side for _, side in kept),
+        simulated=first.simulated,
+    )
+
+
+def _row(results: BenchmarkResults, strip: Strip, *, last: bool) -> tuple[Panel, ...]:
+    return tuple(
+        curve_panel(results, view, strands, title=title, last=last)
+        for title, view, strands in strip.panels
+    )
+
+
+def _lettered(row: tuple[Panel, ...], *, top: bool) -> tuple[Panel, ...]:
+    """Titles stand above the first row alone."""
+    titles = (f"({_LETTERS[i]}) {panel.title}" for i, panel in enumerate(row))
+    return tuple(
+        replace(panel, title=title if top else "")
+        for panel, title in zip(row, titles, strict=True)
+    )

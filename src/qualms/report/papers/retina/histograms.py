@@ -1,0 +1,194 @@
+"""Uncertainty by clinical grade and method, right decisions and wrong: 8 to 13."""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from qualms.benchmarks import TableRow, Variant
+from qualms.evaluate.entry import Array, Histogram
+from qualms.evaluate.results import BenchmarkResults, DrawnKey
+from qualms.report.figures import (
+    RIGHT,
+    SOFT,
+    WRONG,
+    Drawing,
+    HistogramMark,
+    Mark,
+    Panel,
+    RuleMark,
+    WordMark,
+)
+from qualms.report.papers.retina.curves import method_label
+from qualms.report.papers.retina.settings import (
+    SUBSETS,
+    TASKS,
+    about_text,
+    numbered_variants,
+    pool_text,
+    rows_of,
+    task_of,
+)
+
+GRADES = {
+    "0": "none",
+    "1": "mild",
+    "2": "moderate",
+    "3": "severe",
+    "4": "proliferative",
+}
+_LARGEST = math.log(2)
+"""Nats of a binary decision that could not be less certain."""
+_WIDE, _HIGH = 0.86, 0.76
+"""Of one histogram, in units of the distance between two."""
+_BINS = 20
+_CAPTION = (
+    "How uncertain decisions are, by clinical grade (rows) and method (columns): blue "
+    "for right decisions, red for wrong ones. Each colour shows how its own decisions "
+    "spread over the uncertainty, so both have the same area; the words above say how "
+    "many are wrong. All histograms of a row share their scale. A network that knows "
+    "where it is wrong has red far right and blue far left."
+)
+
+
+class HistogramFigure(NamedTuple):
+    """Which items and rows a figure of the paper bins."""
+
+    name: str
+    task: str
+    subsets: tuple[str, ...]
+    """A grade is taken from the first of them that has it."""
+    pooled: bool
+
+
+HISTOGRAM_FIGURES = tuple(
+    HistogramFigure(name, task, subsets, pooled)
+    for pooled, names in ((False, ("8", "9", "10")), (True, ("11", "12", "13")))
+    for name, (task, subsets) in zip(
+        names,
+        (
+            ("severity", ("in_domain", "shifted")),
+            ("country", ("shifted",)),
+            ("country", ("in_domain",)),
+        ),
+        strict=True,
+    )
+)
+_ByGrade = Mapping[str, Histogram]
+
+
+def histogram_drawings(results: BenchmarkResults) -> Iterator[Drawing]:
+    """Figures 8 to 13 of every variant that was chosen on in-domain items."""
+    for variant in numbered_variants(results.preset):
+        for figure in HISTOGRAM_FIGURES:
+            if figure.task == task_of(variant):
+                yield from _drawing(results, variant, figure)
+
+
+def _drawing(
+    results: BenchmarkResults, variant: Variant, figure: HistogramFigure
+) -> Iterator[Drawing]:
+    found = _found(results, variant, figure)
+    grades = [g for g in GRADES if any(g in by_grade for _, by_grade in found)]
+    if not grades:
+        return
+    marks: list[Mark] = []
+    for line, grade in enumerate(grades):
+        marks += _row_marks([by_grade.get(grade) for _, by_grade in found], -line)
+        words = f"{grade}: {GRADES[grade]}"
+        marks.append(WordMark(len(found) - 0.04, 0.4 - line, words, across="left"))
+    for column, (row, _) in enumerate(found):
+        label = method_label(results.benchmark, row)
+        marks.append(WordMark(column + _WIDE / 2, 1.04, label))
+    items = " and ".join(SUBSETS[subset] for subset in figure.subsets)
+    what = f"{TASKS[figure.task]}, uncertainty by grade, {items} items"
+    suffix = "_simulated" if variant.simulated else ""
+    yield Drawing(
+        name=f"figure_{figure.name}_{variant.name}{suffix}",
+        title=f"Figure {figure.name}: {what}, {pool_text(row for row, _ in found)}",
+        caption=f"{_CAPTION} {about_text(results, [variant])}.",
+        rows=((_panel(marks, len(found), len(grades)),),),
+        simulated=variant.simulated,
+        size=(1.2 * len(found) + 0.5, 0.72 * len(grades) + 0.7),
+    )
+
+
+def _found(
+    results: BenchmarkResults, variant: Variant, figure: HistogramFigure
+) -> list[tuple[TableRow, _ByGrade]]:
+    """Rows with their histograms by grade."""
+    found: list[tuple[TableRow, _ByGrade]] = []
+    for row in rows_of(results.benchmark, results.preset, variant):
+        by_grade: dict[str, Histogram] = {}
+        for subset in figure.subsets:
+            for grade in GRADES:
+                name = f"uncertainty/grade={grade}"
+                key = DrawnKey(variant.name, row.name, "", subset, name)
+                if key in results.histograms:
+                    by_grade.setdefault(grade, results.histograms[key])
+        if by_grade and (row.pool > 1) == figure.pooled:
+            found.append((row, by_grade))
+    return found
+
+
+def _panel(marks: list[Mark], columns: int, lines: int) -> Panel:
+    ticks = {
+        column + _WIDE * value / _LARGEST: f"{value:g}"
+        for column in range(columns)
+        for value in (0.0, 0.3, 0.6)
+    }
+    return Panel(
+        marks=tuple(marks),
+        x_label="uncertainty: entropy of the prediction in nats",
+        y_label="density of decisions",
+        x_range=(-0.03, columns + 0.65),
+        y_range=(0.96 - lines, 1.16),
+        x_ticks=ticks,
+        y_ticks=(),
+        framed=False,
+    )
+
+
+def _row_marks(histograms: list[Histogram | None], base: int) -> Iterator[Mark]:
+    """One grade of all methods; a single panel holds all grades, which is faster."""
+    shapes = [_shapes(found) if found else {} for found in histograms]
+    peaks = [heights.max() for shape in shapes for heights in shape.values()]
+    tallest = max((float(peak) for peak in peaks), default=0.0) or 1.0
+    for left, (found, shape) in enumerate(zip(histograms, shapes, strict=True)):
+        yield RuleMark((left, base), (left + _WIDE, base), colour=SOFT)
+        if found is None:
+            continue
+        for number, (label, heights) in enumerate(shape.items()):
+            if heights.max() > 0:
+                edges = np.linspace(found.edges[0], found.edges[-1], len(heights) + 1)
+                yield HistogramMark(
+                    edges=left + _WIDE * edges / _LARGEST,
+                    heights=_HIGH * heights / tallest,
+                    base=base,
+                    colour=(RIGHT, WRONG)[number],
+                    label=label,
+                )
+        yield WordMark(
+            left + _WIDE / 2, base + _HIGH + 0.09, wrong_text(found), size=6.0
+        )
+
+
+def _shapes(found: Histogram) -> dict[str, Array]:
+    """Each part in fewer bins, so that it sums to one."""
+    made = {}
+    for label, shares in found.parts.items():
+        heights = shares
+        while len(heights) > _BINS and len(heights) % 2 == 0:
+            heights = heights.reshape(-1, 2).sum(axis=1)
+        made[label] = heights / (float(heights.sum()) or 1.0)
+    return made
+
+
+def wrong_text(found: Histogram) -> str:
+    """The share of wrong decisions, with a decimal below one percent."""
+    _, wrong = (float(part.sum()) for part in found.parts.values())
+    whole = sum(float(part.sum()) for part in found.parts.values())
+    share = wrong / whole if whole else 0.0
+    few = 0 < share < 0.0095  # from there on it is 1%
+    return f"{share:.{1 if few else 0}%} wrong"

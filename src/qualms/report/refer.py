@@ -1,0 +1,260 @@
+"""A referral plan in a terminal, in words that a clinic can act on."""
+
+import math
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+
+from qualms.evaluate import Measure, Outcome, Promise, ReferralPlan
+from qualms.report.scored import ARROW, sparkline
+from qualms.report.terminal import escape
+from qualms.scores import Estimate
+
+SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity")
+PROMISED = {
+    "accuracy": "of the kept items are decided rightly",
+    "sensitivity": "of the kept positives are found",
+    "specificity": "of the kept negatives are cleared",
+}
+PER_CLUSTER = "of one random item per cluster"
+EXPERT = "* network and expert together, an expert who is always right"
+VERDICTS = {
+    "met": "met",
+    "missed": "[bold red]missed[/]",
+    "undecided": "cannot be told from so few items",
+}
+
+
+def print_plan(plan: ReferralPlan, *, console: Console | None = None) -> None:
+    """Print the rule, its promise, what it does on every set, and other choices."""
+    console = console or Console()
+    console.print(_headline(plan), highlight=False)
+    for line in (_rule(plan), *_promise_lines(plan)):
+        _indented(console, line)
+    for warning in plan.warnings:
+        console.print(f"[bold red]warning:[/] {escape(warning)}", highlight=False)
+    for outcome in plan.outcomes:
+        console.print()
+        _print_outcome(console, plan, outcome)
+    console.print()
+    console.print(_offers(plan))
+    console.print(EXPERT, style="dim", highlight=False)
+    for note in plan.notes:
+        console.print(f"note: {escape(note)}", style="dim", highlight=False)
+
+
+def _indented(console: Console, line: str | Table) -> None:
+    console.print(Padding(line, (0, 0, 0, 2)), highlight=False)
+
+
+def _headline(plan: ReferralPlan) -> str:
+    first, request = plan.outcomes[0], plan.request
+    if request.budget is not None:
+        asked = f"refer at most {_asked(request.budget)} of the items"
+    else:
+        wanted = (f"{name} {_asked(x)}" for name, x in request.targets.items())
+        asked = f"the kept items must reach {' and '.join(wanted)}"
+    return f"[bold]Referral plan[/] from {escape(_place(first))}: {asked}"
+
+
+def _rule(plan: ReferralPlan) -> str:
+    what = escape(plan.uncertainty)
+    if not plan.found:
+        return f"[bold red]No threshold on the {what} can promise that.[/]"
+    if math.isinf(plan.threshold):
+        return "[bold]Refer no item[/]: the network decides all of them."
+    return (
+        f"[bold]Refer an item when its {what} is {plan.shown.rounded!r} or more[/]; "
+        "the network decides the rest."
+    )
+
+
+def _promise_lines(plan: ReferralPlan) -> Iterator[str]:
+    """What may be relied on: for whom, and how sure."""
+    promise = plan.promise
+    if promise is None:
+        yield "Nothing is promised for new items: see the intervals below."
+        return
+    clustered = plan.outcomes[0].clusters is not None
+    units = "clusters" if clustered else "items"
+    if plan.found:
+        of = f", {PER_CLUSTER}" if clustered else ""
+        said = _statement(promise, _asked)
+        yield f"Promise for new {units} like these{of}: {said}."
+    else:
+        of = f" {PER_CLUSTER}" if clustered else ""
+        yield (
+            f"The most that {promise.items:,} independent items can promise{of}: "
+            f"{_statement(promise, _lower)}, {_threshold(plan)}. The numbers below "
+            "are about that."
+        )
+        yield _missing(plan)
+    yield (
+        f"[dim]Confidence {promise.confidence:g}: at least "
+        f"{_asked(promise.confidence)} of such sets of {promise.items:,} {units} lead "
+        "to a promise that is true. It says nothing of items unlike these.[/]"
+    )
+
+
+def _statement(promise: Promise, shown: Callable[[float], str]) -> str:
+    if promise.budget is not None:
+        return f"at most {_asked(promise.budget)} of them are referred"
+    return " and ".join(
+        f"at least {shown(bound)} {PROMISED[name]}"
+        for name, bound in promise.at_least.items()
+    )
+
+
+def _threshold(plan: ReferralPlan) -> str:
+    if math.isinf(plan.shown.threshold):
+        return "referring none"
+    referred = _share(plan.shown.referred)
+    return f"with a threshold of {plan.shown.rounded!r}, which refers {referred}"
+
+
+def _missing(plan: ReferralPlan) -> str:
+    """What would help where no threshold passes."""
+    if plan.needed is not None:
+        return f"About {plan.needed:,} items like these would be enough to promise it."
+    if plan.observed is None:
+        return "Even on these items themselves no threshold reaches it."
+    return "Not even a hundred times as many items like these would promise it."
+
+
+def _print_outcome(console: Console, plan: ReferralPlan, outcome: Outcome) -> None:
+    first = outcome is plan.outcomes[0]
+    clusters = f" of {outcome.clusters:,} clusters" if outcome.clusters else ""
+    chosen = ", which the plan was made from" if first else ""
+    console.print(
+        f"[bold]{escape(_place(outcome))}[/]: {outcome.n:,} items{clusters}{chosen}",
+        highlight=False,
+    )
+    _indented(console, _measures(plan, outcome))
+    _indented(console, _per_thousand(outcome))
+    for name, verdict in outcome.verdicts.items():
+        wanted = plan.request.budget if name == "budget" else plan.request.targets[name]
+        line = f"{name} {_asked(wanted or 0.0)}, as asked for: {VERDICTS[verdict]}"
+        _indented(console, line)
+    _indented(console, _curve(outcome))
+    if outcome.groups:
+        _indented(console, _groups(outcome))
+
+
+def _measures(plan: ReferralPlan, outcome: Outcome) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"[dim]{plan.level:.0%} intervals[/]", no_wrap=True)
+    table.add_column("referring none", justify="right")
+    table.add_column("kept by the plan", justify="right")
+    table.add_column("with expert*", justify="right")
+    table.add_row("  referred", "0.0%", _interval(outcome.referred, share=True))
+    for measure in outcome.measures:
+        table.add_row(*_row(measure))
+    return table
+
+
+def _row(measure: Measure) -> tuple[str, str, str, str]:
+    share = measure.score in SHARES
+    together = "" if math.isnan(measure.with_expert) else _share(measure.with_expert)
+    kept = _interval(measure.kept, share=share)
+    if math.isnan(measure.kept.value):
+        kept = f"[dim]undefined: {measure.why}[/]"
+    return (
+        f"{ARROW[measure.better]} {measure.label}",
+        _interval(measure.before, share=share),
+        kept,
+        together,
+    )
+
+
+def _per_thousand(outcome: Outcome) -> str:
+    each = outcome.per_thousand
+    referred, wrong = round(each.referred), round(each.wrong)
+    kinds = ""
+    if not math.isnan(each.missed):
+        missed = round(each.missed)
+        kinds = f" ({missed} missed, {wrong - missed} false alarms)" if wrong else ""
+    return (
+        f"Of 1,000 such items {referred} go to the expert; the network decides "
+        f"{1000 - referred}, {wrong} of them wrongly{kinds}."
+    )
+
+
+def _curve(outcome: Outcome) -> str:
+    curve = outcome.curve
+    if curve is None:
+        return ""
+    # The last tenth is the noise of few items.
+    shown = curve.y[: max(1, math.floor(0.9 * len(curve.y)))]
+    first, last = _share(float(shown[0])), _share(float(shown[-1]))
+    line = sparkline(shown, width=28)
+    return f"accuracy kept {line} {first} → {last} referring 0 → 90%"
+
+
+def _groups(outcome: Outcome) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("group")
+    for title in ("items", "referred", "accuracy referring none", "accuracy kept"):
+        table.add_column(title, justify="right")
+    for group in outcome.groups:
+        accuracy = group.measure("accuracy")
+        table.add_row(
+            escape(group.subset.removeprefix("group=")),
+            f"{group.n:,}",
+            _interval(group.referred, share=True),
+            _share(accuracy.before.value),
+            _interval(accuracy.kept, share=True) if group.kept else "none is kept",
+        )
+    return table
+
+
+def _offers(plan: ReferralPlan) -> Table:
+    own, sure = plan.outcomes[0], plan.request.sure
+    of = "" if own.clusters is None else f", promised {PER_CLUSTER}"
+    table = Table(
+        title=f"Other choices on {escape(_place(own))}{of}",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+        header_style="bold",
+    )
+    table.add_column("  referred", justify="right")
+    table.add_column("threshold", justify="right")
+    table.add_column("accuracy kept", justify="right")
+    table.add_column(f"promised (confidence {sure:g})", justify="right")
+    for offer in plan.offers:
+        made = offer.choice
+        cut = "-" if math.isinf(made.threshold) else repr(made.rounded)
+        row = (_share(made.referred), cut, _share(made.accuracy))
+        table.add_row(*row, _lower(offer.promised))
+    return table
+
+
+def _place(outcome: Outcome) -> str:
+    return ", ".join(part for part in (outcome.name, outcome.subset) if part)
+
+
+def _interval(found: Estimate, *, share: bool) -> str:
+    if math.isnan(found.value):
+        return "[dim]undefined[/]"
+    if share:
+        ends = f"{100 * found.low:.1f}, {100 * found.high:.1f}"
+        return f"{_share(found.value)} [dim]\\[{ends}][/]"
+    ends = f"{found.low:.3f}, {found.high:.3f}"
+    return f"{found.value:.3f} [dim]\\[{ends}][/]"
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def _asked(value: float) -> str:
+    """A share as it was asked for."""
+    return f"{100 * value:g}%"
+
+
+def _lower(bound: float) -> str:
+    """A lower bound, which must not be rounded up."""
+    return f"{math.floor(1000 * bound + 1e-9) / 10:.1f}%"

@@ -1,0 +1,250 @@
+"""A table in a terminal: never wider than the window, and no cell cut."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from textwrap import wrap
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.markup import escape as escape_markup
+from rich.table import Table as Grid
+
+from qualms.report.table import (
+    MARK,
+    Column,
+    Table,
+    TableLine,
+    digits,
+    interval_text,
+    legend,
+    remarks,
+    with_spread,
+)
+
+_LABEL = 18
+"""Columns that the labels of lines take at least, where they are longer than that."""
+_WORD = 24
+"""Letters of a head's word that are kept together."""
+
+
+class _Widths(NamedTuple):
+    """Columns of the terminal that each column of a table needs, by its place."""
+
+    beside: Mapping[int, int]
+    """With intervals beside numbers."""
+    below: Mapping[int, int]
+    """With intervals below them."""
+    marked: frozenset[int]
+    """Places of the columns in which a cell is marked."""
+
+
+class _Block(NamedTuple):
+    """Columns that are printed side by side, and how."""
+
+    places: list[int]
+    left: tuple[int, ...]
+    """Widths of the columns that hold labels."""
+    sizes: Mapping[int, int]
+    """Widths of the others, by place."""
+    marked: frozenset[int]
+    """Places of the columns in which a cell is marked."""
+    beside: bool = False
+    """Whether intervals stand beside numbers; else below them."""
+    gap: int = 1
+
+    @property
+    def needed(self) -> int:
+        """Columns of the terminal that it takes."""
+        gaps = self.gap * (len(self.left) + len(self.places) - 1)
+        return sum(self.left) + self.span(self.places) + gaps
+
+    def span(self, places: list[int]) -> int:
+        """Of some columns together, without the gaps between them."""
+        return sum(self.sizes[place] for place in places)
+
+
+def print_table(table: Table, *, console: Console) -> None:
+    """Print title, table and notes; columns that do not fit go on below."""
+    places = table.filled()
+    if not places:
+        return
+    console.print(f"[bold]{escape(table.title)}[/bold]", highlight=False)
+    if table.about:
+        style = "yellow" if table.simulated else "dim"
+        console.print(escape(table.about), style=style, highlight=False)
+    for number, block in enumerate(_blocks(table, places, console.width)):
+        if number:
+            console.print()
+        for heads in _group_heads(table, block):
+            console.print(f"[bold]{escape(heads)}[/bold]", highlight=False)
+        console.print(_grid(table, block))
+    for note in (*table.notes, *remarks(table)):
+        console.print(escape(note), style="dim", highlight=False)
+    console.print()
+
+
+def print_legend(tables: list[Table], *, console: Console) -> None:
+    """Print once how the cells of all these tables are read."""
+    alone = any(
+        not cell.bounded and math.isfinite(cell.spread)
+        for table in tables
+        for cell in table.cells
+    )
+    if told := " ".join(legend(tables, spreads=alone)):
+        console.print(escape(told), style="dim", highlight=False)
+
+
+def escape(text: str) -> str:
+    """A name from a file, safe to print: no markup, no control characters."""
+    return escape_markup(printable(text))
+
+
+def printable(text: str) -> str:
+    """`text` with control characters, which could steer a terminal, replaced."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def _blocks(table: Table, places: list[int], width: int) -> Iterator[_Block]:
+    """What fits side by side: all of it, or as many column groups as do.
+
+    Intervals stand below numbers, and labels are folded, where that lets more fit.
+    """
+    widths = _widths(table, places)
+    for narrow, beside, gap in (
+        (False, True, 2),
+        (True, True, 2),
+        (False, False, 2),
+        (True, False, 2),
+        (True, False, 1),
+    ):
+        sizes = widths.beside if beside else widths.below
+        left = _left(table, width, narrow=narrow)
+        block = _Block(places, left, sizes, widths.marked, beside, gap)
+        if block.needed <= width:
+            yield block
+            return
+    block = block._replace(places=[])
+    for piece in _pieces(table, places, block, width):
+        longer = block._replace(places=[*block.places, *piece])
+        if block.places and longer.needed > width:
+            yield block
+            longer = block._replace(places=piece)
+        block = longer
+    yield block
+
+
+def _pieces(
+    table: Table, places: list[int], block: _Block, width: int
+) -> Iterator[list[int]]:
+    """Column groups, or single columns of a group that is wider than the window."""
+    for _, members in table.groups(places):
+        if block._replace(places=members).needed <= width:
+            yield members
+        else:
+            yield from ([place] for place in members)
+
+
+def _left(table: Table, width: int, *, narrow: bool) -> tuple[int, ...]:
+    """Widths of the columns that hold labels."""
+    found = []
+    for place, head in enumerate(table.left):
+        longest = max(len(printable(line.labels[place])) for line in table.lines)
+        most = max(_LABEL, width // 3) if not (narrow or place) else _LABEL
+        found.append(min(max(longest, len(head)), most))
+    return tuple(found)
+
+
+def _widths(table: Table, places: list[int]) -> _Widths:
+    found: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    marked = {p for p in places if any(table.shown(p, ln).tied for ln in table.lines)}
+    for _, members in table.groups(places):
+        for place in members:
+            least = _longest_word(table.columns[place], alone=len(members) == 1)
+            for sizes, beside in zip(found, (True, False), strict=True):
+                rows = [
+                    row
+                    for line in table.lines
+                    for row in _rows(
+                        table, line, place, beside=beside, marked=place in marked
+                    )
+                ]
+                sizes[place] = max(least, *map(len, rows))
+    return _Widths(*found, frozenset(marked))
+
+
+def _longest_word(column: Column, *, alone: bool) -> int:
+    """Letters of it; a group's words count where it has one column alone."""
+    text = f"{column.group} {column.head}" if alone else column.head
+    # An arrow stays on the line of its word.
+    words = re.split(r"[ \n](?![↑↓])", text)
+    return max(min(len(word), _WORD) for word in words)
+
+
+def _rows(
+    table: Table, line: TableLine, place: int, *, beside: bool, marked: bool
+) -> list[str]:
+    """The rows of one cell: ours, its interval, the published number."""
+    cell, decimals = table.shown(place, line), table.columns[place].decimals
+    interval = interval_text(cell, decimals)
+    number = cell.text or digits(cell.mean, decimals)
+    if not interval and not cell.text:
+        number = with_spread(cell.mean, cell.spread, decimals, sign="±")
+    blank = " " if marked else ""
+    mark = MARK if cell.tied else blank
+    if beside:
+        rows = [f"{number} {interval}{mark}" if interval else f"{number}{mark}"]
+    else:
+        rows = [f"{number}{mark}", *([f"{interval}{blank}"] if interval else [])]
+    if cell.published is not None:
+        theirs = digits(cell.published.mean, decimals)
+        far = f", {cell.difference:+.1f}" if math.isfinite(cell.difference) else ""
+        rows.append(f"({theirs}{far}){blank}")
+    return rows
+
+
+def _group_heads(table: Table, block: _Block) -> list[str]:
+    """Lines above the heads of columns: each group's words over its columns."""
+    groups = table.groups(block.places)
+    if not any(head for head, _ in groups):
+        return []
+    spans = [block.span(m) + block.gap * (len(m) - 1) for _, m in groups]
+    words = [wrap(head, span) for (head, _), span in zip(groups, spans, strict=True)]
+    blank = " " * (sum(block.left) + block.gap * (len(block.left) - 1))
+    lines = []
+    for row in range(max(map(len, words))):
+        parts = [
+            (said[row] if row < len(said) else "").center(span)
+            for said, span in zip(words, spans, strict=True)
+        ]
+        lines.append((" " * block.gap).join([blank, *parts]).rstrip())
+    return lines
+
+
+def _grid(table: Table, block: _Block) -> Grid:
+    made = Grid(
+        box=None, pad_edge=False, padding=(0, block.gap, 0, 0), header_style="bold"
+    )
+    for width, name in zip(block.left, table.left, strict=True):
+        made.add_column(name, overflow="fold", width=width)
+    for place in block.places:
+        column = table.columns[place]
+        size = block.sizes[place]
+        # Rich breaks heads in its own way, and may then overrun the terminal.
+        head = "\n".join(escape(part) for part in wrap(column.head, size))
+        made.add_column(head, justify="right", no_wrap=True, width=size)
+    for title, lines in table.sections():
+        if title:
+            made.add_row(f"[bold]{escape(title)}[/bold]")
+        for line in lines:
+            cells = (_cell(table, line, place, block) for place in block.places)
+            made.add_row(*map(escape, line.labels), *cells)
+    return made
+
+
+def _cell(table: Table, line: TableLine, place: int, block: _Block) -> str:
+    marked = place in block.marked
+    first, *below = _rows(table, line, place, beside=block.beside, marked=marked)
+    style = "bold" if table.shown(place, line).best else "none"
+    parts = [f"[{style}]{escape(first)}[/{style}]"]
+    return "\n".join([*parts, *(f"[dim]{escape(row)}[/dim]" for row in below)])

@@ -1,0 +1,343 @@
+"""Everything that is written about a judged benchmark, and the pages that link it."""
+
+import csv
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from rich.console import Console
+
+from evaluate.made_referrals import make_runs
+from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, Variant
+from qualms.evaluate import ScoreOptions
+from qualms.evaluate.benchmark import judge
+from qualms.evaluate.results import (
+    BenchmarkResults,
+    Cell,
+    Check,
+    Cost,
+    Key,
+    Missing,
+)
+from qualms.report import LinkedPage, draw, write_index
+from qualms.report.benchmark import print_benchmark, print_checks, write_all
+from qualms.report.figures import (
+    BarMark,
+    CurveMark,
+    Drawing,
+    HistogramMark,
+    Panel,
+    PictureMark,
+    PointMark,
+    RuleMark,
+    WordMark,
+)
+from qualms.scores import Difference
+from qualms.scores.inference import ConfidenceSet
+from qualms.shelf import find, names
+from qualms.spec import Part
+from report.made_retina import BENCHMARK, DEMO, results_as_published
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    """Drawn in full, but as small files."""
+    monkeypatch.setattr(draw, "KINDS", ("png",))
+    monkeypatch.setitem(draw.STYLE, "savefig.dpi", 30)
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    monkeypatch.setattr("qualms.report.benchmark.find_spec", lambda _name: None)
+
+
+def lines_of(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def own(label="Mine", **more):
+    """Results of a benchmark that nobody has written a layout for."""
+    rows = (
+        TableRow(name="a", label=label, method=Part(name="map")),
+        TableRow(name="b", label="Other", method=Part(name="mc_dropout"), pool=2),
+    )
+    variant = Variant(
+        name="clinic", label="My clinic", dataset=Part(name="mine"), shift="night"
+    )
+    preset = Preset(
+        name="demo",
+        variants=(variant,),
+        rows=("a", "b"),
+        network=Part(name="resnet50"),
+        training={"epochs": 3},
+        seeds=(0, 1),
+        pools=((0, 1),),
+    )
+    benchmark = Benchmark(
+        name="mine",
+        version=1,
+        title=f"My question {label}",
+        paper="nobody",
+        task="classification",
+        rows=rows,
+        presets={"demo": preset},
+    )
+    keys = [
+        Key("clinic", row, settings, score)
+        for row in ("a", "b")
+        for settings, score in (
+            ("", "all/accuracy"),
+            ("", "shifted/accuracy"),
+            ("u=entropy", "all/aurc"),
+        )
+    ]
+    cells = {key: Cell(key=key, values=(0.8, 0.9), low=0.7, high=0.95) for key in keys}
+    best = keys[0]._replace(row="")
+    return BenchmarkResults(
+        benchmark=benchmark,
+        preset=preset,
+        cells=cells,
+        ties={best: ConfidenceSet(best="a", members=("a", "b"), p={}, eliminated=())},
+        differences={keys[3]: Difference(value=-0.1, low=-0.2, high=0.01, p=0.2)},
+        costs={("clinic", "a"): Cost(12.5, 1000)},
+        **more,
+    )
+
+
+EXPECTED = Expectation(
+    text="coverage drops",
+    variant="cells",
+    rows=("gaussian",),
+    score="test_coverage",
+    low=0.1,
+    high=1.0,
+    meaning="Intervals promise too much on unusual items.",
+)
+
+
+def check(value):
+    return Check(expectation=EXPECTED, values={"gaussian": value})
+
+
+def test_papers_are_found_by_name_and_others_have_ordinary_tables(tmp_path):
+    assert set(names("benchmarks")) <= set(names("report.papers"))
+    with pytest.raises(LookupError, match=r"no 'retna' in report\.papers\. Did you"):
+        find("report.papers", "retna")
+    written = write_all(own(), tmp_path)
+    assert {path.name for path in written.tables} == {
+        f"table_clinic{end}"
+        for end in (".csv", ".tex", "_u_entropy.csv", "_u_entropy.tex")
+    }
+    console = Console(width=80)
+    with console.capture() as capture:
+        print_benchmark(own(), console=console)
+    said = " ".join(capture.get().split())
+    assert "My question Mine, My clinic real data; preset demo; shifted: night" in said
+    assert "Accuracy ↑" in said
+
+
+def test_results_name_ties_differences_costs_and_commit(tmp_path):
+    write_all(own(), tmp_path, command="qualms run mine")
+    lines = {
+        (line["row"], line["score"]): line
+        for line in lines_of(tmp_path / "results.csv")
+    }
+    first, second = lines["a", "all/accuracy"], lines["b", "all/accuracy"]
+    assert (first["best"], first["tied_with_best"]) == ("a", "True")
+    assert (first["seconds"], first["parameters"]) == ("12.5", "1000")
+    assert (second["seconds"], second["parameters"]) == ("", "")
+    assert second["difference_from_best"] == "-0.1"
+    assert (second["difference_low"], second["difference_high"]) == ("-0.2", "0.01")
+    assert lines["a", "all/aurc"]["settings"] == "u=entropy"
+    assert lines["a", "all/aurc"]["best"] == ""
+    assert re.fullmatch("[0-9a-f]{40}|", first["commit"])
+    assert not {"alpha", "regime"} & set(first)
+
+
+def links_of(page):
+    return [unquote(link) for link in re.findall(r'(?:href|src)="([^"#]+)"', page)]
+
+
+@pytest.mark.usefixtures("coarse")
+def test_the_index_page_links_everything_and_holds_every_table(tmp_path):
+    made = results_as_published(preset=DEMO, simulated=True, drawn=True)
+    keys = [key for key in made.curves if key.name != "ood_roc"]
+    made = replace(
+        made,
+        curves={k: c for k, c in made.curves.items() if k not in keys},
+        histograms={},
+        checks=(check(0.3), check(0.01), check(math.nan)),
+        hardware=("a machine",),
+    )
+    written = write_all(made, tmp_path, command="qualms run retina --preset demo")
+    page = written.page.read_text(encoding="utf-8")
+    there = {(tmp_path / link).resolve() for link in links_of(page)}
+    assert there == {
+        path.resolve() for path in (written.results, *written.tables, *written.figures)
+    }
+    assert "qualms run retina --preset demo" in page
+    assert '<span class="chip">simulated data</span>' in page
+    assert page.count("<table>") == 1 + len(written.tables) // 2
+    caption = (tmp_path / "figures/figure_ood_country_simulated.txt").read_text()
+    assert "On the dotted line uncertainty tells nothing" in " ".join(caption.split())
+    assert "On the dotted line uncertainty tells nothing" in page
+    for words in (">held<", ">not held<", ">unknown<", EXPECTED.meaning, "a machine"):
+        assert words in page
+
+
+def test_pages_are_strict_and_escape_names(tmp_path):
+    written = write_all(own(label=HOSTILE), tmp_path, command=HOSTILE)
+    index = write_index(
+        [LinkedPage(HOSTILE, written.page, HOSTILE)], tmp_path / "all.html"
+    )
+    for path in (written.page, index):
+        page = path.read_text(encoding="utf-8")
+        assert HOSTILE not in page
+        assert "&lt;img" in page
+        assert re.search(r"default-src 'none'; style-src 'sha256-[^']+'", page)
+        assert "<script" not in page
+        assert "style=" not in page
+        assert not re.search(r'(?:href|src)="(?!\./|#)', page)
+
+
+def test_an_index_links_pages_of_other_folders(tmp_path):
+    odd = tmp_path / "a:b <c>" / "index.html"
+    path = write_index(
+        [
+            LinkedPage("RETINA", odd, "Six methods."),
+            LinkedPage("b", tmp_path / "b.html"),
+        ],
+        tmp_path / "index.html",
+        title="Demo",
+    )
+    page = path.read_text(encoding="utf-8")
+    assert links_of(page) == ["./a:b <c>/index.html", "./b.html"]
+    assert "<h1>Demo</h1>" in page
+    assert "Six methods." in page
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_tables_and_figures_of_an_earlier_time_do_not_stay(tmp_path):
+    simulated = results_as_published(preset=DEMO, simulated=True)
+    first = write_all(simulated, tmp_path)
+    assert "pip install 'qualms[report]'" in first.notes[0]
+    (tmp_path / "figures").mkdir()
+    strange = [tmp_path / "tables" / "table_of_mine.txt", tmp_path / "tables" / "a.csv"]
+    stale = [
+        tmp_path / "figures" / f"figure_3_country.{end}"
+        for end in ("pdf", "png", "txt")
+    ]
+    for path in (*strange, *stale):
+        path.write_text("")
+    few = {key: c for key, c in simulated.cells.items() if key.variant == "country"}
+    second = write_all(replace(simulated, cells=few), tmp_path)
+    assert set(second.tables) < set(first.tables)
+    assert set((tmp_path / "tables").iterdir()) == {*second.tables, *strange}
+    assert not any(path.exists() for path in stale)
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_everything_is_written_from_predictions_alone(tmp_path):
+    few = replace(DEMO, rows=("map", "mc_dropout", "mc_dropout_pair"))
+    make_runs(BENCHMARK, few, tmp_path)
+    judged = judge(BENCHMARK, few, tmp_path, options=ScoreOptions(resamples=0))
+    written = write_all(judged, tmp_path / "retina", command="qualms run retina")
+    stems = {path.stem for path in written.tables}
+    assert {f"table_{number}_simulated" for number in range(1, 8)} <= stems
+    assert "table_truth_severity_simulated" in stems
+    (auroc,) = (
+        line
+        for line in lines_of(tmp_path / "retina" / "tables" / "table_1_simulated.csv")
+        if (line["subset"], line["score"], line["row"]) == ("shifted", "auroc", "map")
+    )
+    cell = judged.cell("country", "map", "shifted/auroc")
+    assert float(auroc["ours_mean"]) == pytest.approx(100 * np.mean(cell.values))
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"), [(0.3, "held"), (0.05, "NOT HELD"), (math.nan, "unknown")]
+)
+def test_effects_are_printed_with_their_numbers_and_meaning(value, verdict):
+    console = Console(width=120)
+    with console.capture() as capture:
+        print_checks(own(checks=(check(value),)), console=console)
+    _, line, meaning = capture.get().splitlines()
+    assert line.split("coverage drops")[0].strip() == verdict
+    assert ("missing" if math.isnan(value) else f"{value:.3f}") in line
+    assert meaning.strip() == EXPECTED.meaning
+
+
+def test_missing_runs_are_counted_by_kind():
+    missing = tuple(
+        Missing(
+            hash=f"{i}", dataset="cells", method="map", seed=i, reason="was not run"
+        )
+        for i in range(7)
+    )
+    console = Console(width=120)
+    with console.capture() as capture:
+        print_benchmark(own(missing=missing), console=console)
+    assert "7 runs are missing" in capture.get()
+    assert "7 of map on cells: was not run" in capture.get()
+
+
+def drawing():
+    x = np.linspace(0, 1, 20)
+    panel = Panel(
+        marks=(
+            CurveMark(
+                x=x, y=x, low=x - 0.1, high=x + 0.1, colour="#2938b5", label="a curve"
+            ),
+            PointMark(x=0.5, y=0.5, low=0.4, high=0.6, hollow=True, label="published"),
+            BarMark(x=0.2, height=0.4, low=0.3, high=0.5, colour="#a62b05", width=0.1),
+            HistogramMark(edges=x, heights=x[1:], colour="#207b54", label="parts"),
+            RuleMark((0, 0), (1, 1)),
+            WordMark(0.5, 0.9, "words"),
+        ),
+        title="a panel",
+        x_range=(0, 1),
+        share="y",
+    )
+    picture = Panel(marks=(PictureMark(pixels=np.eye(8)),), bare=True)
+    empty = Panel(empty="nothing was judged", share="y")
+    return Drawing(
+        name="figure_1",
+        title="A figure",
+        caption="What it shows.",
+        rows=((panel, picture), (empty,)),
+        sides=("above", "below"),
+        simulated=True,
+    )
+
+
+def test_figures_are_drawn_the_same_each_time_with_their_caption(tmp_path):
+    before = dict(mpl.rcParams)
+    first, second = (draw.draw(drawing(), tmp_path / name) for name in "ab")
+    assert [path.suffix for path in first] == [".pdf", ".png", ".txt"]
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+    assert [p.read_bytes()[:4] for p in first[:2]] == [b"%PDF", b"\x89PNG"]
+    assert first[2].read_text() == "A figure\n\nWhat it shows.\n"
+    assert dict(mpl.rcParams) == before
+
+
+def test_a_legend_never_runs_out_of_its_figure():
+    marks = tuple(
+        BarMark(x=i, height=1, colour="#2938b5", label=f"{i}{'x' * 60}")
+        for i in range(6)
+    )
+    narrow = Drawing(name="f", title="", caption="", rows=((Panel(marks=marks),),))
+    assert narrow.columns == 1
+
+
+def test_missing_folders_and_full_disks_leave_nothing_half_written(tmp_path):
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        write_index([], tmp_path / "nowhere" / "index.html")
+    assert list(Path(tmp_path).iterdir()) == []
