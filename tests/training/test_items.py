@@ -166,6 +166,38 @@ def test_an_array_of_the_predictions_may_say_who_is_uncertain(noted, tmp_path):
     assert sorted(listed(tmp_path / "run")["pool"]) == sorted(expected)
 
 
+def test_embeddings_go_by_the_uncertainty_they_state(noted, tmp_path):
+    """Embeddings cannot be pooled; their uncertainties are averaged."""
+    dataset = with_pool()
+    dataset = replace(dataset, task=replace(dataset.task, name="embedding"))
+
+    def arrays(dataset, _, seed):
+        split, rng = dataset.splits["pool"], np.random.default_rng(seed)
+        stated = {"uncertainty/u": rng.uniform(size=12)}
+        features = {"embedding": rng.normal(size=(12, 4)).astype(np.float32)}
+        return {**stated, **features, "target": split.target, "item": split.item}
+
+    put(tmp_path, dataset, arrays)
+    splits = Splits({"": dataset}, torch.device("cpu"))
+    spec = second("most_uncertain", count=3)
+    found = training_items(spec, tmp_path / "run", splits, write=False)
+    value = sum(arrays(dataset, "", seed)["uncertainty/u"] for seed in (0, 1))
+    assert sorted(found.rows.tolist()) == sorted(np.argsort(-value)[:3])
+    assert not (tmp_path / "run/items.json").exists()
+
+
+def test_few_shot_leaves_out_items_of_no_known_class(noted, tmp_path):
+    dataset = with_pool()
+    target = dataset.splits["pool"].target.copy()
+    target[0] = -1
+    pool = replace(dataset.splits["pool"], target=target)
+    dataset = replace(dataset, splits={**dataset.splits, "pool": pool})
+    splits = Splits({"": dataset}, torch.device("cpu"))
+    spec = second("few_shot", runs=(), k=12)
+    found = training_items(spec, tmp_path / "run", splits, write=False)
+    assert found.rows.tolist() == [*range(1, 12)]
+
+
 def put_maps(root, dataset, split="pool"):
     for number, parent in enumerate(PARENTS):
         folder = root / parent / "predictions" / split
@@ -254,6 +286,21 @@ def test_predictions_that_are_missing_or_of_other_items_are_refused(noted, tmp_p
     with pytest.raises(TrainingError, match="predictions of the split 'pool', and has"):
         run(spec, dataset, tmp_path / "run")
     assert not (tmp_path / "run/items.json").exists()
+
+
+@pytest.mark.parametrize("stated", [{"split": "test"}, {"options": {"run": "c" * 16}}])
+def test_predictions_that_were_put_in_the_place_of_others_are_refused(
+    noted, tmp_path, stated
+):
+    dataset = with_pool()
+    put(tmp_path, dataset, probs)
+    path = tmp_path / PARENTS[1] / "predictions/pool.safetensors"
+    header = Header(task="classification", **stated)
+    predictions.write(path, probs(dataset, "", 1), header=header)
+    with pytest.raises(
+        TrainingError, match=r"must be what run b{16} predicts for 'poo"
+    ):
+        run(second("most_uncertain", count=3), dataset, tmp_path / "run")
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def random_items(
 
 
 def few_shot(candidates: Candidates, *, k: int, spaced: bool = False) -> Rows:
-    """`k` items of every class; all of a class that has fewer.
+    """`k` items of every class, or all items of a class that has fewer.
 
     Args:
         candidates: what to choose from.
@@ -139,7 +139,7 @@ def few_shot(candidates: Candidates, *, k: int, spaced: bool = False) -> Rows:
         raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
     rng = np.random.default_rng(candidates.seed)
     chosen = []
-    for label in np.unique(target):
+    for label in np.unique(target[target >= 0]):  # -1 is no known class
         rows = np.flatnonzero(target == label)
         few = min(k, len(rows))
         spread = np.arange(few) * (len(rows) // few)
