@@ -87,6 +87,14 @@ def test_wide_text_in_an_npz_is_not_unpacked(tmp_path):
     assert mib < 60
 
 
+def test_a_thousand_columns_of_a_parquet_file_take_seconds(tmp_path):
+    probs = np.full((3, 1000), 0.001)
+    path = write(tmp_path / "p.parquet", {"target": [0, 1, 2], "probs": probs})
+    start = time.process_time()
+    assert read(path).classes == 1000
+    assert time.process_time() - start < 2
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_a_hundred_thousand_columns_take_seconds(tmp_path, known):
     path = tmp_path / "p.csv"

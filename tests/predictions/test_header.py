@@ -87,8 +87,18 @@ def test_a_header_nested_deeply_is_refused(tmp_path, levels):
     with pytest.raises(PredictionsError, match="the array 'header' must"):
         read(tmp_path / "p.npz")
     if levels < 1000:
-        with pytest.raises(PredictionsError, match="nested more than 50 levels deep"):
+        with pytest.raises(PredictionsError, match="nested more than 40 levels deep"):
             Header(options={"a": nested(levels)})
+
+
+@pytest.mark.parametrize("levels", [10, 40, 45])
+def test_what_is_kept_of_a_header_can_be_read_again(tmp_path, levels):
+    path = tmp_path / "p.npz"
+    header = '{"mood": ' + "[" * levels + "]" * levels + "}"
+    np.savez(path, target=[0, 1], prob=[0.1, 0.9], header=header)
+    found = read(path)
+    assert read(write(tmp_path / "q.npz", found)).header.about == found.header.about
+    assert bool(found.header.about) == (levels <= 40)
 
 
 def test_messages_and_notes_have_a_bounded_length(tmp_path):

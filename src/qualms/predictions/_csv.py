@@ -32,7 +32,9 @@ def read_csv(path: Path) -> RawArrays:
         columns = [_CsvColumn(name) for name in wanted_columns(names)]
         rows = _read_rows(lines, names, columns)
     held = {column.name: column for column in columns}
-    return raw_table(path, names, rows, lambda name: held[name].values())
+    return raw_table(
+        path, names, rows, lambda wanted: (held[name].values() for name in wanted)
+    )
 
 
 def write_csv_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:

@@ -15,8 +15,10 @@ from qualms.shelf import suggest
 FORMAT = 1
 # How the draws of a `select/<name>` become one value per item.
 RULES = ("mean", "logmeanexp")
-# Levels of mappings and lists in a header; Python's own limit would end in a traceback.
+# Levels of mappings and lists in a file, and in one field of the header. Python's own
+# limit would end in a traceback.
 _DEPTH = 50
+_FIELD_DEPTH = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,9 +219,9 @@ def _shape(sizes: Any) -> bool:
 
 
 def _as_json(name: str, value: Mapping[str, Any]) -> Any:
-    if _deeper(value, _DEPTH):
+    if _deeper(value, _FIELD_DEPTH):
         raise PredictionsError(
-            f"header '{name}' must not be nested more than {_DEPTH} levels deep; "
+            f"header '{name}' must not be nested more than {_FIELD_DEPTH} levels deep; "
             "flatten it"
         )
     try:

@@ -7,8 +7,9 @@ stands beside it under the same name with `.json` added: `preds.csv.json`.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from qualms.predictions._header import loads
 from qualms.predictions._limits import refuse_unpacking, refuse_wide_text
 from qualms.predictions._names import tasks_shown
 from qualms.predictions._normal import RawArrays
-from qualms.predictions._schema import TASKS, Field, array_field, is_array_name
+from qualms.predictions._schema import TASKS, Field, array_field
 
+# Gives the columns of some names, one after the other.
+_ReadColumns = Callable[[Sequence[str]], Iterator[NDArray[Any]]]
 _NUMBERED = re.compile(r"(.+)_(0|[1-9][0-9]{0,8})")
 
 
@@ -63,9 +66,9 @@ def raw_table(
     path: Path,
     names: Collection[str],
     rows: int,
-    read_column: Callable[[str], NDArray[Any]],
+    read_columns: _ReadColumns,
 ) -> RawArrays:
-    """The arrays of a table whose columns `read_column` gives, and its header."""
+    """The arrays of a table whose columns `read_columns` gives, and its header."""
     columns = _columns_by_array(wanted_columns(tuple(names)))
     held = {column for parts in columns.values() for column in parts}
     return RawArrays(
@@ -73,7 +76,7 @@ def raw_table(
             name: (rows,) if parts == [name] else (rows, len(parts))
             for name, parts in columns.items()
         },
-        load=partial(_joined, columns, read_column),
+        load=partial(_joined, columns, read_columns),
         header=_header(sidecar(path)),
         header_at=f"a file '{sidecar(path).name}' beside it (JSON)",
         unread=tuple(name for name in names if name not in held),
@@ -100,7 +103,7 @@ def columns_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 def _array_of(column: str) -> str:
     # Families have no numbered columns: what follows the slash is the user's own name.
     numbered = None if "/" in column else _NUMBERED.fullmatch(column)
-    if numbered is None or is_array_name(column):
+    if numbered is None:
         return column
     name = "probs" if numbered[1] == "prob" else numbered[1]
     kind = _numbered_kind(name)
@@ -149,24 +152,22 @@ def _columns_by_array(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _joined(
-    columns: Mapping[str, Sequence[str]],
-    read_column: Callable[[str], NDArray[Any]],
-    name: str,
+    columns: Mapping[str, Sequence[str]], read_columns: _ReadColumns, name: str
 ) -> NDArray[Any]:
     parts = columns[name]
-    first = read_column(parts[0])
+    found = read_columns(parts)
+    first = next(iter(found))
     if parts == [name]:
         return first
     joined = np.empty((len(first), len(parts)), dtype=np.float64)
-    for k, column in enumerate(parts):
-        values = first if k == 0 else read_column(column)
+    for k, values in enumerate(chain([first], found)):
         if values.dtype.kind not in "fiub":
             raise PredictionsError(
-                f"column '{column}' must be numbers, got {values.dtype}; convert it"
+                f"column '{parts[k]}' must be numbers, got {values.dtype}; convert it"
             )
         if len(values) != len(first):
             raise PredictionsError(
-                f"column '{column}' has {len(values)} rows and '{parts[0]}' has "
+                f"column '{parts[k]}' has {len(values)} rows and '{parts[0]}' has "
                 f"{len(first)}; the file is damaged: write it again"
             )
         joined[:, k] = values
@@ -203,7 +204,7 @@ def read_parquet(path: Path) -> RawArrays:
         rows = int(file.metadata.num_rows)
         wanted = wanted_columns(names)
         refuse_unpacking(rows * len(wanted) * 8, path.stat().st_size)
-    return raw_table(path, names, rows, partial(_read_column, path))
+    return raw_table(path, names, rows, partial(_read_columns, path))
 
 
 def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -234,24 +235,34 @@ def _parquet_file(path: Path, texts: Sequence[str] = ()) -> Any:
     )
 
 
-def _read_column(path: Path, name: str) -> NDArray[Any]:
+def _read_columns(path: Path, names: Sequence[str]) -> Iterator[NDArray[Any]]:
     with parsing(path):
         with _parquet_file(path) as file:
-            index = file.schema_arrow.names.index(name)
-            is_text = _is_text(file.schema_arrow.types[index])
-        with _parquet_file(path, [name] if is_text else []) as file:
+            kinds = dict(
+                zip(file.schema_arrow.names, file.schema_arrow.types, strict=True)
+            )
+        texts = [name for name in names if _is_text(kinds[name])]
+        with _parquet_file(path, texts) as file:
             # A dot in a name would be taken for a path into a nested column.
-            columns = None if "." in name else [name]
-            column = file.read(columns=columns).column(index if "." in name else 0)
-            if column.null_count:
-                row = column.is_null().to_pylist().index(True)
-                raise PredictionsError(
-                    f"column '{name}', row {row} is empty (null); fill it or leave the "
-                    "row out"
+            dotted = any("." in name for name in names)
+            table = file.read(columns=None if dotted else list(names))
+            places = {name: place for place, name in enumerate(table.column_names)}
+            for name in names:
+                column = table.column(places[name])
+                _refuse_nulls(name, column)
+                yield (
+                    _texts(name, column, path.stat().st_size)
+                    if name in texts
+                    else _numbers(name, column)
                 )
-            if is_text:
-                return _texts(name, column, path.stat().st_size)
-            return _numbers(name, column)
+
+
+def _refuse_nulls(name: str, column: Any) -> None:
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise PredictionsError(
+            f"column '{name}', row {row} is empty (null); fill it or leave the row out"
+        )
 
 
 def _is_text(kind: Any) -> bool:
