@@ -181,6 +181,32 @@ def test_rows_that_pool_more_runs_than_there_are_seeds_are_left_out_and_named():
         choose(seeds=(0,), methods=("pooled",))
 
 
+def test_further_datasets_and_own_networks_take_options_and_may_be_missing(monkeypatch):
+    def several():
+        base = toy()
+        demo = base.presets["demo"]
+        one = replace(
+            demo.variants[0],
+            datasets={"chairs": Part(name="chairs")},
+            splits=("test", "chairs:test"),
+            network=Part(name="resnet_small", options={"width": 4}),
+        )
+        preset = replace(demo, variants=(one, demo.variants[1]))
+        return replace(base, presets={"demo": preset})
+
+    def find_several(shelf, name):
+        return several if shelf == "benchmarks" else find(shelf, name)
+
+    monkeypatch.setattr(choice_module, "find", find_several)
+    sizes = {"train": 4, "val": 2, "test": 2}
+    choice = choose(options={"dataset.sizes": sizes, "network.width": 2})
+    first = choice.runs[0]
+    assert {part.options["sizes"]["train"] for part in first.parts.values()} == {4}
+    assert first.network.options["width"] == 2
+    missing = [data_key(first.datasets["chairs"])]
+    assert names(without(choice, missing).preset.variants) == ["tails"]
+
+
 def test_options_go_to_the_parts_that_have_them():
     options = {
         "epochs": 3,

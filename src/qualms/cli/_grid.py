@@ -121,13 +121,12 @@ def _prepared_only(choice: Choice, shop: Workshop) -> Choice:
     """`choice` without variants that lack runs and the data to train them on."""
     needs = needed(parts_of(lacking(choice.runs, shop.out)), shop.data)
     absent = {data_key(need.part): need for need in needs if need.folder is None}
-    if absent.keys() >= {
-        data_key(variant.dataset) for variant in choice.preset.variants
-    }:
+    left = without(choice, absent)
+    if not left.preset.variants:
         return choice  # the launcher says what to do
     for need in absent.values():
         typer.echo(f"left out: {data_name(need.part)}: {_state(need)}")
-    return without(choice, absent)
+    return left
 
 
 def _make(choices: Sequence[Choice], shop: Workshop) -> list[RunOutcome]:

@@ -9,7 +9,14 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, pools_of
+from qualms.benchmarks import (
+    Benchmark,
+    Expectation,
+    Preset,
+    TableRow,
+    Variant,
+    pools_of,
+)
 from qualms.launch._selections import Unchanged, check_config, check_rules
 from qualms.launch.data import data_key
 from qualms.launch.options import check_options, options_of, written
@@ -107,7 +114,7 @@ def _ranges(numbers: Sequence[int]) -> Iterator[str]:
 
 
 def _changed(wish: Wish) -> Iterator[str]:
-    """What is asked of runs that the preset does not ask of them, in words."""
+    """What a user changes of the preset's runs, in words."""
     if wish.config:
         yield f"config {wish.config}"
     yield from written(wish.options)
@@ -116,7 +123,7 @@ def _changed(wish: Wish) -> Iterator[str]:
 def everything(target: str, wish: Wish) -> list[Choice]:
     """The choices that `target` names: BENCHMARK, BENCHMARK/VARIANT, or '' for all.
 
-    Of all benchmarks, those that have some of the methods asked for, and these alone.
+    '' with methods is every benchmark that has at least one of them.
     """
     name, _, variants = target.partition("/")
     chosen = tuple(variant for variant in variants.split(",") if variant)
@@ -131,8 +138,12 @@ def everything(target: str, wish: Wish) -> list[Choice]:
 
 
 def without(choice: Choice, missing: Collection[str]) -> Choice:
-    """`choice` without the variants whose dataset's `data_key` is in `missing`."""
-    left = [v for v in choice.preset.variants if data_key(v.dataset) not in missing]
+    """`choice` without the variants that need a dataset whose key is in `missing`."""
+    left = [
+        variant
+        for variant in choice.preset.variants
+        if not any(data_key(part) in missing for part in _data_of(variant))
+    ]
     preset = replace(choice.preset, variants=tuple(left))
     benchmark = _with_expectations(choice.benchmark, preset)
     return replace(choice, benchmark=benchmark, preset=preset)
@@ -162,7 +173,7 @@ def _with_variants(
 def _with_config(
     benchmark: Benchmark, preset: Preset, name: str, options: Mapping[str, Any]
 ) -> tuple[Preset, dict[str, Any]]:
-    """The preset whose runs take the config, or the options that all of them get."""
+    """The preset whose runs use the config, and the options that all runs get."""
     config = benchmark.configs[name]
     if not config.method:
         return preset, {**config.options, **options}
@@ -174,7 +185,7 @@ def _with_config(
 
 
 def _check_taken(benchmark: Benchmark, preset: Preset, name: str) -> None:
-    """Raise where the config `name` is for a method that is not among those run."""
+    """Raise if the config `name` is for a method that is not run."""
     method = benchmark.configs[name].method if name else ""
     methods = dict.fromkeys(benchmark.row(row).method.name for row in preset.rows)
     if method and method not in methods:
@@ -200,7 +211,7 @@ def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) ->
 
 
 def _methods(benchmark: Benchmark) -> dict[str, None]:
-    """What may be asked for: methods, then rows."""
+    """The names that a user may ask for: methods, then rows."""
     methods = [row.method.name for row in benchmark.rows]
     return dict.fromkeys([*methods, *(row.name for row in benchmark.rows)])
 
@@ -256,8 +267,10 @@ def _with_options(
     loop, method, network, dataset = _sorted(options)
     rows = {name: benchmark.row(name) for name in preset.rows}
     methods = _spread("methods", (row.method.name for row in rows.values()), method)
-    datasets = _spread("datasets", (v.dataset.name for v in preset.variants), dataset)
-    networks = _spread("networks", (preset.network.name,), network)
+    data = [part.name for v in preset.variants for part in _data_of(v)]
+    datasets = _spread("datasets", data, dataset)
+    own = [v.network.name for v in preset.variants if v.network is not None]
+    networks = _spread("networks", (preset.network.name, *own), network)
     if loop:
         from qualms.training.options import Training, training
 
@@ -270,6 +283,8 @@ def _with_options(
         replace(
             variant,
             dataset=_part(variant.dataset, datasets),
+            datasets={n: _part(p, datasets) for n, p in variant.datasets.items()},
+            network=variant.network and _part(variant.network, networks),
             training={n: loop.get(n, value) for n, value in variant.training.items()},
         )
         for variant in preset.variants
@@ -285,6 +300,11 @@ def _with_options(
         networks={n: _without(own, network) for n, own in preset.networks.items()},
         training={**preset.training, **loop},
     )
+
+
+def _data_of(variant: Variant) -> list[Part]:
+    """Every dataset that runs of a variant read."""
+    return [variant.dataset, *variant.datasets.values()]
 
 
 def _without(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -308,7 +328,7 @@ def _sorted(options: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _spread(
     shelf: str, parts: Iterable[str], given: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """Which of the `given` options each part takes; every option must have a taker."""
+    """The options among `given` of each part; every option must belong to some part."""
     if not given:
         return {}
     # Networks may come from outside the shelf, and then know their options themselves.
@@ -331,7 +351,7 @@ def _part(part: Part, changes: Mapping[str, Mapping[str, Any]]) -> Part:
 
 
 def _with_expectations(benchmark: Benchmark, preset: Preset) -> Benchmark:
-    """The benchmark, expecting only what the preset can show."""
+    """The benchmark with those expected effects that the preset can show."""
     variants = {variant.name for variant in preset.variants}
     kept = [
         shown
@@ -345,7 +365,7 @@ def _with_expectations(benchmark: Benchmark, preset: Preset) -> Benchmark:
 
 
 def _of_rows(expected: Expectation, rows: Collection[str]) -> Expectation:
-    """`expected` of those rows that are there, with what is subtracted from them."""
+    """`expected` for those of its rows that are run, with what is subtracted."""
     pairs = {a: b for a, b in expected.pairs.items() if {a, b} <= set(rows)}
     minus = tuple(pairs.values()) if expected.minus_rows else ()
     return replace(expected, rows=tuple(pairs), minus_rows=minus)
