@@ -10,7 +10,7 @@ from uuid import uuid4
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; moved there at the end, removed on failure."""
+    """A temporary path to write to; it replaces `path` at the end if all went well."""
     temporary = beside(path)
     try:
         yield temporary
@@ -31,7 +31,7 @@ def beside(path: Path) -> Path:
 
 
 def replace_folder(temporary: Path, folder: Path) -> None:
-    """Move `temporary` to `folder`; what was there is kept until that is done."""
+    """Replace `folder` by `temporary`; the old one is kept until that has worked."""
     sync(temporary)
     old = beside(folder)
     if folder.exists():
@@ -47,8 +47,8 @@ def replace_folder(temporary: Path, folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have the system put a file, or the names in a folder, on the disk itself."""
-    # Some systems and network disks cannot open or sync a folder; files they can.
+    """Wait until a file, or the list of files in a folder, is safely on the disk."""
+    # Some systems and network disks cannot sync folders. All of them can sync files.
     with suppress(OSError) if path.is_dir() else _strict():
         handle = os.open(path, os.O_RDONLY)
         try:

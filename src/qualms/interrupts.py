@@ -1,4 +1,4 @@
-"""Ctrl-C is for the process that was started, not for those it starts itself."""
+"""Ctrl-C is for the process that a user started, not for those that it starts."""
 
 import signal
 import sys
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def withheld() -> Iterator[None]:
-    """Start processes that never see Ctrl-C; here it arrives a moment later."""
+    """Processes started in this context never see Ctrl-C; this one does, later."""
     if sys.platform == "win32":
         yield
         return

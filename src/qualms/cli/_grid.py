@@ -1,4 +1,4 @@
-"""What `qualms run` does with the runs of benchmarks: plan, make, and sum up."""
+"""`qualms run`: plan the runs of benchmarks, make them, and summarise."""
 
 import re
 import time
@@ -76,7 +76,7 @@ def parse_names(text: str) -> tuple[str, ...]:
 def make_and_judge(
     choices: Sequence[Choice], shop: Workshop, *, named: bool, judge: bool
 ) -> int:
-    """Make the runs of `choices` and judge them; the exit code of the command.
+    """Make the runs of `choices` and judge them; gives the exit code of the command.
 
     Real datasets that are not prepared are left out unless they were asked for by name.
     """
@@ -118,23 +118,23 @@ def show_plan(choices: Sequence[Choice], shop: Workshop) -> None:
 
 
 def _prepared_only(choice: Choice, shop: Workshop) -> Choice:
-    """`choice` without variants that lack runs and the data to train them on."""
+    """`choice` without variants whose runs cannot be made for lack of data."""
     needs = needed(parts_of(lacking(choice.runs, shop.out)), shop.data)
     absent = {data_key(need.part): need for need in needs if need.folder is None}
     left = without(choice, absent)
     if not left.preset.variants:
-        return choice  # the launcher says what to do
+        return choice  # nothing would be left; the launcher says what to prepare
     for need in absent.values():
         typer.echo(f"left out: {data_name(need.part)}: {_state(need)}")
     return left
 
 
 def _make(choices: Sequence[Choice], shop: Workshop) -> list[RunOutcome]:
-    """Make the runs that lack a result, showing how they go."""
+    """Make the runs that have no result, and show their progress."""
     specs = [spec for choice in choices for spec in choice.runs]
     left = lacking(specs, shop.out)
     workers = shop.workers or 1
-    if left:  # what is wrong is said before time is spent on data
+    if left:  # report mistakes before time is spent on data
         check_installed()
         check_writable(shop.out)
         usual = default_workers(shop.device)

@@ -1,4 +1,4 @@
-"""The end of `qualms run`: judge what the runs predicted, show it, write it down."""
+"""The end of `qualms run`: judge the predictions, print tables, and write files."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from qualms.launch import Choice
 from qualms.spec import digest
 
 LONGEST = 80
-"""Characters in the name of a folder."""
+"""Most characters of a part in the name of its folder."""
 
 
 def show_judged(choice: Choice, out: Path, data: Path) -> None:
@@ -21,7 +21,7 @@ def show_judged(choice: Choice, out: Path, data: Path) -> None:
     from qualms.evaluate.benchmark import judge
     from qualms.report.benchmark import print_benchmark, write_all
 
-    # A table must not be cut off where nobody can widen the window.
+    # Where there is no window to widen, tables must not be cut off.
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     console = Console(width=None if known else 160)
     whole = out / choice.benchmark.name / choice.preset.name
@@ -29,7 +29,7 @@ def show_judged(choice: Choice, out: Path, data: Path) -> None:
     with console.status("judging"):
         results = judge(choice.benchmark, choice.preset, out)
     command = shlex.join(["qualms", *sys.argv[1:]])
-    try:  # before anything is printed, which a pipe may cut short
+    try:  # before printing, since a closed pipe would end the command
         with console.status("drawing"):
             written = write_all(results, folder, command=command, data=data)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""How runs go, for people: a live view in a terminal, plain lines elsewhere."""
+"""Progress of runs: a live view in a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ EVERY = 30.0
 
 
 class RunsView(Protocol):
-    """Who hears how runs go: a `Watch` that also hears about data and ends."""
+    """Shows the progress of runs: a `Watch` that also hears of data and of ends."""
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int, *values: float) -> None:
         """A run finished an epoch; loss, images per second and seconds left follow."""
@@ -26,7 +26,7 @@ class RunsView(Protocol):
         """A run has something to say."""
 
     def data(self, part: Part, done: int, units: int) -> None:
-        """So much of a dataset is made."""
+        """`done` of `units` of a dataset are made."""
 
     def ended(self, outcome: RunOutcome) -> None:
         """A run is over."""
@@ -34,7 +34,7 @@ class RunsView(Protocol):
 
 @contextmanager
 def view(total: int, console: Console) -> Iterator[RunsView]:
-    """A view on `total` runs, for as long as the context lasts."""
+    """A view of `total` runs, open while the context lasts."""
     if not console.is_terminal:
         yield _Lines(total, console)
         return
@@ -49,18 +49,18 @@ def view(total: int, console: Console) -> Iterator[RunsView]:
 
 
 def name(spec: RunSpec) -> str:
-    """A run as a line names it."""
+    """The name of a run in a line of text."""
     return f"{data_name(spec.dataset)}, {spec.method.name}, seed {spec.seed}"
 
 
 def data_name(part: Part) -> str:
-    """A dataset with those of its options that are words."""
+    """The name of a dataset, with its options that are words."""
     words = [value for value in part.options.values() if isinstance(value, str)]
     return " ".join([part.name, *words])
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
+    """Seconds in words.
 
     >>> duration(7384)
     '2 h 03 min'

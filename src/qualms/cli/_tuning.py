@@ -1,4 +1,4 @@
-"""What `qualms tune` does with the trials of a search: list, make, and sum up."""
+"""`qualms tune`: list the trials of a search, make them, and summarise."""
 
 import shlex
 import time
@@ -39,7 +39,7 @@ def show_trials(search: Search, trials: Sequence[Trial], out: Path) -> None:
 
 
 def make_trials(search: Search, trials: Sequence[Trial], shop: Workshop) -> int:
-    """Make the trials, say which is best; the exit code of the command."""
+    """Make the trials and print the best; gives the exit code of the command."""
     started = time.monotonic()
     typer.echo(_headline(search, len(trials)))
     found: list[Tried] = []

@@ -28,5 +28,5 @@ def list_parts(
         table.add_column(column, no_wrap=column == "name", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    # Whoever reads it from a pipe wants one line per part.
+    # A program that reads the output wants one line per part.
     Console(width=None if sys.stdout.isatty() else 2000).print(table)

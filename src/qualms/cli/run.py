@@ -46,8 +46,8 @@ def run(
 ) -> None:
     """Train every method of a benchmark, judge it, and show the tables.
 
-    What is done is not done again: after an interrupt, run the same command. Exit code
-    1 means that runs failed; they are listed with their logs.
+    Finished runs are not made again: after an interrupt, run the same command to
+    continue. Exit code 1 means that runs failed; they are listed with their logs.
     """
     from qualms.cli._grid import (
         Workshop,

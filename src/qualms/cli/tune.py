@@ -46,9 +46,9 @@ def tune(
 ) -> None:
     """Search the ranges that a benchmark states for a method.
 
-    Trials are ordinary runs that predict validation items alone. What is done is not
-    done again: after an interrupt, run the same command; with more --trials, a search
-    goes on. Exit code 1 means that no trial has a result.
+    Trials are ordinary runs that predict validation items only. Finished trials are not
+    made again: after an interrupt, run the same command to continue. With more --trials
+    the search goes on. Exit code 1 means that no trial has a result.
     """
     from qualms.cli._tuning import Workshop, make_trials, show_trials
     from qualms.launch import Wish, default_cache, parse_options

@@ -1,4 +1,4 @@
-"""Launching runs: which of a benchmark, on which data, in which processes."""
+"""Launching: choose the runs of a benchmark, prepare their data, and make them."""
 
 from qualms.launch.choice import Choice, Wish, everything, without
 from qualms.launch.data import (

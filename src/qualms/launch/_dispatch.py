@@ -1,4 +1,4 @@
-"""Handing out jobs to workers until none is left."""
+"""Gives jobs to workers until no job is left."""
 
 import time
 from collections import deque
@@ -11,12 +11,12 @@ from qualms.runs import sibling, was_finished
 from qualms.spec import RunSpec
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables that libraries read for the number of their threads."""
+"""Variables by which libraries know how many threads to use."""
 
 
 @dataclass(slots=True, eq=False)
 class _Desk:
-    """A place for one worker, and what it is at."""
+    """A place for one worker, and the job that the worker has."""
 
     post: Post
     worker: Worker | None = None
@@ -58,12 +58,12 @@ class _Agenda:
                 self.ready.append(job)
 
     def begin(self) -> Iterator[Ended]:
-        """The end of all runs that need others which nobody makes."""
+        """End the runs that need another run which nobody makes."""
         for waiting, error in self._orphans:
             yield from self._drop(waiting, error)
 
     def heed(self, ended: Ended) -> Iterator[Ended]:
-        """Let jobs begin that waited for this run; end them if it is not done."""
+        """Release the jobs that wait for this run, or end them if it is not done."""
         for waiting in self._waiting.pop(ended.spec.hash, ()):
             if ended.status in ("done", "skipped"):
                 waiting.parents.remove(ended.spec.hash)
@@ -75,9 +75,9 @@ class _Agenda:
             yield from self._drop(waiting, why if failed else "")
 
     def _drop(self, waiting: _WaitingJob, error: str) -> Iterator[Ended]:
-        """The end of the runs of a job that cannot begin, and of runs that need them.
+        """End the runs of a job that cannot begin, and all runs that need them.
 
-        Without an error, another process is busy with what they wait for.
+        There is no error if another process is busy with the run that they wait for.
         """
         for parent in waiting.parents:
             others = self._waiting.get(parent, [])
@@ -89,7 +89,7 @@ class _Agenda:
 
 
 def _orphaned(job: Job, coming: Collection[str]) -> str:
-    """Which run a job needs that is neither done nor coming; '' where there is none."""
+    """Says which run a job needs that is neither done nor planned; '' for none."""
     for parent in job.specs[0].parents:
         folder = sibling(job.folders[0], parent)
         if parent not in coming and not was_finished(folder):
@@ -111,10 +111,10 @@ def work_off(
     *,
     make_crew: Callable[[], Crew] = LocalCrew,
 ) -> Iterator[Event | Ended]:
-    """All that is heard about the runs of `jobs`, until each of them has ended.
+    """Events of the runs of `jobs`, until each run has ended.
 
-    A job of several runs that fails is taken apart: its runs are tried alone, so that
-    only the one at fault fails. A run that needs others waits until they are done, and
+    If a job of several runs fails, each of its runs is tried alone, so that only the
+    one at fault fails. A run that needs others waits until they are done, and
     fails if one of them does.
     """
     agenda = _Agenda(jobs)
@@ -132,7 +132,7 @@ def work_off(
 
 
 def _staff(desks: Sequence[_Desk], ready: deque[Job], crew: Crew) -> None:
-    """Give every free worker a job, and start as many more as there are jobs for."""
+    """Give every free worker a job, and start more workers if jobs are left."""
     for desk in desks:
         if desk.ready and desk.job is None and ready and _give(desk, ready[0]):
             ready.popleft()
@@ -145,7 +145,7 @@ def _staff(desks: Sequence[_Desk], ready: deque[Job], crew: Crew) -> None:
 
 
 def _give(desk: _Desk, job: Job) -> bool:
-    """Whether the worker at `desk` got `job`; one that died while free did not."""
+    """Whether the worker at `desk` got `job`; not if its process has ended."""
     assert desk.worker is not None
     if not desk.worker.send(job):
         return False

@@ -29,7 +29,7 @@ Held = list[tuple[RunSpec, Path]]
 
 
 class Job(NamedTuple):
-    """Runs to train at once, each with its folder, and where their data lie."""
+    """Runs that are trained at once, their folders, and where their data are."""
 
     specs: tuple[RunSpec, ...]
     folders: tuple[Path, ...]
@@ -38,7 +38,7 @@ class Job(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A run is over for now."""
+    """A run has ended, at least for now."""
 
     spec: RunSpec
     status: RunStatus
@@ -47,12 +47,12 @@ class Ended(NamedTuple):
 
 
 class Free(NamedTuple):
-    """The worker waits for its next job; also said once when it has started."""
+    """The worker has started, or has finished a job, and waits for the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """How a worker is set up; plain data and at most one function named by import."""
+    """How a worker is set up."""
 
     device: str
     threads: int
@@ -79,7 +79,7 @@ def _free_memory() -> None:
 
 
 def _work_on(job: Job, channel: Channel, post: Post) -> None:
-    """Train the runs of `job` that nobody else makes or made; tell how each ended."""
+    """Train the runs of `job` that are not done, and report how each ended."""
     started = time.monotonic()
 
     def end(spec: RunSpec, status: RunStatus, error: str = "") -> None:
@@ -123,7 +123,7 @@ def _lock(folder: Path) -> AbstractContextManager[bool]:
 
 
 def _train(held: Held, places: Mapping[str, Path], channel: Channel, post: Post) -> str:
-    """Train `held`; why some of them may lack a result. Tracebacks go to the log."""
+    """Train the runs in `held`; gives the reason for those that have no result."""
 
     def send(event: Event) -> None:
         if isinstance(event, Message):
@@ -158,7 +158,7 @@ def _run_together() -> Work:
 
 
 def _data(places: Mapping[str, Path]) -> Any:
-    """The dataset of runs; by name where they predict splits of several."""
+    """The dataset of the runs, or all of them by name if there are several."""
     opened = {name: open_dataset(place) for name, place in places.items()}
     return opened if len(opened) > 1 else opened[""]
 
@@ -190,7 +190,7 @@ def _redirect(out: int, err: int) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """The first line of what an error says; with its type where it is not ours."""
+    """The first line of an error, with its type if the error is not one of ours."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full; free space and run again, what is done is kept"
     if isinstance(error, OSError) and error.filename and error.strerror:

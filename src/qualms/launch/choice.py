@@ -1,7 +1,7 @@
-"""What of a benchmark is run: a preset, cut down and changed as a user asks.
+"""The part of a benchmark that a user asks for.
 
-The result is a benchmark and a preset again, so that the same pair says which runs are
-made and how they are judged.
+The result is again a benchmark and a preset, changed as the user asked. This pair says
+both which runs are made and how they are judged.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -50,8 +50,8 @@ class Choice:
     dropped: tuple[str, ...] = ()
     """Rows left out because they pool more runs than there are seeds."""
     part: str = ""
-    """What of the preset it is, or how it differs from it, in words; '' for the whole
-    preset as the benchmark declares it."""
+    """How this differs from the preset that the benchmark declares, in words; '' if it
+    does not."""
 
     @property
     def runs(self) -> tuple[RunSpec, ...]:
@@ -93,7 +93,7 @@ def choice_of(name: str, wish: Wish) -> Choice:
 
 
 def _differences(declared: Preset, chosen: Preset, wish: Wish) -> Iterator[str]:
-    """How what is chosen differs from the preset, each in a few words."""
+    """The differences between what is chosen and the declared preset, in words."""
     variants = [variant.name for variant in chosen.variants]
     if variants != [variant.name for variant in declared.variants]:
         yield from variants
@@ -201,7 +201,7 @@ def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) ->
     rows = [benchmark.row(name) for name in preset.rows]
     chosen: set[str] = set()
     for name in asked:
-        # A row that the preset leaves out can still be asked for.
+        # A user may ask for a row that the preset does not have.
         found = _rows_of(name, rows) or _rows_of(name, benchmark.rows)
         if not found:
             _known(name, _methods(benchmark), "methods", benchmark.name)
@@ -275,7 +275,7 @@ def _with_options(
         from qualms.training.options import Training, training
 
         check_options("training", loop, options_of(Training))
-        training(loop)  # refuses what fits and makes no sense, such as no epochs
+        training(loop)  # refuses values of the right type that make no sense
     changed = tuple(
         replace(row, method=_part(row.method, methods)) for row in benchmark.rows
     )
@@ -331,7 +331,7 @@ def _spread(
     """The options among `given` of each part; every option must belong to some part."""
     if not given:
         return {}
-    # Networks may come from outside the shelf, and then know their options themselves.
+    # A network from outside the shelf checks its options itself.
     on_shelf = [part for part in dict.fromkeys(parts) if part in names(shelf)]
     if not on_shelf and shelf == "networks":
         return {part: dict(given) for part in parts}

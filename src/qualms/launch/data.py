@@ -1,4 +1,4 @@
-"""The data of runs: simulated datasets are made, real ones must be prepared before."""
+"""The data of runs. Simulated datasets are made; real ones must be prepared before."""
 
 import inspect
 import json
@@ -25,16 +25,16 @@ from qualms.shelf import find
 from qualms.spec import Part
 
 Watched = Callable[[Part, int, int], None]
-"""Called with a dataset, and the number of its units that are done and that exist."""
+"""Called with a dataset, the number of its units that are done, and of all units."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needed:
-    """A dataset that runs need, and what has to be done to have it."""
+    """A dataset that runs need, and the command that prepares it."""
 
     part: Part
     folder: Path | None
-    """Where it is kept, or will be; None for a real dataset that is not prepared."""
+    """Where it is, or will be; None for a real dataset that is not prepared."""
     items: Mapping[str, int] | None
     """Items per split, where it is ready."""
     command: str
@@ -84,7 +84,7 @@ def card_of(name: str) -> Card:
 
 
 def needed(parts: Sequence[Part], data: Path) -> list[Needed]:
-    """What is known about each dataset in `parts` below the cache `data`, each once."""
+    """The state of each dataset in `parts` in the cache `data`; each of them once."""
     unique = {data_key(part): part for part in parts}.values()
     return [_needed(part, data) for part in unique]
 
@@ -96,7 +96,7 @@ def prepared(
     workers: int | None = None,
     progress: Watched | None = None,
 ) -> dict[str, Path]:
-    """The folder of each dataset in `parts`, by its `data_key`; simulates some.
+    """The folder of each dataset in `parts` by its `data_key`; simulates missing ones.
 
     Every dataset is verified, so that a run never trains on files that have changed and
     predictions never name a fingerprint that is not that of their data.
@@ -146,7 +146,7 @@ def _items(dataset: Dataset) -> dict[str, int]:
 
 
 def _look_up(part: Part, data: Path) -> Path | None:
-    """The one prepared dataset that fits: its source folder is not needed any more."""
+    """The folder of the prepared dataset with these options, if there is one."""
     asked = {name: option.default for name, option in _options(part).items()}
     asked |= part.options
     folders = [file.parent for file in sorted(data.glob(f"{part.name}-*/meta.json"))]
@@ -166,7 +166,7 @@ def _is(dataset: Dataset, name: str, asked: Mapping[str, Any]) -> bool:
     return dataset.name == name and all(
         _agrees(value, dataset.options.get(option))
         for option, value in asked.items()
-        # None leaves the choice to the dataset, which records what it chose.
+        # With None the dataset chooses the value itself, and records it.
         if value is not None
     )
 

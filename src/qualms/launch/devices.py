@@ -1,4 +1,4 @@
-"""Which devices workers train on, and with how many threads."""
+"""The devices that workers train on, and the threads that they use."""
 
 import os
 import re
@@ -7,12 +7,12 @@ from importlib.util import find_spec
 from qualms.datasets import cores
 
 TOGETHER = 5
-"""Runs that train at once in one process of a GPU, unless said otherwise."""
+"""Default number of runs that train at once in one process on a GPU."""
 _NAMES = re.compile(r"cpu|(cpu|cuda):\d+(,\d+)*")
 
 
 def check_installed() -> None:
-    """Raise in one sentence where the training half of qualms is not installed."""
+    """Raise if the packages that training needs are not installed."""
     if find_spec("torch") is None:
         raise LookupError(
             "training needs PyTorch, which is not installed; install it with pip"
@@ -29,8 +29,8 @@ def default_workers(device: str) -> int:
 def devices_for(device: str) -> list[str]:
     """The devices that `device` stands for: every GPU for "auto" and "cuda".
 
-    "auto" is the CPU where there is no GPU; any other name is taken as it is, if this
-    machine has that device.
+    "auto" is the CPU if there is no GPU. Any other name must be a device of this
+    machine.
     """
     if device not in ("auto", "cuda"):
         _check_there(device)
@@ -45,7 +45,7 @@ def devices_for(device: str) -> list[str]:
 
 
 def _check_there(device: str) -> None:
-    """Raise, before any run does, unless this machine has the device of that name."""
+    """Raise unless this machine has the device of that name."""
     kind, _, numbers = device.partition(":")
     listed = numbers.split(",") if numbers else []
     known = _NAMES.fullmatch(device) and len(set(listed)) == len(listed)
@@ -70,8 +70,8 @@ def _gpus() -> int:
 def threads_for(device: str, workers: int) -> int:
     """Threads of a worker; `OMP_NUM_THREADS` overrides it.
 
-    On the CPU it is one, as sums over more of them would round otherwise: the number of
-    workers must not change a bit of a result.
+    On the CPU it is one: with more threads sums are rounded differently, and the number
+    of workers must not change a result.
     """
     asked = os.environ.get("OMP_NUM_THREADS", "")
     if asked.isdecimal() and int(asked) > 0:

@@ -1,7 +1,8 @@
-"""Runs on this machine: several at once, each in a folder of its own, none twice.
+"""Makes runs on this machine: several at once, each in a folder of its own.
 
-Killing it at any moment loses at most the current epoch of each run, and running it
-again goes on from there. Several launchers may share an output folder.
+A run that is done is not made again. If the process is killed, at most the current
+epoch of each run is lost, and the next call continues from there. Several launchers may
+share an output folder.
 """
 
 import sys
@@ -29,7 +30,8 @@ class RunOutcome:
     spec: RunSpec
     folder: Path
     status: RunStatus
-    """done now, skipped as it was done already, failed, or busy in another launcher."""
+    """"done" now, "skipped" because it was done before, "failed", or "busy" in another
+    launcher."""
     seconds: float
     error: str
     """One sentence for a failed run, '' for others."""
@@ -48,15 +50,15 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     progress: Watched | None = None,
     work: Work | None = None,
 ) -> Generator[RunOutcome, None, None]:
-    """How each of `specs` ended, as it ends; what is done already comes first.
+    """Make the runs of `specs`, and yield how each ended; finished runs come first.
 
     A run that fails, or whose process is killed, does not stop the others. Mistakes
     that concern all runs (no data, a folder that cannot be written) raise before
     anything starts. Closing the iterator, or an interrupt, ends all workers.
 
     Args:
-        specs: the runs; one that is named twice runs once, and one that needs others
-            (its `parents`) runs after them, and fails if one of them does.
+        specs: the runs. One that is named twice is made once. One that needs others
+            (its `parents`) is made after them, and fails if one of them does.
         out: the folder of a run is `out / benchmark / hash`.
         data: root of the cache of prepared datasets; simulated ones are made there.
         workers: processes that train at the same time, shared out over the GPUs.
@@ -92,7 +94,7 @@ def parts_of(specs: Sequence[RunSpec]) -> list[Part]:
 
 
 def lacking(specs: Sequence[RunSpec], out: Path) -> list[RunSpec]:
-    """Those of `specs` that have no result below `out`, each once."""
+    """The runs among `specs` that have no result in `out`, each once."""
     unique = {spec.hash: spec for spec in specs}.values()
     return [spec for spec in unique if not is_done(run_folder(out, spec), spec)]
 
@@ -114,10 +116,9 @@ def _posts(device: str, workers: int, work: Work | None) -> list[Post]:
 def batches(
     specs: Sequence[RunSpec], *, together: int, workers: int
 ) -> list[tuple[RunSpec, ...]]:
-    """Which runs train at once in one process: those that differ only in their seed.
+    """Groups of runs that train at once in one process: they differ only in their seed.
 
-    Groups are of up to `together`, in the order of their first runs. They are smaller
-    where there are too few runs to give every worker one.
+    A group has up to `together` runs; fewer if there are too few for all workers.
     """
     if together < 1:
         raise ValueError(f"together must be at least 1, got {together}")

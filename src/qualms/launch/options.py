@@ -1,6 +1,6 @@
-"""Options of a part: read off its signature, given as `name=value`, checked by name.
+"""Options of a part: the keyword arguments of its function.
 
-There is no other configuration: what a function takes by keyword is what can be set.
+Users set them as `name=value`. There is no other configuration.
 """
 
 import ast
@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 from qualms.shelf import suggest
 
 HANDED = {"datasets": "root", "networks": "channels"}
-"""What the program hands to the parts of a shelf, and nobody sets."""
+"""Arguments that the program passes to the parts of a shelf; users cannot set them."""
 
 
 class Option(NamedTuple):
@@ -53,7 +53,7 @@ def parse_options(texts: list[str]) -> dict[str, Any]:
 
 
 def written(options: Mapping[str, Any]) -> list[str]:
-    """Texts that `parse_options` reads as `options`."""
+    """`options` as texts, which `parse_options` reads."""
     texts = []
     for name, value in options.items():
         plain = isinstance(value, str) and _value(value) == value
@@ -68,7 +68,7 @@ def check_options(
     *,
     prefix: str = "",
 ) -> None:
-    """Raise unless every option in `given` is in `known` and its value fits there."""
+    """Raise unless every option in `given` is in `known` and has a fitting value."""
     for name, value in given.items():
         if name not in known:
             listed = ", ".join(f"{prefix}{key}" for key in known) or "none"
@@ -84,11 +84,11 @@ def check_options(
 
 
 def told(hint: Any) -> str:
-    """A type annotation in words a user of the command line knows."""
+    """A type annotation in words for users of the command line."""
     if get_origin(hint) is Literal:
         return " or ".join(str(value) for value in get_args(hint))
     if get_origin(hint) in (Union, types.UnionType):
-        # What follows a container would read as one more of its values.
+        # Containers come last: what follows one would read as one of its values.
         choices = sorted(get_args(hint), key=_is_container)
         return " or ".join(told(choice) for choice in choices)
     inner = get_args(hint)
@@ -133,7 +133,7 @@ def _nearest(value: Any, hint: Any) -> str:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether `value`, as JSON has it, may stand where `hint` is; unsure means yes."""
+    """Whether a JSON `value` fits the annotation `hint`; True if that is unclear."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         return any(_fits(value, choice) for choice in get_args(hint))

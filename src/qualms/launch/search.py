@@ -1,4 +1,4 @@
-"""What `qualms tune` searches: the ranges of a benchmark, and what all trials share."""
+"""What `qualms tune` searches: the ranges of options, and what all trials share."""
 
 import json
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ class Search:
     """What trials are judged by; the same rule chooses the epoch within a trial."""
     ranges: tuple[Range, ...]
     base: RunSpec
-    """What all trials share; their options replace some of its own."""
+    """The spec of all trials, apart from the options that they search."""
 
     @property
     def method(self) -> str:
-        """Whose options are searched."""
+        """The method whose options are searched."""
         return self.base.method.name
 
     @property
@@ -119,7 +119,7 @@ def _variant_for(benchmark: Benchmark, wish: Wish, variant: str, asked: str) -> 
     preset = benchmark.presets.get(wish.preset)
     declared = None if preset is None else Unchanged(benchmark, preset)
     if not asked or declared is None or variant not in declared.variants:
-        return variant  # choosing it answers a wrong name
+        return variant  # `choice_of` says so if there is no such variant
     known = declared.variants[variant]
     own = _selection(benchmark, known.selection).name
     if own == asked:

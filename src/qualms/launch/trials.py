@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 DIGITS = 6
-"""Significant ones of a value, so that what is printed is what was run."""
+"""Significant digits of a value: what is printed is exactly what was run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,28 +24,28 @@ class Trial:
 
     number: int
     values: Mapping[str, Any]
-    """What was drawn, by the name of its range."""
+    """The drawn values, by the name of their range."""
     options: Mapping[str, Any]
-    """What that sets, as for `-o`."""
+    """The options that these values set, as for `-o`."""
     spec: RunSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What came of a trial."""
+    """A trial and its result."""
 
     trial: Trial
     outcome: RunOutcome
     value: float | None
     """Its score by the search's selection, larger is better; None without one."""
     error: str
-    """Why there is none, in a sentence."""
+    """Why it has no score, in a sentence."""
 
 
 def trials_of(search: Search, count: int) -> list[Trial]:
     """The first `count` points of the search's scrambled Sobol sequence.
 
-    They follow from the seed: a longer search begins with the trials of a shorter one.
+    They depend only on the seed, so a longer search begins like a shorter one.
     Any 2^k of them that begin at a multiple of 2^k lie evenly in every range.
     """
     if count < 1:
@@ -59,7 +59,7 @@ def trials_of(search: Search, count: int) -> list[Trial]:
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         sampler = optuna.samplers.QMCSampler(scramble=True, seed=search.base.seed)
     study = optuna.create_study(sampler=sampler)
-    # The sampler reads off the space from a trial, and draws its first one otherwise.
+    # The sampler takes the ranges from the first trial, and would draw that at random.
     first = {name_of(each): _any_of(each) for each in search.ranges}
     study.add_trial(
         optuna.trial.create_trial(params=first, distributions=space, value=0.0)
@@ -69,7 +69,7 @@ def trials_of(search: Search, count: int) -> list[Trial]:
 
 
 def check_optuna() -> None:
-    """Raise in one sentence where Optuna is not installed."""
+    """Raise if Optuna is not installed."""
     if find_spec("optuna") is None:
         raise LookupError(
             "searching needs Optuna, which is not installed; install it with pip"
@@ -78,12 +78,12 @@ def check_optuna() -> None:
 
 
 def name_of(each: Range) -> str:
-    """What a range is called in a study."""
+    """The name of a range in a study."""
     return f"1 - {each.option}" if each.complement else each.option
 
 
 def distribution(each: Range) -> "BaseDistribution":
-    """A range as Optuna has it."""
+    """A range as a distribution of Optuna."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     if each.choices:

@@ -1,8 +1,8 @@
-"""Searching the options of a method: trials are ordinary runs, judged on validation.
+"""Searches the options of a method; trials are judged on validation items.
 
-Every trial is a run in a folder of its own, so that what is done is never done again
-and several searches may share an output folder. What came of each is also kept in a
-journal of Optuna's, beside the table of trials and the best configuration.
+Every trial is an ordinary run in a folder of its own. So finished trials are never made
+again, and several searches may share an output folder. The results are also kept in a
+journal of Optuna, beside the table of trials and the best configuration.
 """
 
 import csv
@@ -37,16 +37,16 @@ __all__ = [
 ]
 
 Launch = Callable[[Sequence[RunSpec]], Generator[RunOutcome, None, None]]
-"""Makes runs, as `qualms.launch.run_all` does once it is told where."""
+"""Makes runs, like `qualms.launch.run_all` with its other arguments filled in."""
 
 
 def tune(
     search: Search, trials: Sequence[Trial], *, launch: Launch, out: Path
 ) -> Generator[Tried, None, None]:
-    """What came of each of `trials`, as it comes; failed ones do not stop the others.
+    """Make `trials`, and yield the result of each; failed ones do not stop the others.
 
-    Once all have come, the table of trials and the best of them are written to the
-    search's folder, as trials.csv and best.json.
+    At the end the table of trials and the best configuration are written to the folder
+    of the search, as trials.csv and best.json.
 
     Args:
         search: what is searched.
@@ -165,14 +165,14 @@ class _Journal:
         try:
             with locked(lock_path(folder), wait=True):
                 self._study = _study(search, path)
-        except ValueError as error:  # a line that was not written to its end
+        except ValueError as error:  # a line was not written completely
             raise ValueError(
                 f"{path} cannot be read ({error}); delete it and run again: trials that"
                 " are done are kept in the folders of their runs"
             ) from error
 
     def record(self, tried: Tried) -> None:
-        """Add what came of a trial, unless it stands there already."""
+        """Add the result of a trial, unless it is there already."""
         from optuna.trial import TrialState, create_trial
 
         state = TrialState.FAIL if tried.value is None else TrialState.COMPLETE

@@ -1,7 +1,7 @@
-"""Checkpoints: whole or not at all, the last two kept, readable without pickle's code.
+"""Checkpoints: written completely or not at all, and loaded without running code.
 
-There is no state of a generator or a loader in them: the random numbers and the order
-of an epoch follow from the seed of the run and the number of the epoch.
+The last two are kept. They hold no state of random generators or loaders: random
+numbers and the order of an epoch depend only on the seed of the run and on the epoch.
 """
 
 import itertools
@@ -31,11 +31,10 @@ _BROKEN = (
 
 
 class Saver:
-    """Writes the checkpoints of a run; with a writer, while training goes on.
+    """Writes the checkpoints of a run; with a `writer`, in the background.
 
-    Then a checkpoint that is due while the run's last one is still on its way to the
-    disk is left out rather than waited for. Runs share one writer: several would take
-    from training what they give.
+    In the background, a checkpoint is left out while the last one of the run is still
+    being written. All runs share one writer, since several would slow training down.
     """
 
     def __init__(self, folder: Path, writer: Executor | None) -> None:
@@ -45,7 +44,7 @@ class Saver:
         self._copies = _PinnedState()
 
     def save(self, state: State) -> None:
-        """Write `state`, or hand it to the writer if that has written the last one."""
+        """Write `state`, or give it to the writer if the last one is written."""
         if self._writer is None:
             write_checkpoint(self._folder, state)
         elif self.idle:
@@ -56,17 +55,17 @@ class Saver:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is on its way to the disk."""
+        """Whether nothing is being written."""
         return self._pending is None or self._pending.done()
 
     def wait(self) -> None:
-        """Return once everything is on the disk; raises what went wrong there."""
+        """Wait until everything is written; raises the error of the writer, if any."""
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.result()
 
     def settle(self) -> None:
-        """Return once nothing is on its way, whatever became of it."""
+        """Wait until nothing is being written; errors of the writer are ignored."""
         if self._pending is not None:
             wait([self._pending])
 
@@ -87,7 +86,7 @@ def write_checkpoint(folder: Path, state: State) -> None:
 
 def _save(state: State, path: Path) -> None:
     try:
-        # By name: torch then writes without holding up the threads that train.
+        # Given a path, torch writes without blocking the threads that train.
         torch.save(state, path)
     except RuntimeError as error:
         why = str(error).partition("\n")[0]
@@ -104,7 +103,7 @@ def read_checkpoint(folder: Path, run: str, say: Callable[[str], None]) -> State
         except _BROKEN as error:
             why = str(error).partition("\n")[0] or type(error).__name__
             say(f"{path} is damaged ({why}); going back to the one before")
-            path.unlink(missing_ok=True)  # of several processes, one is first
+            path.unlink(missing_ok=True)  # several processes may do so
             continue
         if state["hash"] != run:
             raise TrainingError(
@@ -125,18 +124,18 @@ def _load(path: Path) -> State:
 
 
 class _PinnedState:
-    """Copies of what lies on a GPU, in pinned memory that is used again and again.
+    """Copies of tensors on a GPU, in pinned memory that is allocated once.
 
-    They are made in the order of the run's own stream: the next step waits for a few
-    milliseconds of copying, and for nothing else. Giving such memory back would mark
-    that stream, which must not happen while another thread records on it.
+    Copies are made on the run's own stream, so the next step waits only for the few
+    milliseconds of copying. The memory is never freed: freeing it would record an event
+    on that stream, which must not happen while another thread captures a graph there.
     """
 
     def __init__(self) -> None:
         self._held: list[Tensor] = []
 
     def of(self, state: State) -> State:
-        """`state` as it will be once the current stream has come so far."""
+        """A copy of `state`, complete once the current stream has come this far."""
         place = itertools.count()
         copy: State = _mapped(state, lambda part: self._copied(part, next(place)))
         return copy

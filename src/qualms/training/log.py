@@ -72,7 +72,7 @@ def _tensorboard(begun: _Begun) -> _Sink:
             "the sink 'tensorboard' needs the package tensorboard; install it or leave"
             " the sink out"
         ) from error
-    # Epochs that are trained again are shown once.
+    # Epochs that are trained again must be shown only once.
     writer = SummaryWriter(begun.folder / "tensorboard", purge_step=begun.epoch or None)
 
     def sink(entry: _Values) -> None:
@@ -90,7 +90,7 @@ def _wandb(begun: _Begun) -> _Sink:
         raise TrainingError(
             "the sink 'wandb' needs the package wandb; install it or leave the sink out"
         ) from error
-    # The id makes a run that goes on after a stop the same run, not a new one.
+    # With the same id, a run that continues after a stop stays one run.
     run = wandb.init(
         mode="offline",
         dir=str(begun.folder),

@@ -1,4 +1,4 @@
-"""What training writes down about a run: what it runs on, headers, that it is done."""
+"""What training records about a run: its environment, its headers, and its end."""
 
 import platform
 from functools import cache
@@ -18,7 +18,7 @@ from qualms.training.runs import Assigned, Run
 
 
 def announce(job: Assigned, machine: Machine) -> None:
-    """Make the folder of a run and say in it what the run is and what it runs on."""
+    """Make the folder of a run, and write its spec and environment there."""
     facts = {
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
@@ -56,7 +56,7 @@ def header(run: Run, split: str) -> Header:
 
 
 def finish(run: Run) -> None:
-    """Write down that a run is done, last of all, and what it cost."""
+    """Record that a run is done and what it cost; this comes last."""
     network, stand = run.learner.network, run.stand
     images = run.options.epochs * sum(run.counts)
     facts = {
@@ -95,7 +95,7 @@ def _hardware(run: Run) -> str:
 
 
 def _options(spec: RunSpec, dataset: Dataset) -> dict[str, Any]:
-    """All that made the predictions what they are, besides what has its own entry."""
+    """What else determines the predictions, besides the other entries of the header."""
     return {
         "run": spec.hash,
         "dataset": dict(dataset.options),
