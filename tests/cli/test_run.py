@@ -221,7 +221,7 @@ def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("qualms.report.benchmark.write_all", full)
     (choice,) = everything("regression/cells", Wish())
     with pytest.raises(OSError, match=r"cannot write tables to .*: Read-only file sys"):
-        show_judged(choice, tmp_path)
+        show_judged(choice, tmp_path, tmp_path)
 
 
 def test_data_that_was_asked_for_by_name_must_be_there(capsys, monkeypatch, tmp_path):
