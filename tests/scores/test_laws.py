@@ -150,6 +150,68 @@ def test_block_sizes_change_nothing(case):
         assert same(whole, call(case, arrays, **block), case.rtol)
 
 
+@cases_of("members")
+@pytest.mark.parametrize("seed", range(20))
+def test_the_order_of_members_does_not_matter(case, seed):
+    rng = np.random.default_rng(seed)
+    arrays = case.make(rng, N)
+    moved = dict(arrays)
+    for name, axis in case.members.items():
+        order = rng.permutation(arrays[name].shape[axis])
+        moved[name] = np.take(arrays[name], order, axis=axis)
+    assert case.members
+    assert same(call(case, arrays), call(case, moved), 1e-13)
+
+
+@cases_of("renaming")
+@pytest.mark.parametrize("seed", range(20))
+def test_the_names_of_classes_do_not_matter(case, seed):
+    rng = np.random.default_rng(seed)
+    arrays = case.make(rng, N)
+    sizes = [arrays[k].shape[axis] for k, axis in case.classes.items() if axis]
+    order = rng.permutation(sizes[0] if sizes else case.options["classes"])
+    moved = dict(arrays)
+    for name, axis in case.classes.items():
+        moved[name] = (
+            np.argsort(order)[arrays[name]].astype(arrays[name].dtype)
+            if axis is None
+            else np.take(arrays[name], order, axis=axis)
+        )
+    assert same(call(case, arrays), call(case, moved), 1e-13)
+
+
+@cases_of("rounding")
+@pytest.mark.parametrize("seed", range(20))
+def test_a_rank_is_tied_in_whatever_order_its_members_were_averaged(case, seed):
+    rng = np.random.default_rng(seed)
+    arrays = case.make(rng, N)
+    members = rng.integers(0, 4, (5, N)) / 10
+    values = {
+        call(case, arrays | {case.rank: sum(members[rng.permutation(5)]) / 5})
+        for _ in range(5)
+    }
+    exact = arrays | {case.rank: np.rint(10 * members).sum(axis=0)}
+    assert all(same(value, call(case, exact), 1e-12) for value in values)
+
+
+def test_every_score_of_members_or_classes_has_their_laws():
+    wanted = {
+        "members": {"probs", "draws", "raters"},
+        "renaming": {"probs", "votes", "prediction", "raters"},
+        "rounding": {"score", "uncertainty"},
+    }
+    # These rank nothing, and the prediction of `pinball` is no class.
+    exempt = {"ncc", "crop_rate", "pinball"}
+    for law, arguments in wanted.items():
+        lawful = {case.score.__name__ for case in CASES if law in case.laws}
+        for name in scores.__all__:
+            score = getattr(scores, name)
+            if not hasattr(score, "__score__") or name in exempt:
+                continue
+            if arguments & set(inspect.signature(score).parameters):
+                assert name in lawful, (law, name)
+
+
 def test_every_score_is_in_the_law_table():
     public = {
         name

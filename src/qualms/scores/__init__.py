@@ -8,7 +8,13 @@ shape (N,), class probabilities (N, C), or draws (M, N, C), which they average.
 
 from qualms.scores import as_published
 from qualms.scores._about import About, Better, about, as_score
-from qualms.scores._arrays import TopLabel, mean_probabilities, top_label
+from qualms.scores._arrays import (
+    TopLabel,
+    mean_probabilities,
+    predicted_class,
+    top_label,
+)
+from qualms.scores._sums import mean_over_draws
 from qualms.scores.aggregation import (
     aggregate_image,
     aggregate_patch,
@@ -170,9 +176,10 @@ from qualms.scores.selective import (
     risk_coverage_curve,
 )
 from qualms.scores.threshold import ReferralThreshold, referral_threshold
-from qualms.scores.ties import Ranked, ranked_items
+from qualms.scores.ties import TIE, Ranked, is_less, levels, ranked_items
 
 __all__ = [
+    "TIE",
     "UNCERTAINTY_TYPES",
     "About",
     "Agreement",
@@ -261,14 +268,17 @@ __all__ = [
     "interval_length",
     "interval_score",
     "inverted_fraction",
+    "is_less",
     "item_brier",
     "item_nll",
     "kept_means",
+    "levels",
     "mae",
     "mcc",
     "mcc_plan",
     "mean_defined",
     "mean_neighbour_distance",
+    "mean_over_draws",
     "mean_plan",
     "mean_probabilities",
     "mixed_r_auroc",
@@ -287,6 +297,7 @@ __all__ = [
     "pool_gaussian",
     "pooled_quantile",
     "precision_recall_curve",
+    "predicted_class",
     "prediction_rate",
     "r_auroc",
     "ranked_items",

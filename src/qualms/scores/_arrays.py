@@ -9,12 +9,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.scores._sums import mean_rows
+from qualms.scores.ties import TIE, first_largest
+
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Index = NDArray[np.int64]
 
 # Probabilities whose sum is off by at most this much are renormalised.
 SUM_TOLERANCE = 1e-3
+# A sum that is off by no more than this is one, up to rounding.
+EXACT = 64 * float(np.finfo(np.float64).eps)
+# Probabilities worked on at a time: few enough to stay in a core's own cache.
+BLOCK = 1 << 16
 # Smaller likelihoods count as this one: a probability of 0 would cost infinitely many
 # nats.
 FLOOR = 1e-15
@@ -102,24 +109,30 @@ def labels(
 def mean_probabilities(probs: ArrayLike) -> Array:
     """Class probabilities (N, C): the mean over draws, rows summing to one.
 
-    Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C).
+    Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C). The
+    order of the draws and of the classes changes no bit. Besides the result, memory is
+    that of a few items; (N, C) in float64 that needs no change is returned as it is.
     """
-    array = _numeric("probs", probs)
+    array = np.asarray(probs)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"probs must be numbers, got an array of {array.dtype}")
     if array.ndim not in (1, 2, 3) or array.size == 0:
         raise ValueError(
             "probs must be P(y=1) of shape (N,), class probabilities (N, C) or draws "
             f"(M, N, C) with at least one item, got shape {array.shape}"
         )
-    finite("probs", array)
-    _check_unit_interval(array)
     if array.ndim == 1:
-        return np.stack([1.0 - array, array], axis=1)
+        return _of_two_classes(array.astype(np.float64, copy=False))
     if array.shape[-1] < 2:
+        _refuse_probabilities(array)
         raise ValueError(
             f"probs must have at least two classes on its last axis, got shape "
             f"{array.shape}; for P(y=1) pass shape (N,)"
         )
-    return _mean_over_draws(array)
+    if array.ndim == 3:
+        return _mean_of_rows(array)
+    ready = array.dtype == np.float64 and _all_exact(array)
+    return array if ready else _mean_of_rows(array[None])
 
 
 def labelled(probs: ArrayLike, target: ArrayLike) -> Labelled:
@@ -132,8 +145,33 @@ def labelled(probs: ArrayLike, target: ArrayLike) -> Labelled:
 def top_label(probs: ArrayLike, target: ArrayLike) -> TopLabel:
     """Confidence and correctness of the predicted class, ties to the lowest class."""
     checked, truth = labelled(probs, target)
-    predicted = checked.argmax(axis=1)
+    predicted = most_probable(checked)
     return TopLabel(at_class(checked, predicted), predicted == truth)
+
+
+def predicted_class(probs: ArrayLike) -> Index:
+    """(N,) the most probable class of every item, ties to the lowest class.
+
+    Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C), which
+    are averaged. Probabilities that differ by rounding alone are tied.
+
+    >>> predicted_class([[0.2, 0.8], [0.5, 0.5], [0.49999999999999994, 0.5]])
+    array([1, 0, 0])
+    """
+    return most_probable(mean_probabilities(probs))
+
+
+def most_probable(probs: Array) -> Index:
+    """`predicted_class` of probabilities (N, C) that are checked already."""
+    if probs.shape[1] == 2:
+        return (probs[:, 1] - probs[:, 0] > TIE * probs[:, 0]).astype(np.int64)
+    found = np.empty(len(probs), dtype=np.int64)
+    step = max(1, BLOCK // probs.shape[1])
+    for start in range(0, len(probs), step):
+        # Memory of another layout would be compiled for anew.
+        block = np.require(probs[start : start + step], np.float64, ["C", "W"])
+        found[start : start + step] = first_largest(block, TIE)
+    return found
 
 
 def at_class(probs: Array, index: Index) -> Array:
@@ -166,22 +204,53 @@ def finite(name: str, array: NDArray[Any]) -> None:
     raise ValueError(f"{name} must be finite, {place} is {array[where]}")
 
 
-def _mean_over_draws(array: Array) -> Array:
+def _of_two_classes(prob: Array) -> Array:
+    """(N, 2) from P(y=1) of shape (N,)."""
+    finite("probs", prob)
+    _check_unit_interval(prob)
+    return np.stack([1.0 - prob, prob], axis=1)
+
+
+def _all_exact(rows: Array) -> bool:
+    """Whether all `rows` (N, C) are probabilities with a sum of one."""
+    step = max(1, BLOCK // rows.shape[1])
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step]
+        # einsum sums short rows several times faster than sum(axis=-1).
+        off = np.abs(np.einsum("nc->n", block) - 1.0).max()
+        if not (off <= EXACT / 2 and block.min() >= 0.0 and block.max() <= 1.0):
+            return False
+    return True
+
+
+def _mean_of_rows(draws: NDArray[Any]) -> Array:
+    """(N, C) the mean over draws (M, N, C) whose sums a little off are put right."""
+    count, items, classes = draws.shape
+    mean = np.empty((items, classes))
+    step = max(1, BLOCK // (count * classes))
+    for start in range(0, items, step):
+        block = np.require(draws[:, start : start + step], np.float64, ["C", "W"])
+        if not mean_rows(block, mean[start : start + step], EXACT, SUM_TOLERANCE):
+            _refuse_probabilities(draws)
+    return mean
+
+
+def _refuse_probabilities(array: NDArray[Any]) -> None:
+    """Say what is wrong with an array that does not hold probabilities, if anything."""
+    finite("probs", array)
+    _check_unit_interval(array)
     # einsum sums short rows several times faster than sum(axis=-1).
-    total = np.einsum("...c->...", array)
+    total = np.einsum("...c->...", array, dtype=np.float64)
     off = np.abs(total - 1.0)
-    if off.max() > SUM_TOLERANCE:
-        where = np.unravel_index(int(off.argmax()), off.shape)
+    where = np.unravel_index(int(off.argmax()), off.shape)
+    if off[where] > SUM_TOLERANCE:
         raise ValueError(
             f"probs must sum to 1 over the last axis, row {int(where[-1])} sums to "
             f"{float(total[where]):.6g}; pass softmax outputs, not logits"
         )
-    if off.any():
-        array = array / total[..., None]
-    return array.mean(axis=0) if array.ndim == 3 else array
 
 
-def _check_unit_interval(array: Array) -> None:
+def _check_unit_interval(array: NDArray[Any]) -> None:
     if array.min() >= 0.0 and array.max() <= 1.0:
         return
     wrong = (array < 0.0) | (array > 1.0)

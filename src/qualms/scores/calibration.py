@@ -21,7 +21,7 @@ from qualms.scores._smooth import (
     fixed_point,
 )
 from qualms.scores.resampling import Copies, Plan, binned, edge_plan
-from qualms.scores.ties import ranked_items
+from qualms.scores.ties import TIE, ranked_items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -184,13 +184,14 @@ def reliability(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Relia
 def _bin(values: Array, bins: int) -> Index:
     """Index of the equal-width bin over [0, 1] that each value falls into."""
     _check_bins(bins)
-    return np.minimum((values * bins).astype(np.int64), bins - 1)
+    # A value that rounding left below an edge belongs above it.
+    return np.minimum((values * (bins * (1 + TIE))).astype(np.int64), bins - 1)
 
 
 def _binned_plan(claim: Array, gap: Array, bins: int) -> Plan:
     """Mean over the K rows of `claim` and `gap` (K, N) of the binned absolute gap."""
     _check_bins(bins)
-    cell = np.minimum((claim * bins).astype(np.uint32, order="C"), bins - 1)
+    cell = _bin(claim, bins).astype(np.uint32, order="C")
     gap = np.ascontiguousarray(gap)
 
     def value(copies: Copies) -> Array:

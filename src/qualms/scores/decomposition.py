@@ -1,10 +1,11 @@
-"""Uncertainty of draws, split into what the draws agree on and what they do not.
+"""Uncertainty of draws, split into aleatoric and epistemic uncertainty.
 
-Total = entropy of the mean prediction, aleatoric = mean entropy of the draws,
-epistemic = their difference, the mutual information between prediction and draw
-(Depeweg et al., 2018). All in nats, with 0 log 0 = 0.
+Total is the entropy of the mean prediction, aleatoric the mean entropy of the draws,
+and epistemic their difference, the mutual information between prediction and draw
+(Depeweg et al., 2018). All are in nats, with 0 log 0 = 0.
 
-Works blockwise over items or pixels: besides the result, memory is that of one block.
+The order of the draws and of the classes changes no bit. Items or pixels are worked on
+block by block: besides the result, memory is that of one block.
 """
 
 from itertools import product
@@ -13,12 +14,18 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._arrays import SUM_TOLERANCE, finite
+from qualms.jit import jit
+from qualms.scores._arrays import SUM_TOLERANCE, Array, finite
+from qualms.scores._sums import add_to, column_sums, mean_over_draws, two_sum
 
 Floats = NDArray[np.floating[Any]]
 
 # Probabilities of one draw held at a time: few enough to stay in a core's own cache.
-BLOCK = 1 << 17
+BLOCK = 3 << 15
+# Sums that miss one by at most this many units of rounding count as exact.
+EXACT = 64
+# float64 entropies that differ by no more than this share of them are equal.
+ROUNDING = 1e-14
 
 
 class Decomposition(NamedTuple):
@@ -29,7 +36,7 @@ class Decomposition(NamedTuple):
     aleatoric: Floats
     """Mean over draws of the entropy."""
     epistemic: Floats
-    """`total - aleatoric`, not clipped: rounding may leave it a hair below zero."""
+    """`total - aleatoric`; not clipped, so rounding may leave it just below zero."""
 
 
 def decompose(probs: ArrayLike, *, class_axis: int | None = -1) -> Decomposition:
@@ -58,7 +65,7 @@ def decompose(probs: ArrayLike, *, class_axis: int | None = -1) -> Decomposition
         total, aleatoric = _of_binary(draws)
     else:
         total, aleatoric = _of_classes(draws, _axis(draws, class_axis))
-    return Decomposition(total, aleatoric, total - aleatoric)
+    return Decomposition(total, aleatoric, _difference(total, aleatoric))
 
 
 def entropy(probs: ArrayLike, *, class_axis: int | None = -1) -> Floats:
@@ -76,6 +83,14 @@ def entropy(probs: ArrayLike, *, class_axis: int | None = -1) -> Floats:
         return _of_binary(single)[0]
     axis = _axis(single[0], class_axis)
     return _of_classes(single, axis + 1)[0]
+
+
+def _difference(total: Floats, aleatoric: Floats) -> Floats:
+    """`total - aleatoric`, 0 where they differ by rounding alone: draws that agree."""
+    difference: Floats = np.asarray(total - aleatoric)
+    if difference.dtype == np.float64:
+        difference[np.abs(difference) <= ROUNDING * total] = 0.0
+    return difference
 
 
 def _floats(probs: ArrayLike) -> Floats:
@@ -111,11 +126,10 @@ def _of_classes(draws: Floats, axis: int) -> tuple[Floats, Floats]:
     _, before, classes, after = spread.shape
     total, aleatoric = np.empty((2, before, after), dtype=draws.dtype)
     step = min(after, max(1, BLOCK // classes))
-    # Used again by every block: fresh memory would cost more than the logarithm.
-    buffers = np.empty((3, classes, step), dtype=draws.dtype)
+    room = _Room(classes * step, draws.dtype)
     for row, start in product(range(before), range(0, after, step)):
-        block = spread[:, row, :, start : start + step]
-        parts = _of_block(block, *buffers[..., : block.shape[2]])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts = _of_block(spread[:, row], start, min(step, after - start), room)
         if parts is None:
             _refuse(draws, axis)
         total[row, start : start + step], aleatoric[row, start : start + step] = parts
@@ -131,49 +145,128 @@ def _spread(draws: Floats, axis: int) -> Floats:
     return view if after > 1 else view.swapaxes(1, 3)
 
 
+class _Room:
+    """Memory that all blocks share: fresh memory costs more than the logarithm."""
+
+    def __init__(self, size: int, kind: np.dtype[Any]) -> None:
+        # Sums of float32 lose next to nothing in float64; others keep what they lose.
+        self.rows = 1 if kind == np.float32 else 2
+        self._of_draw = np.empty((2, size), dtype=kind)
+        self._of_mean = np.empty(self.rows * size)
+
+    def for_draw(self, shape: tuple[int, ...]) -> list[Floats]:
+        """Two contiguous arrays (C, b) of the type of the draws."""
+        size = shape[0] * shape[1]
+        return [array[:size].reshape(shape) for array in self._of_draw]
+
+    def for_mean(self, shape: tuple[int, ...]) -> Array:
+        """Contiguous zeros (rows, C, b) in float64."""
+        sums = self._of_mean[: self.rows * shape[0] * shape[1]]
+        sums[:] = 0.0
+        return sums.reshape(self.rows, *shape)
+
+
 def _of_block(
-    block: Floats, copy: Floats, mean: Floats, room: Floats
+    draws: Floats, start: int, size: int, room: _Room
 ) -> tuple[Floats, Floats] | None:
-    """Total and aleatoric entropy (b,) of (M, C, b); None if it holds no probabilities.
+    """Total and aleatoric entropy (size,) of `draws` (M, C, after) from `start` on.
 
-    The last three, of shape (C, b), are written to.
+    None if they are not probabilities.
     """
-    mean[:] = 0.0
-    aleatoric = np.zeros_like(mean[0])
-    for piece in block:
-        if piece.strides[-1] != piece.itemsize:
-            np.copyto(copy, piece)
-            piece = copy
-        draw = _normalised(piece)
-        if draw is None:
+    shape = (draws.shape[1], size)
+    probs, logs = room.for_draw(shape)
+    mean = room.for_mean(shape)
+    expected, total = np.zeros((2, room.rows, size))
+    take_in = _take_in if room.rows == 2 else _take_in_singles
+    for draw in draws:
+        source, first = _normalised(draw, start, probs)
+        if source is None:
             return None
-        mean += draw
-        aleatoric += _class_entropy(draw, room)
-    mean /= len(block)
-    aleatoric /= len(block)
-    return (aleatoric if len(block) == 1 else _class_entropy(mean, room)), aleatoric
-
-
-def _normalised(piece: Floats) -> Floats | None:
-    """Probabilities (C, b) whose sums a little off are put right; None if far off."""
-    total = piece.sum(axis=0)
-    off = float(np.abs(total - 1.0).max())
-    # Written so that a nan, which compares false, is refused.
-    if not (off <= SUM_TOLERANCE and piece.min() >= 0.0):
+        # NumPy's float32 log has vector instructions where numba's has none.
+        np.log(source[:, first : first + size], out=logs)
+        take_in(source, first, logs, expected, mean)
+    aleatoric = (_added(expected) / len(draws)).astype(draws.dtype)
+    # The logarithm of a negative number is nan.
+    if np.isnan(aleatoric).any():
         return None
-    exact = off <= 64 * np.finfo(piece.dtype).eps
-    return piece if exact else piece / total
+    if len(draws) == 1:
+        return aleatoric, aleatoric
+    np.divide(_added(mean), len(draws), out=probs, casting="same_kind")
+    take_in(probs, 0, np.log(probs, out=logs), total, mean)
+    return _added(total).astype(draws.dtype), aleatoric
 
 
-def _class_entropy(probs: Floats, room: Floats) -> Floats:
-    """(b,) entropies of (C, b); `room`, of the same shape, is written to."""
-    # Adding the smallest number leaves every probability that matters as it is and
-    # makes log(0) finite, so that its product with 0 is 0. maximum() costs five times
-    # as much, and NumPy's float32 log has vector instructions where numba's has none.
-    np.add(probs, np.finfo(probs.dtype).tiny, out=room)
-    np.log(room, out=room)
-    negative: Floats = np.einsum("cb,cb->b", probs, room)
-    return np.subtract(0.0, negative, dtype=probs.dtype)
+def _added(sums: Array) -> Array:
+    """The sums in the first row, with what they lost, the second, if it is there."""
+    if len(sums) == 2:
+        sums[0] += sums[1]
+    added: Array = sums[0]
+    return added
+
+
+def _normalised(
+    draw: Floats, start: int, room: Floats
+) -> tuple[Floats, int] | tuple[None, int]:
+    """Where the columns of `draw` (C, after) from `start` on stand, with sums of one.
+
+    An array and its first column: `draw` itself where it can be used as it is, else
+    `room` (C, size), which then holds them. None where sums are far from one.
+    """
+    columns = draw[:, start : start + room.shape[1]]
+    # Memory of another layout would be compiled for anew.
+    ready = draw.flags.c_contiguous and draw.flags.writeable
+    if not ready:
+        np.copyto(room, columns)
+        columns = room
+    off = float(np.abs(columns.sum(axis=0) - 1.0).max())
+    # Written so that a nan, which compares false, is refused.
+    if not off <= SUM_TOLERANCE:
+        return None, 0
+    exact = EXACT * np.finfo(draw.dtype).eps
+    if off > exact / 2:
+        np.copyto(room, columns)
+        total = column_sums(room)
+        scale = np.where(np.abs(total - 1.0) > exact, total, 1.0)
+        np.divide(room, scale, out=room, casting="same_kind")
+        return room, 0
+    return (draw, start) if ready else (room, 0)
+
+
+@jit
+def _take_in(
+    probs: Floats, start: int, logs: Floats, entropy: Array, mean: Array
+) -> None:
+    """Add probabilities to `mean` (2, C, b) and their entropies to `entropy` (2, b).
+
+    `probs` (C, ...) from column `start` on belong to `logs` (C, b). The first of two
+    rows is the sum, the second what its rounding lost.
+    """
+    size = logs.shape[1]
+    for c in range(len(logs)):
+        row, log = probs[c, start : start + size], logs[c]
+        # Two loops: the compiler makes vector instructions of either, but not of both.
+        for i in range(size):
+            # Not the product of 0 and the logarithm of 0, which is nan.
+            term = row[i] * log[i] if row[i] != 0.0 else row[i]
+            entropy[0, i], lost = two_sum(entropy[0, i], -term)
+            entropy[1, i] += lost
+        add_to(mean[0, c], mean[1, c], row)
+
+
+@jit
+def _take_in_singles(
+    probs: Floats, start: int, logs: Floats, entropy: Array, mean: Array
+) -> None:
+    """`_take_in` for float32, into `mean` (1, C, b) and `entropy` (1, b)."""
+    size = logs.shape[1]
+    for c in range(len(logs)):
+        row, log = probs[c, start : start + size], logs[c]
+        total, summed = entropy[0], mean[0, c]
+        for i in range(size):
+            p = row[i]
+            term = p * log[i] if p != 0.0 else p
+            total[i] -= term
+            summed[i] += p
 
 
 def _of_binary(draws: Floats) -> tuple[Floats, Floats]:
@@ -181,11 +274,17 @@ def _of_binary(draws: Floats) -> tuple[Floats, Floats]:
     finite("probs", draws)
     if draws.min() < 0.0 or draws.max() > 1.0:
         _refuse_range(draws)
-    aleatoric = np.zeros(draws.shape[1:], dtype=draws.dtype)
-    for draw in draws:
-        aleatoric += _binary_entropy(draw)
-    aleatoric /= len(draws)
-    return _binary_entropy(draws.mean(axis=0)), aleatoric
+    shape = draws.shape[1:]
+    flat = draws.reshape(len(draws), -1)
+    total, aleatoric = np.empty((2, flat.shape[1]), dtype=draws.dtype)
+    step = max(1, BLOCK // len(flat))
+    for start in range(0, flat.shape[1], step):
+        block = flat[:, start : start + step]
+        expected = mean_over_draws(_binary_entropy(block))
+        aleatoric[start : start + step] = expected
+        mean = block[0] if len(block) == 1 else mean_over_draws(block)
+        total[start : start + step] = _binary_entropy(mean)
+    return total.reshape(shape), aleatoric.reshape(shape)
 
 
 def _binary_entropy(p: Floats) -> Floats:

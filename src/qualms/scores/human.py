@@ -9,7 +9,7 @@ from scipy.special import xlogy
 
 from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, matrix, vector
-from qualms.scores.ties import ranked_items
+from qualms.scores.ties import TIE, ranked_items
 
 
 class Alignment(NamedTuple):
@@ -55,15 +55,17 @@ def vote_entropy(votes: ArrayLike) -> Array:
     return entropy
 
 
-def spearman(first: Array, second: Array) -> float:
+def spearman(first: Array, second: Array, *, tie: float = TIE) -> float:
     """Rank correlation of two vectors (N,), ties at their average rank, or nan.
+
+    `tie` is the share of their size by which tied values may differ.
 
     >>> spearman(np.array([1.0, 2.0, 2.0]), np.array([3.0, 5.0, 5.0]))
     1.0
     """
     if len(first) < 2:
         return math.nan
-    one, other = (_average_rank(values) for values in (first, second))
+    one, other = (_average_rank(values, tie) for values in (first, second))
     one -= one.mean()
     other -= other.mean()
     scale = math.sqrt(float(one @ one) * float(other @ other))
@@ -72,8 +74,8 @@ def spearman(first: Array, second: Array) -> float:
     return min(1.0, max(-1.0, float(one @ other) / scale))
 
 
-def _average_rank(values: Array) -> Array:
-    order, start = ranked_items(values)
+def _average_rank(values: Array, tie: float) -> Array:
+    order, start = ranked_items(values, tie=tie)
     rank = np.empty(len(values))
     rank[order] = np.repeat((start[:-1] + start[1:]) / 2, np.diff(start))
     return rank

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.scores._pixels import IGNORED, Labels, check_same_space, real_map
+from qualms.scores._sums import mean_over_draws
 from qualms.scores.decomposition import decompose, entropy
 
 Floats = NDArray[np.floating[Any]]
@@ -76,7 +77,7 @@ def sufficient_statistics(probs: ArrayLike) -> Statistics:
             f"got {draws.shape}"
         )
     parts = decompose(draws, class_axis=1)
-    mean = draws.mean(axis=0, dtype=parts.total.dtype)
+    mean = mean_over_draws(draws)
     labels = np.stack([_most_probable(draw) for draw in draws])
     return Statistics(mean, parts.aleatoric, labels)
 

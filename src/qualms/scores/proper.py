@@ -2,8 +2,8 @@
 
 Every function takes `probs` as P(y=1) of shape (N,), class probabilities (N, C) or
 draws (M, N, C), which are averaged, and `target` (N,) with classes 0..C-1. The
-predicted class is the most probable one, ties going to the lowest class, so that for
-two classes it is 1 exactly when P(y=1) > 0.5.
+predicted class is the most probable one, ties (up to rounding) going to the lowest
+class: for two classes it is 1 when P(y=1) > 0.5.
 """
 
 import numpy as np
@@ -19,6 +19,7 @@ from qualms.scores._arrays import (
     flags,
     labelled,
     labels,
+    most_probable,
     top_label,
     vector,
 )
@@ -104,7 +105,7 @@ def _balanced_accuracy_plan(probs: ArrayLike, target: ArrayLike) -> Plan:
 
 def _mcc_plan(probs: ArrayLike, target: ArrayLike) -> Plan:
     checked, truth = labelled(probs, target)
-    return mcc_plan(checked.argmax(axis=1), truth)
+    return mcc_plan(most_probable(checked), truth)
 
 
 @as_score(label="Accuracy", better="higher", plan=mean_of(correct))
@@ -180,7 +181,7 @@ def _confusion(probs: ArrayLike, target: ArrayLike) -> Index:
     """(C, C) how many items of each true class (row) got each predicted class."""
     checked, truth = labelled(probs, target)
     classes = checked.shape[1]
-    pair = truth * classes + checked.argmax(axis=1)
+    pair = truth * classes + most_probable(checked)
     return np.bincount(pair, minlength=classes**2).reshape(classes, classes)
 
 

@@ -2,7 +2,7 @@
 
 `score` (N,) is any real number, larger meaning more positive: a probability, an
 uncertainty, a distance. `positive` (N,) is boolean. Only the order of the scores
-matters. Equal scores are one threshold, taken whole, so item order never matters.
+matters. Tied scores are one threshold, taken whole, so item order never matters.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from qualms.scores.resampling import (
     ranked_cells,
     share,
 )
-from qualms.scores.ties import ranked_items
+from qualms.scores.ties import TIE, Ranked, ranked_items
 
 
 class RocCurve(NamedTuple):
@@ -108,9 +108,7 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     >>> auroc([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
     0.75
     """
-    values = vector("score", score)
-    truth = flags("positive", positive, length=len(values))
-    return _area(values, truth.astype(np.float64), (~truth).astype(np.float64))
+    return roc_area(score, positive)
 
 
 @as_score(label="Weighted AUROC", better="higher", plan=weighted_auroc_plan)
@@ -129,7 +127,7 @@ def weighted_auroc(
     values = vector("score", score)
     positives = not_negative("positive_weight", positive_weight, length=len(values))
     negatives = not_negative("negative_weight", negative_weight, length=len(values))
-    return _area(values, positives, negatives)
+    return _concordance(ranked_items(values), positives, negatives)
 
 
 @as_score(label="AUPRC", better="higher", plan=auprc_plan)
@@ -143,8 +141,7 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     >>> round(auprc([0.1, 0.4, 0.35, 0.8], [False, False, True, True]), 4)
     0.7917
     """
-    precision, recall, _ = precision_recall_curve(score, positive)
-    return float(np.diff(recall) @ (precision[1:] + precision[:-1]) / 2)
+    return precision_area(score, positive)
 
 
 @as_score(label="AP", better="higher", plan=average_precision_plan)
@@ -185,7 +182,7 @@ def roc_curve(score: ArrayLike, positive: ArrayLike) -> RocCurve:
     >>> roc_curve([0.1, 0.4, 0.4], [False, False, True]).tpr
     array([0., 1., 1.])
     """
-    true, false, threshold = _above(score, positive)
+    true, false, threshold = _above(score, positive, TIE)
     return RocCurve(_share(false), _share(true), threshold)
 
 
@@ -197,10 +194,21 @@ def precision_recall_curve(
     >>> precision_recall_curve([0.1, 0.4, 0.4], [False, False, True]).precision
     array([1.        , 0.5       , 0.33333333])
     """
-    true, false, threshold = _above(score, positive)
-    precision = np.ones_like(true)
-    precision[1:] = true[1:] / (true[1:] + false[1:])
-    return PrecisionRecallCurve(precision, _share(true), threshold)
+    return _precision_recall(score, positive, TIE)
+
+
+def roc_area(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
+    """`auroc` with another rule for ties; 0 ties what is equal to the last bit."""
+    values = vector("score", score)
+    truth = flags("positive", positive, length=len(values))
+    rank = ranked_items(values, tie=tie)
+    return _concordance(rank, truth.astype(np.float64), (~truth).astype(np.float64))
+
+
+def precision_area(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
+    """`auprc` with another rule for ties; 0 ties what is equal to the last bit."""
+    precision, recall, _ = _precision_recall(score, positive, tie)
+    return float(np.diff(recall) @ (precision[1:] + precision[:-1]) / 2)
 
 
 def _precision_plan(score: ArrayLike, positive: ArrayLike, *, trapezoid: bool) -> Plan:
@@ -238,10 +246,19 @@ class _Above(NamedTuple):
     threshold: Array
 
 
-def _above(score: ArrayLike, positive: ArrayLike) -> _Above:
+def _precision_recall(
+    score: ArrayLike, positive: ArrayLike, tie: float
+) -> PrecisionRecallCurve:
+    true, false, threshold = _above(score, positive, tie)
+    precision = np.ones_like(true)
+    precision[1:] = true[1:] / (true[1:] + false[1:])
+    return PrecisionRecallCurve(precision, _share(true), threshold)
+
+
+def _above(score: ArrayLike, positive: ArrayLike, tie: float) -> _Above:
     values = vector("score", score)
     truth = flags("positive", positive, length=len(values))
-    order, start = ranked_items(values)
+    order, start = ranked_items(values, tie=tie)
     below = np.concatenate([[0], np.cumsum(truth[order])])[start]
     true = (below[-1] - below)[::-1].astype(np.float64)
     everyone = (len(values) - start)[::-1]
@@ -254,12 +271,12 @@ def _share(count: Array) -> Array:
     return count / count[-1] if count[-1] > 0 else np.full_like(count, np.nan)
 
 
-def _area(values: Array, positives: Array, negatives: Array) -> float:
+def _concordance(rank: Ranked, positives: Array, negatives: Array) -> float:
     """Weight of the pairs in the right order, ties one half, over that of all pairs."""
     pairs = positives.sum() * negatives.sum()
     if pairs == 0.0:
         return float("nan")
-    order, start = ranked_items(values)
+    order, start = rank
     positive = np.add.reduceat(positives[order], start[:-1])
     negative = np.add.reduceat(negatives[order], start[:-1])
     below = np.cumsum(negative) - negative / 2

@@ -20,6 +20,7 @@ from qualms.scores._arrays import (
     Index,
     at_class,
     labelled,
+    most_probable,
     vector,
 )
 from qualms.scores._referral_kernels import (
@@ -31,7 +32,7 @@ from qualms.scores._referral_kernels import (
 from qualms.scores.decomposition import entropy
 from qualms.scores.resampling import Copies, Plan, Weights, replay_plan
 from qualms.scores.selective import aurc_plan, kept_means
-from qualms.scores.ties import Ranked, ranked_items
+from qualms.scores.ties import Ranked, levels, ranked_items
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -177,11 +178,7 @@ def _nll(probs: Array, target: Index, rank: Ranked) -> Array:
 # The next two are `proper.correct` and `proper.item_nll` of arrays that are checked
 # already: to check them again would cost as much as the sort.
 def _hits(probs: Array, target: Index) -> Flags:
-    if probs.shape[1] == 2:
-        predicted = (probs[:, 1] > probs[:, 0]).astype(np.int64)
-    else:
-        predicted = probs.argmax(axis=1)
-    hits: Flags = predicted == target
+    hits: Flags = most_probable(probs) == target
     return hits
 
 
@@ -195,15 +192,17 @@ def _item_nll(probs: Array, target: Index) -> Array:
 
 
 def _auroc(probs: Array, target: Index, rank: Ranked) -> Array:
-    level, levels = _levels(probs[:, 1])
+    by_score = ranked_items(probs[:, 1])
+    level, count = levels(by_score)[rank.order], len(by_score.start) - 1
     positive = (target == 1)[rank.order]
-    return _fill(auroc_at_ends(level[rank.order], positive, rank.start, levels), rank)
+    return _fill(auroc_at_ends(level, positive, rank.start, count), rank)
 
 
 def _auprc(probs: Array, target: Index, rank: Ranked) -> Array:
-    level, levels = _levels(-probs[:, 1])
+    by_score = ranked_items(-probs[:, 1])
+    level = levels(by_score)
     positive = target == 1
-    holds = np.zeros(levels, np.bool_)
+    holds = np.zeros(len(by_score.start) - 1, np.bool_)
     holds[level[positive]] = True
     slot: Index = (np.cumsum(holds) - holds)[level]
     kind = np.where(positive, 2, holds[level].astype(np.int64))
@@ -223,7 +222,7 @@ def _auroc_area_plan(score: Array, positive: Index, uncertainty: Array) -> Plan:
     item, first = ranked_items(uncertainty)
     last = np.zeros(len(item), dtype=np.bool_)
     last[first[1:] - 1] = True
-    truth, level = (positive == 1)[item], _levels(score)[0][item]
+    truth, level = (positive == 1)[item], levels(ranked_items(score))[item]
 
     def one(weights: Weights) -> float:
         ends, count = kept_auroc(weights, item, last, truth, level)
@@ -237,15 +236,6 @@ def _auroc_area_plan(score: Array, positive: Index, uncertainty: Array) -> Plan:
         return np.array([one(row) for row in copies.weights])
 
     return Plan(len(score), value)
-
-
-def _levels(values: Array) -> tuple[Index, int]:
-    """(N,) rank of each value, shared by equal ones, and the number of ranks."""
-    rank = ranked_items(values)
-    level = np.empty(len(values), np.int64)
-    levels = len(rank.start) - 1
-    level[rank.order] = np.repeat(np.arange(levels), np.diff(rank.start))
-    return level, levels
 
 
 def _fill(ends: Array, rank: Ranked) -> Array:

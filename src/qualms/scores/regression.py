@@ -14,6 +14,7 @@ from scipy.special import erf, ndtr, ndtri
 
 from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, matrix, open_unit, vector
+from qualms.scores._sums import mean_over_draws
 from qualms.scores.resampling import Copies, Plan, counted, mean_of, mean_plan
 
 # The central intervals of 5 %, 10 %, ..., 95 %.
@@ -45,9 +46,10 @@ def pool_gaussian(mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
     Moments(mean=array([2., 2.]), var=array([1., 0.]))
     """
     means = matrix("mean", mean)
-    spread = means.var(axis=0)
+    centre = mean_over_draws(means)
+    spread = mean_over_draws(np.square(means - centre))
     if var is None:
-        return Moments(means.mean(axis=0), spread)
+        return Moments(centre, spread)
     own = matrix("var", var, length=len(means))
     if own.shape != means.shape:
         raise ValueError(
@@ -55,7 +57,7 @@ def pool_gaussian(mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
         )
     if own.min() < 0:
         raise ValueError(f"var must not be negative, its least value is {own.min():g}")
-    return Moments(means.mean(axis=0), own.mean(axis=0) + spread)
+    return Moments(centre, mean_over_draws(own) + spread)
 
 
 def gaussian_interval(mean: ArrayLike, var: ArrayLike, *, alpha: float) -> Bounds:

@@ -14,6 +14,7 @@ from qualms.scores._arrays import Array, Flags, Index, flags, vector
 from qualms.scores._neighbours import neighbours
 from qualms.scores.ranking import weighted_auroc, weighted_auroc_plan
 from qualms.scores.resampling import Plan, mean_of, mean_plan
+from qualms.scores.ties import is_less
 
 # Larger tiles leave the cache, smaller ones slow the matrix product.
 BLOCK = 512
@@ -162,8 +163,7 @@ def mixed_target(target: ArrayLike, upstream: ArrayLike) -> Index:
 def less_certain_cropped(uncertainty: ArrayLike, cropped: ArrayLike) -> Flags:
     """(N,) whether each item is less certain once cropped; `crop_rate` is the mean."""
     whole = vector("uncertainty", uncertainty)
-    less: Flags = whole < vector("cropped", cropped, length=len(whole))
-    return less
+    return is_less(whole, vector("cropped", cropped, length=len(whole)))
 
 
 @as_score(label="crop rate", better="higher", plan=mean_of(less_certain_cropped))

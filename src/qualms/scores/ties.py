@@ -1,18 +1,32 @@
-"""One sort for every ranking score: ascending order and the groups of equal values.
+"""One sort for every ranking score: ascending order and the groups of tied values.
 
-Scores use whole tie groups, never the order inside one, so the sort need not be stable
-and the fastest one will do.
+Values that are equal in exact arithmetic may differ in their last bits: 0.1 + 0.2 and
+0.3, the entropies of (6, 2, 1, 1) and (4, 3, 3, 0) votes, a mean that another program
+took in another order. So neighbours in the sorted list are tied when they differ by no
+more than 1e-12 of their size. There is no grid of rounded values, whose edges would
+separate some of these pairs; the ties do not depend on the order of the items; and the
+size of a value is its own, so that 1e-30 and 1e-20 remain apart.
+
+Scores use whole groups, never the order inside one, so the sort need not be stable.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from qualms.scores._arrays import Array, Index
+from qualms.jit import jit
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Index = NDArray[np.int64]
+
+TIE = 1e-12
+"""Values whose difference is at most this share of them are tied."""
 
 
 class Ranked(NamedTuple):
-    """Items in ascending order of a value, cut into groups of equal value."""
+    """Items in ascending order of a value, cut into groups of tied values."""
 
     order: Index
     """(N,) item indices, smallest value first."""
@@ -20,17 +34,62 @@ class Ranked(NamedTuple):
     """(G + 1,) where each group starts in `order`; the last entry is N."""
 
 
-def ranked_items(values: Array) -> Ranked:
-    """Sort `values` ascending and find the groups of equal ones."""
+def ranked_items(values: Array, *, tie: float = TIE) -> Ranked:
+    """Sort `values` (N,) ascending and find the groups of tied ones.
+
+    With `tie=0.0` only values that are equal to the last bit are tied.
+
+    >>> ranked_items(np.array([0.9, 0.3, 0.1 + 0.2])).start
+    array([0, 2, 3])
+    """
     order = np.argsort(values)
-    return Ranked(order, group_starts(values[order]))
+    steps = np.flatnonzero(new_groups(values[order], tie))
+    return Ranked(order, np.append(steps, len(values)))
 
 
-def group_starts(ascending: Array) -> Index:
-    """(G + 1,) starts of the runs of equal values when sorted, then the length."""
-    new = np.flatnonzero(ascending[1:] != ascending[:-1])
-    start = np.empty(new.size + 2, dtype=np.int64)
-    start[0] = 0
-    start[1:-1] = new + 1
-    start[-1] = len(ascending)
-    return start
+def levels(rank: Ranked) -> Index:
+    """(N,) number of the group of each item; the smallest values have number 0.
+
+    >>> levels(ranked_items(np.array([0.9, 0.3, 0.1 + 0.2])))
+    array([1, 0, 0])
+    """
+    level = np.empty(len(rank.order), dtype=np.int64)
+    level[rank.order] = np.repeat(np.arange(len(rank.start) - 1), np.diff(rank.start))
+    return level
+
+
+def is_less(first: Array, second: Array, *, tie: float = TIE) -> Flags:
+    """(N,) where `first` is less than `second` and not tied with it.
+
+    >>> is_less(np.array([0.3, 0.1]), np.array([0.1 + 0.2, 0.2]))
+    array([False,  True])
+    """
+    size = np.minimum(np.abs(first), np.abs(second))
+    less: Flags = second - first > tie * size
+    return less
+
+
+@jit
+def first_largest(rows: Array, tie: float) -> Index:
+    """(N,) the first column of `rows` (N, C), 0 or more, that ties for the largest."""
+    found = np.zeros(len(rows), dtype=np.int64)
+    for row in range(len(rows)):
+        largest = rows[row, 0]
+        for column in range(1, rows.shape[1]):
+            if rows[row, column] - largest > tie * largest:
+                largest = rows[row, column]
+                found[row] = column
+    return found
+
+
+@jit
+def new_groups(ascending: Array, tie: float) -> Flags:
+    """(N,) where a value is not tied with the one before it; True for the first."""
+    new = np.empty(len(ascending), dtype=np.bool_)
+    new[:1] = True
+    for i in range(1, len(ascending)):
+        before, here = ascending[i - 1], ascending[i]
+        # By the smaller size: infinity is then apart from every number. The difference
+        # of two infinities is nan, and they are tied.
+        new[i] = here - before > tie * min(abs(before), abs(here))
+    return new

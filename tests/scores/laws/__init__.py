@@ -29,6 +29,9 @@ LAWS = frozenset(
         "nan",  # a nan in any float array: ValueError that names it
         "one_class",  # a single class: the value `one_class` (nan or a number)
         "batching",  # `block`-style arguments change nothing (blocks= lists them)
+        "members",  # the order of draws or raters (members=) changes nothing
+        "renaming",  # other numbers for the classes (classes=) change nothing
+        "rounding",  # a `rank` that is a mean over members ties in any order of them
     }
 )
 
@@ -53,6 +56,10 @@ class Case:
     one_class_value: float | None = None
     """Expected value on `one_class` items; None: any finite number."""
     blocks: tuple[Mapping[str, Any], ...] = ()
+    members: Mapping[str, int] = field(default_factory=dict)
+    """Axis of the draws or raters of each array that has one (law 'members')."""
+    classes: Mapping[str, int | None] = field(default_factory=dict)
+    """Axis of the classes of each array, None: it holds classes (law 'renaming')."""
     rtol: float = 1e-9
     name: str = ""
 

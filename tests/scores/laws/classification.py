@@ -4,7 +4,14 @@ import numpy as np
 
 from qualms.scores.calibration import adaptive_ece, classwise_ece, ece, smooth_ece
 from qualms.scores.decomposition import decompose, entropy
-from qualms.scores.proper import accuracy, balanced_accuracy, brier, mcc, nll
+from qualms.scores.proper import (
+    accuracy,
+    balanced_accuracy,
+    brier,
+    correct,
+    mcc,
+    nll,
+)
 from qualms.scores.ranking import (
     auprc,
     auroc,
@@ -12,6 +19,7 @@ from qualms.scores.ranking import (
     fpr_at_tpr,
     weighted_auroc,
 )
+from qualms.scores.selective import aurc
 from scores.laws import Case
 
 
@@ -25,6 +33,14 @@ def classes(rng, n):
 
 def draws(rng, n):
     return {"probs": rng.dirichlet([0.5] * 3, (5, n)), "target": rng.integers(0, 3, n)}
+
+
+def tenths(rng, n):
+    """Draws in tenths, which no float64 holds: means tie, but only up to rounding."""
+    counts = rng.multinomial(10, [0.5, 0.3, 0.2], (5, 3 * n))
+    first, second = np.sort(counts.sum(axis=0), axis=1)[:, :-3:-1].T
+    chosen = np.flatnonzero(first > second)[:n]  # of tied classes the lowest is first
+    return {"probs": counts[:, chosen] / 10, "target": rng.integers(0, 3, n)}
 
 
 def tied(rng, n):
@@ -64,7 +80,7 @@ def no_positive_weight(rng, n):
 MEAN = frozenset(
     {"permutation", "bounds", "empty", "dtype", "layout", "repeat", "nan", "one_class"}
 )
-RANK = MEAN | {"ties", "monotone"}
+RANK = MEAN | {"ties", "monotone", "rounding"}
 MAP = frozenset({"permutation", "empty", "layout", "repeat", "nan"})
 
 FORMS = {"P(y=1)": (binary, 0), "(N, C)": (classes, 0), "draws": (draws, 1)}
@@ -91,6 +107,40 @@ def of_probabilities(score, form, make, axis):
         one_class=first_class_only,
         one_class_value=ONE_CLASS[score],
         name=f"{score.__name__} of {form}",
+    )
+
+
+def of_tenths(score):
+    return Case(
+        score=score,
+        make=tenths,
+        laws=frozenset({"permutation", "members", "renaming"}),
+        axis={"probs": 1},
+        members={"probs": 0},
+        classes={"probs": 2, "target": None},
+        name=f"{score.__name__} of tenths",
+    )
+
+
+def ranked_by(part):
+    """AURC of draws by their total, aleatoric or epistemic uncertainty."""
+
+    def value(probs, target):
+        wrong = ~correct(probs, target)
+        return aurc(wrong, getattr(decompose(probs), part))
+
+    return value
+
+
+def of_decomposed(part):
+    return Case(
+        score=ranked_by(part),
+        make=tenths,
+        laws=frozenset({"permutation", "members", "renaming"}),
+        axis={"probs": 1},
+        members={"probs": 0},
+        classes={"probs": 2, "target": None},
+        name=f"aurc by {part} uncertainty",
     )
 
 
@@ -121,6 +171,8 @@ CASES = [
         for score in ONE_CLASS
         for form, (make, axis) in FORMS.items()
     ),
+    *(of_tenths(score) for score in ONE_CLASS),
+    *(of_decomposed(part) for part in ("total", "aleatoric", "epistemic")),
     *(of_ties(score) for score in (ece, adaptive_ece, classwise_ece, smooth_ece)),
     *(
         of_ranks(score, negatives_only, np.nan)

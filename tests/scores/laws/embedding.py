@@ -13,7 +13,7 @@ from qualms.scores.retrieval import (
 from scores.laws import Case
 
 ALWAYS = frozenset({"permutation", "bounds", "empty", "dtype", "layout", "nan"})
-RANK = ALWAYS | {"ties", "monotone", "one_class"}
+RANK = ALWAYS | {"ties", "monotone", "one_class", "rounding"}
 
 
 def embedded(rng, n):
@@ -101,7 +101,8 @@ CASES = [
     Case(
         human_alignment,
         voted,
-        RANK | {"repeat"},
+        RANK | {"repeat", "renaming"},
+        classes={"votes": 1},
         rank="uncertainty",
         value=lambda alignment: alignment.value,
         one_class=agreed,

@@ -15,6 +15,7 @@ from scores.laws import Case
 
 RANKING = frozenset(
     {"permutation", "ties", "monotone", "bounds", "empty", "dtype", "layout", "nan"}
+    | {"rounding"}
 )
 CURVE = RANKING - {"bounds"}
 

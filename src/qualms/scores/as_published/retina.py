@@ -24,8 +24,7 @@ from qualms.scores._arrays import (
     vector,
 )
 from qualms.scores.decomposition import entropy
-from qualms.scores.ranking import auprc as trapezoid
-from qualms.scores.ranking import auroc
+from qualms.scores.ranking import precision_area, roc_area
 
 # The release clips P(y=1) on both sides and takes its complement afterwards.
 CLIP = 1e-15
@@ -198,7 +197,7 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     """
     found = flags("positive", positive)
     values = vector("score", score, length=len(found))
-    return trapezoid(values, found) if found.any() else 0.5
+    return precision_area(values, found, tie=0.0) if found.any() else 0.5
 
 
 def stderr(values: Iterable[float | None]) -> float:
@@ -271,4 +270,4 @@ def _defined_area(name: str, prob: Array, positive: Flags) -> float:
     if name == "auprc":
         return auprc(prob, positive)
     both = positive.any() and not positive.all()
-    return auroc(prob, positive) if both else 0.0
+    return roc_area(prob, positive, tie=0.0) if both else 0.0

@@ -15,7 +15,7 @@ from scipy.special import expit
 from qualms.jit import jit
 from qualms.scores._arrays import Array, Flags, Index, finite, flags, matrix, vector
 from qualms.scores.human import Alignment, spearman
-from qualms.scores.ranking import auroc
+from qualms.scores.ranking import roc_area
 
 Single = NDArray[np.float32]
 
@@ -134,7 +134,7 @@ def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
     voted = counts.any(axis=1)
     share = counts[voted] / counts[voted].sum(axis=1, keepdims=True)
     entropy = -(share * np.log(np.where(share > 0, share, np.float32(1)))).sum(axis=1)
-    value = spearman(values[voted], entropy.astype(np.float64))
+    value = spearman(values[voted], entropy.astype(np.float64), tie=0.0)
     return Alignment(value, int((~voted).sum()))
 
 
@@ -144,7 +144,7 @@ def _squashed_auroc(values: Array, positive: Flags) -> float:
         scores = expit(scores)
     if positive.all() or not positive.any():
         return 0.0
-    return auroc(scores, positive)
+    return roc_area(scores, positive, tie=0.0)
 
 
 def _normalised(single: Single) -> Single:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from qualms.scores._arrays import Array, Flags, Index
 from qualms.scores.resampling._kernels import counted, dot
 from qualms.scores.resampling._weights import Weights
+from qualms.scores.ties import levels, ranked_items
 
 T = TypeVar("T")
 
@@ -101,12 +102,14 @@ def ranked_cells(rank: Array, *carried: Array, alike: Flags) -> Cells:
 
 
 def _made(rank: Array, carried: tuple[Array, ...], alike: Flags) -> Cells:
-    order = np.argsort(rank)
-    starts_group = _steps(rank[order])
+    groups = ranked_items(rank)
+    order = groups.order
+    starts_group = np.zeros(len(order), dtype=np.bool_)
+    starts_group[groups.start[:-1]] = True
     starts_cell = starts_group | _any_steps(carried, order)
     if (starts_cell & ~starts_group).any():
         # Items of a group that carry the same must stand together.
-        order = np.lexsort((*carried, rank))
+        order = np.lexsort((*carried, levels(groups)))
         starts_cell = starts_group | _any_steps(carried, order)
     first = np.flatnonzero(starts_cell)
     last = np.append(starts_group[first[1:]], True)

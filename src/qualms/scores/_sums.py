@@ -1,0 +1,107 @@
+"""Sums that do not depend on the order of their terms.
+
+Every addition keeps its rounding error, and the errors are added up beside the sum
+(Knuth's two-sum). Rounded once, at the end, the sum is the same in any order of the
+terms. So neither the order of the draws nor the names of the classes can break a tie.
+"""
+
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qualms.jit import jit
+
+Array = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
+
+# Terms of one draw added at a time: few enough to stay in a core's own cache.
+BLOCK = 1 << 16
+
+
+@jit
+def two_sum(total: float, term: float) -> tuple[float, float]:
+    """`total + term`, and what rounding took away from it."""
+    new = total + term
+    shift = new - total
+    return new, (total - (new - shift)) + (term - shift)
+
+
+@jit
+def add_to(total: Array, rest: Array, terms: Floats) -> None:
+    """Add `terms` (K,) to the sums `total` (K,), and the rounding errors to `rest`."""
+    for i in range(len(total)):
+        total[i], lost = two_sum(total[i], terms[i])
+        rest[i] += lost
+
+
+@jit
+def column_sums(rows: Floats) -> Array:
+    """(K,) sums of `rows` (C, K) over C."""
+    total, rest = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+    for c in range(len(rows)):
+        for i in range(len(total)):
+            total[i], lost = two_sum(total[i], rows[c, i])
+            rest[i] += lost
+    return total + rest
+
+
+@jit
+def mean_rows(block: Array, mean: Array, exact: float, tolerance: float) -> bool:
+    """Write the mean over draws of `block` (M, B, C) to `mean` (B, C).
+
+    Rows with a sum that misses one by more than `exact` are divided by it. Returns
+    whether all rows are probabilities with a sum within `tolerance` of one.
+    """
+    draws, items, classes = block.shape
+    rest = np.empty(classes)
+    for item in range(items):
+        mean[item, :] = 0.0
+        rest[:] = 0.0
+        for draw in range(draws):
+            total, lost, proper = 0.0, 0.0, True
+            for c in range(classes):
+                p = block[draw, item, c]
+                proper &= (p >= 0.0) & (p <= 1.0)
+                total, left = two_sum(total, p)
+                lost += left
+            total += lost
+            # Written so that a nan, which compares false, is refused.
+            if not (proper and abs(total - 1.0) <= tolerance):
+                return False
+            if abs(total - 1.0) <= exact:
+                total = 1.0
+            for c in range(classes):
+                p = block[draw, item, c] / total
+                mean[item, c], left = two_sum(mean[item, c], p)
+                rest[c] += left
+        for c in range(classes):
+            mean[item, c] = (mean[item, c] + rest[c]) / draws
+    return True
+
+
+@overload
+def mean_over_draws(draws: Array) -> Array: ...
+@overload
+def mean_over_draws(draws: ArrayLike) -> Floats: ...
+def mean_over_draws(draws: ArrayLike) -> Floats:
+    """Mean over the first axis, the same to the last bit in any order of the draws.
+
+    float32 stays float32, anything else is computed in float64.
+
+    >>> mean_over_draws([[0.1, 1.0], [0.2, 1.0], [0.3, 4.0]])
+    array([0.2, 2. ])
+    """
+    array = np.asarray(draws)
+    if array.ndim < 1 or len(array) == 0:
+        raise ValueError(f"draws must have at least one draw, got shape {array.shape}")
+    kind = np.float32 if array.dtype == np.float32 else np.float64
+    flat = array.reshape(len(array), -1)
+    mean: Floats = np.empty(flat.shape[1], dtype=kind)
+    for start in range(0, flat.shape[1], BLOCK):
+        block = flat[:, start : start + BLOCK]
+        total, rest = np.zeros((2, block.shape[1]))
+        for draw in block:
+            add_to(total, rest, np.require(draw, kind, ["C", "W"]))
+        mean[start : start + BLOCK] = (total + rest) / len(block)
+    return mean.reshape(array.shape[1:])
