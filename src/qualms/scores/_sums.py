@@ -5,7 +5,7 @@ Every addition keeps its rounding error, and the errors are added up beside the 
 terms. So neither the order of the draws nor the names of the classes can break a tie.
 """
 
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,11 +80,7 @@ def mean_rows(block: Array, mean: Array, exact: float, tolerance: float) -> bool
     return True
 
 
-@overload
-def mean_over_draws(draws: Array) -> Array: ...
-@overload
-def mean_over_draws(draws: ArrayLike) -> Floats: ...
-def mean_over_draws(draws: ArrayLike) -> Floats:
+def mean_over_draws(draws: ArrayLike) -> NDArray[Any]:
     """Mean over the first axis, the same to the last bit in any order of the draws.
 
     float32 stays float32, anything else is computed in float64.

@@ -108,7 +108,7 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     >>> auroc([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
     0.75
     """
-    return roc_area(score, positive)
+    return auroc_by_rule(score, positive)
 
 
 @as_score(label="Weighted AUROC", better="higher", plan=weighted_auroc_plan)
@@ -141,7 +141,7 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     >>> round(auprc([0.1, 0.4, 0.35, 0.8], [False, False, True, True]), 4)
     0.7917
     """
-    return precision_area(score, positive)
+    return auprc_by_rule(score, positive)
 
 
 @as_score(label="AP", better="higher", plan=average_precision_plan)
@@ -197,7 +197,7 @@ def precision_recall_curve(
     return _precision_recall(score, positive, TIE)
 
 
-def roc_area(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
+def auroc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
     """`auroc` with another rule for ties; 0 ties what is equal to the last bit."""
     values = vector("score", score)
     truth = flags("positive", positive, length=len(values))
@@ -205,7 +205,7 @@ def roc_area(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> floa
     return _concordance(rank, truth.astype(np.float64), (~truth).astype(np.float64))
 
 
-def precision_area(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
+def auprc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
     """`auprc` with another rule for ties; 0 ties what is equal to the last bit."""
     precision, recall, _ = _precision_recall(score, positive, tie)
     return float(np.diff(recall) @ (precision[1:] + precision[:-1]) / 2)

@@ -24,7 +24,7 @@ from qualms.scores._arrays import (
     vector,
 )
 from qualms.scores.decomposition import entropy
-from qualms.scores.ranking import precision_area, roc_area
+from qualms.scores.ranking import auprc_by_rule, auroc_by_rule
 
 # The release clips P(y=1) on both sides and takes its complement afterwards.
 CLIP = 1e-15
@@ -197,7 +197,7 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     """
     found = flags("positive", positive)
     values = vector("score", score, length=len(found))
-    return precision_area(values, found, tie=0.0) if found.any() else 0.5
+    return auprc_by_rule(values, found, tie=0.0) if found.any() else 0.5
 
 
 def stderr(values: Iterable[float | None]) -> float:
@@ -270,4 +270,4 @@ def _defined_area(name: str, prob: Array, positive: Flags) -> float:
     if name == "auprc":
         return auprc(prob, positive)
     both = positive.any() and not positive.all()
-    return roc_area(prob, positive, tie=0.0) if both else 0.0
+    return auroc_by_rule(prob, positive, tie=0.0) if both else 0.0

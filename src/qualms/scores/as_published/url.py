@@ -15,7 +15,7 @@ from scipy.special import expit
 from qualms.jit import jit
 from qualms.scores._arrays import Array, Flags, Index, finite, flags, matrix, vector
 from qualms.scores.human import Alignment, spearman
-from qualms.scores.ranking import roc_area
+from qualms.scores.ranking import auroc_by_rule
 
 Single = NDArray[np.float32]
 
@@ -144,7 +144,7 @@ def _squashed_auroc(values: Array, positive: Flags) -> float:
         scores = expit(scores)
     if positive.all() or not positive.any():
         return 0.0
-    return roc_area(scores, positive, tie=0.0)
+    return auroc_by_rule(scores, positive, tie=0.0)
 
 
 def _normalised(single: Single) -> Single:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, Index, labelled
+from qualms.scores._arrays import Array, Index, labelled, most_probable
 from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import Influence, undefined
 from qualms.scores.inference._shares import effective_size, wilson
@@ -18,7 +18,7 @@ def balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influenc
     in small classes the share found is often 0 or 1, and its sample variance nothing.
     """
     checked, truth = labelled(probs, target)
-    hit = (checked.argmax(axis=1) == truth).astype(np.float64)
+    hit = (most_probable(checked) == truth).astype(np.float64)
     size = np.bincount(truth)
     found = np.bincount(truth, hit)
     present = size > 0
@@ -63,7 +63,7 @@ def mcc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
     """Correlation of predicted and true class."""
     checked, truth = labelled(probs, target)
     items, classes = checked.shape
-    guess = checked.argmax(axis=1)
+    guess = most_probable(checked)
     hit = (guess == truth).astype(np.float64)
     true = np.bincount(truth, minlength=classes) / items
     guessed = np.bincount(guess, minlength=classes) / items

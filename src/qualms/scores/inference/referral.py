@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, Index, labelled, vector
+from qualms.scores._arrays import Array, Index, labelled, most_probable, vector
 from qualms.scores.decomposition import entropy
 from qualms.scores.inference._influence import Influence, undefined
 from qualms.scores.inference._ranking import placed, precision_area
@@ -131,7 +131,7 @@ class _Ranking:
         return placed(self.probs[:, 1], weight * truth, weight * ~truth, rank=self.rank)
 
     def _balanced(self, weight: Array) -> Influence:
-        hit = self.probs.argmax(axis=1) == self.target
+        hit = most_probable(self.probs) == self.target
         size = np.bincount(self.target, weight)
         found = np.bincount(self.target, weight * hit)
         present = size > 0.0
