@@ -89,4 +89,4 @@ def test_without_torch_methods_are_refused_in_a_sentence(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["qualms", "list", "methods"])
     with pytest.raises(SystemExit):
         main()
-    assert "pip install 'qualms[train]'" in capsys.readouterr().err
+    assert "pip install 'qualms-bench[train]'" in capsys.readouterr().err

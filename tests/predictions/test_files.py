@@ -301,7 +301,7 @@ def test_a_mistake_in_a_parquet_column_is_named(tmp_path, column, sentence):
 def test_without_pyarrow_the_remedy_is_said(tmp_path, monkeypatch):
     path = write(tmp_path / "p.parquet", SMALL)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    refused(path, ".parquet files need pyarrow: pip install 'qualms[tables]'")
+    refused(path, ".parquet files need pyarrow: pip install 'qualms-bench[tables]'")
     with pytest.raises(PredictionsError, match="pip install"):
         write(path, SMALL)
 

@@ -228,7 +228,7 @@ def test_an_index_links_pages_of_other_folders(tmp_path):
 def test_tables_and_figures_of_an_earlier_time_do_not_stay(tmp_path):
     simulated = results_as_published(preset=DEMO, simulated=True)
     first = write_all(simulated, tmp_path)
-    assert "pip install 'qualms[report]'" in first.notes[0]
+    assert "pip install 'qualms-bench[report]'" in first.notes[0]
     (tmp_path / "figures").mkdir()
     strange = [tmp_path / "tables" / "table_of_mine.txt", tmp_path / "tables" / "a.csv"]
     stale = [

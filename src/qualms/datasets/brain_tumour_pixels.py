@@ -41,7 +41,7 @@ CARD = Card(
     obtain=(
         "Extract Task01_BrainTumour.tar and pass the folder that holds "
         "Task01_BrainTumour/: imagesTr/BRATS_<number>.nii.gz (240, 240, 155, 4) and "
-        "labelsTr with the same names, 484 volumes. Needs qualms[seg]."
+        "labelsTr with the same names, 484 volumes. Needs qualms-bench[seg]."
     ),
 )
 

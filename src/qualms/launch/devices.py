@@ -16,7 +16,7 @@ def check_installed() -> None:
     if find_spec("torch") is None:
         raise LookupError(
             "training needs PyTorch, which is not installed; install it with pip"
-            " install 'qualms[train]'"
+            " install 'qualms-bench[train]'"
         )
 
 

@@ -73,7 +73,7 @@ def check_optuna() -> None:
     if find_spec("optuna") is None:
         raise LookupError(
             "searching needs Optuna, which is not installed; install it with pip"
-            " install 'qualms[tune]'"
+            " install 'qualms-bench[tune]'"
         )
 
 

@@ -121,7 +121,7 @@ def version_of(mapping: Mapping[str, Any]) -> int:
     if version > FORMAT:
         raise PredictionsError(
             f"was written in format {version} by a newer qualms, this one reads up to "
-            f"{FORMAT}; upgrade with pip install -U qualms"
+            f"{FORMAT}; upgrade with pip install -U qualms-bench"
         )
     return int(version)
 

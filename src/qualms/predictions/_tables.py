@@ -223,7 +223,7 @@ def _parquet() -> Any:
         from pyarrow import parquet
     except ImportError as error:
         raise PredictionsError(
-            ".parquet files need pyarrow: pip install 'qualms[tables]'"
+            ".parquet files need pyarrow: pip install 'qualms-bench[tables]'"
         ) from error
     return parquet
 

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MISSING = (
-    "figures need matplotlib, which is not installed: pip install 'qualms[report]'"
+    "figures need matplotlib, which is not installed: "
+    "pip install 'qualms-bench[report]'"
 )
 KINDS = ("pdf", "png")
 STYLE: dict[Any, Any] = {

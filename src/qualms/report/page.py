@@ -16,7 +16,7 @@ from qualms.report.thin import thin
 
 MISSING = (
     "a page needs Jinja2 and Plotly, which are not installed: "
-    "pip install 'qualms[report]'"
+    "pip install 'qualms-bench[report]'"
 )
 
 
