@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import subprocess
 import sys
 
@@ -32,20 +33,20 @@ def test_score_prints_a_table_with_intervals_and_directions(file):
     assert result.exit_code == 0, result.output
     assert "classification, 120 items" in result.output
     assert "↑ AUROC" in result.output
-    assert "95% interval, 50 resamples" in result.output
+    assert "Ranges are 95% intervals" in result.output
     assert "▁" in result.output
 
 
 def test_json_is_one_object_and_nothing_else(file):
     result = run("score", file, "--resamples", 20, "--json")
     stated = json.loads(result.stdout)
-    assert stated["format"] == 1
+    assert stated["format"] == 2
     assert stated["comparison"] is None
     (scored,) = stated["files"]
     assert scored["task"] == "classification"
     names = {row["score"] for row in scored["scores"]}
     assert {"accuracy", "auroc", "aurc", "ece", "nll"} <= names
-    keys = {"score", "label", "subset", "variant", "better", "value", "low", "high"}
+    keys = {"score", "label", "subset", "settings", "better", "value", "low", "high"}
     assert keys <= set(scored["scores"][0])
     assert all(len(curve["x"]) <= 400 for curve in scored["curves"])
 
@@ -65,11 +66,11 @@ def test_several_files_stand_side_by_side_with_differences(file, tmp_path):
     other = predictions.write(
         tmp_path / "theirs.csv", {"target": read.arrays["target"], "prob": prob}
     )
-    result = run("score", file, other, "--resamples", 60, "--compare")
+    result = run("score", file, other, "--resamples", 120, "--compare")
     assert result.exit_code == 0, result.output
     assert "mine" in result.output
     assert "theirs" in result.output
-    assert "difference to the best" in result.output
+    assert "Differences from the best" in result.output
     assert "●" in result.output
 
 
@@ -88,6 +89,42 @@ def test_the_page_is_written_and_named(file, tmp_path):
     result = run("score", file, "--resamples", 10, "--html", out)
     assert out.exists()
     assert "page.html" in result.output
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_the_work(
+    file, tmp_path, capsys, monkeypatch
+):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("qualms.evaluate.score_files", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("os.fsync", full)
+    said = fails(["score", file, "--html", tmp_path / "p.html"], capsys, monkeypatch)
+    assert "p.html: No space left on device; free 6 MB there" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
+
+
+def test_a_disk_that_fills_up_does_not_cost_the_scores(
+    file, tmp_path, capsys, monkeypatch
+):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("qualms.report.write_page", full)
+    given = ["score", file, "--resamples", 0, "--html", tmp_path / "p.html"]
+    monkeypatch.setattr(sys, "argv", ["qualms", *map(str, given)])
+    with pytest.raises(SystemExit):
+        main()
+    said = capsys.readouterr()
+    assert "AUROC" in said.out
+    assert "No space left" in said.err
+
+
+def test_a_page_may_have_a_name_that_is_no_text(file, tmp_path):
+    out = tmp_path / os.fsdecode(b"caf\xe9.html")
+    result = run("score", file, "--resamples", 0, "--html", out)
+    assert result.exit_code == 0, result.output
+    assert "AUROC" in out.read_text(encoding="utf-8")
 
 
 def test_check_says_what_a_file_holds(file):

@@ -60,29 +60,39 @@ def score(
     apart from the best are marked. The task is read off the arrays.
     """
     gc.disable()
-    from qualms.atomic import beside
     from qualms.evaluate import ScoreOptions, score_files
-    from qualms.report import print_results, to_json, write_curves, write_page
+    from qualms.report import (
+        check_page,
+        check_room,
+        print_results,
+        to_json,
+        write_curves,
+        write_page,
+    )
 
     # What is imported stays; looking for garbage in it is a fifth of a short command.
     gc.freeze()
     gc.enable()
-    for out in (html, curves):
-        if out is not None:
-            beside(out)  # fails now rather than after the work
+    # What cannot be written fails now rather than after the work.
+    if html is not None:
+        check_page(html)
+    if curves is not None:
+        check_room(curves, 1_000_000)
     options = ScoreOptions(
         resamples=resamples, level=level, seed=seed, by_group=by_group, alpha=alpha
     )
     with _progress(options, quiet=as_json) as watched:
         scored = score_files(files, val=val, options=watched, task=task, logits=logits)
-    if curves is not None:
-        write_curves(scored.results, curves)
-    if html is not None:
-        write_page(scored, html, command=_command())
-    if as_json:
-        typer.echo(json.dumps(to_json(scored)))
-    else:
-        print_results(scored, differences=compare, written=[html, curves])
+    try:
+        if curves is not None:
+            write_curves(scored.results, curves)
+        if html is not None:
+            write_page(scored, html, command=_command())
+    finally:  # a disk that filled up meanwhile does not cost the scores
+        if as_json:
+            typer.echo(json.dumps(to_json(scored)))
+        else:
+            print_results(scored, differences=compare, written=[html, curves])
 
 
 @contextmanager

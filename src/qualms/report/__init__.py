@@ -2,7 +2,7 @@
 
 from qualms.report.index import LinkedPage, write_index
 from qualms.report.json_output import to_json, write_curves
-from qualms.report.page import write_page
+from qualms.report.page import check_page, check_room, write_page
 from qualms.report.refer import print_plan
 from qualms.report.refer_json import plan_to_json
 from qualms.report.scored import print_results, score_table, sparkline
@@ -15,6 +15,8 @@ __all__ = [
     "Table",
     "TableCell",
     "TableLine",
+    "check_page",
+    "check_room",
     "digits",
     "plan_to_json",
     "print_plan",

@@ -55,6 +55,8 @@ def _row(row: ScoreRow) -> dict[str, Any]:
         "high": _number(row.high),
         "items": row.n,
         "why": row.why,
+        "method": row.method,
+        "no_interval": row.no_interval,
     }
 
 

@@ -2,18 +2,22 @@
 
 import json
 import math
+import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from qualms import __version__
-from qualms.atomic import replacing
+from qualms.atomic import beside, replacing
 from qualms.evaluate import Curve, Histogram, Results, Scored
 from qualms.report.html import html_table
 from qualms.report.index import page_style
-from qualms.report.scored import difference_table, notes_of, score_table
+from qualms.report.scored import difference_table, score_notes, score_table
 from qualms.report.thin import thin
 
+PAGE_BYTES = 6_000_000
+"""What a page takes, most of it the script that draws charts."""
 MISSING = (
     "a page needs Jinja2 and Plotly, which are not installed: "
     "pip install 'qualms-bench[report]'"
@@ -26,6 +30,31 @@ def write_page(scored: Scored, path: Path, *, command: str = "") -> None:
     with replacing(path) as temporary:
         # A file may have a name that is no text; what cannot be written is a "?".
         temporary.write_text(page, encoding="utf-8", errors="replace")
+
+
+def check_page(path: Path) -> None:
+    """Raise in one sentence, before any work, unless a page can be written there."""
+    if find_spec("jinja2") is None or find_spec("plotly") is None:
+        raise ValueError(MISSING)
+    check_room(path, PAGE_BYTES)
+
+
+def check_room(path: Path, size: int) -> None:
+    """Raise in one sentence unless `size` bytes can be written beside `path`."""
+    temporary = beside(path)
+    try:
+        try:
+            with temporary.open("xb") as file:
+                file.write(bytes(size))
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"cannot write {path}: {error.strerror or error}; free "
+            f"{max(1, size // 1_000_000)} MB there, or choose another folder"
+        ) from error
 
 
 def render_page(scored: Scored, *, command: str = "") -> str:
@@ -42,7 +71,7 @@ def render_page(scored: Scored, *, command: str = "") -> str:
         results=scored.results,
         table=html_table(score_table(scored), title=False),
         differences=_differences(scored),
-        notes=notes_of(scored),
+        notes=score_notes(scored),
         style=page_style(),
         charts=charts,
         data=_embed(charts),

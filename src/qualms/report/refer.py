@@ -233,7 +233,8 @@ def _offers(plan: ReferralPlan) -> Table:
 
 
 def _place(outcome: Outcome) -> str:
-    return ", ".join(part for part in (outcome.name, outcome.subset) if part)
+    items = outcome.subset.replace("_", "-")
+    return ", ".join(part for part in (outcome.name, items) if part)
 
 
 def _interval(found: Estimate, *, share: bool) -> str:

@@ -92,14 +92,14 @@ def print_results(
         print_table(gaps, console=console)
     for result in scored.results:
         _print_curves(console, result)
-    for note in notes_of(scored):
+    for note in score_notes(scored):
         console.print(f"note: {escape(note)}", style="dim", highlight=False)
     for path in written:
         if path is not None:
             console.print(f"wrote {escape(str(path))}", soft_wrap=True)
 
 
-def notes_of(scored: Scored) -> list[str]:
+def score_notes(scored: Scored) -> list[str]:
     """What a reader of the scores must know, each said once."""
     notes = [note for result in scored.results for note in result.notes]
     notes += list(scored.comparison.notes) if scored.comparison else []

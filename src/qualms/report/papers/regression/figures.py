@@ -119,7 +119,9 @@ SCATTER_FIGURES = (
 DISTANCE_FIGURES = {"A16": SYNTHETIC, "A17": REAL}
 
 
-def figures(results: BenchmarkResults, data: Path | None) -> Iterator[Drawing]:
+def regression_figures(
+    results: BenchmarkResults, data: Path | None
+) -> Iterator[Drawing]:
     """Every figure that there are numbers or pictures for."""
     for simulated in (False, True):
         source = Source(results, simulated)

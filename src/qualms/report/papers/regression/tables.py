@@ -32,7 +32,7 @@ class TablePlace(NamedTuple):
     alpha: float
 
 
-def tables(results: BenchmarkResults) -> tuple[Table, ...]:
+def regression_tables(results: BenchmarkResults) -> tuple[Table, ...]:
     """Every table of the paper whose dataset the preset has; simulated ones last."""
     printed = published(results.benchmark.published)
     rows = {row.label: row for row in results.benchmark.rows}
@@ -44,7 +44,7 @@ def tables(results: BenchmarkResults) -> tuple[Table, ...]:
     )
 
 
-def absent(results: BenchmarkResults) -> list[str]:
+def tables_without_data(results: BenchmarkResults) -> list[str]:
     """A note on the paper's tables that the preset has no data for."""
     printed = published(results.benchmark.published)
     places = {str(n.where["table"]): str(n.where["dataset"]) for n in printed.numbers}

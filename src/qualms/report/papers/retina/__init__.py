@@ -6,15 +6,15 @@ figures are numbered as in its supplement.
 
 from qualms.evaluate.results import BenchmarkResults
 from qualms.report.papers import Paper
-from qualms.report.papers.retina.figures import figures
+from qualms.report.papers.retina.figures import retina_figures
 from qualms.report.papers.retina.own_tables import own_tables, summaries
-from qualms.report.papers.retina.tables import absent, paper_tables
+from qualms.report.papers.retina.tables import paper_tables, unjudged_tables
 from qualms.report.table import Table
 
 
 def retina() -> Paper:
     """All of its tables and figures, with ours beside the published numbers."""
-    return Paper(tables=_tables, figures=figures, notes=absent)
+    return Paper(tables=_tables, figures=retina_figures, notes=unjudged_tables)
 
 
 def _tables(results: BenchmarkResults) -> tuple[Table, ...]:

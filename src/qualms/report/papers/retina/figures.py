@@ -104,7 +104,7 @@ class Strip(NamedTuple):
     panels: tuple[tuple[str, CurveView, tuple[Strand, ...]], ...]
 
 
-def figures(results: BenchmarkResults, data: Path | None) -> Iterator[Drawing]:
+def retina_figures(results: BenchmarkResults, data: Path | None) -> Iterator[Drawing]:
     """Every figure that there are curves, histograms or photographs for."""
     yield from _numbered(results)
     for simulated in (False, True):

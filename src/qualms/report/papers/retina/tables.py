@@ -83,7 +83,7 @@ def paper_tables(results: BenchmarkResults) -> tuple[Table, ...]:
     return tuple(t for layout, t in made if t.compares or layout.name.isdecimal())
 
 
-def absent(results: BenchmarkResults) -> list[str]:
+def unjudged_tables(results: BenchmarkResults) -> list[str]:
     """A note that names the paper's tables that nothing was judged for."""
     there = {table.keys["number"] for table in paper_tables(results)}
     names = [layout.name for layout in LAYOUTS if layout.name.isdecimal()]
