@@ -15,7 +15,7 @@ from qualms.cli import _grid, _progress, app, main
 from qualms.cli._grid import parse_seeds
 from qualms.cli._judged import show_judged
 from qualms.cli._progress import duration, view
-from qualms.launch import RunOutcome, Wish, everything, run_all
+from qualms.launch import RunOutcome, Wish, everything, parts_of, prepared, run_all
 from qualms.spec import RunSpec
 
 SIZES = {"train": 40, "val": 20, "test": 20}
@@ -25,7 +25,11 @@ SMALL = (*TINY, "-o", "network.width=2")
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
+    folder = tmp_path_factory.mktemp("cache")
+    wish = Wish(options={"dataset.sizes": SIZES})
+    (choice,) = everything("regression/cells,cells_tails", wish)
+    prepared(parts_of(choice.runs), folder, workers=1)
+    return folder
 
 
 @pytest.fixture
@@ -89,6 +93,7 @@ def test_runs_are_made_and_those_that_failed_are_listed_last(run, fake, tmp_path
     plan = run(*asked, "--dry-run")
     assert "1 of 2 runs lack a result" in plan.output
     assert hashes(plan.output) == {log.parent.name}
+    assert "seed 1  failed before: seed must be even, got 1" in plan.output
     assert "data: cells plain: ready (train 40, val 20, test 20)" in plan.output
 
 

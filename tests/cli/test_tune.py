@@ -11,13 +11,15 @@ from typer.testing import CliRunner
 
 from launch import searched
 from qualms.cli import _tuning, app, main
-from qualms.launch import Wish, run_all
+from qualms.launch import Wish, prepared, run_all
 from qualms.launch.tune import search_of
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
+    folder = tmp_path_factory.mktemp("cache")
+    prepared([searched.DATASET], folder, workers=1)
+    return folder
 
 
 @pytest.fixture

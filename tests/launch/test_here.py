@@ -22,12 +22,13 @@ from qualms.runs import run_folder
 from qualms.spec import ItemRule, Part, RunSpec
 
 TESTS = Path(__file__).parents[1]
+TAILS = Part(name="cells", options={**spec().dataset.options, "variant": "tails"})
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
-    prepared([spec().dataset], folder, workers=1)
+    prepared([spec().dataset, TAILS], folder, workers=1)
     return folder
 
 
@@ -273,11 +274,8 @@ def test_a_run_that_needs_a_busy_one_is_left_for_later(out, data):
 
 
 def test_a_run_may_predict_splits_of_several_datasets(out, data):
-    other = Part(name="cells", options={**spec().dataset.options, "variant": "tails"})
-    further = {"tails": other}
-    run = replace(
-        spec(behave="datasets"), datasets=further, splits=("val", "tails:test")
-    )
+    splits = ("val", "tails:test")
+    run = replace(spec(behave="datasets"), datasets={"tails": TAILS}, splits=splits)
     (outcome,) = launch([run], out, data).values()
     assert outcome.error == ""
     told = (outcome.folder / "datasets").read_text().split()

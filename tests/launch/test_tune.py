@@ -208,7 +208,7 @@ def test_two_processes_share_a_search(out, data):
         "    with pytest.MonkeyPatch.context() as patch:\n"
         "        searched.on_shelf(patch)\n"
         f"        out, data = Path({str(out)!r}), Path({str(data)!r})\n"
-        "        test_tune.carry_out(test_tune.search(), 6, out, data)\n"
+        "        test_tune.carry_out(test_tune.search(), 3, out, data)\n"
     )
     script = out.parent / "other.py"
     script.write_text(code)
@@ -217,13 +217,13 @@ def test_two_processes_share_a_search(out, data):
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])},
     )
     found = search()
-    carry_out(found, 6, out, data)
+    carry_out(found, 3, out, data)
     assert other.wait(timeout=300) == 0
-    for trial in trials_of(found, 6):
+    for trial in trials_of(found, 3):
         begun = (run_folder(out, trial.spec) / "begun").read_text()
         assert begun == "begun\n" or trial.options["lr"] > searched.TOO_FAST
     told = [trial.user_attrs["trial"] for trial in study_of(found, out).trials]
-    assert sorted(told) == list(range(6))
+    assert sorted(told) == list(range(3))
 
 
 def test_trials_that_come_out_alike_share_their_run(out, data):

@@ -27,7 +27,7 @@ from qualms.launch import (
     run_all,
     without,
 )
-from qualms.runs import check_writable
+from qualms.runs import check_writable, run_folder, why_failed
 from qualms.spec import RunSpec
 
 
@@ -111,7 +111,7 @@ def show_plan(choices: Sequence[Choice], shop: Workshop) -> None:
             chosen = selection_text(choice.benchmark, choice.preset, variant)
             if chosen:
                 typer.echo(f"  {variant.name}: {chosen}")
-        for row in _columns(left):
+        for row in _columns(left, shop.out):
             typer.echo(f"  {row}")
         for need in needed(parts_of(left), shop.data):
             typer.echo(f"data: {data_name(need.part)}: {_state(need)}")
@@ -173,15 +173,21 @@ def _list_failed(failed: Sequence[RunOutcome]) -> None:
         typer.echo(f"  log: {outcome.log}", err=True)
 
 
-def _columns(specs: Sequence[RunSpec]) -> list[str]:
+def _columns(specs: Sequence[RunSpec], out: Path) -> list[str]:
+    """A line for each run, which also says why its last attempt failed."""
     rows = [
         (spec.hash, data_name(spec.dataset), spec.method.name, f"seed {spec.seed}")
         for spec in specs
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
+    lines = (
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         for row in rows
+    )
+    errors = (why_failed(run_folder(out, spec)) for spec in specs)
+    return [
+        f"{line}  failed before: {error}" if error else line
+        for line, error in zip(lines, errors, strict=True)
     ]
 
 

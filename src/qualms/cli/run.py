@@ -18,7 +18,9 @@ def run(
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
     config: Annotated[str, typer.Option(help="A named set of options.")] = "",
     methods: Annotated[str, typer.Option(help="Only these, e.g. map,gaussian.")] = "",
-    seeds: Annotated[str, typer.Option(help="Only these, e.g. 0-4 or 0,2.")] = "",
+    seeds: Annotated[
+        str, typer.Option(help="These, e.g. 0-4 or 0,2, instead of the preset's.")
+    ] = "",
     data: Annotated[
         Path | None,
         typer.Option(help="Prepared datasets ($QUALMS_CACHE or ~/.cache/qualms)."),
