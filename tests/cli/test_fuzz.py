@@ -418,7 +418,8 @@ def test_an_infinite_conformal_offset_is_scored_without_an_interval(tmp_path):
     (length,) = [
         row
         for row in rows
-        if (row["score"], row["variant"]) == ("interval_length", "conformal")
+        if (row["score"], row["settings"])
+        == ("interval_length", {"interval": "conformal"})
     ]
     assert (length["value"], length["low"]) == (None, None)
 

@@ -26,17 +26,20 @@ def check(
     A file that is not valid ends in one sentence on what to do, and exit code 2.
     """
     from qualms.predictions import read
-    from qualms.report import printable
 
     for file in files:
         predictions = read(file, task=task, logits=logits)
         for maps in predictions.maps or ():
             del maps  # reading an item checks it
-        lines = _describe(file, predictions).splitlines()
-        typer.echo("\n".join(printable(line) for line in lines))
+        typer.echo("\n".join(map(_harmless, _describe(file, predictions))))
 
 
-def _describe(file: Path, predictions: "Predictions") -> str:
+def _harmless(line: str) -> str:
+    # Names come from files: none of them may break the line or steer the terminal.
+    return "".join(c if c.isprintable() else "\ufffd" for c in line)
+
+
+def _describe(file: Path, predictions: "Predictions") -> list[str]:
     lines = [
         f"{file}: valid {predictions.task} predictions, {_counts(predictions)}",
         f"  arrays: {_arrays(predictions)}",
@@ -57,8 +60,7 @@ def _describe(file: Path, predictions: "Predictions") -> str:
     ]
     if said:
         lines.append(f"  header: {', '.join(said)}")
-    lines += [f"  note: {note}" for note in predictions.notes]
-    return "\n".join(lines)
+    return [*lines, *(f"  note: {note}" for note in predictions.notes)]
 
 
 def _counts(predictions: "Predictions") -> str:
