@@ -49,26 +49,29 @@ def score_table(scored: Scored) -> Table:
 
 def difference_table(comparison: Comparison) -> Table:
     """The difference of each file from the best, score by score."""
-    lines = []
-    for contrast in comparison.contrasts:
-        for name, gap in contrast.difference.items():
-            if name != contrast.best:
-                number = TableCell(mean=gap.value, low=gap.low, high=gap.high)
-                labels = (
-                    contrast.label,
-                    _detail(contrast),
-                    f"{name} - {contrast.best}",
-                )
-                cells = (number, TableCell(mean=gap.p))
-                lines.append(TableLine(labels=labels, cells=cells, section=""))
+    lines = [
+        TableLine(
+            labels=(
+                contrast.label,
+                _values(contrast.settings),
+                f"{name} - {contrast.best}",
+            ),
+            cells=(
+                TableCell(mean=gap.value, low=gap.low, high=gap.high),
+                TableCell(mean=gap.p, text="<0.001" if gap.p < 0.001 else ""),
+            ),
+            section=contrast.subset.replace("_", "-"),
+        )
+        for contrast in comparison.contrasts
+        for name, gap in contrast.difference.items()
+        if name != contrast.best
+    ]
+    columns = Column(label="difference", decimals=4), Column(label="p", decimals=3)
     return Table(
         name="differences",
         title="Differences from the best",
-        left=("score", "of", "files"),
-        columns=(
-            Column(label="difference", decimals=4),
-            Column(label="p", decimals=3),
-        ),
+        left=("score", "by", "files"),
+        columns=columns,
         lines=tuple(lines),
     )
 
@@ -183,9 +186,8 @@ def _by_key(comparison: Comparison | None) -> Mapping[_Key, Contrast]:
     }
 
 
-def _detail(contrast: Contrast) -> str:
-    values = (str(value) for value in contrast.settings.values())
-    return ", ".join([contrast.subset.replace("_", "-"), *values])
+def _values(settings: Mapping[str, object]) -> str:
+    return ", ".join(map(str, settings.values()))
 
 
 def _headline(result: Results) -> str:
@@ -207,8 +209,7 @@ def _print_curves(console: Console, result: Results) -> None:
     for size in (0, width, None, None):
         grid.add_column(width=size, no_wrap=size is not None)
     for curve in shown:
-        values = ", ".join(str(value) for value in curve.settings.values())
-        by = f", by {values}" if values else ""
+        by = f", by {values}" if (values := _values(curve.settings)) else ""
         what = escape(f"{curve.label}, {curve.subset.replace('_', '-')}{by}")
         grid.add_row("", sparkline(curve.y, width=width), what, _ends(curve))
     console.print(grid)

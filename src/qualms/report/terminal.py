@@ -233,7 +233,9 @@ def _grid(table: Table, block: _Block) -> Grid:
         # Rich breaks heads in its own way, and may then overrun the terminal.
         head = "\n".join(escape(part) for part in wrap(column.head, size))
         made.add_column(head, justify="right", no_wrap=True, width=size)
-    for title, lines in table.sections():
+    for number, (title, lines) in enumerate(table.sections()):
+        if number:
+            made.add_row()
         if title:
             made.add_row(f"[bold]{escape(title)}[/bold]")
         for line in lines:
