@@ -6,6 +6,7 @@ variance of a sum, whatever the score is, and needs no replicates.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -48,13 +49,10 @@ class Influence:
     part: Index | None = None
     """(N,) kinds of items whose numbers do not matter to the score, such as the
     positives and negatives of an AUROC; the influence is centred within each."""
-    variance: float | None = None
-    """Variance of the score for independent items, where a better one is known than
-    that of `values`."""
     welch: bool = False
     """Degrees of freedom from the sizes of the parts alone."""
-    normal: bool = False
-    """Normal quantiles rather than Student's."""
+    freedom: float = math.inf
+    """Most degrees of freedom, where a small group of items decides."""
     extreme: float = 0.0
     """How many independent trials all came out alike where the score stands at an end
     of its range; 0 where that says nothing."""

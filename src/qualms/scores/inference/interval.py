@@ -161,10 +161,7 @@ def _pooled(repeats: Sequence[Influence], design: Design) -> _Pooled:
     first = repeats[0]
     values = np.array([found.value for found in repeats])
     spreads = design.spread(mean_values(repeats), _part(repeats), welch=first.welch)
-    known = [found.variance for found in repeats if found.variance is not None]
-    if known:
-        spreads = _corrected(spreads, repeats, design, float(np.mean(known)))
-    freedom = math.inf if first.normal else max(spreads.freedom, LEAST_FREEDOM)
+    freedom = max(min(spreads.freedom, first.freedom), LEAST_FREEDOM)
     spread = spreads._replace(freedom=freedom)
     value = float(values.mean())
     return _Pooled(value=value, spread=spread, seeds=seed_spread(values), first=first)
@@ -188,18 +185,6 @@ def mean_values(repeats: Sequence[Influence]) -> Array:
         total = found.values if not total.size else total + found.values
     mean: Array = total / len(repeats)
     return mean
-
-
-def _corrected(
-    found: Spread, repeats: Sequence[Influence], design: Design, known: float
-) -> Spread:
-    """The known variance of independent items, as clusters and repeats change it."""
-    plain = Design(items=design.items, sample=design.sample)
-    alone = [plain.spread(r.values, r.part) for r in repeats if r.values is not None]
-    usual = float(np.mean([spread.variance for spread in alone]))
-    if usual <= 0.0:
-        return found._replace(variance=known)
-    return found._replace(variance=known * found.variance / usual)
 
 
 def joined_spread(items: Spread, *others: Spread) -> Spread:

@@ -56,7 +56,6 @@ def quantile_influence(
         found,
         values=np.concatenate([found.values, change]),
         part=None,
-        variance=None,
         welch=False,
     )
 

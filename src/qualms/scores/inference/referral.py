@@ -25,6 +25,7 @@ from qualms.scores.proper import correct, item_nll
 from qualms.scores.referral import ReferralCurve
 from qualms.scores.ties import Ranked, ranked_items
 
+FEWEST_KEPT, FEWEST_IN_AREA, LEAST_DEFINED = 10, 50, 0.95
 CUTS = 64
 """Cuts at which an area of AUROC, AUPRC or balanced accuracy is followed."""
 
@@ -102,13 +103,32 @@ def _of_kept(
     if not defined:
         return undefined("the kept items are of one class")
     last = inner if tau is not None else ranking.of(np.ones(items))
-    return Influence(
+    fewest = ranking.fewest(kept_share(rank, cuts[-1]))
+    found = Influence(
         value=math.nan,
         values=total / defined,
         scale="logit",
+        freedom=fewest - 1.0,
         extreme=last.extreme,
         floor=last.floor,
     )
+    return _with_enough(found, fewest, curve, tau)
+
+
+def _with_enough(
+    found: Influence, fewest: float, curve: ReferralCurve, tau: float | None
+) -> Influence:
+    """No interval where the kept items of a class are few, or an end is undefined."""
+    needed = FEWEST_IN_AREA if tau is None else FEWEST_KEPT
+    if fewest < needed:
+        reason = (
+            f"a class has {fewest:.0f} kept items: no interval holds below {needed}"
+        )
+        return dataclasses.replace(found, reason=reason)
+    if tau is None and curve.defined < LEAST_DEFINED:
+        reason = f"the curve is defined on {curve.defined:.0%} of the range only"
+        return dataclasses.replace(found, reason=reason)
+    return found
 
 
 class _Ranking:
@@ -129,6 +149,11 @@ class _Ranking:
         if self.name == "auprc":
             return precision_area(truth, weight, self.rank, trapezoid=True)
         return placed(self.probs[:, 1], weight * truth, weight * ~truth, rank=self.rank)
+
+    def fewest(self, weight: Array) -> float:
+        """The smallest number of items in a class that has any."""
+        size = np.bincount(self.target, weight)
+        return float(size[size > 0.0].min())
 
     def _balanced(self, weight: Array) -> Influence:
         hit = most_probable(self.probs) == self.target

@@ -1,0 +1,394 @@
+"""Do intervals and tie groups keep their promise? A simulation.
+
+`python bench/coverage.py --workers 16` draws samples from populations whose scores are
+known and counts how often a 95 % interval holds the truth, then how often the model
+confidence set excludes a row that is equal to the best. It writes what it counts to
+`--out` as it goes, resumes from there, and ends with the tables of `docs/intervals.md`.
+`--quick` takes a few repetitions of each, `--tables` only prints what was counted.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+import types
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+# numba imports a module named `coverage` where it finds one, and would find this file.
+_HERE = Path(__file__).resolve().parent
+sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
+sys.path.insert(0, str(_HERE.parent))
+try:
+    import numba  # noqa: F401
+except ImportError:  # Nothing here is slow without it.
+    _plain = types.ModuleType("numba")
+    _plain.njit = lambda **_: lambda function: function
+    sys.modules["numba"] = _plain
+
+import numpy as np
+from bench.populations import CALIBRATION, POPULATIONS
+from scipy.special import ndtr
+from scipy.stats import binom
+
+from qualms import scores
+from qualms.scores.inference import (
+    confidence_set,
+    influence_replicates,
+    mean_influence,
+)
+from qualms.scores.resampling import bootstrap_interval, tie_group
+
+REPETITIONS = {200: 2_000, 1_000: 2_000, 10_000: 500}
+BLOCK = {200: 200, 1_000: 100, 10_000: 10}
+ROWS = (2, 5, 10, 20)
+SETS, SET_BLOCK = 4_000, 250
+POWER = (1.0, 2.0, 3.0)
+"""By how many standard errors of a difference one row is better than all others."""
+FORMER = {
+    "Accuracy": scores.accuracy,
+    "NLL": scores.nll,
+    "ECE": scores.ece,
+    "AURC": scores.aurc,
+}
+FORMER_ARRAYS = {"AURC": ("risk", "u")}
+FORMER_AT = ("15 % positives", "accuracy .99", "calibrated")
+LEAST, MOST, LEVEL = 0.93, 0.97, 0.05
+"""Coverage that must hold, and what is too much but for shares; tested at LEVEL."""
+
+Task = tuple[str, ...]
+
+
+def main() -> None:
+    arguments = _arguments()
+    out = Path(arguments.out)
+    out.mkdir(parents=True, exist_ok=True)
+    if not arguments.tables:
+        _run(arguments, out)
+    text = tables(_read(out / "counts.jsonl"))
+    (out / "tables.md").write_text(text)
+    print(text)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--out", default="build/coverage")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--only", default="", help="names of populations, by comma")
+    return parser.parse_args()
+
+
+def _run(arguments: argparse.Namespace, out: Path) -> None:
+    """Do every task that is not in the file yet; each adds one line to it."""
+    chosen = [name for name in arguments.only.split(",") if name] or list(POPULATIONS)
+    log = out / "counts.jsonl"
+    done = {tuple(line["task"]) for line in _read(log)}
+    truths = {name: ("truth", name) for name in chosen}
+    start = time.monotonic()
+    with ProcessPoolExecutor(arguments.workers) as pool, log.open("a") as file:
+        for stage in (
+            [task for task in truths.values() if task not in done],
+            [task for task in _tasks(chosen, arguments.quick) if task not in done],
+        ):
+            known = {
+                line["task"][1]: line["found"]
+                for line in _read(log)
+                if line["task"][0] == "truth"
+            }
+            waiting = {
+                pool.submit(_carried_out, task, known.get(task[1], {})): task
+                for task in stage
+            }
+            for finished in as_completed(waiting):
+                line = {"task": waiting[finished], "found": finished.result()}
+                file.write(json.dumps(line) + "\n")
+                file.flush()
+            print(f"{len(stage)} tasks, {time.monotonic() - start:.0f} s", flush=True)
+
+
+def _read(log: Path) -> list[dict]:
+    return (
+        [json.loads(line) for line in log.read_text().splitlines()]
+        if log.exists()
+        else []
+    )
+
+
+def _tasks(chosen: list[str], quick: bool) -> Iterator[Task]:
+    """Large samples first, since they take longest."""
+    for size in (10_000, 1_000, 200):
+        repetitions = 20 if quick else REPETITIONS[size]
+        block = 20 if quick else BLOCK[size]
+        for name in chosen:
+            if size in POPULATIONS[name].sizes and not (quick and size > 1_000):
+                for first in range(0, repetitions, block):
+                    yield "cover", name, str(size), str(first), str(block)
+    for rows in ROWS if not quick else (2, 5):
+        for kind in ("accuracy", "nll"):
+            for size in (200, 1_000):
+                for first in range(
+                    0, 100 if quick else SETS, 100 if quick else SET_BLOCK
+                ):
+                    block = 100 if quick else SET_BLOCK
+                    yield "ties", kind, str(rows), str(size), str(first), str(block)
+    for name in FORMER_AT:
+        for size in (200, 1_000):
+            for first in range(0, 20 if quick else 500, 20 if quick else 100):
+                block = 20 if quick else 100
+                yield "former", name, str(size), str(first), str(block)
+
+
+def _carried_out(task: Task, truth: dict[str, float]) -> dict:
+    work = {"truth": _truth, "cover": _covered, "ties": _sets, "former": _former}[
+        task[0]
+    ]
+    if task[0] in ("cover", "former"):
+        return work(truth, *task[1:])
+    return work(*task[1:])
+
+
+def _rng(*key: int | str) -> np.random.Generator:
+    return np.random.default_rng(
+        [int.from_bytes(str(part).encode()) % 2**63 for part in key]
+    )
+
+
+# ---------------------------------------------------------------- coverage
+
+
+def _truth(name: str) -> dict[str, float]:
+    population = POPULATIONS[name]
+    items = population.draw(population.truth_items, _rng("truth", name))
+    found = {}
+    for case in population.cases:
+        zero = population.calibrated and case.label in CALIBRATION
+        found[case.label] = 0.0 if zero else case.truth(items)
+    return found
+
+
+def _covered(
+    truth: dict[str, float], name: str, size: str, first: str, block: str
+) -> dict[str, list[float]]:
+    """Per score: intervals given, those that hold, truth below, width, and values."""
+    population = POPULATIONS[name]
+    count = {case.label: [0.0] * 4 for case in population.cases}
+    raw: dict[str, list] = {case.label: [] for case in population.cases}
+    for repetition in range(int(first), int(first) + int(block)):
+        items = population.draw(int(size), _rng(name, size, repetition))
+        for case in population.cases:
+            found = case.interval(items)
+            if population.relative:
+                raw[case.label].append((case.truth(items), found.low, found.high))
+            if found.reason or np.isnan(found.low):
+                continue
+            wanted = truth[case.label]
+            given = count[case.label]
+            given[0] += 1
+            given[1] += found.low <= wanted <= found.high
+            given[2] += wanted < found.low
+            given[3] += found.high - found.low
+    return {"count": count, "raw": raw} if population.relative else {"count": count}
+
+
+def _former(
+    truth: dict[str, float], name: str, size: str, first: str, block: str
+) -> dict[str, list[float]]:
+    """The percentile interval of replicates within classes, as it was before."""
+    count = {label: [0.0, 0.0] for label in FORMER}
+    for repetition in range(int(first), int(first) + int(block)):
+        items = POPULATIONS[name].draw(int(size), _rng(name, size, repetition))
+        for label, score in FORMER.items():
+            arrays = [items[key] for key in FORMER_ARRAYS.get(label, ("probs", "y"))]
+            found = bootstrap_interval(
+                score, *arrays, strata=items["y"], replicates=400, seed=repetition
+            )
+            count[label][0] += 1
+            count[label][1] += found.low <= truth[label] <= found.high
+    return {"count": count}
+
+
+# ---------------------------------------------------------------- tie groups
+
+
+def _losses(kind: str, rows: int, size: int, better: float, rng) -> np.ndarray:
+    """(size, rows) losses of equal rows; the first is `better` by so many errors."""
+    common = rng.standard_normal((size, 1))
+    latent = np.sqrt(0.6) * common + np.sqrt(0.4) * rng.standard_normal((size, rows))
+    if kind == "accuracy":
+        level = np.full(rows, 0.85)
+        level[0] += better * 0.4 / np.sqrt(size)
+        return (ndtr(latent) >= level).astype(float)
+    loss = np.exp(0.8 * latent)
+    loss[:, 0] -= better * 0.88 / np.sqrt(size)
+    return loss
+
+
+def _sets(kind: str, rows: str, size: str, first: str, block: str) -> dict:
+    """How often equals are excluded, and the share of worse rows excluded."""
+    names = [str(row) for row in range(int(rows))]
+    found = {"set": 0, "former": 0, "power": [0.0] * 3, "former_power": [0.0] * 3}
+    for repetition in range(int(first), int(first) + int(block)):
+        rng = _rng(kind, rows, size, repetition)
+        for place, better in enumerate((0.0, *POWER)):
+            # Power needs fewer repetitions, and the former rule its own replicates.
+            if better and repetition % 10:
+                continue
+            loss = _losses(kind, int(rows), int(size), better, rng)
+            table = {n: mean_influence(loss[:, i]) for i, n in enumerate(names)}
+            values = {name: row.value for name, row in table.items()}
+            drawn = influence_replicates(table, replicates=1_000, seed=repetition)
+            members = confidence_set(values, drawn, better="lower").members
+            before = tie_group(values, drawn, better="lower").members
+            if better:
+                lost, others = len(names) - len(members), len(names) - 1
+                found["power"][place - 1] += lost / others
+                found["former_power"][place - 1] += (len(names) - len(before)) / others
+            else:
+                found["set"] += len(members) < len(names)
+                found["former"] += len(before) < len(names)
+    return found
+
+
+# ---------------------------------------------------------------- tables
+
+
+def tables(lines: list[dict]) -> str:
+    """What was counted, as the tables of the document, with the verdict."""
+    cells = _cells(lines)
+    parts = [_verdict(cells), _coverage_table(cells), _former_table(lines, cells)]
+    return "\n\n".join([*parts, _ties_table(lines)]) + "\n"
+
+
+def _cells(lines: list[dict]) -> dict[tuple[str, str, int], list[float]]:
+    """By score, population and n: given, held, below, width, repetitions."""
+    found: dict[tuple[str, str, int], list[float]] = {}
+    raw: dict[tuple[str, str, int], list] = {}
+    for line in lines:
+        if line["task"][0] != "cover":
+            continue
+        _, name, size, _, block = line["task"]
+        for label, count in line["found"]["count"].items():
+            cell = found.setdefault((label, name, int(size)), [0.0] * 5)
+            for place, value in enumerate((*count, int(block))):
+                cell[place] += value
+            raw.setdefault((label, name, int(size)), []).extend(
+                line["found"].get("raw", {}).get(label, [])
+            )
+    for key, drawn in raw.items():
+        if drawn:
+            value, low, high = np.array(drawn, dtype=float).T
+            held = np.sum((low <= value.mean()) & (value.mean() <= high))
+            below = np.sum(value.mean() < low)
+            found[key][1:3] = [float(held), float(below)]
+    return found
+
+
+def _shares() -> set[str]:
+    return {case.label for p in POPULATIONS.values() for case in p.cases if case.share}
+
+
+def _failing(cells: dict) -> Iterator[tuple[str, tuple, float]]:
+    """Cells significantly below 93 %, or above 97 % but for shares (Bonferroni)."""
+    judged = {key: cell for key, cell in cells.items() if cell[0] >= cell[4] / 2}
+    limit, shares = LEVEL / max(len(judged), 1), _shares()
+    for key, (given, held, *_) in judged.items():
+        if binom.cdf(held, given, LEAST) < limit:
+            yield "below", key, held / given
+        if key[0] not in shares and binom.sf(held - 1, given, MOST) < limit:
+            yield "above", key, held / given
+
+
+def _verdict(cells: dict) -> str:
+    failing = list(_failing(cells))
+    judged = sum(cell[0] >= cell[4] / 2 for cell in cells.values())
+    text = [f"{judged} cells (score, population, n) judged; {len(failing)} fail."]
+    for kind, (label, name, size), held in sorted(failing):
+        limit = LEAST if kind == "below" else MOST
+        text.append(f"- {label}, {name}, n = {size}: {held:.1%}, {kind} {limit:.0%}")
+    return "\n".join(text)
+
+
+def _coverage_table(cells: dict) -> str:
+    """Lowest to highest coverage over populations, and who is lowest."""
+    sizes = sorted({size for _, _, size in cells})
+    head = [f"n = {size:,}" for size in sizes]
+    rows = ["|Score|" + "|".join(head) + "|Lowest in|", "|---" * (len(sizes) + 2) + "|"]
+    for label in dict.fromkeys(label for label, _, _ in cells):
+        row, lowest = [], ("", 2.0)
+        for size in sizes:
+            found = {
+                name: cell[1] / cell[0]
+                for (own, name, n), cell in cells.items()
+                if own == label and n == size and cell[0] >= cell[4] / 2
+            }
+            if not found:
+                row.append("none")
+                continue
+            low, high = 100 * min(found.values()), 100 * max(found.values())
+            row.append(f"{low:.1f} to {high:.1f}" if len(found) > 1 else f"{low:.1f}")
+            worst = min(found, key=found.get)
+            if found[worst] < lowest[1]:
+                lowest = (f"{worst}, n = {size:,}", found[worst])
+        rows.append(f"|{label}|" + "|".join(row) + f"|{lowest[0]}|")
+    return "\n".join(rows)
+
+
+def _former_table(lines: list[dict], cells: dict) -> str:
+    found: dict[tuple[str, str, int], list[float]] = {}
+    for line in lines:
+        if line["task"][0] == "former":
+            _, name, size, _, _ = line["task"]
+            for label, (given, held) in line["found"]["count"].items():
+                cell = found.setdefault((label, name, int(size)), [0.0, 0.0])
+                cell[0] += given
+                cell[1] += held
+    rows = [
+        "|Score|Population|n|Percentile, within classes|Now|",
+        "|---|---|---|---|---|",
+    ]
+    for (label, name, size), (given, held) in sorted(found.items()):
+        now = cells.get((label, name, size), [0.0] * 5)
+        text = (
+            f"{100 * now[1] / now[0]:.1f}" if now[0] >= max(now[4], 1) / 2 else "none"
+        )
+        rows.append(f"|{label}|{name}|{size:,}|{100 * held / given:.1f}|{text}|")
+    return "\n".join(rows)
+
+
+def _ties_table(lines: list[dict]) -> str:
+    rows = [
+        "|Rows|Score|n|Equals excluded, %|Formerly, %|Power at 1, 2, 3 SE|Formerly|",
+        "|---|---|---|---|---|---|---|",
+    ]
+    found: dict[tuple[int, str, int], list] = {}
+    for line in lines:
+        if line["task"][0] != "ties":
+            continue
+        _, kind, count, size, _, block = line["task"]
+        cell = found.setdefault((int(count), kind, int(size)), [0, []])
+        cell[0] += int(block)
+        cell[1].append(line["found"])
+    for (count, kind, size), (done, blocks) in sorted(found.items()):
+        error, former = (
+            100 * sum(b[k] for b in blocks) / done for k in ("set", "former")
+        )
+        power, before = (
+            "/".join(
+                f"{10 * sum(b[k][i] for b in blocks) / done:.2f}" for i in range(3)
+            )
+            for k in ("power", "former_power")
+        )
+        rows.append(
+            f"|{count}|{kind}|{size:,}|{error:.1f}|{former:.1f}|{power}|{before}|"
+        )
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,452 @@
+"""Populations with known scores, for `bench/coverage.py`.
+
+A population draws n items; a case is a score of them with its interval. True scores
+come from a very large sample, or are known: a calibrated model has no error.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, ndtr, softmax
+
+from qualms import scores
+from qualms.scores.inference import (
+    ConfidenceInterval,
+    Influence,
+    OrderStatistic,
+    influence_difference,
+    influence_of,
+    interval_of,
+    mean_influence,
+    quantile_influence,
+    referral_influence,
+    sampling_design,
+)
+
+Items = dict[str, np.ndarray]
+Rng = np.random.Generator
+CALIBRATION = ("ECE", "Adaptive ECE", "Class-wise ECE", "Smooth ECE")
+SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A score, how its interval is made, and what it is on a very large sample."""
+
+    label: str
+    interval: Callable[[Items], ConfidenceInterval]
+    truth: Callable[[Items], float]
+    share: bool = False
+    """A share may be covered more often than promised: its values are discrete."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """Items of one kind, and the scores that are made of them."""
+
+    draw: Callable[[int, Rng], Items]
+    cases: tuple[Case, ...]
+    calibrated: bool = False
+    sizes: tuple[int, ...] = (200, 1_000, 10_000)
+    truth_items: int = 2_000_000
+    relative: bool = field(default=False)
+    """The score depends on n, as that of a gallery or of intervals calibrated on a part
+    of the items does: its mean over samples is the truth."""
+
+
+def design_of(items: Items):
+    length = len(next(iter(items.values())))
+    return sampling_design(
+        length, cluster=items.get("cluster"), sample=items.get("sample")
+    )
+
+
+def scored(label: str, score: Any, *keys: str, share: bool = False, **options: Any):
+    """A case of a public score."""
+    whole = partial(score, **options) if options else score
+
+    def interval(items: Items) -> ConfidenceInterval:
+        found = influence_of(whole, *(items[key] for key in keys))
+        return interval_of(found, design=design_of(items))
+
+    def truth(items: Items) -> float:
+        value = whole(*(items[key] for key in keys))
+        return float(getattr(value, "value", value))
+
+    return Case(label, interval, truth, share)
+
+
+def averaged(label: str, score: Any, key: str):
+    """A case of a per-item value averaged over items."""
+
+    def interval(items: Items) -> ConfidenceInterval:
+        found = mean_influence(items[key], about=scores.about(score))
+        return interval_of(found, design=design_of(items))
+
+    return Case(label, interval, lambda items: float(np.nanmean(items[key])))
+
+
+def referred(name: str, tau: float | None, label: str):
+    """A case of a referral curve."""
+
+    def arrays(items: Items):
+        return items["probs"], items["y"], items["u"]
+
+    def interval(items: Items) -> ConfidenceInterval:
+        curve = scores.referral_curve(name, *arrays(items))
+        found = referral_influence(curve, *arrays(items), tau=tau)
+        return interval_of(found, design=design_of(items))
+
+    def truth(items: Items) -> float:
+        few = {key: items[key][:200_000] for key in ("probs", "y", "u")}
+        curve = scores.referral_curve(name, *arrays(few))
+        return curve.area if tau is None else curve.at(tau)
+
+    return Case(label, interval, truth)
+
+
+def compared(label: str, score: Any, first: tuple[str, ...], second: tuple[str, ...]):
+    """A case of the paired difference of two models."""
+
+    def interval(items: Items) -> ConfidenceInterval:
+        a, b = (
+            influence_of(score, *(items[k] for k in keys)) for keys in (first, second)
+        )
+        found = influence_difference(a, b, design=design_of(items))
+        return ConfidenceInterval(low=found.low, high=found.high, method="paired")
+
+    def truth(items: Items) -> float:
+        one, other = (score(*(items[k] for k in keys)) for keys in (first, second))
+        return float(one - other)
+
+    return Case(label, interval, truth)
+
+
+# ---------------------------------------------------------------- classification
+
+
+def binary(p: np.ndarray, y: np.ndarray) -> Items:
+    p = np.clip(p, 1e-9, 1 - 1e-9)
+    wrong = ((p > 0.5) != (y == 1)).astype(float)
+    unsure = -np.abs(p - 0.5).round(9)
+    return {"probs": p, "y": y, "positive": y == 1, "risk": wrong, "u": unsure}
+
+
+def separated(n: int, rng: Rng, *, share=0.5, shift=0.0, gap=4.0, noise=2.0) -> Items:
+    """Two classes whose logits are normal, `gap` apart."""
+    y = (rng.random(n) < share).astype(int)
+    logit = shift + gap * (y - 0.5) + noise * rng.standard_normal(n)
+    return binary(expit(logit), y)
+
+
+def by_probability(n: int, rng: Rng, *, factor=1.0, spread=2.0) -> Items:
+    """Labels drawn from the probabilities, whose logits are then stretched."""
+    logit = spread * rng.standard_normal(n)
+    y = (rng.random(n) < expit(logit)).astype(int)
+    return binary(expit(factor * logit), y)
+
+
+def clustered(n: int, rng: Rng, *, share=0.4) -> Items:
+    """Pairs, such as two eyes, whose targets and errors are correlated by .7."""
+    cluster = np.repeat(np.arange(n // 2), 2)
+
+    def pair() -> np.ndarray:
+        both = rng.standard_normal(n // 2)
+        return np.sqrt(0.7) * both[cluster] + np.sqrt(0.3) * rng.standard_normal(n)
+
+    y = (ndtr(pair()) < share).astype(int)
+    return binary(expit(1.5 * (2 * y - 1) + 1.8 * pair()), y) | {"cluster": cluster}
+
+
+def tied(n: int, rng: Rng) -> Items:
+    """Probabilities of one decimal."""
+    y = (rng.random(n) < 0.4).astype(int)
+    p = expit(1.2 * (2 * y - 1) + 1.3 * rng.standard_normal(n)).round(1)
+    return binary(np.clip(p, 0.01, 0.99), y)
+
+
+def ten_classes(n: int, rng: Rng, *, calibrated=False) -> Items:
+    """Ten classes, the last ones rare and the model over-confident, or calibrated."""
+    logit = rng.standard_normal((n, 10))
+    if calibrated:
+        probs = softmax(1.5 * logit, axis=1)
+        drawn = rng.random(n)[:, None]
+        y = (probs.cumsum(axis=1) < drawn).sum(axis=1).clip(0, 9)
+    else:
+        weight = np.linspace(2.0, 0.5, 10)
+        y = rng.choice(10, size=n, p=weight / weight.sum())
+        logit[np.arange(n), y] += 2.5
+        probs = softmax(1.5 * logit, axis=1)
+    wrong = (probs.argmax(axis=1) != y).astype(float)
+    return {"probs": probs, "y": y, "risk": wrong, "u": -probs.max(axis=1)}
+
+
+def shifted_sets(n: int, rng: Rng) -> Items:
+    """An in-domain and a shifted set of fixed sizes, two to one."""
+    moved = np.arange(n) >= 2 * n // 3
+    u = rng.standard_normal(n) + 1.2 * moved
+    right = rng.random(n) < expit(2.0 - u)
+    return {"u": u, "moved": moved, "right": right, "sample": moved.astype(int)}
+
+
+def two_models(n: int, rng: Rng) -> Items:
+    """Two classifiers of correlated errors, the second a little worse."""
+    y = (rng.random(n) < 0.4).astype(int)
+    common = rng.standard_normal(n)
+    items: Items = {"y": y, "positive": y == 1}
+    for name, gap in (("a", 1.6), ("b", 1.4)):
+        logit = gap * (2 * y - 1) + 1.2 * common + 1.0 * rng.standard_normal(n)
+        items[name] = expit(logit)
+        items[f"{name}_risk"] = ((logit > 0) != (y == 1)).astype(float)
+        items[f"{name}_u"] = -np.abs(logit)
+    return items
+
+
+def seeds(n: int, rng: Rng) -> Items:
+    """Five trainings of one method, judged on the same items."""
+    y = (rng.random(n) < 0.4).astype(int)
+    common = rng.standard_normal(n)
+    quality = 1.5 + 0.12 * rng.standard_normal(SEEDS)
+    noise = 0.8 * rng.standard_normal((SEEDS, n))
+    logit = quality[:, None] * (2 * y - 1) + 1.2 * common + noise
+    return {"y": y, "positive": y == 1, "prob": expit(logit).T}
+
+
+def over_seeds(label: str, score: Any, positive: str):
+    def each(items: Items) -> list[Influence]:
+        return [
+            influence_of(score, items["prob"][:, seed], items[positive])
+            for seed in range(SEEDS)
+        ]
+
+    def truth(_: Items) -> float:
+        # Large enough that items and seeds both average out.
+        rng = np.random.default_rng(11)
+        found = []
+        for _ in range(400):
+            some = seeds(4_000, rng)
+            found.append(np.mean([score(p, some[positive]) for p in some["prob"].T]))
+        return float(np.mean(found))
+
+    return Case(label, lambda items: interval_of(each(items)), truth)
+
+
+CLASSES = (
+    scored("Accuracy", scores.accuracy, "probs", "y", share=True),
+    scored("Balanced accuracy", scores.balanced_accuracy, "probs", "y"),
+    scored("MCC", scores.mcc, "probs", "y"),
+    scored("NLL", scores.nll, "probs", "y"),
+    scored("Brier", scores.brier, "probs", "y"),
+    scored("ECE", scores.ece, "probs", "y"),
+    scored("Adaptive ECE", scores.adaptive_ece, "probs", "y"),
+    scored("Class-wise ECE", scores.classwise_ece, "probs", "y"),
+    scored("Smooth ECE", scores.smooth_ece, "probs", "y"),
+    scored("AURC", scores.aurc, "risk", "u"),
+    scored("E-AURC", scores.eaurc, "risk", "u"),
+    scored("AUGRC", scores.augrc, "risk", "u"),
+    scored("Risk at 80 %", scores.risk_at_coverage, "risk", "u", share=True),
+    referred("accuracy", 0.5, "Accuracy, half referred"),
+)
+TWO_CLASSES = (
+    *CLASSES,
+    scored("AUROC", scores.auroc, "probs", "positive"),
+    scored("AUPRC", scores.auprc, "probs", "positive"),
+    scored("AP", scores.average_precision, "probs", "positive"),
+    scored("FPR95", scores.fpr_at_tpr, "probs", "positive", share=True),
+)
+REFERRAL = (
+    referred("auroc", 0.5, "AUROC, half referred"),
+    referred("auroc", None, "Referral AUROC area"),
+    referred("nll", None, "Referral NLL area"),
+)
+SHIFT = (
+    scored("OOD AUROC", scores.ood_auroc, "u", "moved"),
+    scored("OOD AUPRC", scores.ood_auprc, "u", "moved"),
+    scored("OOD FPR95", scores.ood_fpr95, "u", "moved", share=True),
+    scored("SCOD AUROC", scores.scod_auroc, "right", "moved", "u"),
+    scored("SCOD AURC", scores.scod_aurc, "right", "moved", "u"),
+)
+PAIRED = (
+    compared("Accuracy, difference", scores.accuracy, ("a", "y"), ("b", "y")),
+    compared("NLL, difference", scores.nll, ("a", "y"), ("b", "y")),
+    compared("AUROC, difference", scores.auroc, ("a", "positive"), ("b", "positive")),
+    compared("AURC, difference", scores.aurc, ("a_risk", "a_u"), ("b_risk", "b_u")),
+)
+REPEATED = (
+    over_seeds("Accuracy, 5 seeds", scores.accuracy, "y"),
+    over_seeds("AUROC, 5 seeds", scores.auroc, "positive"),
+    over_seeds("NLL, 5 seeds", scores.nll, "y"),
+)
+
+# ---------------------------------------------------------------- other tasks
+
+
+def regression(n: int, rng: Rng, *, freedom: float = np.inf) -> Items:
+    """Errors whose scale varies; a third of all items are for validation."""
+    x = rng.standard_normal(n)
+    spread = np.exp(0.5 * x)
+    noise = rng.standard_normal(n)
+    if np.isfinite(freedom):
+        noise = rng.standard_t(freedom, n)
+    target = x + spread * noise
+    mean = x + 0.3 * rng.standard_normal(n)
+    var = (1.1 * spread) ** 2
+    half = 1.645 * np.sqrt(var)
+    draws = mean + np.sqrt(var) * rng.standard_normal((5, n))
+    return {
+        "mean": mean,
+        "var": var,
+        "target": target,
+        "draws": draws,
+        "lower": mean - half,
+        "upper": mean + half,
+        "error": np.abs(mean - target),
+    }
+
+
+def conformal(label: str, score: Any, *, share: bool = False):
+    """A score of conformal intervals; every third item calibrates them."""
+
+    def parts(items: Items):
+        keys = ("lower", "upper", "target")
+        val = np.arange(len(items["target"])) % 3 == 0
+        return [items[k][~val] for k in keys], [items[k][val] for k in keys]
+
+    def at(test: list[np.ndarray], offset: float) -> tuple[np.ndarray, ...]:
+        lower, upper, target = test
+        ends = (lower - offset, upper + offset)
+        return ends if score is scores.interval_length else (*ends, target)
+
+    def interval(items: Items) -> ConfidenceInterval:
+        test, val = parts(items)
+        excess = np.maximum(val[0] - val[2], val[2] - val[1])
+        rank = int(np.ceil((len(excess) + 1) * 0.9))
+        found = quantile_influence(
+            lambda offset: influence_of(score, *at(test, offset)),
+            [OrderStatistic(excess, rank)],
+        )
+        design = sampling_design(len(test[0])).joined(sampling_design(len(excess)))
+        return interval_of(found, design=design)
+
+    def truth(items: Items) -> float:
+        test, val = parts(items)
+        return score(*at(test, scores.conformal_offset(*val, alpha=0.1)))
+
+    return Case(label, interval, truth, share)
+
+
+def segmentation(n: int, rng: Rng) -> Items:
+    """Per-item Dice, GED, NCC and ACE; some items are missed whole."""
+    hard = rng.standard_normal(n)
+    dice = rng.beta(8 * expit(2.0 - hard) + 0.3, 8 * expit(hard - 2.0) + 0.3)
+    dice[rng.random(n) < 0.03] = 0.0
+    ncc = np.tanh(0.6 + 0.4 * rng.standard_normal(n) - 0.2 * hard)
+    ncc[rng.random(n) < 0.1] = np.nan
+    return {
+        "dice": dice,
+        "risk": 1 - dice,
+        "ged": 0.8 * (1 - dice) * rng.gamma(4.0, 0.25, n),
+        "ncc": ncc,
+        "ace": 0.2 * rng.beta(2, 8, n) * (1 + 0.3 * np.tanh(hard)),
+        "u": hard + 0.8 * rng.standard_normal(n),
+    }
+
+
+def retrieval(n: int, rng: Rng) -> Items:
+    """Embeddings of 20 classes in 8 dimensions, with votes of ten people."""
+    centre = np.random.default_rng(7).standard_normal((20, 8))
+    y = rng.integers(20, size=n)
+    noise = np.exp(0.4 * rng.standard_normal(n))
+    embedding = centre[y] + 0.55 * noise[:, None] * rng.standard_normal((n, 8))
+    embedding /= np.linalg.norm(embedding, axis=1, keepdims=True)
+    near = embedding @ embedding.T
+    np.fill_diagonal(near, -2.0)
+    u = np.log(noise) + 0.5 * rng.standard_normal(n)
+    unsure = expit(-2.0 + 1.5 * np.log(noise) + 0.7 * rng.standard_normal(n))
+    other = rng.binomial(10, 0.5 * unsure)
+    hits = (y[near.argmax(axis=1)] == y).astype(float)
+    return {
+        "hits": hits,
+        "miss": 1.0 - hits,
+        "u": u,
+        "cropped": u + 0.5 * rng.standard_normal(n) + 0.3,
+        "votes": np.stack([10 - other, other], axis=1),
+    }
+
+
+REGRESSION = (
+    scored("MAE", scores.mae, "mean", "target"),
+    scored("RMSE", scores.rmse, "mean", "target"),
+    scored("Gaussian NLL", scores.gaussian_nll, "mean", "var", "target"),
+    scored("CRPS", scores.crps_gaussian, "mean", "var", "target"),
+    scored("CRPS of draws", scores.crps_ensemble, "draws", "target"),
+    scored("Regression ECE", scores.regression_ece, "mean", "var", "target"),
+    scored("Coverage", scores.coverage, "lower", "upper", "target", share=True),
+    scored("Interval length", scores.interval_length, "lower", "upper"),
+    scored(
+        "Interval score", scores.interval_score, "lower", "upper", "target", alpha=0.1
+    ),
+    scored("AURC of errors", scores.aurc, "error", "var"),
+)
+CONFORMAL = (
+    conformal("Conformal coverage", scores.coverage, share=True),
+    conformal("Conformal length", scores.interval_length),
+    conformal("Conformal interval score", partial(scores.interval_score, alpha=0.1)),
+)
+SEGMENTATION = (
+    averaged("Dice", scores.dice, "dice"),
+    averaged("GED", scores.ged, "ged"),
+    averaged("NCC", scores.ncc, "ncc"),
+    averaged("ACE", scores.ace, "ace"),
+    scored("AURC of 1 - Dice", scores.aurc, "risk", "u"),
+    scored("E-AURC of 1 - Dice", scores.eaurc, "risk", "u"),
+    scored("AUGRC of 1 - Dice", scores.augrc, "risk", "u"),
+)
+RETRIEVAL = (
+    averaged("R@1", scores.recall_at_1, "hits"),
+    scored("R-AUROC", scores.weighted_auroc, "u", "miss", "hits"),
+    scored("Crop rate", scores.crop_rate, "u", "cropped", share=True),
+    scored("Human alignment", scores.human_alignment, "u", "votes"),
+)
+
+POPULATIONS: dict[str, Population] = {
+    "balanced": Population(separated, TWO_CLASSES + REFERRAL),
+    "15 % positives": Population(
+        partial(separated, share=0.15, shift=-1.25, gap=1.5, noise=1.0),
+        TWO_CLASSES + REFERRAL,
+    ),
+    "5 % positives": Population(
+        partial(separated, share=0.05, shift=-1.25, gap=2.5, noise=1.2), TWO_CLASSES
+    ),
+    "accuracy .99": Population(partial(separated, gap=9.3), TWO_CLASSES),
+    "calibrated": Population(by_probability, TWO_CLASSES + REFERRAL, calibrated=True),
+    "over-confident": Population(
+        partial(by_probability, factor=2.5, spread=1.5), TWO_CLASSES
+    ),
+    "clustered": Population(clustered, TWO_CLASSES),
+    "clustered, 10 % positives": Population(partial(clustered, share=0.1), TWO_CLASSES),
+    "tied": Population(tied, TWO_CLASSES),
+    "ten classes": Population(ten_classes, CLASSES, truth_items=1_000_000),
+    "ten classes, calibrated": Population(
+        partial(ten_classes, calibrated=True),
+        CLASSES,
+        calibrated=True,
+        truth_items=1_000_000,
+    ),
+    "shifted set": Population(shifted_sets, SHIFT),
+    "two models": Population(two_models, PAIRED),
+    "five seeds": Population(seeds, REPEATED, sizes=(200, 1_000), truth_items=200),
+    "regression": Population(regression, REGRESSION),
+    "regression, t3 errors": Population(partial(regression, freedom=3.0), REGRESSION),
+    "conformal": Population(regression, CONFORMAL, truth_items=200, relative=True),
+    "conformal, t3 errors": Population(
+        partial(regression, freedom=3.0), CONFORMAL, truth_items=200, relative=True
+    ),
+    "segmentation": Population(segmentation, SEGMENTATION, sizes=(200, 1_000)),
+    "retrieval": Population(
+        retrieval, RETRIEVAL, sizes=(200, 1_000), truth_items=200, relative=True
+    ),
+}
