@@ -1,8 +1,10 @@
 """The shape of the code base, kept by tests."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,46 @@ import qualms
 SRC = Path(qualms.__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 BANNED = {"utils", "util", "helpers", "common", "misc", "base", "tools"}
+SHELVES = (
+    *("cli", "benchmarks", "datasets", "methods", "networks"),
+    *("evaluate.protocols", "evaluate.tasks", "report.papers"),
+)
+SMALL = 80
+"""Lines under which a private module with one importer belongs inside that."""
+
+# These lists only ever get shorter.
+SAME_CLASSES = {"Published", "Ranking"}
+SAME_FUNCTIONS = {"absent", "notes_of"}
+SMALL_MODULES = {
+    "cli._judged",
+    "processes._child",
+    "processes._locks",
+    "processes._relay",
+    "scores.inference._correlation",
+}
+
+
+def name_of(path):
+    """The name of a module below `qualms`, e.g. 'scores.ranking'."""
+    parts = path.relative_to(SRC).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+TREES = {name_of(path): ast.parse(path.read_text("utf-8")) for path in MODULES}
+
+
+def imported(tree):
+    """What a module imports of the package, without the leading 'qualms.'."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "qualms"
+        ):
+            module = node.module.removeprefix("qualms").removeprefix(".")
+            yield module
+            yield from (f"{module}.{alias.name}".strip(".") for alias in node.names)
+        elif isinstance(node, ast.Import):
+            found = (alias.name for alias in node.names)
+            yield from (n[len("qualms.") :] for n in found if n.startswith("qualms."))
 
 
 def functions(path):
@@ -32,6 +74,75 @@ def body_lines(function):
 
 def test_there_is_no_drawer_for_helpers():
     assert [p for p in MODULES if p.stem.strip("_") in BANNED] == []
+
+
+def test_a_class_name_means_one_thing():
+    found = defaultdict(list)
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name.lstrip("_")].append(module)
+    same = {name: where for name, where in found.items() if len(where) > 1}
+    assert {n: where for n, where in same.items() if n not in SAME_CLASSES} == {}
+    assert same.keys() >= SAME_CLASSES, "take mended names off the list"
+
+
+def is_shelf_part(module, name):
+    """Whether `name` is the part that a shelf has under the name of its file."""
+    shelf, _, file = module.rpartition(".")
+    return name == file and any(
+        shelf == each or shelf.startswith(f"{each}.") for each in SHELVES
+    )
+
+
+def test_a_public_function_name_means_one_thing():
+    """Apart from parts of shelves, and released variants beside the plain score."""
+    found = defaultdict(list)
+    for module, tree in TREES.items():
+        if module.startswith("scores.as_published"):
+            continue
+        for node in tree.body:
+            public = isinstance(node, ast.FunctionDef) and node.name[0] != "_"
+            if public and not is_shelf_part(module, node.name):
+                found[node.name].append(module)
+    same = {name: where for name, where in found.items() if len(where) > 1}
+    assert {n: where for n, where in same.items() if n not in SAME_FUNCTIONS} == {}
+    assert same.keys() >= SAME_FUNCTIONS, "take mended names off the list"
+
+
+def test_private_modules_are_imported_inside_their_package_only():
+    reached = []
+    for module, tree in TREES.items():
+        for target in imported(tree):
+            if target not in TREES:
+                continue  # a name in a module
+            parts = target.split(".")
+            for at, part in enumerate(parts):
+                inside = ".".join(parts[:at])
+                if part.startswith("_") and not f"{module}.".startswith(f"{inside}."):
+                    reached.append(f"{module} imports {target}")
+    assert reached == []
+
+
+def test_small_private_modules_with_one_importer_are_merged_into_it():
+    importers = defaultdict(set)
+    for module, tree in TREES.items():
+        for target in imported(tree):
+            importers[target].add(module)
+    small = {
+        name_of(path)
+        for path in MODULES
+        if path.stem.startswith("_") and not path.stem.startswith("__")
+        if len(importers[name_of(path)]) <= 1
+        if len(path.read_text("utf-8").splitlines()) < SMALL
+    }
+    assert small - SMALL_MODULES == set()
+    assert small >= SMALL_MODULES, "take mended modules off the list"
+
+
+def test_uncertainty_is_not_called_doubt():
+    for path in MODULES:
+        assert not re.search(r"\bdoubts?\b", path.read_text("utf-8")), path
 
 
 def test_no_module_is_longer_than_400_lines():

@@ -7,7 +7,56 @@ state `dropout_after`, the names of the layers after which Monte Carlo dropout a
 timm need no file.
 """
 
-from qualms.networks._make import make_network
-from qualms.networks._timm import load_torchvision
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import nn
+
+from qualms.networks._timm import (
+    TimmBackbone,
+    is_timm_name,
+    load_torchvision,
+    timm_names,
+)
+from qualms.shelf import find, names, suggest
+from qualms.spec import Part
 
 __all__ = ["load_torchvision", "make_network"]
+
+_PREFIX = "timm:"
+
+
+def make_network(part: Part, *, channels: int) -> nn.Module:
+    """The backbone that `part` names, for images with `channels` channels.
+
+    A name is looked up on our own shelf, then among timm's networks; `timm:<name>`
+    always means timm's. The network states its `features` and maps
+    (B, channels, *space) to (B, features).
+    """
+    known = names("networks")
+    if part.name in known:
+        made: nn.Module = _called(find("networks", part.name), part, channels)
+        return made
+    name = part.name.removeprefix(_PREFIX)
+    if not is_timm_name(name):
+        hint = suggest(name, (*known, *timm_names()))
+        raise LookupError(
+            f"no {part.name!r} in networks, nor in timm.{hint} Known:"
+            f" {', '.join(known)}, and any timm name."
+        )
+    return TimmBackbone(name, channels=channels, options=part.options)
+
+
+def _called(make: Callable[..., Any], part: Part, channels: int) -> Any:
+    options: Mapping[str, Any] = part.options
+    allowed = [
+        name for name in inspect.signature(make).parameters if name != "channels"
+    ]
+    for name in options:
+        if name not in allowed:
+            raise ValueError(
+                f"network {part.name!r} has no option {name!r}."
+                f"{suggest(name, allowed)} Known: {', '.join(allowed)}."
+            )
+    return make(channels=channels, **options)
