@@ -170,6 +170,23 @@ def test_bad_options_end_in_a_sentence(file, option, value, said, capsys, monkey
     assert said in fails(["score", file, option, value], capsys, monkeypatch)
 
 
+def test_validation_of_another_run_must_be_insisted_on(
+    file, tmp_path, capsys, monkeypatch
+):
+    read = predictions.read(file)
+    files = [
+        predictions.write(tmp_path / f"{method}.npz", read, header={"method": method})
+        for method in ("map", "mc_dropout")
+    ]
+    arguments = ["score", files[0], "--val", files[1], "--resamples", 0]
+    said = fails(arguments, capsys, monkeypatch)
+    assert "its method is 'map'" in said
+    assert "--force-val" in said
+    result = run(*arguments, "--force-val")
+    assert result.exit_code == 0, result.output
+    assert "val is of another run" in result.output
+
+
 def test_an_unwritable_page_ends_in_a_sentence(file, tmp_path, capsys, monkeypatch):
     out = tmp_path / "no" / "such" / "page.html"
     arguments = ["score", file, "--resamples", 5, "--html", out]

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,8 +24,12 @@ def score(
     ] = None,
     val: Annotated[
         list[Path] | None,
-        typer.Option(help="Validation predictions: one for all files, or one each."),
+        typer.Option(help="Validation predictions of the same run, one per file."),
     ] = None,
+    force_val: Annotated[
+        bool,
+        typer.Option("--force-val", help="Take --val although it is of another run."),
+    ] = False,
     logits: Annotated[
         bool, typer.Option("--logits", help="The class scores are logits.")
     ] = False,
@@ -45,7 +50,10 @@ def score(
         bool, typer.Option("--by-group", help="Also each group on its own.")
     ] = False,
     resamples: Annotated[
-        int, typer.Option(min=0, help="Bootstrap replicates; 0 leaves intervals out.")
+        int,
+        typer.Option(
+            min=0, help="Bootstrap replicates of scores whose interval needs them."
+        ),
     ] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     alpha: Annotated[
@@ -55,9 +63,9 @@ def score(
 ) -> None:
     """Score predictions files, with intervals.
 
-    Prints every score of each file with a bootstrap interval and its direction, and the
-    referral curves. Several files stand side by side, and those that cannot be told
-    apart from the best are marked. The task is read off the arrays.
+    Prints every score of each file with its interval and direction, and the referral
+    curves. Several files stand side by side, and those that cannot be told apart from
+    the best are marked. The task is read off the arrays.
     """
     gc.disable()
     from qualms.evaluate import ScoreOptions, score_files
@@ -81,8 +89,9 @@ def score(
     options = ScoreOptions(
         resamples=resamples, level=level, seed=seed, by_group=by_group, alpha=alpha
     )
+    judged = partial(score_files, files, val=val, task=task, logits=logits)
     with _progress(options, quiet=as_json) as watched:
-        scored = score_files(files, val=val, options=watched, task=task, logits=logits)
+        scored = judged(options=watched, force_val=force_val)
     try:
         if curves is not None:
             write_curves(scored.results, curves)

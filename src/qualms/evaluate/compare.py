@@ -7,6 +7,7 @@ from typing import Any
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.ranking import Ranking, Rival, rankings
 from qualms.evaluate.results import Results, ScoreRow
+from qualms.predictions import pairing, same_items
 from qualms.scores import Better, Difference
 
 DIFFERENT_ITEMS = (
@@ -53,7 +54,7 @@ def compare(results: Sequence[Results]) -> Comparison:
             "files compare only within one task, got "
             + ", ".join(f"{result.name}: {result.task}" for result in results)
         )
-    if len({result.identity for result in results}) > 1:
+    if not _paired(results):
         return Comparison(names=names, notes=(DIFFERENT_ITEMS,))
     design = results[0].design
     if design is None:
@@ -71,6 +72,12 @@ def compare(results: Sequence[Results]) -> Comparison:
         for key, found in rankings(rivals, design, options).items()
     )
     return Comparison(names=names, contrasts=tuple(contrasts))
+
+
+def _paired(results: Sequence[Results]) -> bool:
+    """Whether all files hold the same items."""
+    known = [pairing(result.items) for result in results if result.items is not None]
+    return all(same_items(known[0], other) for other in known[1:])
 
 
 def _columns(

@@ -6,7 +6,7 @@ of a benchmark's row, judged by the benchmark's protocol.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -92,6 +92,14 @@ def entry_of(
         settings=settings or {},
         why=why,
     )
+
+
+def settled(entry: Entry) -> Entry:
+    """`entry` with its influence made now, so that its arrays need not stay."""
+    found = None if entry.influence is None else entry.influence()
+    if found is None:
+        return entry
+    return replace(entry, influence=lambda: found, plan=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -132,7 +132,11 @@ class Designs:
         whole = self._whole
         if len(index) == whole.items and (index == np.arange(whole.items)).all():
             return whole
-        return whole.of(index)
+        made = whole.of(index)
+        if made.sample is not None and (made.sample == made.sample[0]).all():
+            # Items of one sample are judged as those of a file that has no other.
+            return replace(made, sample=None)
+        return made
 
 
 def influences_of(entries: Sequence[Entry]) -> list[Influence]:

@@ -17,7 +17,7 @@ from qualms.benchmarks import (
     settings_text,
 )
 from qualms.evaluate.entry import Curve, Entry, Histogram
-from qualms.predictions import Header
+from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
 from qualms.scores.inference import ConfidenceSet, Design
 
@@ -75,8 +75,9 @@ class Results:
     level: float = 0.95
     resamples: int = 1000
     seed: int = 0
-    identity: str = ""
-    """Hash of items, order and targets: files compare in pairs only when it agrees."""
+    items: Predictions | None = field(default=None, repr=False, compare=False)
+    """Names, targets and marks of the items: what tells whether files hold the same
+    ones. The predictions themselves are left out."""
     design: Design | None = field(default=None, repr=False, compare=False)
     """Which sample and cluster each item is of."""
 

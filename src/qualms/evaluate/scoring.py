@@ -1,10 +1,9 @@
 """From predictions files to results: check, judge by task, resample, tabulate."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +11,8 @@ from qualms.evaluate.compare import Comparison, compare
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.kernel import Estimated, estimated
 from qualms.evaluate.results import Results, ScoreRow
-from qualms.predictions import Predictions, build, read
+from qualms.evaluate.validation import check_validation
+from qualms.predictions import Header, Predictions, build, read
 from qualms.scores import about
 from qualms.shelf import find
 
@@ -21,9 +21,11 @@ TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
 # Squares and sums of larger numbers would no longer be finite.
 LARGEST = 1e100
+PAIRED = ("item", "target", "cluster", "shifted", "known")
+"""Arrays by which two files are found to hold the same items."""
 
 
-def score(
+def score(  # noqa: PLR0913 - the options of the command
     source: Source,
     *,
     val: Source | None = None,
@@ -31,6 +33,8 @@ def score(
     task: str | None = None,
     logits: bool = False,
     name: str | None = None,
+    header: Header | Mapping[str, Any] | None = None,
+    force_val: bool = False,
 ) -> Results:
     """Every score of a predictions file, with intervals: the twin of `qualms score`.
 
@@ -42,16 +46,38 @@ def score(
         task: Says what the arrays are where that is ambiguous.
         logits: The class scores are logits; never guessed.
         name: What to call the file in tables.
+        header: What a mapping of arrays is of, as in `qualms.predictions.build`.
+        force_val: Take `val` although headers say that it is of another run.
     """
-    options = options or ScoreOptions()
-    predictions = _take(source, task=task, logits=logits)
-    validation = None if val is None else _take(val, task=task, logits=logits)
-    if validation is not None and validation.task != predictions.task:
-        raise ValueError(
-            f"val must hold {predictions.task} predictions like {predictions.source}, "
-            f"got {validation.task} in {validation.source}"
-        )
-    judgement = judge_file(predictions, validation, options)
+    asked = _Asked(task=task, logits=logits)
+    predictions = asked.take(source, header)
+    return _scored(
+        predictions,
+        None if val is None else asked.take(val),
+        options or ScoreOptions(),
+        name=name,
+        check=_Check(force=force_val),
+    )
+
+
+class _Check(NamedTuple):
+    """How validation predictions are checked."""
+
+    force: bool = False
+    shared: bool = False
+    """Whether other files have the same ones."""
+
+
+def _scored(
+    predictions: Predictions,
+    val: Predictions | None,
+    options: ScoreOptions,
+    *,
+    name: str | None,
+    check: _Check,
+) -> Results:
+    notes = () if val is None else check_validation(predictions, val, **check._asdict())
+    judgement = judge_file(predictions, val, options)
     return Results(
         name=name or _name_of(predictions),
         header=predictions.header,
@@ -61,25 +87,39 @@ def score(
         rows=tuple(_row(found) for found in estimated([judgement], options)),
         curves=judgement.curves,
         histograms=judgement.histograms,
-        notes=(*predictions.notes, *judgement.notes),
+        notes=(*predictions.notes, *notes, *judgement.notes),
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,
-        identity=_identity(predictions),
+        items=_without_predictions(predictions),
         design=judgement.design,
     )
 
 
-def _take(source: Source, *, task: str | None, logits: bool) -> Predictions:
-    if isinstance(source, Predictions):
-        taken = source
-    elif isinstance(source, (str, Path)):
-        taken = read(source, task=task, logits=logits)
-    else:
-        taken = build(source, task=task, logits=logits)
-    taken.require_target()
-    _refuse_huge(taken)
-    return taken
+class _Asked(NamedTuple):
+    """How files are read."""
+
+    task: str | None
+    logits: bool
+
+    def take(
+        self, source: Source, header: Header | Mapping[str, Any] | None = None
+    ) -> Predictions:
+        """The predictions of `source`, which can be scored."""
+        if header is not None and isinstance(source, (str, Path, Predictions)):
+            raise ValueError(
+                "header= is for a mapping of arrays; a file, and predictions already "
+                "read, have their own"
+            )
+        if isinstance(source, Predictions):
+            taken = source
+        elif isinstance(source, (str, Path)):
+            taken = read(source, task=self.task, logits=self.logits)
+        else:
+            taken = build(source, header=header, task=self.task, logits=self.logits)
+        taken.require_target()
+        _refuse_huge(taken)
+        return taken
 
 
 def _refuse_huge(predictions: Predictions) -> None:
@@ -123,13 +163,14 @@ def _row(found: Estimated) -> ScoreRow:
     )
 
 
-def _identity(predictions: Predictions) -> str:
-    text = hashlib.sha256(str(predictions.n).encode())
-    for name in ("item", "target", "shifted", "cluster"):
-        array = predictions.get(name)
-        if array is not None:
-            text.update(name.encode() + np.ascontiguousarray(array).tobytes())
-    return text.hexdigest()[:16]
+def _without_predictions(predictions: Predictions) -> Predictions:
+    """What tells the items of files apart, and nothing that is large."""
+    arrays = {
+        name: array
+        for name, array in predictions.arrays.items()
+        if name in PAIRED and array.ndim == 1
+    }
+    return replace(predictions, arrays=arrays, maps=None)
 
 
 def _name_of(predictions: Predictions) -> str:
@@ -151,13 +192,25 @@ def score_files(
     options: ScoreOptions | None = None,
     task: str | None = None,
     logits: bool = False,
+    force_val: bool = False,
 ) -> Scored:
-    """Score each file; `val` is one validation file for all, or one for each."""
+    """Score each file; `val` is one validation file for each.
+
+    One `val` may serve several files that say they are of one run; `force_val` insists
+    on validation files of other runs, too.
+    """
+    asked = _Asked(task=task, logits=logits)
     vals = _one_each(val or (), len(files))
-    names = _names(files)
+    check = _Check(force=force_val, shared=len(val or ()) == 1 < len(files))
     results = tuple(
-        score(file, val=known, options=options, task=task, logits=logits, name=name)
-        for file, known, name in zip(files, vals, names, strict=True)
+        _scored(
+            asked.take(file),
+            None if known is None else asked.take(known),
+            options or ScoreOptions(),
+            name=name,
+            check=check,
+        )
+        for file, known, name in zip(files, vals, _names(files), strict=True)
     )
     comparison = compare(results) if len(results) > 1 else None
     return Scored(results=results, comparison=comparison)
@@ -170,7 +223,8 @@ def _one_each(val: Sequence[Path], files: int) -> Sequence[Path | None]:
         return [val[0]] * files
     if len(val) != files:
         raise ValueError(
-            f"--val must be given once, or once per file: {files} files, got {len(val)}"
+            f"--val must be given once per file, in the same order: {files} files, "
+            f"got {len(val)} validation files"
         )
     return val
 

@@ -18,27 +18,77 @@ Flags = NDArray[np.bool_]
 def subsets(
     predictions: Predictions, *, by_group: bool, seed: int
 ) -> Mapping[str, Index]:
-    """Item indices by subset name; 'all' always comes first."""
-    chosen: dict[str, Index] = {"all": np.arange(predictions.n)}
+    """Item indices by subset name; 'all' always comes first.
+
+    Items of no known class are in none of them.
+    """
+    everyone = known_items(predictions)
+    chosen: dict[str, Index] = {"all": everyone}
     shifted = predictions.get("shifted")
-    if shifted is not None and shifted.any() and not shifted.all():
-        chosen["in_domain"] = np.flatnonzero(~shifted)
-        chosen["shifted"] = np.flatnonzero(shifted)
-        chosen["balanced"] = balanced_joint(shifted, seed=seed)
+    if shifted is not None:
+        moved = shifted[everyone]
+        if moved.any() and not moved.all():
+            chosen["in_domain"] = everyone[~moved]
+            chosen["shifted"] = everyone[moved]
+            chosen["balanced"] = everyone[balanced_joint(moved, seed=seed)]
     group = predictions.get("group")
     if by_group and group is not None:
-        for name in np.unique(group):
-            chosen[f"group={name}"] = np.flatnonzero(group == name)
+        for name in np.unique(group[everyone]):
+            chosen[f"group={name}"] = everyone[group[everyone] == name]
     return chosen
+
+
+def known_items(predictions: Predictions) -> Index:
+    """The items whose class is known, by number.
+
+    Raises:
+        ValueError: If there are none.
+    """
+    known = predictions.get("known")
+    if known is None:
+        return np.arange(predictions.n)
+    if not known.any():
+        raise ValueError(
+            f"{predictions.source}: no item has a known class, so there is nothing to "
+            "score; give 'target' where it is known"
+        )
+    return np.flatnonzero(known)
+
+
+def outside(predictions: Predictions) -> Flags | None:
+    """(N,) which items are shifted or of no known class; None unless there are both."""
+    shifted, known = predictions.get("shifted"), predictions.get("known")
+    found = np.zeros(predictions.n, np.bool_)
+    if shifted is not None:
+        found |= shifted
+    if known is not None:
+        found |= ~known
+    return found if found.any() and not found.all() else None
+
+
+def unknown_notes(predictions: Predictions, *, told: bool = True) -> tuple[str, ...]:
+    """How many items have no known class; `told` if OOD scores count them."""
+    known = predictions.get("known")
+    count = 0 if known is None else int((~known).sum())
+    if not count:
+        return ()
+    what = "1 item has" if count == 1 else f"{count} items have"
+    if told:
+        return (
+            f"{what} no known class: counted as shifted in OOD and SCOD scores, and "
+            "left out of all others",
+        )
+    return (f"{what} no known target: left out of every score",)
 
 
 def design_of(predictions: Predictions, *kinds: Flags | None) -> Design:
     """How the items of a file were drawn: in-domain and shifted ones apart.
 
-    `kinds` tell further samples apart, such as upstream and downstream items.
+    `kinds` tell further samples apart, such as upstream and downstream items. Items of
+    no known class are a sample of their own.
     """
     sample = np.zeros(predictions.n, np.int64)
-    for kind in (predictions.get("shifted"), *kinds):
+    for kind in (predictions.get("shifted"), predictions.get("known"), *kinds):
         if kind is not None:
             sample = 2 * sample + kind
     return sampling_design(

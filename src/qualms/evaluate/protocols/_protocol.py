@@ -1,6 +1,6 @@
 """What a protocol is, and the one of benchmarks that have none of their own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -68,6 +68,7 @@ def _by_task(repeat: Repeat) -> Judgement:
 
 def _joined(inside: Predictions, outside: Predictions) -> Predictions:
     """The items of both splits as one file, those of the second marked as shifted."""
+    inside, outside = (_with_known(one, (inside, outside)) for one in (inside, outside))
     shared = [name for name in inside.arrays if name in outside.arrays]
     arrays: dict[str, NDArray[Any]] = {}
     for name in shared:
@@ -80,6 +81,13 @@ def _joined(inside: Predictions, outside: Predictions) -> Predictions:
     if inside.maps is not None and outside.maps is not None:
         maps = [*inside.maps, *outside.maps]
     return replace(inside, arrays=arrays, maps=maps, n=inside.n + outside.n)
+
+
+def _with_known(one: Predictions, both: Sequence[Predictions]) -> Predictions:
+    """`one` with its array 'known' spelled out, where either split has one."""
+    if "known" in one.arrays or all("known" not in other.arrays for other in both):
+        return one
+    return replace(one, arrays={**one.arrays, "known": np.ones(one.n, np.bool_)})
 
 
 def _has_draws(name: str) -> bool:

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.evaluate.drawings import histogram
 from qualms.evaluate.entry import Entry, Judgement, ScoreOptions
-from qualms.evaluate.subsets import design_of, subsets
+from qualms.evaluate.subsets import (
+    design_of,
+    known_items,
+    outside,
+    subsets,
+    unknown_notes,
+)
 from qualms.predictions import Predictions
 from qualms.scores.inference import Influence, influence_of, mean_influence
 
@@ -34,11 +40,14 @@ def embedding(
 ) -> Judgement:
     """Entries of one embedding file; upstream items, if any, serve as the contrast."""
     upstream = predictions.get("upstream")
-    down = np.arange(predictions.n) if upstream is None else np.flatnonzero(~upstream)
+    down = known_items(predictions)
+    if upstream is not None:
+        down = down[~upstream[down]]
     if down.size < 2:
         raise ValueError(
-            f"{predictions.source}: there must be at least two items that are not "
-            f"upstream, for one to be the other's neighbour, got {down.size}; add items"
+            f"{predictions.source}: there must be at least two items of a known class "
+            "that are not upstream, for one to be the other's neighbour, got "
+            f"{down.size}; add items"
         )
     hits = np.zeros(predictions.n)
     hits[down] = _hits(predictions, down)
@@ -48,7 +57,7 @@ def embedding(
         kept = index if upstream is None else index[~upstream[index]]
         if kept.size:
             entries += _retrieval(predictions, hits, subset, kept)
-    if upstream is not None and upstream.any() and down.size:
+    if upstream is not None and upstream.any():
         entries += _contrast(predictions, upstream)
     entries += _shifted(predictions)
     histograms = tuple(
@@ -62,7 +71,11 @@ def embedding(
     return Judgement(
         entries=tuple(entries),
         histograms=histograms,
-        notes=(NEIGHBOURS_FIXED, *_votes_note(predictions)),
+        notes=(
+            NEIGHBOURS_FIXED,
+            *_votes_note(predictions),
+            *unknown_notes(predictions),
+        ),
         design=design_of(predictions, upstream),
     )
 
@@ -97,29 +110,35 @@ def _retrieval(
 
 def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator[Entry]:
     """Downstream items against upstream ones, and retrieval on their union."""
-    known = _about("all", np.arange(predictions.n))
-    target = scores.mixed_target(predictions.arrays["target"], upstream)
-    mixed = scores.retrieval_hits(predictions.arrays["embedding"], target)
+    index = known_items(predictions)
+    everyone, known = (
+        _about("all", items) for items in (np.arange(predictions.n), index)
+    )
+    target = scores.mixed_target(predictions.arrays["target"][index], upstream[index])
+    mixed = scores.retrieval_hits(predictions.arrays["embedding"][index], target)
     for name, value in predictions.named("uncertainty").items():
         at = {"u": name}
         apart = scores.ood_auroc, value, ~upstream
-        yield known(scores.ood_auroc, _value(*apart), partial(influence_of, *apart), at)
-        ranked = scores.weighted_auroc, value, 1 - mixed, mixed
+        made = partial(influence_of, *apart)
+        yield everyone(scores.ood_auroc, _value(*apart), made, at)
+        ranked = scores.weighted_auroc, value[index], 1 - mixed, mixed
         made = partial(influence_of, *ranked)
         yield known(scores.mixed_r_auroc, _value(*ranked), made, at)
 
 
 def _shifted(predictions: Predictions) -> Iterator[Entry]:
     """Does the uncertainty tell shifted items apart?"""
-    shifted = predictions.get("shifted")
-    if shifted is None or shifted.all() or not shifted.any():
+    shifted = outside(predictions)
+    if shifted is None:
         return
     known = _about("all", np.arange(predictions.n))
+    # Downstream items are told from upstream ones by a row of the same name.
+    more = {} if predictions.get("upstream") is None else {"outside": "shifted"}
     for name, value in predictions.named("uncertainty").items():
         for score in (scores.ood_auroc, scores.ood_auprc, scores.ood_fpr95):
             apart = score, value, shifted
             made = partial(influence_of, *apart)
-            yield known(score, _value(*apart), made, {"u": name})
+            yield known(score, _value(*apart), made, {"u": name} | more)
 
 
 def _value(score: Callable[..., float], *arrays: NDArray[Any]) -> float:

@@ -13,7 +13,12 @@ from qualms import scores
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
 from qualms.evaluate.kernel import influences_of
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
-from qualms.evaluate.subsets import design_of, subsets
+from qualms.evaluate.subsets import (
+    design_of,
+    known_items,
+    subsets,
+    unknown_notes,
+)
 from qualms.predictions import Predictions, pool
 from qualms.scores.inference import Influence, interval_of
 
@@ -27,6 +32,7 @@ RATE = 0.95
 """Share of validation items that a selection score lets pass."""
 # Beyond this the ends of a Gaussian interval are infinite.
 SMALLEST_ALPHA = 1e-12
+NOT_FOLLOWED = "how it depends on the validation items is not known"
 NO_DENSITY = (
     "the variance is 0 on some items: there is no density there, so NLL, CRPS and "
     "regression ECE are left out"
@@ -62,8 +68,14 @@ def regression(
             entries += _calibrated(predictions, items, known, alpha, subset, index)
     return Judgement(
         entries=tuple(entries),
-        curves=_curves(items, None if known is None else known.offset),
-        notes=(*_density_note(items), *_notes(alpha, known, val)),
+        curves=_curves(
+            _part(items, chosen["all"]), None if known is None else known.offset
+        ),
+        notes=(
+            *_density_note(items),
+            *_notes(alpha, known, val),
+            *unknown_notes(predictions, told=False),
+        ),
         design=design if val is None else design.joined(design_of(val)),
     )
 
@@ -102,9 +114,11 @@ class _Known(NamedTuple):
     """What validation predictions settle."""
 
     items: _Forecast
+    rows: Index
+    """Which of the validation items are meant: those whose target is known."""
     offset: float
     selects: dict[str, Array]
-    """By selection score, that of the validation items."""
+    """By selection score, that of these items."""
 
 
 def _known(predictions: Predictions, val: Predictions, alpha: float) -> _Known:
@@ -113,11 +127,13 @@ def _known(predictions: Predictions, val: Predictions, alpha: float) -> _Known:
             f"val must have the alpha of {predictions.source}, {alpha}, "
             f"got {val.header.alpha} in {val.source}"
         )
-    items = _pooled(val, alpha)
+    index = known_items(val)
+    items = _part(_pooled(val, alpha), index)
     offset = scores.conformal_offset(
         items.lower, items.upper, items.target, alpha=alpha
     )
-    return _Known(items, offset, _selects(val))
+    selects = {name: values[index] for name, values in _selects(val).items()}
+    return _Known(items, index, offset, selects)
 
 
 def _selects(predictions: Predictions) -> dict[str, Array]:
@@ -186,7 +202,7 @@ def _calibrated(
             for f, select in ((known.items, own), (_part(items, index), values[index]))
         )
         made = recalibrated_influences(val, test, alpha=alpha, rate=RATE)
-        everyone = np.concatenate([predictions.n + np.arange(len(own)), index])
+        everyone = np.concatenate([predictions.n + known.rows, index])
         keep = scores.accept(test.select, scores.selection_threshold(own, rate=RATE))
         ends = test.lower - known.offset, test.upper + known.offset
         yield from _calibrated_entries(
@@ -242,19 +258,13 @@ def _calibrated_entries(
         influence=made["test_interval_length"],
         **shared,
     )
-    penalised = partial(scores.interval_score, alpha=alpha)
-    yield Entry(
-        score=scores.interval_score,
-        value=penalised(lower, upper, target),
-        no_interval="it depends on the validation items in a way that is not followed",
-        **shared,
-    )
-    yield Entry(
-        score=scores.inverted_fraction,
-        value=scores.inverted_fraction(lower, upper),
-        no_interval="it depends on the validation items in a way that is not followed",
-        **shared,
-    )
+    penalised = scores.interval_score(lower, upper, target, alpha=alpha)
+    inverted = scores.inverted_fraction(lower, upper)
+    for score, value in (
+        (scores.interval_score, penalised),
+        (scores.inverted_fraction, inverted),
+    ):
+        yield Entry(score=score, value=value, no_interval=NOT_FOLLOWED, **shared)
 
 
 def _entry(
@@ -308,7 +318,7 @@ def _notes(
     notes = [f"intervals aim at coverage {1 - alpha:g}"]
     if val is not None and known is not None:
         notes.append(
-            f"conformal offset {known.offset:.4g} from the {val.n} validation items "
-            f"of {val.source}"
+            f"conformal offset {known.offset:.4g} from {len(known.rows)} validation "
+            f"items of {val.source}"
         )
     return tuple(notes)

@@ -15,7 +15,12 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
-from qualms.evaluate.subsets import design_of, subsets
+from qualms.evaluate.subsets import (
+    design_of,
+    outside,
+    subsets,
+    unknown_notes,
+)
 from qualms.evaluate.tasks._maps import (
     MapScores,
     Validation,
@@ -52,8 +57,8 @@ def segmentation(
     entries += _shift(predictions, measured)
     return Judgement(
         entries=tuple(entries),
-        curves=tuple(_curves(measured)),
-        notes=_notes(predictions, measured, fitted),
+        curves=tuple(_curves(measured, chosen["all"])),
+        notes=(*_notes(predictions, measured, fitted), *unknown_notes(predictions)),
         design=design_of(predictions),
     )
 
@@ -123,8 +128,8 @@ def _failure(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
 
 
 def _shift(predictions: Predictions, measured: MapScores) -> Iterator[Entry]:
-    shifted = predictions.get("shifted")
-    if shifted is None or shifted.all() or not shifted.any():
+    shifted = outside(predictions)
+    if shifted is None:
         return
     everyone = np.arange(predictions.n)
     for at, value in measured.uncertainty.items():
@@ -133,10 +138,10 @@ def _shift(predictions: Predictions, measured: MapScores) -> Iterator[Entry]:
         )
 
 
-def _curves(measured: MapScores) -> Iterator[Curve]:
-    risk = 1.0 - measured.dice
+def _curves(measured: MapScores, index: Index) -> Iterator[Curve]:
+    risk = 1.0 - measured.dice[index]
     for at, value in measured.uncertainty.items():
-        curve = scores.risk_coverage_curve(risk, value)
+        curve = scores.risk_coverage_curve(risk, value[index])
         yield Curve(
             name="risk_coverage",
             label="1 - Dice of the kept items",

@@ -52,39 +52,47 @@ class Gaps(NamedTuple):
 
     def covariance(self, design: Design) -> Array:
         """(bins, bins) covariance of the gaps over new items or clusters."""
-        bins = len(self.tilt)
-        if design.cluster is None and design.sample is None:
-            found = self._of_items(bins)
-            units = len(self.cell)
+        bins, units = len(self.tilt), design.units()
+        if design.cluster is None:
+            found = self._of_items(design, bins)
         else:
             sums = self._of_units(design, bins)
-            found, units = sums.T @ sums, design.units()
+            found = sums.T @ sums
         scaled: Array = found * (units / max(units - 1, 1))
         return scaled
 
-    def _of_items(self, bins: int) -> Array:
-        count = np.bincount(self.cell, minlength=bins).astype(np.float64)
-        first = np.bincount(self.cell, self.own, minlength=bins)
-        second = np.bincount(self.cell, self.own**2, minlength=bins)
+    def _of_items(self, design: Design, bins: int) -> Array:
+        """(bins, bins) of items that stand alone, centred within samples."""
+        if design.sample is None:
+            return self._of_sample(self.cell, self.own, bins)
+        found: Array = np.zeros((bins, bins))
+        for part in np.unique(design.sample):
+            inside = design.sample == part
+            found += self._of_sample(self.cell[inside], self.own[inside], bins)
+        return found
+
+    def _of_sample(self, cell: Index, own: Array, bins: int) -> Array:
+        count = np.bincount(cell, minlength=bins).astype(np.float64)
+        first = np.bincount(cell, own, minlength=bins)
+        second = np.bincount(cell, own**2, minlength=bins)
         crossed = first[:, None] * self.tilt
         square = (self.tilt * count[:, None]).T @ self.tilt
         mean = first + count @ self.tilt
         found: Array = np.diag(second) + crossed + crossed.T + square
-        return found - np.outer(mean, mean) / max(len(self.cell), 1)
+        return found - np.outer(mean, mean) / max(len(cell), 1)
 
     def _of_units(self, design: Design, bins: int) -> Array:
         """(units, bins) what each cluster adds, centred within samples."""
         items = len(self.cell)
         unit = np.arange(items) if design.cluster is None else design.cluster
+        sample = np.zeros(items) if design.sample is None else design.sample
         shape = (int(unit.max()) + 1, bins)
         own = sparse.coo_array((self.own, (unit, self.cell)), shape).tocsr()
         count = sparse.coo_array((np.ones(items), (unit, self.cell)), shape).tocsr()
         sums: Array = own.toarray() + count @ self.tilt
         # A set may lack a sample: shifted items hold none of the in-domain ones.
-        parts = [0] if design.sample is None else np.unique(design.sample)
-        for part in parts:
-            inside = unit if design.sample is None else unit[design.sample == part]
-            rows, size = np.unique(inside, return_counts=True)
+        for part in np.unique(sample):
+            rows, size = np.unique(unit[sample == part], return_counts=True)
             mean = sums[rows].sum(axis=0) / size.sum()
             sums[rows] -= size[:, None] * mean
         return sums

@@ -1,0 +1,123 @@
+"""Which files compare item by item, by which rows, and what can be claimed."""
+
+import numpy as np
+import pytest
+
+import qualms
+from qualms import predictions
+from qualms.evaluate import ScoreOptions, compare, score_files
+
+QUICK = ScoreOptions(resamples=40)
+
+
+def binary(n=200, noise=1.0, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    target = (rng.random(n) < 0.4).astype(int)
+    shift = noise * np.random.default_rng(seed + 1).standard_normal(n)
+    prob = 1 / (1 + np.exp(-(-1 + 2 * target + shift)))
+    return {"target": target, "prob": prob, **more}
+
+
+def regression(n=400, width=1.0, error=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    target = rng.normal(size=n)
+    mean = target + error * rng.normal(size=n)
+    return {"target": target, "mean": mean, "var": np.full(n, width**2)}
+
+
+def compared(**files):
+    return compare(
+        [
+            qualms.score(arrays, options=QUICK, name=name)
+            for name, arrays in files.items()
+        ]
+    )
+
+
+def contrast(comparison, score, **settings):
+    (found,) = [
+        each
+        for each in comparison.contrasts
+        if each.score == score and dict(each.settings) == settings
+    ]
+    return found
+
+
+def test_items_compare_as_texts_whatever_they_are_stored_as():
+    number = np.arange(200)
+    files = {
+        "numbers": binary(item=number),
+        "narrow": binary(item=number.astype("U3")),
+        "wide": binary(item=number.astype("U12")),
+    }
+    comparison = compared(**files)
+    assert comparison.contrasts
+    assert comparison.notes == ()
+
+
+def test_targets_compare_within_the_resolution_of_float32():
+    arrays = regression()
+    rounded = {name: values.astype(np.float32) for name, values in arrays.items()}
+    assert compared(a=arrays, b=rounded).contrasts
+
+
+@pytest.mark.parametrize("ending", ["npz", "safetensors", "csv"])
+def test_a_copy_in_another_format_compares(tmp_path, ending):
+    cluster = np.repeat(np.arange(100), 2)
+    arrays = binary(item=[f"eye-{i}" for i in range(200)], cluster=cluster)
+    files = [
+        predictions.write(tmp_path / name, arrays) for name in ("a.npz", f"b.{ending}")
+    ]
+    comparison = score_files(files, options=QUICK).comparison
+    assert comparison.contrasts
+    assert comparison.notes == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"item": [str(i + 1) for i in range(200)]},
+        {"item": [str(i) for i in range(200)], "cluster": np.arange(200) // 4},
+    ],
+)
+def test_other_items_or_clusters_do_not_compare(other):
+    mine = binary(item=[str(i) for i in range(200)])
+    assert compared(a=mine, b=binary(**other)).contrasts == ()
+
+
+def test_interval_length_ranks_only_files_that_reach_the_coverage():
+    comparison = compared(
+        short=regression(width=0.2),
+        fair=regression(width=1.0),
+        long=regression(width=1.6),
+    )
+    length = contrast(comparison, "interval_length", interval="gaussian")
+    assert length.best == "fair"
+    assert set(length.difference) == {"fair", "long"}
+    coverage = contrast(comparison, "coverage", interval="gaussian")
+    assert set(coverage.difference) == {"short", "fair", "long"}
+    assert coverage.tied == ("fair",)
+
+
+def test_a_row_that_one_file_lacks_is_compared_among_the_others():
+    point = {name: v for name, v in regression().items() if name != "var"}
+    comparison = compared(
+        point=point, narrow=regression(width=0.9), wide=regression(width=1.2)
+    )
+    assert set(contrast(comparison, "mae").difference) == {"point", "narrow", "wide"}
+    assert set(contrast(comparison, "crps_gaussian").difference) == {"narrow", "wide"}
+
+
+def test_a_row_that_one_file_alone_has_is_not_compared():
+    point = {name: v for name, v in regression().items() if name != "var"}
+    comparison = compared(point=point, whole=regression())
+    assert {each.score for each in comparison.contrasts} == {"mae", "rmse"}
+
+
+def test_too_few_resamples_support_no_claim():
+    few = compared(good=binary(noise=0.1), bad=binary(noise=4.0))
+    ece = contrast(few, "ece")  # the influence of items on it is not known
+    assert "40 replicates are too few" in ece.reason
+    assert ece.tied == ("good", "bad")
+    assert contrast(few, "auroc").reason == ""
+    assert contrast(few, "auroc").tied == ("good",)
