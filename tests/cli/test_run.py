@@ -1,5 +1,6 @@
 """`qualms run`: what it makes, what it says, and how it ends."""
 
+import csv
 import io
 import json
 import sys
@@ -129,6 +130,19 @@ def test_results_of_a_part_leave_those_of_the_whole(run, fake, tmp_path):
     assert (first / "results.csv").read_text() == before
     assert len(list(whole.glob("part-*/results.csv"))) == 2
     assert not (whole / "results.csv").exists()
+
+
+def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_path):
+    fake(fakes.predict)
+    asked = ("regression/cells", "--methods", "map,ensemble", "--seeds", "0-6")
+    said = run(*asked, "--device", "cpu", *TINY)
+    assert said.exit_code == 0, said.output
+    assert "7 runs: 7 done" in said.output
+    assert "the 7 pools are drawn from 7 runs" in " ".join(said.output.split())
+    (file,) = tmp_path.rglob("results.csv")
+    rows = list(csv.DictReader(io.StringIO(file.read_text())))
+    judged = {row["row"] for row in rows if row["ours_mean"]}
+    assert judged == {"conformal", "ensemble"}
 
 
 def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
@@ -306,7 +320,7 @@ def test_training_and_judging_work_end_to_end(run, tmp_path):
     assert "rows that pool more runs than seeds: ensemble" in said.output
     folder = tmp_path / "runs" / "regression"
     (part,) = (folder / "demo").iterdir()
-    assert part.name.startswith("part-cells,map,seeds_0,")
+    assert part.name.startswith("part-cells,")
     assert (part / "results.csv").is_file()
     assert list((part / "tables").glob("*.csv"))
     (done,) = folder.glob("*/done.json")

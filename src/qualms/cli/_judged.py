@@ -12,7 +12,7 @@ from rich.console import Console
 from qualms.launch import Choice
 from qualms.spec import digest
 
-LONGEST = 80
+LONGEST = 60
 """Most characters of a part in the name of its folder."""
 
 
@@ -62,7 +62,7 @@ def _part_name(part: str) -> str:
     'part-cells,map,seeds_0-1'
     """
     plain = part.replace(", ", ",").replace(" ", "_")
-    safe = re.sub(r"[^\w.,=+-]", "_", plain)
-    if safe == plain and len(safe) <= LONGEST:
-        return f"part-{safe}"
+    if re.fullmatch(r"[\w.,=+-]+", plain, re.ASCII) and len(plain) <= LONGEST:
+        return f"part-{plain}"
+    safe = re.sub(r"[^\w.,=+-]+", "_", plain, flags=re.ASCII)
     return f"part-{safe[:LONGEST]}-{digest(part)[:8]}"
