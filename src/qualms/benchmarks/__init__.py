@@ -7,6 +7,15 @@ predictions.
 
 from qualms.benchmarks._benchmark import (
     Benchmark,
+    ensembles,
+    pools_of,
+    seeds_of,
+    selection_text,
+    settings_text,
+    trained,
+    variant_of,
+)
+from qualms.benchmarks._records import (
     Config,
     Expectation,
     Place,
@@ -17,13 +26,6 @@ from qualms.benchmarks._benchmark import (
     Stage,
     TableRow,
     Variant,
-    ensembles,
-    pools_of,
-    seeds_of,
-    selection_text,
-    settings_text,
-    trained,
-    variant_of,
 )
 
 __all__ = [

@@ -8,6 +8,7 @@ its cells empty; a repeat counts as soon as all runs of its pool are there.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -49,7 +50,7 @@ from qualms.scores.inference import ConfidenceSet
 from qualms.spec import RunSpec
 
 
-class _Asked(NamedTuple):
+class _Judging(NamedTuple):
     """What is judged, by what, from where."""
 
     benchmark: Benchmark
@@ -82,40 +83,24 @@ def judge(
     """
     options = options or ScoreOptions()
     reader = RunReader(out / benchmark.name)
-    asked = _Asked(benchmark, preset, protocol_of(benchmark), reader, options)
-    cells: dict[Key, Cell] = {}
-    curves: dict[DrawnKey, Curve] = {}
-    histograms: dict[DrawnKey, Histogram] = {}
-    costs: dict[tuple[str, str], Cost] = {}
-    ties: dict[Key, ConfidenceSet] = {}
-    differences: dict[Key, Difference] = {}
+    asked = _Judging(benchmark, preset, protocol_of(benchmark), reader, options)
+    found = _Gathered()
     for rows in _variants(asked):
-        found = [(row, estimated(row.repeats, options)) for row in rows if row.repeats]
-        for row in rows:
-            cells |= {cell.key: cell for cell in _absent(benchmark, row)}
-            costs[row.place.variant.name, row.place.row.name] = _cost(reader, row.specs)
-        for row, each in found:
-            cells |= {_key(row.place, one): _cell(row.place, one) for one in each}
-            curves |= {_drawn(row, c): c for c in mean_curves(row.repeats)}
-            histograms |= {_drawn(row, h): h for h in mean_histograms(row.repeats)}
-        for key, settled in _rankings(found, options).items():
-            ties[key] = settled.group
-            for name, difference in settled.differences.items():
-                differences[key._replace(row=name)] = difference
+        found.add(rows, asked)
     machines = {header.hardware or "" for header in reader.headers.values()}
     return BenchmarkResults(
         benchmark=benchmark,
         preset=preset,
-        cells=cells,
-        ties=ties,
-        differences=differences,
-        curves=curves,
-        histograms=histograms,
-        checks=_checks(benchmark, preset, cells),
+        cells=found.cells,
+        ties=found.ties,
+        differences=found.differences,
+        curves=found.curves,
+        histograms=found.histograms,
+        checks=_checks(benchmark, preset, found.cells),
         missing=tuple(reader.missing.values()),
         hardware=tuple(sorted(machines - {""})),
         seconds=_seconds(reader, reader.headers),
-        costs=costs,
+        costs=found.costs,
         notes=tuple(_notes(asked)),
         level=options.level,
         resamples=options.resamples,
@@ -123,7 +108,40 @@ def judge(
     )
 
 
-def _variants(asked: _Asked) -> Iterator[list[_JudgedRow]]:
+@dataclass(frozen=True, slots=True)
+class _Gathered:
+    """What has been found so far, variant after variant."""
+
+    cells: dict[Key, Cell] = field(default_factory=dict)
+    ties: dict[Key, ConfidenceSet] = field(default_factory=dict)
+    differences: dict[Key, Difference] = field(default_factory=dict)
+    curves: dict[DrawnKey, Curve] = field(default_factory=dict)
+    histograms: dict[DrawnKey, Histogram] = field(default_factory=dict)
+    costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
+
+    def add(self, rows: list[_JudgedRow], asked: _Judging) -> None:
+        """Estimate and rank the rows of one variant."""
+        options = asked.options
+        for row in rows:
+            self.cells.update(
+                (cell.key, cell) for cell in _absent(asked.benchmark, row)
+            )
+            where = row.place.variant.name, row.place.row.name
+            self.costs[where] = _cost(asked.reader, row.specs)
+        found = [(row, estimated(row.repeats, options)) for row in rows if row.repeats]
+        for row, each in found:
+            self.cells.update((_key(row.place, e), _cell(row.place, e)) for e in each)
+            self.curves.update((_drawn(row, c), c) for c in mean_curves(row.repeats))
+            self.histograms.update(
+                (_drawn(row, h), h) for h in mean_histograms(row.repeats)
+            )
+        for key, settled in _rankings(found, options).items():
+            self.ties[key] = settled.group
+            for name, difference in settled.differences.items():
+                self.differences[key._replace(row=name)] = difference
+
+
+def _variants(asked: _Judging) -> Iterator[list[_JudgedRow]]:
     """The rows of one variant after the other."""
     # Variants that share their runs stand side by side; others need not stay in memory.
     variants = asked.preset.variants
@@ -133,7 +151,7 @@ def _variants(asked: _Asked) -> Iterator[list[_JudgedRow]]:
         asked.reader.forget()
 
 
-def _rows_of(asked: _Asked, variant: Variant) -> list[_JudgedRow]:
+def _rows_of(asked: _Judging, variant: Variant) -> list[_JudgedRow]:
     """Every row of a variant with its repeats, which are judged several at a time."""
     places = asked.benchmark.places(asked.preset, variant)
     # The kernels release the interpreter's lock, so threads really run at once.
@@ -149,7 +167,7 @@ class _Waiting(NamedTuple):
     why: str = ""
 
 
-def _submitted(asked: _Asked, place: Place, pool: ThreadPoolExecutor) -> _Waiting:
+def _submitted(asked: _Judging, place: Place, pool: ThreadPoolExecutor) -> _Waiting:
     try:
         pools = complete_pools(asked.benchmark, asked.preset, place, asked.reader)
     except (AbsentError, PredictionsError) as error:
@@ -236,7 +254,7 @@ def _seconds(reader: RunReader, hashes: Iterable[str]) -> float | None:
     return math.fsum(known) if known else None
 
 
-def _notes(asked: _Asked) -> Iterator[str]:
+def _notes(asked: _Judging) -> Iterator[str]:
     """What a reader of the tables must know, of any benchmark and of this one."""
     benchmark, preset, protocol, _, options = asked
     for variant in preset.variants:

@@ -12,7 +12,8 @@ validation and test items. The smaller presets leave out the two that need train
 `--methods mc_dropout,laplace` adds them.
 """
 
-from qualms.benchmarks._benchmark import Benchmark, Expectation, Preset, TableRow
+from qualms.benchmarks._benchmark import Benchmark
+from qualms.benchmarks._records import Expectation, Preset, TableRow
 from qualms.benchmarks.regression._rows import (
     BEYOND,
     COMMON,

@@ -7,7 +7,7 @@ real datasets.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from qualms.benchmarks._benchmark import Settings, TableRow, Variant
+from qualms.benchmarks._records import Settings, TableRow, Variant
 from qualms.datasets import GRADED_COUNTS, GRADED_YAWS, Subset
 from qualms.spec import Part
 

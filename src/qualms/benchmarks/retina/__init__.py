@@ -11,7 +11,8 @@ that resample patients, and on simulated photographs, whose graders are known, h
 each part of the uncertainty is about what it is named after.
 """
 
-from qualms.benchmarks._benchmark import Benchmark, Expectation, Preset
+from qualms.benchmarks._benchmark import Benchmark
+from qualms.benchmarks._records import Expectation, Preset
 from qualms.benchmarks.retina._configs import published_configs
 from qualms.benchmarks.retina._rows import (
     ENSEMBLES,

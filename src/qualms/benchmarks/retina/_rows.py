@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from qualms.benchmarks._benchmark import Selection, TableRow, Variant
+from qualms.benchmarks._records import Selection, TableRow, Variant
 from qualms.benchmarks.retina._configs import config_name
 from qualms.spec import Part
 

@@ -13,7 +13,7 @@ the optimiser: a preset may have another.
 from collections.abc import Mapping
 from typing import Literal
 
-from qualms.benchmarks._benchmark import Range
+from qualms.benchmarks._records import Range
 
 Ranges = tuple[Range, ...]
 

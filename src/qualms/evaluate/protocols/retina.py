@@ -127,9 +127,9 @@ def _patients(inside: Predictions, outside: Predictions) -> Patients:
                 f"{split.classes}"
             )
     if inside.draws != outside.draws:
+        names = f"{inside.source} and {outside.source}"
         raise AbsentError(
-            f"{inside.source} and {outside.source} must have as many draws, got "
-            f"{inside.draws} and {outside.draws}"
+            f"{names} must have as many draws, got {inside.draws} and {outside.draws}"
         )
     parts = [split.arrays["probs"] for split in both]
     draws = np.concatenate(parts, axis=1, dtype=np.float64)
@@ -282,11 +282,9 @@ def _curve_of(
 
 def _plain(items: Patients, rows: Index) -> Iterator[tuple[str, float]]:
     probs, target, _ = _taken(items, rows)
-    yield "accuracy", scores.accuracy(probs, target)
-    yield "nll", scores.nll(probs, target)
-    yield "auroc", scores.auroc(probs[:, 1], target == 1)
-    yield "auprc", scores.auprc(probs[:, 1], target == 1)
-    yield "ece", scores.ece(probs, target)
+    for name, score in _SCORES.items():
+        ranks = name in _RANKED
+        yield name, score(*((probs[:, 1], target == 1) if ranks else (probs, target)))
 
 
 def _detection(total: Array, shifted: Flags) -> Iterator[tuple[str, float]]:
