@@ -25,10 +25,6 @@ SMALL = 80
 SAME_CLASSES = {"Published", "Ranking"}
 SAME_FUNCTIONS = {"absent", "notes_of"}
 SMALL_MODULES = {
-    "cli._judged",
-    "processes._child",
-    "processes._locks",
-    "processes._relay",
     "scores.inference._correlation",
 }
 

@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 from launch import fakes
 from qualms.cli import _grid, _progress, app, main
-from qualms.cli._grid import parse_seeds
-from qualms.cli._judged import show_judged
+from qualms.cli._grid import parse_seeds, show_judged
 from qualms.cli._progress import duration, view
 from qualms.launch import RunOutcome, Wish, everything, parts_of, prepared, run_all
 from qualms.spec import RunSpec

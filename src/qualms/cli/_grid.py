@@ -1,6 +1,9 @@
-"""`qualms run`: plan the runs of benchmarks, make them, and summarise."""
+"""`qualms run`: plan the runs of benchmarks, make them, and judge them."""
 
+import os
 import re
+import shlex
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +15,6 @@ import typer
 from rich.console import Console
 
 from qualms.benchmarks import selection_text
-from qualms.cli._judged import show_judged
 from qualms.cli._progress import data_name, duration, name, view
 from qualms.launch import (
     Choice,
@@ -28,7 +30,10 @@ from qualms.launch import (
     without,
 )
 from qualms.runs import check_writable, run_folder, why_failed
-from qualms.spec import RunSpec
+from qualms.spec import RunSpec, digest
+
+LONGEST = 60
+"""Most characters of a part in the name of its folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,3 +203,55 @@ def _state(need: Needed) -> str:
     if need.folder is None:
         return f"not prepared; run `{need.command}` first"
     return f"will be simulated, or now by `{need.command}`"
+
+
+def show_judged(choice: Choice, out: Path, data: Path) -> None:
+    """Print the tables of `choice` and its effects; write tables and figures."""
+    from qualms.evaluate.benchmark import judge
+    from qualms.report.benchmark import print_benchmark, write_all
+
+    # Where there is no window to widen, tables must not be cut off.
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(width=None if known else 160)
+    whole = out / choice.benchmark.name / choice.preset.name
+    folder = whole / _part_name(choice.part) if choice.part else whole
+    with console.status("judging"):
+        results = judge(choice.benchmark, choice.preset, out)
+    command = shlex.join(["qualms", *sys.argv[1:]])
+    try:  # before printing, since a closed pipe would end the command
+        with console.status("drawing"):
+            written = write_all(results, folder, command=command, data=data)
+    except OSError as error:
+        raise OSError(
+            f"cannot write tables to {folder}: {error.strerror or error}; free space"
+            " there or make it writable, and run again: what is done is kept"
+        ) from error
+    finally:
+        print_benchmark(results, console=console)
+    if choice.dropped:
+        typer.echo(f"rows that pool more runs than seeds: {', '.join(choice.dropped)}")
+    for note in written.notes:
+        typer.echo(f"note: {note}")
+    if choice.part:
+        typer.echo(
+            f"these results are not of the whole preset {choice.preset.name}, but of:"
+            f" {choice.part}; they have a folder of their own, and those of the whole"
+            f" preset stay in {whole}"
+        )
+    typer.echo(
+        f"wrote {written.results}, {len(written.tables)} files in {folder / 'tables'}"
+        f" and {len(written.figures)} in {folder / 'figures'}; {written.page} shows all"
+    )
+
+
+def _part_name(part: str) -> str:
+    """The name of the folder for results of a part of a preset.
+
+    >>> _part_name("cells, map, seeds 0-1")
+    'part-cells,map,seeds_0-1'
+    """
+    plain = part.replace(", ", ",").replace(" ", "_")
+    if re.fullmatch(r"[\w.,=+-]+", plain, re.ASCII) and len(plain) <= LONGEST:
+        return f"part-{plain}"
+    safe = re.sub(r"[^\w.,=+-]+", "_", plain, flags=re.ASCII)
+    return f"part-{safe[:LONGEST]}-{digest(part)[:8]}"

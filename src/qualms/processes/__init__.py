@@ -2,8 +2,8 @@
 
 from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker
 from qualms.processes._each import LostProcessError, each
-from qualms.processes._locks import LockError, locked
-from qualms.processes._relay import Epoch, Event, Listener, Message, Relay, tell
+from qualms.processes.locks import LockError, locked
+from qualms.processes.relay import Epoch, Event, Listener, Message, Relay, tell
 
 __all__ = [
     "Channel",

@@ -6,25 +6,27 @@ other machines can stand behind the same few functions.
 
 import atexit
 import copyreg
+import faulthandler
 import io
 import mmap
 import os
 import pickle
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from types import FrameType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from qualms.interrupts import withheld
-from qualms.processes._child import serve_parent
 
 GRACE = 10.0
 """Seconds that processes have to stop on their own."""
@@ -122,7 +124,7 @@ class LocalCrew:
         spawn = get_context("spawn")
         here, there = spawn.Pipe()
         told = (there, _packed((serve, given)), self._group)
-        process = spawn.Process(target=serve_parent, args=told)
+        process = spawn.Process(target=_serve_parent, args=told)
         with withheld(), _set(environment or {}):
             process.start()
         there.close()  # so that the pipe ends when the process does
@@ -227,3 +229,37 @@ def _kill(worker: _LocalWorker) -> None:
     worker.process.kill()
     worker.process.join()
     worker.pipe.close()
+
+
+def _serve_parent(pipe: Connection, packed: bytes, group: bool) -> None:
+    """Do the packed work until it ends or the parent does.
+
+    A process that is told to stop raises KeyboardInterrupt, so that work can tidy up.
+    """
+    if group and sys.platform != "win32":
+        os.setpgid(0, 0)  # so that processes started here can be ended with this one
+    threading.Thread(target=_follow_parent, args=(group,), daemon=True).start()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+    faulthandler.enable()
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
+        serve, given = pickle.loads(packed)
+        serve(pipe, *given)
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # unwinding is not interrupted
+    raise KeyboardInterrupt
+
+
+def _follow_parent(group: bool) -> None:
+    """End this process, and all that it started, as soon as its parent has ended."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    if group and sys.platform != "win32":
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
