@@ -88,6 +88,7 @@ def print_benchmark(
     shown = [table for table in tables if full or table.main]
     for table in shown:
         print_table(table, console=console)
+        console.print()
     print_legend(shown, console=console)
     print_checks(results, console=console)
     _print_missing(results, console=console)

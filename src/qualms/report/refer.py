@@ -1,15 +1,15 @@
 """A referral plan in a terminal, in words that a clinic can act on."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 
 from qualms.evaluate import Measure, Outcome, Promise, ReferralPlan
 from qualms.report.scored import ARROW, sparkline
-from qualms.report.terminal import escape
+from qualms.report.table import Column, Table, TableCell, TableLine
+from qualms.report.terminal import escape, print_table
 from qualms.scores import Estimate
 
 SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity")
@@ -39,13 +39,13 @@ def print_plan(plan: ReferralPlan, *, console: Console | None = None) -> None:
         console.print()
         _print_outcome(console, plan, outcome)
     console.print()
-    console.print(_offers(plan))
+    print_table(_offers(plan), console=console)
     console.print(EXPERT, style="dim", highlight=False)
     for note in plan.notes:
         console.print(f"note: {escape(note)}", style="dim", highlight=False)
 
 
-def _indented(console: Console, line: str | Table) -> None:
+def _indented(console: Console, line: str) -> None:
     console.print(Padding(line, (0, 0, 0, 2)), highlight=False)
 
 
@@ -131,7 +131,7 @@ def _print_outcome(console: Console, plan: ReferralPlan, outcome: Outcome) -> No
         f"[bold]{escape(_place(outcome))}[/]: {outcome.n:,} items{clusters}{chosen}",
         highlight=False,
     )
-    _indented(console, _measures(plan, outcome))
+    print_table(_measures(plan, outcome), console=console)
     _indented(console, _per_thousand(outcome))
     for name, verdict in outcome.verdicts.items():
         wanted = plan.request.budget if name == "budget" else plan.request.targets[name]
@@ -139,19 +139,14 @@ def _print_outcome(console: Console, plan: ReferralPlan, outcome: Outcome) -> No
         _indented(console, line)
     _indented(console, _curve(outcome))
     if outcome.groups:
-        _indented(console, _groups(outcome))
+        print_table(_groups(outcome), console=console)
 
 
 def _measures(plan: ReferralPlan, outcome: Outcome) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"[dim]{plan.level:.0%} intervals[/]", no_wrap=True)
-    table.add_column("referring none", justify="right")
-    table.add_column("kept by the plan", justify="right")
-    table.add_column("with expert*", justify="right")
-    table.add_row("  referred", "0.0%", _interval(outcome.referred, share=True))
-    for measure in outcome.measures:
-        table.add_row(*_row(measure))
-    return table
+    heads = ("referring none", "kept by the plan", "with expert*")
+    rows = [("  referred", "0.0%", _interval(outcome.referred, share=True), "")]
+    rows += [_row(measure) for measure in outcome.measures]
+    return _texts((f"{plan.level:.0%} intervals", *heads), rows)
 
 
 def _row(measure: Measure) -> tuple[str, str, str, str]:
@@ -159,12 +154,30 @@ def _row(measure: Measure) -> tuple[str, str, str, str]:
     together = "" if math.isnan(measure.with_expert) else _share(measure.with_expert)
     kept = _interval(measure.kept, share=share)
     if math.isnan(measure.kept.value):
-        kept = f"[dim]undefined: {measure.why}[/]"
+        kept = f"undefined: {measure.why}"
     return (
         f"{ARROW[measure.better]} {measure.label}",
         _interval(measure.before, share=share),
         kept,
         together,
+    )
+
+
+def _texts(
+    heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, title: str = ""
+) -> Table:
+    """A table of words, as a clinic reads them: shares in percent, others not."""
+    return Table(
+        name="",
+        title=title,
+        left=heads[:1],
+        columns=tuple(Column(label=head) for head in heads[1:]),
+        lines=tuple(
+            TableLine(
+                labels=row[:1], cells=tuple(TableCell(text=t or " ") for t in row[1:])
+            )
+            for row in rows
+        ),
     )
 
 
@@ -193,43 +206,38 @@ def _curve(outcome: Outcome) -> str:
 
 
 def _groups(outcome: Outcome) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("group")
-    for title in ("items", "referred", "accuracy referring none", "accuracy kept"):
-        table.add_column(title, justify="right")
+    rows = []
     for group in outcome.groups:
         accuracy = group.measure("accuracy")
-        table.add_row(
-            escape(group.subset.removeprefix("group=")),
+        row = (
+            group.subset.removeprefix("group="),
             f"{group.n:,}",
             _interval(group.referred, share=True),
             _share(accuracy.before.value),
             _interval(accuracy.kept, share=True) if group.kept else "none is kept",
         )
-    return table
+        rows.append(row)
+    heads = ("items", "referred", "accuracy referring none", "accuracy kept")
+    return _texts(("group", *heads), rows)
 
 
 def _offers(plan: ReferralPlan) -> Table:
     own, sure = plan.outcomes[0], plan.request.sure
     of = "" if own.clusters is None else f", promised {PER_CLUSTER}"
-    table = Table(
-        title=f"Other choices on {escape(_place(own))}{of}",
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
-        header_style="bold",
-    )
-    table.add_column("  referred", justify="right")
-    table.add_column("threshold", justify="right")
-    table.add_column("accuracy kept", justify="right")
-    table.add_column(f"promised (confidence {sure:g})", justify="right")
+    rows = []
     for offer in plan.offers:
         made = offer.choice
         cut = "-" if math.isinf(made.threshold) else repr(made.rounded)
-        row = (_share(made.referred), cut, _share(made.accuracy))
-        table.add_row(*row, _lower(offer.promised))
-    return table
+        row = (
+            _share(made.referred),
+            cut,
+            _share(made.accuracy),
+            _lower(offer.promised),
+        )
+        rows.append(row)
+    promised = f"promised (confidence {sure:g})"
+    heads = ("referred", "threshold", "accuracy kept", promised)
+    return _texts(heads, rows, title=f"Other choices on {_place(own)}{of}")
 
 
 def _place(outcome: Outcome) -> str:
@@ -239,12 +247,12 @@ def _place(outcome: Outcome) -> str:
 
 def _interval(found: Estimate, *, share: bool) -> str:
     if math.isnan(found.value):
-        return "[dim]undefined[/]"
+        return "undefined"
     if share:
         ends = f"{100 * found.low:.1f}, {100 * found.high:.1f}"
-        return f"{_share(found.value)} [dim]\\[{ends}][/]"
+        return f"{_share(found.value)} [{ends}]"
     ends = f"{found.low:.3f}, {found.high:.3f}"
-    return f"{found.value:.3f} [dim]\\[{ends}][/]"
+    return f"{found.value:.3f} [{ends}]"
 
 
 def _share(value: float) -> str:

@@ -91,8 +91,8 @@ def print_results(
     print_table(table, console=console)
     print_legend([table], console=console)
     if differences and scored.comparison is not None:
-        gaps = difference_table(scored.comparison)
-        print_table(gaps, console=console)
+        console.print()
+        print_table(difference_table(scored.comparison), console=console)
     for result in scored.results:
         _print_curves(console, result)
     for note in score_notes(scored):

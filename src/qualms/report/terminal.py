@@ -69,7 +69,8 @@ def print_table(table: Table, *, console: Console) -> None:
     places = table.filled()
     if not places:
         return
-    console.print(f"[bold]{escape(table.title)}[/bold]", highlight=False)
+    if table.title:
+        console.print(f"[bold]{escape(table.title)}[/bold]", highlight=False)
     if table.about:
         style = "yellow" if table.simulated else "dim"
         console.print(escape(table.about), style=style, highlight=False)
@@ -81,7 +82,6 @@ def print_table(table: Table, *, console: Console) -> None:
         console.print(_grid(table, block))
     for note in (*table.notes, *remarks(table)):
         console.print(escape(note), style="dim", highlight=False)
-    console.print()
 
 
 def print_legend(tables: list[Table], *, console: Console) -> None:
@@ -122,7 +122,7 @@ def _blocks(table: Table, places: list[int], width: int) -> Iterator[_Block]:
         left = _left(table, width, narrow=narrow)
         block = _Block(places, left, sizes, widths.marked, beside, gap)
         if block.needed <= width:
-            yield block
+            yield _widened(table, block, width)
             return
     block = block._replace(places=[])
     for piece in _pieces(table, places, block, width):
@@ -132,6 +132,17 @@ def _blocks(table: Table, places: list[int], width: int) -> Iterator[_Block]:
             longer = block._replace(places=piece)
         block = longer
     yield block
+
+
+def _widened(table: Table, block: _Block, width: int) -> _Block:
+    """The block with columns as wide as their heads, as far as there is room."""
+    sizes, spare = dict(block.sizes), width - block.needed
+    for place in block.places:
+        more = len(table.columns[place].head) - sizes[place]
+        if 0 < more <= spare:
+            sizes[place] += more
+            spare -= more
+    return block._replace(sizes=sizes)
 
 
 def _pieces(

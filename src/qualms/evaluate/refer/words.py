@@ -28,7 +28,8 @@ def percent(share: float) -> str:
 
 def place_of(outcome: Outcome) -> str:
     """What to call a set of items in a sentence."""
-    return ", ".join(part for part in (outcome.name, outcome.subset) if part)
+    items = outcome.subset.replace("_", "-")
+    return ", ".join(part for part in (outcome.name, items) if part)
 
 
 def warnings_of(

@@ -274,6 +274,7 @@ def _drawing(
         rows=tuple(_lettered(row, top=not i) for i, (row, _) in enumerate(kept)),
         sides=tuple(side for _, side in kept),
         simulated=first.simulated,
+        size=(1.85, 2.1 if len(kept) == 1 else 1.7),
     )
 
 
