@@ -150,7 +150,12 @@ def cell_counts(
     *variants: str, dataset: str = "cells", sizes: Mapping[str, int] | None = None
 ) -> Iterator[Variant]:
     """Cell counts: "plain", "tails" and "gap" of the simulator or of Cell-200."""
-    shift = {"plain": "", "tails": "counts below 51 and above 150", "gap": "50 to 150"}
+    last = 149 if dataset == "cell200" else 150
+    shift = {
+        "plain": "",
+        "tails": "counts below 51 and above 150",
+        "gap": f"50 to {last}",
+    }
     for variant in variants:
         yield Variant(
             name=dataset + _SUFFIX[variant],

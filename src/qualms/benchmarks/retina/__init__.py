@@ -151,6 +151,7 @@ def _effects(
         for expected in (
             _expected(
                 f"in-domain AUROC of map at least {auroc:g} on {variant}",
+                "the network has learned to see the disease at all",
                 variant,
                 ("map",),
                 score="in_domain/auroc",
@@ -158,6 +159,7 @@ def _effects(
             ),
             _expected(
                 f"no pool has a lower in-domain AUROC than its members on {variant}",
+                "averaging several networks is safe",
                 variant,
                 pools,
                 score="in_domain/auroc",
@@ -165,6 +167,8 @@ def _effects(
             ),
             _expected(
                 f"in-domain accuracy rises when half is referred on {variant}",
+                "the patients that the network is least certain of are those it gets "
+                "wrong",
                 variant,
                 (*METHODS, *pools),
                 score="in_domain/accuracy@0.5",
@@ -177,6 +181,7 @@ def _effects(
 
 def _expected(  # noqa: PLR0913 - the fields of an expectation
     text: str,
+    meaning: str,
     variant: str,
     rows: tuple[str, ...],
     *,
@@ -187,6 +192,7 @@ def _expected(  # noqa: PLR0913 - the fields of an expectation
 ) -> Expectation:
     return Expectation(
         text=text,
+        meaning=meaning,
         variant=variant,
         rows=rows,
         score=score,
