@@ -21,6 +21,7 @@ from qualms.scores.inference import (
     influence_of,
     interval_of,
     mean_influence,
+    neighbour_clusters,
     quantile_influence,
     referral_influence,
     sampling_design,
@@ -79,14 +80,14 @@ def scored(label: str, score: Any, *keys: str, share: bool = False, **options: A
     return Case(label, interval, truth, share)
 
 
-def averaged(label: str, score: Any, key: str):
+def averaged(label: str, score: Any, key: str, *, share: bool = False):
     """A case of a per-item value averaged over items."""
 
     def interval(items: Items) -> ConfidenceInterval:
         found = mean_influence(items[key], about=scores.about(score))
         return interval_of(found, design=design_of(items))
 
-    return Case(label, interval, lambda items: float(np.nanmean(items[key])))
+    return Case(label, interval, lambda items: float(np.nanmean(items[key])), share)
 
 
 def referred(name: str, tau: float | None, label: str):
@@ -367,8 +368,10 @@ def retrieval(n: int, rng: Rng) -> Items:
     u = np.log(noise) + 0.5 * rng.standard_normal(n)
     unsure = expit(-2.0 + 1.5 * np.log(noise) + 0.7 * rng.standard_normal(n))
     other = rng.binomial(10, 0.5 * unsure)
-    hits = (y[near.argmax(axis=1)] == y).astype(float)
+    nearest = near.argmax(axis=1)
+    hits = (y[nearest] == y).astype(float)
     return {
+        "cluster": neighbour_clusters(nearest),
         "hits": hits,
         "miss": 1.0 - hits,
         "u": u,
@@ -406,7 +409,7 @@ SEGMENTATION = (
     scored("AUGRC of 1 - Dice", scores.augrc, "risk", "u"),
 )
 RETRIEVAL = (
-    averaged("R@1", scores.recall_at_1, "hits"),
+    averaged("R@1", scores.recall_at_1, "hits", share=True),
     scored("R-AUROC", scores.weighted_auroc, "u", "miss", "hits"),
     scored("Crop rate", scores.crop_rate, "u", "cropped", share=True),
     scored("Human alignment", scores.human_alignment, "u", "votes"),

@@ -10,6 +10,7 @@ from qualms.scores.inference import (
     influence_of,
     interval_of,
     mean_influence,
+    neighbour_clusters,
     sampling_design,
 )
 
@@ -165,3 +166,9 @@ def test_squared_errors_have_no_interval_but_can_be_compared():
     found = influence_of(scores.rmse, PROB, RISK)
     assert "heavy tails" in interval_of(found).reason
     assert found.values is not None
+
+
+def test_items_that_retrieve_each_other_are_one_unit():
+    assert neighbour_clusters([1, 0, 3, 2, 0]).tolist() == [0, 0, 1, 1, 2]
+    joined = neighbour_clusters([1, 0, 3, 2, 0], cluster=["a", "b", "c", "d", "d"])
+    assert joined.tolist() == [0, 0, 1, 1, 1]

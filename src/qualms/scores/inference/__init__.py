@@ -6,7 +6,11 @@ into an interval over items, clusters, samples and repeats of a row,
 which rows of a table may be the best.
 """
 
-from qualms.scores.inference._design import Design, sampling_design
+from qualms.scores.inference._design import (
+    Design,
+    neighbour_clusters,
+    sampling_design,
+)
 from qualms.scores.inference._influence import Influence, mean_influence
 from qualms.scores.inference._known import influence_of
 from qualms.scores.inference.confidence_set import (
@@ -35,6 +39,7 @@ __all__ = [
     "influence_replicates",
     "interval_of",
     "mean_influence",
+    "neighbour_clusters",
     "no_interval",
     "quantile_influence",
     "referral_influence",

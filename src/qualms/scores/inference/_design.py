@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from qualms.scores._arrays import Array, Index
 
@@ -148,6 +150,30 @@ def sampling_design(
         sample=_numbered("sample", sample, items),
         cluster=_numbered("cluster", cluster, items),
     )
+
+
+def neighbour_clusters(nearest: ArrayLike, cluster: ArrayLike | None = None) -> Index:
+    """(N,) clusters in which items that are each other's `nearest` stand together.
+
+    Whether a retrieval is right is one question, not two, where two items retrieve each
+    other: taken as independent, R@1 would seem better known than it is. Items of one
+    given `cluster` stay together as well.
+
+    >>> neighbour_clusters([1, 0, 1, 2])
+    array([0, 0, 1, 2])
+    """
+    near = np.asarray(nearest, dtype=np.int64)
+    items = np.arange(len(near))
+    first, second = items, np.where(near[near] == items, near, items)
+    number = _numbered("cluster", cluster, len(near))
+    if number is not None:
+        # All items of a cluster are tied to one of them.
+        one = np.zeros(int(number.max()) + 1, np.int64)
+        one[number] = items
+        first, second = np.append(first, items), np.append(second, one[number])
+    graph = coo_array((np.ones(len(first)), (first, second)), (len(near), len(near)))
+    found: Index = connected_components(graph, directed=False)[1].astype(np.int64)
+    return found
 
 
 def _numbered(name: str, values: ArrayLike | None, items: int) -> Index | None:

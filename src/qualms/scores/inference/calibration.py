@@ -23,7 +23,7 @@ from qualms.scores.regression import ALPHAS, item_level
 from qualms.scores.ties import ranked_items
 
 REPLICATES = 1_000
-SMOOTH_REPLICATES, SMOOTH_STEPS = 300, 1 << 8
+SMOOTH_REPLICATES = 250
 LOWER_SHARE = 1.2
 """The upper end is missed less often than it may be; the lower end takes that up."""
 HALVINGS = 14
@@ -275,13 +275,14 @@ def _smooth_ends(
     confidence: Array, residual: Array, design: Design, level: float
 ) -> tuple[float, float]:
     """The triangle inequality below, the spread of replicates above."""
-    steps = SMOOTH_STEPS
+    # The noise of many items is smoothed less, and needs a finer grid.
+    steps = 1 << (7 if len(residual) < 5_000 else 9)
     grid = on_grid(confidence, residual, steps)
     cell = np.minimum((confidence * steps + 0.5).astype(np.int64), steps)
     gaps = Gaps(cell, residual, np.zeros((steps + 1, steps + 1)), grid)
     noise = _grid_noise(gaps, _filled(design, len(residual)))
-    alone = crossings(noise, tolerance=1e-5)
-    around = crossings(grid + noise, tolerance=1e-5)
+    alone = crossings(noise, tolerance=1e-4)
+    around = crossings(grid + noise, tolerance=1e-4)
     size = float(crossings(grid[None], tolerance=1e-7)[0])
     tail = (1.0 - level) / 2.0
     low = max(0.0, size - float(np.quantile(alone, 1.0 - tail * LOWER_SHARE)))
