@@ -8,7 +8,7 @@ INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt
 
 .PHONY: help demo test check gpu-check bench format clean
 help:
-	@echo "make demo    write one prediction file per task, score them, write their reports"
+	@echo "make demo    score foreign files, run two benchmarks on simulated data; a page links all"
 	@echo "make test    the CPU test suite"
 	@echo "make check   lint, format, types, import contracts"
 	@echo "make gpu-check  tests and checks that need a GPU, in the current environment"
@@ -19,7 +19,7 @@ $(BIN)/uv:
 	$(BIN)/python -m pip install -q uv
 
 $(VENV)/.user: $(BIN)/uv pyproject.toml constraints.txt
-	$(INSTALL) -e ".[tables,report]"
+	$(INSTALL) -e ".[tables,report,train]"
 	@touch $@
 
 $(VENV)/.dev: $(BIN)/uv pyproject.toml constraints.txt
@@ -30,7 +30,7 @@ demo: $(VENV)/.user
 	$(BIN)/python examples/demo.py demo
 
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow and not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --durations=20 -m "not slow and not gpu"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

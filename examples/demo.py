@@ -1,177 +1,108 @@
-"""One predictions file per task, with scores known in advance, ties and a shift.
+"""What `make demo` does: score foreign files, run two benchmarks, link all results.
 
-`make demo` runs this: it writes the files, scores them with the command line, compares
-the scores with what the construction says, and leaves one page per task.
+Every command is printed before it runs, so that it can be typed again. The files are
+made up (`examples/known_files.py`) and the benchmarks have simulated data, so nothing
+is downloaded. The last line names the page that links everything that was made.
 """
 
+import shlex
+import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
+import known_files
 
-from qualms import predictions, score
-from qualms.cli import app
+from qualms import score
 from qualms.evaluate import ScoreOptions
-from qualms.scores import sufficient_statistics
+from qualms.report import LinkedPage, write_index
 
-QUICK = ScoreOptions(resamples=0)
+TASKS: dict[Callable[[Path], known_files.Known], str] = {
+    known_files.classification: "Two methods on the same patients, at home and abroad:"
+    " which is better, and which cannot be told apart?",
+    known_files.regression: "Prediction intervals: how many targets do they cover, at"
+    " home and under a shift?",
+    known_files.segmentation: "Pixel uncertainty of segmented images with two raters.",
+    known_files.embedding: "Embeddings with an uncertainty for each item.",
+}
+BENCHMARKS = {
+    "retina/country --methods map,mc_dropout": (
+        "RETINA: photographs of the retina, country shift",
+        "Does it help to refer the patients that the network is least certain of?"
+        " Simulated photographs, two methods and their pairs.",
+    ),
+    "regression --methods gaussian,quantile,map": (
+        "Regression: prediction intervals under shift",
+        "Do prediction intervals keep their coverage? Simulated cells, the paper's ten"
+        " kinds of interval.",
+    ),
+}
+ENDINGS = {".csv", ".tex", ".pdf", ".png"}
 
 
 def main(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    known = {}
-    for write in (classification, regression, segmentation, embedding):
-        files, name, subset, value = write(folder)
-        command = ["score", *files, "--html", str(folder / f"{write.__name__}.html")]
-        print(f"\n$ qualms {' '.join(command)}", flush=True)
-        sys.argv = ["qualms", *command]  # the page says how it was made
-        app(command, standalone_mode=False)
-        row = score(folder / Path(files[0]).name, options=QUICK).row(
+    started = time.monotonic()
+    pages = [*score_known_files(folder), *run_benchmarks(folder)]
+    title = "qualms demo: everything that was made"
+    index = write_index(pages, folder / "index.html", title=title, command="make demo")
+    minutes = (time.monotonic() - started) / 60
+    print(f"\nThe demo took {minutes:.1f} minutes. Everything it made is linked here:")
+    print(index.resolve().as_uri())
+
+
+def score_known_files(folder: Path) -> Iterator[LinkedPage]:
+    """Score one file or two for each task, and compare with what must come out."""
+    files = folder / "files"
+    files.mkdir(parents=True, exist_ok=True)
+    told = []
+    for task, summary in TASKS.items():
+        arguments, name, subset, value = task(files)
+        page = folder / f"{task.__name__}.html"
+        qualms("score", *arguments, "--html", str(page))
+        row = score(Path(arguments[0]), options=ScoreOptions(resamples=0)).row(
             name, subset=subset
         )
-        known[write.__name__] = (row.label, value, row.value)
-    print("\nwhat the construction says, and what was scored")
-    for task, (label, value, got) in known.items():
-        agrees = "agrees" if abs(value - got) < 1e-9 else "DIFFERS"
-        print(f"  {task:15} {label:12} {value:.6f}  {got:.6f}  {agrees}")
-    print(f"\npages: {', '.join(str(p) for p in sorted(folder.glob('*.html')))}")
+        agrees = "agrees" if abs(value - row.value) < 1e-9 else "DIFFERS"
+        told.append(f"{task.__name__:15} {row.label:12} {value:.6f}  {row.value:.6f}")
+        told[-1] += f"  {agrees}"
+        yield LinkedPage(f"Foreign files: {task.__name__}", page, summary)
+    print("\nwhat each file was made to have, and what was scored")
+    print("\n".join(f"  {line}" for line in told))
 
 
-def classification(folder: Path):
-    """Two methods; accuracy is 0.9 in-domain by construction, 0.7 on shifted items."""
-    rng = np.random.default_rng(1)
-    shifted = np.repeat([False, True], [2000, 500])
-    target = rng.permutation(np.arange(2500) % 2)
-    wrong = np.zeros(2500, bool)
-    wrong[rng.choice(2000, 200, replace=False)] = True
-    wrong[2000 + rng.choice(500, 150, replace=False)] = True
-    clinic = np.where(shifted, "abroad", "home")
-    patient = np.arange(2500) // 2  # two eyes of one patient
-    for method, blur in (("careful", 1.0), ("careless", 0.15)):
-        # Wrong items are less confident where the method is careful; decimals tie.
-        confidence = 0.5 + 0.5 * rng.beta(5 - 3.5 * blur * wrong, 1 + 2 * blur * wrong)
-        confidence = np.clip(np.round(confidence, 3), 0.501, 0.999)
-        prob = np.where(wrong ^ (target == 1), confidence, 1 - confidence)
-        arrays = {"target": target, "prob": prob, "shifted": shifted, "group": clinic}
-        header = {"method": method, "dataset": "demo", "split": "test"}
-        predictions.write(
-            folder / f"{method}.safetensors",
-            arrays | {"cluster": patient},
-            header=header,
+def run_benchmarks(folder: Path) -> Iterator[LinkedPage]:
+    """Train, predict and judge a choice of methods of each benchmark."""
+    runs, data = folder / "runs", folder / "data"
+    for chosen, (title, summary) in BENCHMARKS.items():
+        name = chosen.split("/")[0].split()[0]
+        before = time.time()
+        qualms(
+            *("run", *chosen.split(), "--preset", "demo"),
+            *("--out", str(runs), "--data", str(data), "--device", "cpu"),
         )
-        half = rng.permutation(2000)[:1000]
-        predictions.write(
-            folder / f"{method}_val.npz",
-            {"target": target[half], "prob": prob[half]},
-            header=header | {"split": "val"},
-        )
-    files = [str(folder / f"{name}.safetensors") for name in ("careful", "careless")]
-    vals = [str(folder / f"{name}_val.npz") for name in ("careful", "careless")]
-    command = [*files, "--val", vals[0], "--val", vals[1], "--compare"]
-    return command, "accuracy", "in-domain", 0.9
+        for page in sorted((runs / name / "demo").rglob("index.html")):
+            if page.stat().st_mtime >= before:
+                yield LinkedPage(title, page, summary, tuple(files_of(page)))
 
 
-def regression(folder: Path):
-    """Five draws with variances; 90 % of the in-domain targets lie in the interval."""
-    rng = np.random.default_rng(2)
-
-    def split(n: int, missed: int, far: float):
-        mean = rng.uniform(0, 100, n)
-        half = 1.6448536269514722 * 2.0  # half width at alpha = 0.1 and variance 4
-        offset = rng.uniform(-0.99, 0.99, n) * half
-        out = rng.choice(n, missed, replace=False)
-        offset[out] = (
-            rng.choice([-1, 1], missed) * half * rng.uniform(1.01, far, missed)
-        )
-        select = rng.random(n) + (np.arange(n) >= 1000)
-        return {
-            "target": mean + offset,
-            "mean": np.stack([mean] * 5),
-            "var": np.full((5, n), 4.0),
-            "select/feature_distance": select,
-        }
-
-    test, val = split(1500, 300, 3.0), split(1000, 100, 2.0)
-    # The first 1000 items are in-domain and hold exactly 100 misses.
-    inside = np.abs(test["target"] - test["mean"][0]) <= 1.6448536269514722 * 2.0
-    order = np.concatenate(
-        [np.flatnonzero(~inside)[:100], np.flatnonzero(inside)[:900]]
-    )
-    rest = np.setdiff1d(np.arange(1500), order)
-    order = np.concatenate([rng.permutation(order), rest])
-    chosen = ("target", "mean", "var")
-    test = {k: v[..., order] if k in chosen else v for k, v in test.items()}
-    test["shifted"] = np.arange(1500) >= 1000
-    predictions.write(folder / "regression.safetensors", test)
-    predictions.write(folder / "regression_val.safetensors", val)
-    file = str(folder / "regression.safetensors")
-    val_file = str(folder / "regression_val.safetensors")
-    return [file, "--val", val_file], "coverage", "in-domain", 0.9
+def files_of(page: Path) -> Iterator[LinkedPage]:
+    """The tables and figures that stand beside the page of a benchmark."""
+    for path in sorted(page.parent.rglob("*")):
+        if path.suffix in ENDINGS:
+            yield LinkedPage(path.relative_to(page.parent).as_posix(), path)
 
 
-def segmentation(folder: Path):
-    """Squares against two raters' squares; every in-domain item has Dice 0.85."""
-    for split, count in (("val", 12), ("test", 30)):
-        rng = np.random.default_rng(3 + count)
-        with predictions.SegmentationWriter(
-            folder / f"segmentation_{split}", header={"method": "demo", "split": split}
-        ) as writer:
-            for i in range(count):
-                shifted = split == "test" and i >= 20
-                writer.add(f"square-{i}", _square(rng, shifted), shifted=shifted)
-    file = str(folder / "segmentation_test")
-    return [file, "--val", str(folder / "segmentation_val")], "dice", "in-domain", 0.85
-
-
-def _square(rng: np.random.Generator, shifted: bool) -> predictions.Maps:
-    row, column = rng.integers(4, 24, 2)
-    truth = np.zeros((48, 48), np.uint8)
-    truth[row : row + 20, column : column + 20] = 1
-    # Moved by 4 of 20 pixels from one rater and by 2 from the other: Dice 0.8 and 0.9.
-    move = 12 if shifted else 4
-    way = -1 if column + 20 + move > 48 else 1
-    predicted = np.roll(truth, way * move, axis=1)
-    other = np.roll(truth, way * 2, axis=1)
-    blur = 0.3 + 0.2 * shifted
-    draws = np.clip(
-        0.5 + (predicted - 0.5) * (0.9 - blur * rng.random((8, 1, 1))), 0.01, 0.99
-    )
-    probs = np.stack([1 - draws, draws], axis=1)
-    statistics = sufficient_statistics(probs)
-    return predictions.Maps(
-        mean_probs=statistics.mean_probs,
-        expected_entropy=statistics.expected_entropy,
-        draw_labels=statistics.draw_labels,
-        raters=np.stack([truth, other]),
-    )
-
-
-def embedding(folder: Path):
-    """Pairs of near-equal vectors; 70 % of the downstream pairs share their class."""
-    rng = np.random.default_rng(4)
-    pairs, dimensions = 300, 64
-    centre = rng.standard_normal((pairs, dimensions))
-    vectors = np.repeat(centre, 2, axis=0) + 0.01 * rng.standard_normal(
-        (600, dimensions)
-    )
-    pair_class = np.arange(pairs)
-    target = np.repeat(pair_class, 2)
-    upstream = np.repeat(np.arange(pairs) >= 200, 2)
-    wrong = rng.choice(200, 60, replace=False)  # 30 % of 200 downstream pairs
-    target[2 * wrong + 1] = pairs + np.arange(60)
-    failed = np.repeat(np.isin(np.arange(pairs), wrong), 2)
-    uncertainty = np.round(rng.random(600) + 0.4 * failed - 0.3 * upstream, 1)
-    arrays = {
-        "embedding": vectors,
-        "target": target,
-        "upstream": upstream,
-        "uncertainty/head": uncertainty,
-        "uncertainty_cropped/head": uncertainty + rng.normal(0.1, 0.1, 600),
-        "votes": rng.multinomial(8, [0.6, 0.3, 0.1], 600),
-    }
-    predictions.write(folder / "embedding.npz", arrays)
-    return [str(folder / "embedding.npz")], "recall_at_1", "all", 0.7
+def qualms(*arguments: str) -> None:
+    """Print a command of the command line, and run it."""
+    print(f"\n$ {shlex.join(['qualms', *arguments])}", flush=True)
+    subprocess.run([sys.executable, "-m", "qualms", *arguments], check=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo"))
+    try:
+        main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path("demo"))
+    except subprocess.CalledProcessError as error:
+        sys.exit(error.returncode)  # the command has said what is wrong
+    except KeyboardInterrupt:
+        sys.exit("interrupted; what is done is kept, run again to go on")

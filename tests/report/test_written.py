@@ -213,13 +213,17 @@ def test_an_index_links_pages_of_other_folders(tmp_path):
     path = write_index(
         [
             LinkedPage("RETINA", odd, "Six methods."),
-            LinkedPage("b", tmp_path / "b.html"),
+            LinkedPage(
+                *("b", tmp_path / "b.html", ""),
+                files=(LinkedPage("a table", tmp_path / "a.csv"),),
+            ),
         ],
         tmp_path / "index.html",
         title="Demo",
     )
     page = path.read_text(encoding="utf-8")
-    assert links_of(page) == ["./a:b <c>/index.html", "./b.html"]
+    assert links_of(page) == ["./a:b <c>/index.html", "./b.html", "./a.csv"]
+    assert "Files: 1" in page
     assert "<h1>Demo</h1>" in page
     assert "Six methods." in page
 

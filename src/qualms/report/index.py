@@ -37,6 +37,8 @@ class LinkedPage(NamedTuple):
     path: Path
     summary: str = ""
     """What is found there, in a sentence or two."""
+    files: tuple["LinkedPage", ...] = ()
+    """What belongs to it, such as tables and figures; linked in a list to unfold."""
 
 
 def write_index(
@@ -55,12 +57,7 @@ def write_index(
         title: Its heading.
         command: What made everything; '' leaves the line out.
     """
-    items = "".join(
-        f"<li>{_link(page.title, page.path, path)}"
-        + (f"<p>{text(page.summary)}</p>" if page.summary else "")
-        + "</li>"
-        for page in pages
-    )
+    items = "".join(_item(page, path) for page in pages)
     return _write(path, title, [f'<ul class="pages">{items}</ul>', _made(command)])
 
 
@@ -90,6 +87,16 @@ def write_benchmark_page(
 def page_style() -> str:
     """The style sheet that all pages share."""
     return (files("qualms.report") / "assets" / "index.css").read_text("utf-8")
+
+
+def _item(page: LinkedPage, path: Path) -> str:
+    link = _link(page.title, page.path, path)
+    summary = f"<p>{text(page.summary)}</p>" if page.summary else ""
+    within = "".join(_item(each, path) for each in page.files)
+    if within:
+        count = f"<summary>Files: {len(page.files)}</summary>"
+        within = f"<details>{count}<ul>{within}</ul></details>"
+    return f"<li>{link}{summary}{within}</li>"
 
 
 def _about(results: BenchmarkResults) -> str:
