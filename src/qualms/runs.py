@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 import qualms
 from qualms.atomic import replacing
-from qualms.processes import locked
+from qualms.processes import LockError, locked
 from qualms.spec import RunSpec, split_place
 
 RunState = Literal["new", "running", "failed", "done"]
@@ -254,7 +254,7 @@ def commit() -> str | None:
 
 
 def check_writable(out: Path) -> None:
-    """Raise in one sentence unless files of some size can be written below `out`."""
+    """Raise unless files of some size can be written, and locked, below `out`."""
     probe = out / f".qualms-{os.getpid()}.probe"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -263,8 +263,12 @@ def check_writable(out: Path) -> None:
                 file.write(bytes(SPARE))
                 file.flush()
                 os.fsync(file.fileno())
+            with locked(probe):
+                pass
         finally:
             probe.unlink(missing_ok=True)
+    except LockError:
+        raise
     except OSError as error:
         raise OSError(
             f"cannot write runs to {out}: {error.strerror or error}; free space there"

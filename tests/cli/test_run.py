@@ -144,6 +144,19 @@ def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_p
     assert judged == {"conformal", "ensemble"}
 
 
+def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
+    fake(fakes.predict)
+    asked = ("regression/cells", "--methods", "map", "--seeds", "0", *TINY)
+    run(*asked, "--device", "cpu", "--no-judge")
+    assert "0 of 1 runs lack a result" in run(*asked, "--dry-run").output
+    (test,) = tmp_path.rglob("test.safetensors")
+    test.write_bytes(test.with_name("val.safetensors").read_bytes())
+    assert "1 of 1 runs lack a result" in run(*asked, "--dry-run").output
+    said = run(*asked, "--device", "cpu", "--no-judge")
+    assert "1 runs: 1 done" in said.output
+    assert "0 of 1 runs lack a result" in run(*asked, "--dry-run").output
+
+
 def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt

@@ -1,5 +1,6 @@
 """Many runs on one machine: none twice, none lost, none in the way of another."""
 
+import fcntl
 import json
 import os
 import signal
@@ -412,6 +413,11 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_starts(
 
     def full(_):
         raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as without_locks:
+        without_locks.setattr(fcntl, "flock", lambda *_: None)
+        with pytest.raises(OSError, match=r"by two processes at once.* another disk"):
+            launch([spec()], tmp_path / "runs", data)
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left on device; free space"):
