@@ -207,7 +207,7 @@ def test_bad_options_end_in_a_sentence(file, options, sentence, capsys, monkeypa
     ("arrays", "sentence"),
     [
         ({"target": np.arange(4.0), "mean": np.ones(4)}, "this holds regression"),
-        ({"prob": np.full(4, 0.3)}, "need 'target'"),
+        ({"prob": np.full(4, 0.3)}, "has no 'target'"),
         ({"target": [0, 1], "probs": [[2.0, -1.0], [0.5, 0.1]]}, "--logits"),
     ],
 )

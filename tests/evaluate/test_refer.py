@@ -598,7 +598,7 @@ THREE = {"target": [0, 1, 2], "probs": np.eye(3)}
             {"sensitivity": 0.8},
             "sensitivity needs positive items, arrays has none",
         ),
-        ({"prob": [0.1]}, {"budget": 0.2}, {}, "need 'target'"),
+        ({"prob": [0.1]}, {"budget": 0.2}, {}, "has no 'target'"),
         (
             {"target": [0, 1], "prob": [-3.0, 2.0]},
             {"budget": 0.2},

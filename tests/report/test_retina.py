@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
+from qualms.datasets import cache_folder, prepare
 from qualms.evaluate import Histogram
 from qualms.evaluate.results import Cell, DrawnKey, Key
 from qualms.published import published
@@ -17,6 +18,7 @@ from qualms.report.csv_files import write_table_csv
 from qualms.report.figures import (
     RIGHT,
     WRONG,
+    BarMark,
     CurveMark,
     HistogramMark,
     PictureMark,
@@ -29,6 +31,7 @@ from qualms.report.papers.retina.histograms import wrong_text
 from qualms.report.results_file import write_results
 from qualms.scores.as_published import retina as released
 from qualms.scores.inference import ConfidenceSet
+from qualms.shelf import find
 from report.made_retina import BENCHMARK, DEMO, PAPER, results_as_published
 
 NUMBERS = published("retina").numbers
@@ -449,3 +452,31 @@ def test_figure_18_shows_the_same_photographs_with_each_blur(simulated_drawings)
 def test_without_curves_no_results_are_drawn(drawn_simulated):
     left = figures(replace(drawn_simulated, curves={}, histograms={}))
     assert set(left) == {"figure_18_country_simulated"}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A tiny prepared dataset in place of the demo's, and results that name it."""
+    data = tmp_path_factory.mktemp("data")
+    sizes = dict.fromkeys(("train", "val", "val/shifted", "test", "test/shifted"), 4)
+    made = other(results_as_published(preset=DEMO, simulated=True), sizes=sizes)
+    part = made.preset.variants[0].dataset
+    recipe = find("datasets", "fundus")(**{**part.options, "size": 48})
+    prepare(recipe, cache_folder(data, recipe))
+    return other(made, size=48), data
+
+
+def test_figure_5_counts_the_grades_of_a_prepared_dataset(prepared):
+    made, data = prepared
+    drawings = {d.name: d for d in paper_of(made).figures(made, data)}
+    home, abroad = drawings["figure_5_country_simulated"].rows[0]
+    bars = [
+        [mark.height for mark in panel.marks if isinstance(mark, BarMark)]
+        for panel in (home, abroad)
+    ]
+    assert [sum(heights) for heights in bars] == [12, 8]
+    assert all(len(heights) == 5 for heights in bars)
+    # Another dataset is not there, and a figure of it is left out.
+    assert "figure_5_country_simulated" not in {
+        d.name for d in paper_of(made).figures(other(made, size=64), data)
+    }
