@@ -8,6 +8,7 @@ confidence set excludes a row that is equal to the best. It writes what it count
 """
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -43,10 +44,11 @@ from qualms.scores.inference import (
 )
 from qualms.scores.resampling import bootstrap_interval, tie_group
 
+SIZES = (10_000, 1_000, 200)
 REPETITIONS = {200: 2_000, 1_000: 2_000, 10_000: 500}
-BLOCK = {200: 200, 1_000: 100, 10_000: 10}
-ROWS = (2, 5, 10, 20)
-SETS, SET_BLOCK = 4_000, 250
+TURNS = 10
+ROWS, SETS = (2, 5, 10, 20), 4_000
+FORMER_REPETITIONS = 500
 POWER = (1.0, 2.0, 3.0)
 """By how many standard errors of a difference one row is better than all others."""
 FORMER = {
@@ -57,6 +59,7 @@ FORMER = {
 }
 FORMER_ARRAYS = {"AURC": ("risk", "u")}
 FORMER_AT = ("15 % positives", "accuracy .99", "calibrated")
+MARK = "<!-- Written by bench/coverage.py: do not edit below. -->\n"
 LEAST, MOST, LEVEL = 0.93, 0.97, 0.05
 """Coverage that must hold, and what is too much but for shares; tested at LEVEL."""
 
@@ -71,6 +74,10 @@ def main() -> None:
         _run(arguments, out)
     text = tables(_read(out / "counts.jsonl"))
     (out / "tables.md").write_text(text)
+    if arguments.docs:
+        page = Path(arguments.docs)
+        before, _ = page.read_text().split(MARK)
+        page.write_text(before + MARK + "\n" + text)
     print(text)
 
 
@@ -80,6 +87,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--out", default="build/coverage")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--tables", action="store_true")
+    parser.add_argument("--docs", default="", help="page whose tables are replaced")
     parser.add_argument("--only", default="", help="names of populations, by comma")
     return parser.parse_args()
 
@@ -121,27 +129,21 @@ def _read(log: Path) -> list[dict]:
 
 
 def _tasks(chosen: list[str], quick: bool) -> Iterator[Task]:
-    """Large samples first, since they take longest."""
-    for size in (10_000, 1_000, 200):
-        repetitions = 20 if quick else REPETITIONS[size]
-        block = 20 if quick else BLOCK[size]
-        for name in chosen:
-            if size in POPULATIONS[name].sizes and not (quick and size > 1_000):
-                for first in range(0, repetitions, block):
-                    yield "cover", name, str(size), str(first), str(block)
-    for rows in ROWS if not quick else (2, 5):
-        for kind in ("accuracy", "nll"):
-            for size in (200, 1_000):
-                for first in range(
-                    0, 100 if quick else SETS, 100 if quick else SET_BLOCK
-                ):
-                    block = 100 if quick else SET_BLOCK
-                    yield "ties", kind, str(rows), str(size), str(first), str(block)
-    for name in FORMER_AT if hasattr(sys.modules["numba"], "__version__") else ():
-        for size in (200, 1_000):
-            for first in range(0, 20 if quick else 500, 20 if quick else 100):
-                block = 20 if quick else 100
-                yield "former", name, str(size), str(first), str(block)
+    """A tenth of every count at a time, so that all are there early."""
+    for turn in range(1 if quick else TURNS):
+        for size in SIZES[1:] if quick else SIZES:
+            block = 20 if quick else REPETITIONS[size] // TURNS
+            for name in chosen:
+                if size in POPULATIONS[name].sizes:
+                    yield "cover", name, str(size), str(turn * block), str(block)
+        block = 100 if quick else SETS // TURNS
+        for rows, kind, size in itertools.product(ROWS, ("accuracy", "nll"), SIZES[1:]):
+            first = str(turn * block)
+            yield "ties", kind, str(rows), str(size), first, str(block)
+        block = 20 if quick else FORMER_REPETITIONS // TURNS
+        if hasattr(sys.modules["numba"], "__version__"):
+            for name, size in itertools.product(FORMER_AT, SIZES[1:]):
+                yield "former", name, str(size), str(turn * block), str(block)
 
 
 def _carried_out(task: Task, truth: dict[str, float]) -> dict:
@@ -307,7 +309,12 @@ def _failing(cells: dict) -> Iterator[tuple[str, tuple, float]]:
 def _verdict(cells: dict) -> str:
     failing = list(_failing(cells))
     judged = sum(cell[0] >= cell[4] / 2 for cell in cells.values())
-    text = [f"{judged} cells (score, population, n) judged; {len(failing)} fail."]
+    done = sorted({(size, round(cell[4])) for (_, _, size), cell in cells.items()})
+    counts = ", ".join(f"{count:,} at n = {size:,}" for size, count in done)
+    text = [
+        f"{judged} cells (score, population, n) judged, {len(failing)} fail. "
+        f"Repetitions: {counts}."
+    ]
     for kind, (label, name, size), held in sorted(failing):
         limit = LEAST if kind == "below" else MOST
         text.append(f"- {label}, {name}, n = {size}: {held:.1%}, {kind} {limit:.0%}")
