@@ -64,6 +64,14 @@ class Declared(NamedTuple):
         return prod(self.shape) * self.dtype.itemsize
 
 
+class _StoredTensor(NamedTuple):
+    """Where a tensor lies in a .safetensors file, and what it is."""
+
+    code: str
+    shape: tuple[int, ...]
+    start: int
+
+
 def read_npz(path: Path) -> RawArrays:
     """The arrays and header of an .npz file; nothing in it is ever unpickled."""
     with parsing(path):
@@ -177,29 +185,37 @@ def _npz_header(path: Path, declared: Declared) -> dict[str, Any]:
 def read_safetensors(path: Path) -> RawArrays:
     """The arrays and header of a .safetensors file."""
     # Opening it checks that the tensors lie end to end and fill the file.
-    with parsing(path), safe_open(path, framework="np") as found:
-        metadata = found.metadata() or {}
-        names = list(found.keys())
-        shapes = {
-            name: tuple(found.get_slice(name).get_shape())
-            for name in names
+    with parsing(path), safe_open(path, framework="np"), path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        held = json.loads(file.read(size))
+        metadata = held.pop("__metadata__", {})
+        tensors = {
+            name: _StoredTensor(
+                about["dtype"],
+                tuple(about["shape"]),
+                8 + size + about["data_offsets"][0],
+            )
+            for name, about in held.items()
             if is_array_name(name)
         }
-    sums = _sums(metadata, names)
+    sums = _sums(metadata, held)
     texts = {
         name: _text(name, text, sums)
         for name, text in metadata.items()
-        if (name in _TEXTS or name.startswith("extra/")) and name not in shapes
+        if (name in _TEXTS or name.startswith("extra/")) and name not in tensors
     }
     header = metadata.get("header")
     if header is not None:
         _compare("header", zlib.crc32(header.encode()), sums)
+    shapes = {name: tensor.shape for name, tensor in tensors.items()}
     return RawArrays(
         shapes=shapes | {name: array.shape for name, array in texts.items()},
-        load=partial(_load_tensor, path, texts, sums),
+        load=lambda name: (
+            texts[name] if name in texts else _load(path, name, tensors[name], sums)
+        ),
         header={} if header is None else loads(header, "the metadata's 'header'"),
         header_at=_SAFETENSORS_HEADER,
-        unread=tuple(name for name in names if name not in shapes),
+        unread=tuple(name for name in held if name not in tensors),
     )
 
 
@@ -224,26 +240,19 @@ def write_safetensors(
     safetensors_numpy.save_file(tensors, path, metadata=metadata)
 
 
-def _load_tensor(
-    path: Path,
-    texts: Mapping[str, NDArray[Any]],
-    sums: Mapping[str, int],
-    name: str,
+def _load(
+    path: Path, name: str, tensor: _StoredTensor, sums: Mapping[str, int]
 ) -> NDArray[Any]:
-    if name in texts:
-        return texts[name]
-    with parsing(path), path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        about = json.loads(file.read(size))[name]
-        code, shape = about["dtype"], tuple(about["shape"])
-        if code not in _DTYPES:
-            raise PredictionsError(
-                f"array '{name}' is stored as {code:.20}, which NumPy does not have; "
-                "convert it to float32"
-            )
-        # Read, not mapped: the pages of a mapping would count as memory a second time.
-        file.seek(8 + size + about["data_offsets"][0])
-        array = np.fromfile(file, _DTYPES[code], count=prod(shape)).reshape(shape)
+    code, shape, start = tensor
+    if code not in _DTYPES:
+        raise PredictionsError(
+            f"array '{name}' is stored as {code:.20}, which NumPy does not have; "
+            "convert it to float32"
+        )
+    # Read, not mapped: the pages of a mapping would count as memory a second time.
+    with parsing(path):
+        flat = np.fromfile(path, _DTYPES[code], count=prod(shape), offset=start)
+        array = flat.reshape(shape)
     if name in sums:
         _compare(name, _sum(array, code), sums)
     return _as_numpy(array, code)

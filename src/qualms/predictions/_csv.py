@@ -134,7 +134,10 @@ class _CsvColumn:
         return np.array(found)
 
     def texts(self) -> NDArray[Any]:
-        held = [cell[1:] if _QUOTED.match(cell) else cell for cell in self._texts]
+        held = [
+            cell[1:] if cell.startswith("'") and _QUOTED.match(cell) else cell
+            for cell in self._texts
+        ]
         return text_array(self.name, held)
 
     def names(self) -> NDArray[Any]:

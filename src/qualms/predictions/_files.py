@@ -29,7 +29,7 @@ from qualms.predictions._header import Header, as_header, dumps, parse_header
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
 from qualms.predictions._record import Predictions
 from qualms.predictions._schema import is_array_name
-from qualms.predictions._segmentation import held_in_memory, segmentation
+from qualms.predictions._segmentation import held_in_memory, segmentation_form
 from qualms.predictions._tables import (
     columns_of,
     read_parquet,
@@ -158,7 +158,7 @@ def _built(
         if "maps" not in arrays:
             return normal_form(raw, asked, _SOURCE)
         maps = _sequence(arrays["maps"])
-    return segmentation(raw, partial(held_in_memory, maps), asked, _SOURCE)
+    return segmentation_form(raw, partial(held_in_memory, maps), asked, _SOURCE)
 
 
 def _refuse_unnamed(arrays: Any) -> None:

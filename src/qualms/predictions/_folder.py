@@ -45,7 +45,7 @@ from qualms.predictions._segmentation import (
     check_maps,
     counts_of,
     load_maps,
-    segmentation,
+    segmentation_form,
 )
 
 _READERS = {".safetensors": read_safetensors, ".npz": read_npz}
@@ -74,7 +74,7 @@ def read_folder(folder: Path, asked: ReadOptions) -> Predictions:
             header=_header(index),
             header_at="'header' in index.json",
         )
-    return segmentation(raw, partial(_open, entries), asked, str(folder))
+    return segmentation_form(raw, partial(_open, entries), asked, str(folder))
 
 
 def write_folder(folder: Path, predictions: Predictions) -> Path:

@@ -199,7 +199,7 @@ def _labels(
 Open = Callable[[Counts], Sequence[Maps]]
 
 
-def segmentation(
+def segmentation_form(
     raw: RawArrays, open_maps: Open, asked: ReadOptions, source: str
 ) -> Predictions:
     """Segmentation predictions of the items in `raw`; the first item is read."""

@@ -204,7 +204,12 @@ def read_parquet(path: Path) -> RawArrays:
         rows = int(file.metadata.num_rows)
         wanted = wanted_columns(names)
         refuse_unpacking(rows * len(wanted) * 8, path.stat().st_size)
-    return raw_table(path, names, rows, partial(_read_columns, path))
+        texts = {
+            name
+            for name, kind in zip(names, file.schema_arrow.types, strict=True)
+            if _is_text(kind)
+        }
+    return raw_table(path, names, rows, partial(_read_columns, path, texts))
 
 
 def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
@@ -235,26 +240,22 @@ def _parquet_file(path: Path, texts: Sequence[str] = ()) -> Any:
     )
 
 
-def _read_columns(path: Path, names: Sequence[str]) -> Iterator[NDArray[Any]]:
-    with parsing(path):
-        with _parquet_file(path) as file:
-            kinds = dict(
-                zip(file.schema_arrow.names, file.schema_arrow.types, strict=True)
-            )
-        texts = [name for name in names if _is_text(kinds[name])]
-        with _parquet_file(path, texts) as file:
-            # A dot in a name would be taken for a path into a nested column.
-            dotted = any("." in name for name in names)
-            table = file.read(columns=None if dotted else list(names))
-            places = {name: place for place, name in enumerate(table.column_names)}
-            for name in names:
-                column = table.column(places[name])
-                _refuse_nulls(name, column)
-                yield (
-                    _texts(name, column, path.stat().st_size)
-                    if name in texts
-                    else _numbers(name, column)
-                )
+def _read_columns(
+    path: Path, texts: Collection[str], names: Sequence[str]
+) -> Iterator[NDArray[Any]]:
+    held = [name for name in names if name in texts]
+    with parsing(path), _parquet_file(path, held) as file:
+        # A dot in a name would be taken for a path into a nested column.
+        dotted = any("." in name for name in names)
+        table = file.read(columns=None if dotted else list(names))
+        places = {name: place for place, name in enumerate(table.column_names)}
+        for name in names:
+            column = table.column(places[name])
+            _refuse_nulls(name, column)
+            if name in texts:
+                yield _texts(name, column, path.stat().st_size)
+            else:
+                yield _numbers(name, column)
 
 
 def _refuse_nulls(name: str, column: Any) -> None:
@@ -291,13 +292,15 @@ def _numbers(name: str, column: Any) -> NDArray[Any]:
 def _texts(name: str, column: Any, packed: int) -> NDArray[Any]:
     from pyarrow import compute
 
-    longest = characters = 0
+    rows, longest, characters = len(column), 0, 0
     for chunk in column.chunks:
-        lengths = compute.utf8_length(getattr(chunk, "dictionary", chunk))
+        lengths = compute.utf8_length(chunk.dictionary)
         longest = max(longest, compute.max(lengths).as_py() or 0)
-        each = lengths.take(chunk.indices) if hasattr(chunk, "indices") else lengths
-        characters += compute.sum(each).as_py() or 0
-    rows = len(column)
+        characters += compute.sum(lengths.take(chunk.indices)).as_py() or 0
     refuse_unpacking(4 * rows * longest, packed)
     refuse_wide_text(name, rows=rows, longest=longest, characters=characters)
-    return np.array(column.to_pylist(), dtype=np.str_)
+    parts = [
+        np.array(chunk.dictionary.to_pylist(), dtype=np.str_)[chunk.indices.to_numpy()]
+        for chunk in column.chunks
+    ]
+    return np.concatenate([np.empty(0, dtype=np.str_), *parts])
