@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from qualms.scores import plan_of
+from qualms.scores.as_published import values
 from qualms.scores.selective import (
     augrc,
     aurc,
@@ -16,6 +18,8 @@ from qualms.scores.selective import (
     eaurc,
     risk_at_coverage,
     risk_coverage_curve,
+    threshold_aurc,
+    threshold_eaurc,
 )
 
 tiny_items = st.lists(
@@ -180,3 +184,47 @@ def test_balanced_joint_is_seeded():
 def test_bad_input_is_refused_with_a_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def area_of_the_paper(risk, uncertainty):
+    """Equation 7 of Kahl et al. (2024), over the thresholds that occur."""
+    points = [
+        (np.mean(uncertainty <= t), risk[uncertainty <= t].mean())
+        for t in np.unique(uncertainty)
+    ]
+    coverage, selective = np.array(points).T
+    return np.trapezoid(selective, coverage)
+
+
+@settings(deadline=None)
+@given(tiny_items)
+def test_the_area_by_thresholds_is_the_formula_of_the_paper(items):
+    risk, uncertainty = items
+    expected = area_of_the_paper(risk, uncertainty)
+    assert threshold_aurc(risk, uncertainty) == pytest.approx(expected, abs=1e-12)
+    best = area_of_the_paper(risk, risk)
+    excess = threshold_eaurc(risk, uncertainty)
+    assert excess == pytest.approx(expected - best, abs=1e-12)
+    assert threshold_eaurc(risk, risk) == 0.0
+
+
+@pytest.mark.parametrize("score", [threshold_aurc, threshold_eaurc])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_weight_counts_as_copies_in_areas_by_thresholds(score, seed):
+    rng = np.random.default_rng(seed)
+    risk, uncertainty = rng.integers(0, 3, 30) / 2, rng.integers(0, 9, 30) / 10
+    weights = rng.integers(0, 3, 30)
+    plan = plan_of(score, risk, uncertainty)
+    expected = score(risk.repeat(weights), uncertainty.repeat(weights))
+    assert plan(weights) == pytest.approx(expected, abs=1e-12)
+
+
+def test_areas_of_the_specification():
+    rng = np.random.default_rng(42)
+    risk, uncertainty = rng.random(12), -rng.normal(size=12)
+    assert threshold_aurc(risk, uncertainty) == pytest.approx(0.4990884544, abs=1e-9)
+    assert values.aurc(risk, uncertainty) == pytest.approx(0.4990884544, abs=1e-9)
+    assert threshold_aurc(risk, risk) == pytest.approx(0.3390212935, abs=1e-9)
+    tied = np.round(2 * uncertainty) / 2
+    assert threshold_aurc(risk, tied) == pytest.approx(0.40905, abs=5e-6)
+    assert aurc(risk, tied) == pytest.approx(0.545, abs=5e-4)

@@ -75,6 +75,7 @@ from qualms.scores.platt import (
     fit_platt,
     uncertainty_histogram,
 )
+from qualms.scores.pooled import PooledValues
 from qualms.scores.proper import (
     accuracy,
     balanced_accuracy,
@@ -174,6 +175,10 @@ from qualms.scores.selective import (
     risk_at_coverage,
     risk_at_coverage_plan,
     risk_coverage_curve,
+    threshold_aurc,
+    threshold_aurc_plan,
+    threshold_eaurc,
+    threshold_eaurc_plan,
 )
 from qualms.scores.threshold import ReferralThreshold, referral_threshold
 from qualms.scores.ties import TIE, Ranked, is_less, levels, ranked_items
@@ -195,6 +200,7 @@ __all__ = [
     "Moments",
     "Plan",
     "Platt",
+    "PooledValues",
     "PrecisionRecallCurve",
     "Ranked",
     "ReferralCurve",
@@ -325,6 +331,10 @@ __all__ = [
     "smooth_ece_plan",
     "spearman",
     "sufficient_statistics",
+    "threshold_aurc",
+    "threshold_aurc_plan",
+    "threshold_eaurc",
+    "threshold_eaurc_plan",
     "threshold_from_validation",
     "tie_group",
     "top_label",

@@ -45,6 +45,17 @@ class TopLabel(NamedTuple):
     """(N,) whether the predicted class is the target."""
 
 
+def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """`values` as one array; a list of arrays of different shapes is refused."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be one array of numbers, got a list whose parts differ in "
+            "shape; join them first: np.concatenate([np.ravel(part) for part in list])"
+        ) from None
+
+
 def vector(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
     """`values` as a finite, non-empty float64 vector (of `length`, where given)."""
     array = _numeric(name, values)
@@ -67,7 +78,7 @@ def matrix(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
 
 def flags(name: str, values: ArrayLike, *, length: int | None = None) -> Flags:
     """`values` as booleans; numbers must be exactly 0 or 1."""
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
     _check_length(name, array, length)
@@ -86,7 +97,7 @@ def labels(
     name: str, values: ArrayLike, *, classes: int, length: int | None = None
 ) -> Index:
     """`values` as integer classes 0..classes-1; 2.0 is taken as 2, 2.5 is refused."""
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
     _check_length(name, array, length)
@@ -113,7 +124,7 @@ def mean_probabilities(probs: ArrayLike) -> Array:
     order of the draws and of the classes changes no bit. Besides the result, memory is
     that of a few items; (N, C) in float64 that needs no change is returned as it is.
     """
-    array = np.asarray(probs)
+    array = as_array("probs", probs)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"probs must be numbers, got an array of {array.dtype}")
     if array.ndim not in (1, 2, 3) or array.size == 0:
@@ -195,13 +206,13 @@ def open_unit(name: str, value: float) -> None:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
 
 
-def finite(name: str, array: NDArray[Any]) -> None:
-    """Refuse nan and infinity, naming the first place they stand."""
+def finite(name: str, array: NDArray[Any], *, remedy: str = "") -> None:
+    """Refuse nan and infinity, naming the first place they stand and a `remedy`."""
     if np.isfinite(array).all():
         return
     where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
     place = f"row {where[0]}" if len(where) == 1 else f"position {where}"
-    raise ValueError(f"{name} must be finite, {place} is {array[where]}")
+    raise ValueError(f"{name} must be finite, {place} is {array[where]}{remedy}")
 
 
 def _of_two_classes(prob: Array) -> Array:
@@ -262,7 +273,7 @@ def _check_unit_interval(array: NDArray[Any]) -> None:
 
 
 def _numeric(name: str, values: ArrayLike) -> Array:
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numbers, got an array of {array.dtype}")
     return array.astype(np.float64, copy=False)

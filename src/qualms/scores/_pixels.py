@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._arrays import Array, Flags, Index, finite
+from qualms.scores._arrays import Array, Flags, Index, as_array, finite
 
 Labels = NDArray[np.uint8]
 
@@ -36,15 +36,18 @@ def checked_labels(
     return labels
 
 
-def real_map(name: str, values: ArrayLike) -> Array:
-    """`values` as finite float64 numbers of any shape with at least one pixel."""
-    array = np.asarray(values)
+def real_map(name: str, values: ArrayLike, *, remedy: str = "") -> Array:
+    """`values` as finite float64 numbers of any shape with at least one pixel.
+
+    `remedy` says what to do about numbers that are not finite.
+    """
+    array = as_array(name, values)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numbers, got an array of {array.dtype}")
     if array.size == 0:
         raise ValueError(f"{name} must have at least one pixel, got {array.shape}")
     array = array.astype(np.float64, copy=False)
-    finite(name, array)
+    finite(name, array, remedy=remedy)
     return array
 
 
@@ -106,7 +109,7 @@ def sizes(maps: Labels, *, classes: int) -> Index:
 def _integers(name: str, values: ArrayLike, classes: int) -> NDArray[np.integer]:
     if not 2 <= classes <= IGNORED:
         raise ValueError(f"classes must lie in 2..{IGNORED}, got {classes}")
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.dtype == np.bool_:
         array = array.astype(np.uint8)
     if array.dtype.kind not in "iu":

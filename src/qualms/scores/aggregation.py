@@ -1,6 +1,6 @@
 """One uncertainty per item from its uncertainty map (Kahl et al., 2024, section 4.3).
 
-Maps may have any number of axes and any float type; sums are taken in float64.
+Maps may have any number of axes and any float type. Sums are taken in float64.
 """
 
 from collections.abc import Iterable
@@ -109,7 +109,11 @@ def item_shares(maps: ArrayLike) -> Array:
 
 
 def pooled_quantile(maps: Iterable[ArrayLike], share: float) -> float:
-    """Linearly interpolated quantile of all values of `maps` together."""
+    """Linearly interpolated quantile of all values of `maps` together.
+
+    All values are held, 4 bytes each (8 for float64 maps). `PooledValues` does with
+    bounded memory.
+    """
     flat = [_compact(values) for values in maps]
     if not flat:
         raise ValueError("maps must hold at least one item, got none")

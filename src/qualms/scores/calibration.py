@@ -10,10 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Index, flags, labelled, top_label, vector
+from qualms.scores._arrays import (
+    BLOCK,
+    Array,
+    Index,
+    flags,
+    labelled,
+    top_label,
+    vector,
+)
 from qualms.scores._smooth import (
     COARSE_STEPS,
     COARSE_TOLERANCE,
@@ -39,14 +47,18 @@ class Reliability:
 def ece_plan(confidence: ArrayLike, correct: ArrayLike, *, bins: int = 15) -> Plan:
     """`ece` of the top label: its probability and whether it is right, both (N,)."""
     claim, gap = _claims(confidence, correct)
-    return _binned_plan(claim[None], gap[None], bins)
+    return _binned_plan(_bin(claim, bins).astype(np.uint32)[None], gap[None], bins)
 
 
 def classwise_ece_plan(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Plan:
     """`classwise_ece` of `probs` (N, C) for `target` (N,)."""
     claim, truth = labelled(probs, target)
-    gap = claim - (truth[:, None] == np.arange(claim.shape[1]))
-    return _binned_plan(claim.T, gap.T, bins)
+    gap = np.array(claim.T, order="C")
+    cell = np.empty(gap.shape, dtype=np.uint32)
+    for k, row in enumerate(gap):
+        cell[k] = _bin(row, bins)
+        row -= truth == k
+    return _binned_plan(cell, gap, bins)
 
 
 def adaptive_ece_plan(
@@ -142,10 +154,14 @@ def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> flo
     """
     checked, truth = labelled(probs, target)
     items, classes = checked.shape
-    index = _bin(checked, bins) + bins * np.arange(classes)
-    gap = -checked
-    gap[np.arange(items), truth] += 1.0
-    per_bin = np.bincount(index.ravel(), gap.ravel(), minlength=bins * classes)
+    per_bin = np.zeros(bins * classes)
+    step = max(1, BLOCK // classes)
+    for start in range(0, items, step):
+        block, own = checked[start : start + step], truth[start : start + step]
+        index = _bin(block, bins) + bins * np.arange(classes)
+        gap = -block
+        gap[np.arange(len(own)), own] += 1.0
+        per_bin += np.bincount(index.ravel(), gap.ravel(), minlength=len(per_bin))
     return float(np.abs(per_bin).sum() / (items * classes))
 
 
@@ -188,11 +204,8 @@ def _bin(values: Array, bins: int) -> Index:
     return np.minimum((values * (bins * (1 + TIE))).astype(np.int64), bins - 1)
 
 
-def _binned_plan(claim: Array, gap: Array, bins: int) -> Plan:
-    """Mean over the K rows of `claim` and `gap` (K, N) of the binned absolute gap."""
-    _check_bins(bins)
-    cell = _bin(claim, bins).astype(np.uint32, order="C")
-    gap = np.ascontiguousarray(gap)
+def _binned_plan(cell: NDArray[np.uint32], gap: Array, bins: int) -> Plan:
+    """Mean over K rows of the binned absolute gap; `cell` and `gap` are (K, N)."""
 
     def value(copies: Copies) -> Array:
         off = np.zeros(len(copies.weights))
@@ -200,7 +213,7 @@ def _binned_plan(claim: Array, gap: Array, bins: int) -> Plan:
             off += np.abs(binned(copies.weights, *row, bins)).sum(axis=1)
         return off / (len(cell) * copies.total())
 
-    return Plan(claim.shape[1], value)
+    return Plan(cell.shape[1], value)
 
 
 def _claims(confidence: ArrayLike, correct: ArrayLike) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.jit import jit
-from qualms.scores._arrays import SUM_TOLERANCE, Array, finite
+from qualms.scores._arrays import SUM_TOLERANCE, Array, as_array, finite
 from qualms.scores._sums import add_to, column_sums, mean_over_draws, two_sum
 
 Floats = NDArray[np.floating[Any]]
@@ -82,7 +82,7 @@ def entropy(probs: ArrayLike, *, class_axis: int | None = -1) -> Floats:
     if class_axis is None:
         return _of_binary(single)[0]
     axis = _axis(single[0], class_axis)
-    return _of_classes(single, axis + 1)[0]
+    return _of_classes(single, axis + 1, added=1)[0]
 
 
 def _difference(total: Floats, aleatoric: Floats) -> Floats:
@@ -94,7 +94,7 @@ def _difference(total: Floats, aleatoric: Floats) -> Floats:
 
 
 def _floats(probs: ArrayLike) -> Floats:
-    array = np.asarray(probs)
+    array = as_array("probs", probs)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"probs must be numbers, got an array of {array.dtype}")
     if array.size == 0:
@@ -118,8 +118,11 @@ def _axis(array: Floats, class_axis: int) -> int:
     return axis
 
 
-def _of_classes(draws: Floats, axis: int) -> tuple[Floats, Floats]:
-    """Total and aleatoric entropy of draws (M, ..., C, ...)."""
+def _of_classes(draws: Floats, axis: int, added: int = 0) -> tuple[Floats, Floats]:
+    """Total and aleatoric entropy of draws (M, ..., C, ...).
+
+    `added` is the number of axes in front that the caller's array does not have.
+    """
     if axis == 0:
         raise ValueError("class_axis must not be the first axis, which holds the draws")
     spread = _spread(draws, axis)
@@ -131,7 +134,7 @@ def _of_classes(draws: Floats, axis: int) -> tuple[Floats, Floats]:
         with np.errstate(divide="ignore", invalid="ignore"):
             parts = _of_block(spread[:, row], start, min(step, after - start), room)
         if parts is None:
-            _refuse(draws, axis)
+            _refuse(draws, axis, added)
         total[row, start : start + step], aleatoric[row, start : start + step] = parts
     shape = draws.shape[1:axis] + draws.shape[axis + 1 :]
     return total.reshape(shape), aleatoric.reshape(shape)
@@ -297,18 +300,31 @@ def _binary_entropy(p: Floats) -> Floats:
     return result
 
 
-def _refuse(draws: Floats, axis: int) -> NoReturn:
-    """Say what is wrong with the probabilities that a block found wanting."""
+def _refuse(draws: Floats, axis: int, added: int) -> NoReturn:
+    """Say what is wrong with draws that are not probabilities."""
     finite("probs", draws)
     if draws.min() < 0.0 or draws.max() > 1.0 + SUM_TOLERANCE:
         _refuse_range(draws)
     total = draws.sum(axis=axis)
     where = np.unravel_index(int(np.abs(total - 1.0).argmax()), total.shape)
-    place = tuple(int(i) for i in where)
+    place = tuple(int(i) for i in where)[added:]
     raise ValueError(
-        f"probs must sum to 1 over the class axis, position {place} sums to "
-        f"{float(total[where]):.6g}; pass softmax outputs, not logits"
+        f"probs must sum to 1 over the classes, axis {axis - added}; position {place} "
+        f"sums to {float(total[where]):.6g}; {_remedy(draws, axis, added)}"
     )
+
+
+def _remedy(draws: Floats, axis: int, added: int) -> str:
+    """What to do about sums over `axis` that are not one."""
+    for other in range(1, draws.ndim):
+        off = np.abs(draws.sum(axis=other) - 1.0).max()
+        if other != axis and off <= SUM_TOLERANCE:
+            found, wanted = other - added, axis - added
+            return (
+                f"the classes are on axis {found}: pass class_axis={found}, or "
+                f"np.moveaxis(probs, {found}, {wanted}) where there is no such argument"
+            )
+    return "pass softmax outputs, not logits"
 
 
 def _refuse_range(draws: Floats) -> NoReturn:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from qualms.scores._about import as_score
 from qualms.scores._arrays import (
+    BLOCK,
     FLOOR,
     Array,
     Flags,
@@ -58,9 +59,12 @@ def item_brier(probs: ArrayLike, target: ArrayLike) -> Array:
     array([0.5, 2. ])
     """
     checked, truth = labelled(probs, target)
-    distance = checked.copy()
-    distance[np.arange(len(truth)), truth] -= 1.0
-    squared: Array = np.einsum("nc,nc->n", distance, distance)
+    squared = np.empty(len(truth))
+    step = max(1, BLOCK // checked.shape[1])
+    for start in range(0, len(truth), step):
+        distance = checked[start : start + step].copy()
+        distance[np.arange(len(distance)), truth[start : start + step]] -= 1.0
+        squared[start : start + step] = np.einsum("nc,nc->n", distance, distance)
     return squared
 
 

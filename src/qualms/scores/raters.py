@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array
+from qualms.scores._arrays import Array, as_array
 from qualms.scores._pixels import (
     IGNORED,
     check_same_space,
@@ -15,6 +15,8 @@ from qualms.scores._pixels import (
     pixel_mask,
     real_map,
 )
+
+MASKED = "; leave pixels out by mask=, for example mask=~np.isnan(reference)"
 
 
 class Agreement(NamedTuple):
@@ -48,15 +50,19 @@ def ncc(
     >>> ncc(np.array([0.1, 0.2, 0.3]), np.array([0.0, 0.5, 1.0])).__round__(9)
     1.0
     """
-    predicted, wanted = np.asarray(uncertainty), np.asarray(reference)
     names = ("uncertainty", "reference")
+    predicted, wanted = map(as_array, names, (uncertainty, reference))
     check_same_space(names, predicted.shape, wanted.shape)
     if mask is not None:
         chosen = pixel_mask(mask, predicted.shape)
         predicted, wanted = predicted[chosen], wanted[chosen]
         if chosen.size and not predicted.size:
             return float("nan")
-    a, b = real_map(names[0], predicted), real_map(names[1], wanted)
+    remedy = "" if mask is not None else MASKED
+    a, b = (
+        real_map(name, values, remedy=remedy)
+        for name, values in zip(names, (predicted, wanted), strict=True)
+    )
     if np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return float("nan")
     a, b = _centred(a), _centred(b)

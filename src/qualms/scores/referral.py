@@ -133,6 +133,7 @@ def referral_area_plan(
 
     Accuracy, NLL and AUROC are presorted; other curves are computed anew every time.
     """
+    _find(name)
     mean, truth = labelled(probs, target)
     ranks = entropy(mean) if uncertainty is None else uncertainty
     if name == "accuracy":
@@ -148,8 +149,19 @@ def referral_area_plan(
 KeptScore = Callable[[Array, Index, Ranked], Array]
 
 
+def check_is_name(name: object) -> None:
+    """Refuse an array where the name of a score belongs: arguments are swapped."""
+    if not isinstance(name, str):
+        raise TypeError(
+            "the name of the score comes first, as in "
+            "referral_curve('accuracy', probs, target); got "
+            f"{type(name).__name__} for it"
+        )
+
+
 def _find(name: str) -> KeptScore:
     known = _KEPT_SCORES
+    check_is_name(name)
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""

@@ -19,7 +19,9 @@ from qualms.scores.resampling import (
     edge_plan,
     harmonic_numbers,
     kept_risk,
+    ranked_cells,
     risk_cells,
+    trapezoid_risk,
     undetected_risk,
 )
 from qualms.scores.ties import Ranked, ranked_items
@@ -144,6 +146,66 @@ def eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     0.0
     """
     return aurc(risk, uncertainty) - aurc(risk, risk)
+
+
+def threshold_aurc_plan(risk: ArrayLike, uncertainty: ArrayLike) -> Plan:
+    """`threshold_aurc` of `risk` (N,), by thresholds on `uncertainty` (N,)."""
+    rank = vector("uncertainty", uncertainty)
+    carried = vector("risk", risk, length=len(rank))
+    # Neighbouring groups of one risk are two points of the curve.
+    cells = ranked_cells(rank, carried, alike=np.zeros(len(rank), dtype=np.bool_))
+    (values,) = cells.carried
+
+    def value(copies: Copies) -> Array:
+        return trapezoid_risk(copies.within(cells), cells.last, values)
+
+    return Plan(len(rank), value)
+
+
+def threshold_eaurc_plan(risk: ArrayLike, uncertainty: ArrayLike) -> Plan:
+    """`threshold_eaurc` of `risk` (N,), by thresholds on `uncertainty` (N,)."""
+    ours = threshold_aurc_plan(risk, uncertainty)
+    best = threshold_aurc_plan(risk, risk)
+    return Plan(ours.items, lambda copies: ours.value(copies) - best.value(copies))
+
+
+@as_score(
+    label="AURC by thresholds", better="lower", high=np.inf, plan=threshold_aurc_plan
+)
+def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
+    """Area under risk against coverage, a point per distinct threshold, both (N,).
+
+    The AURC of Kahl et al. (2024, equation 7): trapezoids between the thresholds that
+    occur, from coverage 1 down to the share of the most certain items, which are kept
+    together if they are tied. What lies below that coverage is left out, so values of
+    files with other ties are not comparable; `aurc` covers every number of items.
+
+    >>> threshold_aurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3])
+    0.16666666666666666
+    """
+    values, rank = _checked(risk, uncertainty)
+    kept = rank.start[1:]
+    curve = np.cumsum(values[rank.order])[kept - 1] / kept
+    return float(np.diff(kept) @ (curve[1:] + curve[:-1]) / (2 * len(values)))
+
+
+@as_score(
+    label="E-AURC by thresholds",
+    better="lower",
+    low=-np.inf,
+    high=np.inf,
+    plan=threshold_eaurc_plan,
+)
+def threshold_eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
+    """`threshold_aurc` in excess of the best ranking by the same rule, both (N,).
+
+    The E-AURC of Kahl et al. (2024, equation 8): exactly 0 for a ranking by risk, and
+    below 0 where ties leave out more of the curve than the best ranking does.
+
+    >>> threshold_eaurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3])
+    0.0
+    """
+    return threshold_aurc(risk, uncertainty) - threshold_aurc(risk, risk)
 
 
 @as_score(label="AUGRC", better="lower", high=np.inf, plan=augrc_plan)

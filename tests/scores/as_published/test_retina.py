@@ -167,10 +167,14 @@ def test_one_class_and_all_correct_counts_as_one_except_for_the_full_set():
 
 
 def test_log_loss_clips_where_scikit_learn_does():
-    p, y = np.array([0.0, 1.0, 1.0, 0.0, 0.7]), np.array([0, 1, 0, 1, 1])
+    p, y = [0.0, 1.0, 0.3], [1, 0, 1]
     expected = sklearn_log_loss(y, p, labels=[0, 1])
-    assert retina.log_loss(p, y) == pytest.approx(expected, rel=1e-12)
-    assert retina.nll(p, y) < expected - 0.5
+    today = retina.log_loss(p, y, clip=np.finfo(np.float64).eps)
+    assert today == pytest.approx(expected, rel=1e-12)
+    # The version of the paper's time clipped at 1e-15, as the released curves do.
+    then = -np.log([1e-15, 1 - (1 - 1e-15), 0.3]).mean()
+    assert retina.log_loss(p, y) == pytest.approx(then, rel=1e-12)
+    assert retina.log_loss(p, y) == retina.nll(p, y) < expected - 0.5
 
 
 def joint(golden):

@@ -10,6 +10,8 @@ from qualms.scores.selective import (
     coverage_at_risk,
     eaurc,
     risk_at_coverage,
+    threshold_aurc,
+    threshold_eaurc,
 )
 from scores.laws import Case
 
@@ -102,6 +104,10 @@ CASES = [
     risk_case(risk_at_coverage, errors),
     risk_case(coverage_at_risk, losses, risk_level=0.45),
     risk_case(coverage_at_risk, errors, risk_level=0.25),
+    risk_case(threshold_aurc, losses),
+    risk_case(threshold_aurc, errors),
+    risk_case(threshold_eaurc, losses),
+    risk_case(threshold_eaurc, errors),
     curve_case("accuracy", binary, negatives_only, None),
     curve_case("accuracy", classes, negatives_only, None, oracle=True),
     curve_case("nll", binary, negatives_only, None),

@@ -1,11 +1,10 @@
 """One pass over segmentation items: from maps to a few numbers per item."""
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.evaluate.entry import ScoreOptions
 from qualms.predictions import Header, Maps, Predictions
-from qualms.scores import Platt, UncertaintyHistogram
+from qualms.scores import Platt, PooledValues, UncertaintyHistogram
 
 Array = NDArray[np.float64]
 Map = NDArray[np.floating[Any]]
@@ -82,16 +81,27 @@ def roles(header: Header, draws: int) -> str | None:
 
 
 def validate(val: Predictions, options: ScoreOptions) -> Validation:
-    """Thresholds and Platt fits from validation items, in one pass over them."""
-    parts = list(_streamed(partial(_known, val.header), val, options))
-    share = float(np.mean([part.background for part in parts]))
-    names = parts[0].maps
+    """Thresholds and Platt fits from validation items, in one pass over them.
+
+    Memory does not grow with their number.
+    """
+    shares: list[float] = []
+    values: dict[str, PooledValues] = defaultdict(PooledValues)
+    histograms: dict[str, UncertaintyHistogram] = {}
+    for part in _streamed(partial(_known, val.header), val, options):
+        shares.append(part.background)
+        for name, uncertainty_map in part.maps.items():
+            values[name].add(uncertainty_map)
+        for name, histogram in part.histogram.items():
+            known = histograms.get(name)
+            histograms[name] = histogram if known is None else known + histogram
+    share = float(np.mean(shares))
     return Validation(
-        threshold={
-            name: scores.pooled_quantile((part.maps[name] for part in parts), share)
-            for name in names
+        threshold={name: pooled.quantile(share) for name, pooled in values.items()},
+        platt={
+            name: scores.fit_platt(pooled.mean, pooled.correct, total=pooled.total)
+            for name, pooled in histograms.items()
         },
-        platt={name: _fit([part.histogram[name] for part in parts]) for name in names},
     )
 
 
@@ -118,11 +128,6 @@ def _known(header: Header, maps: Maps) -> _ValidationItem:
             for name, values in measures.items()
         },
     )
-
-
-def _fit(histograms: Sequence[UncertaintyHistogram]) -> Platt:
-    pooled = reduce(add, histograms)
-    return scores.fit_platt(pooled.mean, pooled.correct, total=pooled.total)
 
 
 def _measure(header: Header, fitted: Validation | None, maps: Maps) -> _ItemScores:

@@ -25,6 +25,7 @@ from qualms.scores._arrays import (
 )
 from qualms.scores.decomposition import entropy
 from qualms.scores.ranking import auprc_by_rule, auroc_by_rule
+from qualms.scores.referral import check_is_name
 
 # The release clips P(y=1) on both sides and takes its complement afterwards.
 CLIP = 1e-15
@@ -86,6 +87,7 @@ def referral_curve(
     >>> curve.value
     array([0.75, 1.  , 1.  , 1.  , 1.  ])
     """
+    check_is_name(name)
     prob, true = _binary(probs, target)
     if uncertainty is None:
         uncertainty = entropy(prob, class_axis=None)
@@ -173,17 +175,19 @@ def nll(probs: ArrayLike, target: ArrayLike) -> float:
 
 
 @as_score(label="log loss (RETINA)", better="lower", high=np.inf)
-def log_loss(probs: ArrayLike, target: ArrayLike) -> float:
-    """The released scalar NLL: scikit-learn's `log_loss`, which clips elsewhere.
+def log_loss(probs: ArrayLike, target: ArrayLike, *, clip: float = CLIP) -> float:
+    """The released scalar NLL: the `log_loss` of scikit-learn at the paper's time.
 
-    At the float64 epsilon since scikit-learn 1.5, so it differs from `nll` only where
-    P(y=1) is within 1e-15 of 0 or 1.
+    It cut P(y=1) to [1e-15, 1 - 1e-15] and so agrees with `nll`. Since version 1.5
+    scikit-learn cuts at the float64 epsilon, 2.2e-16; pass that as `clip` to run the
+    released code with a version of today. Only probabilities within 1e-15 of 0 or 1
+    differ.
 
     >>> log_loss([0.5, 0.5], [0, 1])
     0.6931471805599453
     """
     prob, true = _binary(probs, target)
-    return float(np.mean(_item_nll(prob, true, clip=np.finfo(np.float64).eps)))
+    return float(np.mean(_item_nll(prob, true, clip=clip)))
 
 
 @as_score(label="AUPRC (RETINA)", better="higher")

@@ -30,6 +30,7 @@ from qualms.scores.resampling._kernels import (
     harmonic_numbers,
     kept_risk,
     precision_areas,
+    trapezoid_risk,
     undetected_risk,
 )
 from qualms.scores.resampling._plan import (
@@ -78,5 +79,6 @@ __all__ = [
     "risk_cells",
     "share",
     "tie_group",
+    "trapezoid_risk",
     "undetected_risk",
 ]

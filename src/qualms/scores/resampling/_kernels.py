@@ -119,6 +119,29 @@ def undetected_risk(copies: Weights, last: Flags, risk: Array) -> Array:
 
 
 @jit
+def trapezoid_risk(copies: Weights, last: Flags, risk: Array) -> Array:
+    """Area under the mean risk of the lowest ranked, a point at each tie group's end.
+
+    Straight lines join the points; groups without copies have none.
+    """
+    areas = np.empty(len(copies))
+    for row in range(len(copies)):
+        area, kept, risk_kept, before = 0.0, 0.0, 0.0, 0.0
+        size, total = 0.0, 0.0
+        for i in range(len(last)):
+            size += copies[row, i]
+            total += copies[row, i] * risk[i]
+            if last[i] and size > 0.0:
+                after = (risk_kept + total) / (kept + size)
+                if kept > 0.0:
+                    area += size * (before + after) / 2.0
+                kept, risk_kept, before = kept + size, risk_kept + total, after
+                size, total = 0.0, 0.0
+        areas[row] = area / kept
+    return areas
+
+
+@jit
 def sums_at(copies: Weights, last: Flags, summand: Array, edges: Array) -> Array:
     """(replicates, E) sums of `summand` over the first `edges` (replicates, E) copies.
 
