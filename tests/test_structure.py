@@ -4,13 +4,16 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import qualms
 
+ROOT = Path(__file__).parents[1]
 SRC = Path(qualms.__file__).parent
 MODULES = sorted(SRC.rglob("*.py"))
 BANNED = {"utils", "util", "helpers", "common", "misc", "base", "tools"}
@@ -177,3 +180,17 @@ def test_importing_loads_no_training_stack(module):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert out.stdout.strip() == "[]"
+
+
+def test_the_constraints_pin_every_requirement():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    wanted = [*project["dependencies"]]
+    for extra in project["optional-dependencies"].values():
+        wanted += extra
+    pinned = dict(
+        line.split("==") for line in (ROOT / "constraints.txt").read_text().split()
+    )
+    for text in wanted:
+        needed = Requirement(text)
+        if needed.name != project["name"]:  # an extra may name others of the project
+            assert pinned.get(needed.name, "none") in needed.specifier, text
