@@ -129,7 +129,7 @@ def print_checks(results: BenchmarkResults, *, console: Console | None = None) -
     console.print("[bold]expected effects[/bold]")
     lines = Grid.grid(padding=(0, 1))
     for check in results.checks:
-        text = f"{check.expectation.text}: {check_numbers(check)}"
+        text = f"{check.expectation.text}: {check_numbers(results, check)}"
         lines.add_row(" ", _verdict(check), escape(text))
         if check.expectation.meaning:
             lines.add_row(" ", "", f"[dim]{escape(check.expectation.meaning)}[/dim]")

@@ -7,7 +7,7 @@ both. Every name in them is escaped.
 import base64
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -15,12 +15,12 @@ from urllib.parse import quote
 
 from qualms import __version__
 from qualms.atomic import replacing
-from qualms.evaluate.results import BenchmarkResults, Check
+from qualms.evaluate.results import BenchmarkResults
 from qualms.report.figures import Drawing
 from qualms.report.html import html_table, text
 from qualms.report.judged import check_numbers, judged_variants, ranking_notes
 from qualms.report.table import Table
-from qualms.runs import commit
+from qualms.runs import environment
 
 
 class DrawnFigure(NamedTuple):
@@ -74,7 +74,7 @@ def write_benchmark_page(
     parts = [
         _about(results),
         _contents(tables, figures, checks=bool(results.checks)),
-        _checks(results.checks),
+        _checks(results),
         *_tables(tables, path),
         *_figures(figures, path),
         _files(path),
@@ -141,12 +141,12 @@ def _contents(
     return f"<details><summary>Contents</summary><ul>{items}</ul></details>"
 
 
-def _checks(checks: Iterable[Check]) -> str:
+def _checks(results: BenchmarkResults) -> str:
     rows = []
-    for check in checks:
+    for check in results.checks:
         known, held = check.known, check.held
         verdict = ("held" if held else "not held") if known else "unknown"
-        numbers = check_numbers(check)
+        numbers = check_numbers(results, check)
         meaning = check.expectation.meaning
         said = f"<p>{text(meaning)}</p>" if meaning else ""
         rows.append(
@@ -212,11 +212,15 @@ def _notes(results: BenchmarkResults) -> str:
 
 
 def _made(command: str, hardware: Sequence[str] = ()) -> str:
+    """The command, and the versions of everything that has a part in the numbers."""
+    around = environment()
     by = f"Made by <code>{text(command)}</code> with " if command else "Made with "
-    at = commit()
-    version = f"qualms {text(__version__)}" + (f", commit {text(at)}" if at else "")
-    machines = f"; runs on {text('; '.join(hardware))}" if hardware else ""
-    return f"<footer><p>{by}{version}{machines}.</p></footer>"
+    at = f", commit {text(around['commit'])}" if around["commit"] else ""
+    packages = ", ".join(f"{name} {of}" for name, of in around["packages"].items())
+    using = f"Python {around['python']}" + (f", {packages}" if packages else "")
+    machines = f"<p>Runs on {text('; '.join(hardware))}.</p>" if hardware else ""
+    made = f"<p>{by}qualms {text(__version__)}{at}; {text(using)}.</p>"
+    return f"<footer>{made}{machines}</footer>"
 
 
 def _link(title: str, target: Path, page: Path) -> str:

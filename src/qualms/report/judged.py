@@ -96,10 +96,12 @@ def ranking_notes(results: BenchmarkResults) -> list[str]:
     ]
 
 
-def check_numbers(check: Check) -> str:
+def check_numbers(results: BenchmarkResults, check: Check) -> str:
     """The numbers that an expected effect was decided by, row by row."""
+    labels = {row.name: row.label for row in results.benchmark.rows}
     return ", ".join(
-        f"{row} {value:.3f}" if math.isfinite(value) else f"{row} missing"
+        f"{labels.get(row, row)} "
+        + (f"{value:.3f}" if math.isfinite(value) else "missing")
         for row, value in check.values.items()
     )
 

@@ -97,7 +97,7 @@ def _summary(results: BenchmarkResults, variant: Variant) -> Table:
         variant,
         columns,
         name="summary",
-        title="",
+        title=": summary",
         main=True,
         notes=(
             "Half kept: accuracy on the half of the items that the network decides "
