@@ -329,7 +329,7 @@ def test_training_and_judging_work_end_to_end(run, tmp_path):
     assert "1 runs: 1 done; " in said.output
     assert "Conformal Prediction" in said.output
     assert "expected effects" in said.output
-    assert "rows that pool more runs than seeds: ensemble" in said.output
+    assert "pool more runs than there are seeds: ensemble" in said.output
     folder = tmp_path / "runs" / "regression"
     (part,) = (folder / "demo").iterdir()
     assert part.name.startswith("part-cells,")

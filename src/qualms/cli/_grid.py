@@ -229,7 +229,8 @@ def show_judged(choice: Choice, out: Path, data: Path) -> None:
     finally:
         print_benchmark(results, console=console)
     if choice.dropped:
-        typer.echo(f"rows that pool more runs than seeds: {', '.join(choice.dropped)}")
+        rows = ", ".join(choice.dropped)
+        typer.echo(f"left out, as they pool more runs than there are seeds: {rows}")
     for note in written.notes:
         typer.echo(f"note: {note}")
     if choice.part:

@@ -233,9 +233,10 @@ def _with_seeds(benchmark: Benchmark, preset: Preset, seeds: Sequence[int]) -> P
         return replace(preset, seeds=order)
     rows = tuple(n for n in preset.rows if benchmark.row(n).pool <= len(order))
     if not rows:
+        least = min(benchmark.row(name).pool for name in preset.rows)
         raise ValueError(
-            f"seeds must be as many as {' and '.join(preset.rows)} pool, got"
-            f" {len(order)}; list more with --seeds"
+            f"{' and '.join(preset.rows)} pool at least {least} runs with different"
+            f" seeds, got {len(order)}; list more with --seeds"
         )
     alone = order if preset.alone else ()
     preset = replace(preset, seeds=order, alone=alone, rows=rows)
