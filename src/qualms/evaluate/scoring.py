@@ -56,11 +56,11 @@ def score(  # noqa: PLR0913 - the options of the command
         None if val is None else asked.take(val),
         options or ScoreOptions(),
         name=name,
-        check=_Check(force=force_val),
+        check=_PairCheck(force=force_val),
     )
 
 
-class _Check(NamedTuple):
+class _PairCheck(NamedTuple):
     """How validation predictions are checked."""
 
     force: bool = False
@@ -74,7 +74,7 @@ def _scored(
     options: ScoreOptions,
     *,
     name: str | None,
-    check: _Check,
+    check: _PairCheck,
 ) -> Results:
     notes = () if val is None else check_validation(predictions, val, **check._asdict())
     judgement = judge_file(predictions, val, options)
@@ -201,7 +201,7 @@ def score_files(
     """
     asked = _Asked(task=task, logits=logits)
     vals = _one_each(val or (), len(files))
-    check = _Check(force=force_val, shared=len(val or ()) == 1 < len(files))
+    check = _PairCheck(force=force_val, shared=len(val or ()) == 1 < len(files))
     results = tuple(
         _scored(
             asked.take(file),
