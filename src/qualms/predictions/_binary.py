@@ -122,7 +122,7 @@ def _refuse_missing(file: BinaryIO, found: int) -> None:
     tail = file.read()
     count = tail.rfind(b"PK\5\6") + 10
     stated = int.from_bytes(tail[count : count + 2], "little")
-    if stated not in (found, 0xFFFF):  # the last where there are more
+    if stated not in (found, 0xFFFF):  # 0xFFFF: more than fit in here
         raise PredictionsError(
             f"states {stated} arrays, but {found} are found; the file is damaged: "
             "write it again"

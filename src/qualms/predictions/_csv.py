@@ -80,7 +80,8 @@ def _read_rows(
     places = {name: place for place, name in enumerate(names)}
     taken = [(column, places[column.name]) for column in columns]
     count = 0
-    # Few rows at a time: a list per row for the whole file keeps the collector busy.
+    # Few rows at a time: with a list per row of the whole file, the garbage collector
+    # would take most of the time.
     while rows := list(islice(lines, 256)):
         for row, found in enumerate(rows):
             if len(found) != len(names):
@@ -173,7 +174,7 @@ _PARSERS: dict[Kind, Callable[[_CsvColumn], NDArray[Any]]] = {
 
 
 def _as_floats(cells: Sequence[str]) -> list[float] | None:
-    # Python also takes 1_000 and the digits of other scripts; a table has no such.
+    # Python also takes 1_000 and the digits of other scripts. Other programs do not.
     together = "".join(cells)
     if "_" in together or not together.isascii():
         return None

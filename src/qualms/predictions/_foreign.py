@@ -23,7 +23,7 @@ def to_array(name: str, values: Any) -> NDArray[Any]:
         array = np.asarray(_on_host(values))
     except MemoryError:
         raise
-    # A foreign array may raise anything on its way out.
+    # Converting a foreign array may raise any class of exception.
     except Exception as error:
         raise PredictionsError(
             f"array '{name}' cannot be turned into an array ({said_by(error)}); "

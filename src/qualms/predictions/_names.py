@@ -18,7 +18,7 @@ from qualms.shelf import suggest
 _CLOSE = 0.8
 # Names this alike are worth mentioning where an array would be lost otherwise.
 _CLOSEST = 0.5
-# One idea, two tasks: the array that plays the part of the other.
+# What an array of one task is called in another.
 _COUNTERPART = {
     ("regression", "uncertainty/"): "select/",
     ("classification", "select/"): "uncertainty/",

@@ -55,7 +55,7 @@ def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
 
 def _notes(members: Sequence[Predictions], kept: Iterable[str]) -> tuple[str, ...]:
     notes = dict.fromkeys(note for member in members for note in member.notes)
-    # One file may know the targets of all.
+    # The targets of one file are those of all.
     if "target" in kept:
         notes.pop(NO_TARGET, None)
     return tuple(notes)
@@ -150,7 +150,8 @@ def _rule(name: str, members: Sequence[Predictions]) -> str:
 
 
 def _combined(parts: Sequence[_Array], draws: Sequence[int], rule: str) -> _Array:
-    # A row that stands for several draws weighs as many, so pools can be pooled.
+    # A row may stand for several draws and is weighted by their number, so that pools
+    # can be pooled again.
     weights = np.concatenate(
         [
             np.full(len(part), n / len(part))
@@ -160,7 +161,8 @@ def _combined(parts: Sequence[_Array], draws: Sequence[int], rule: str) -> _Arra
     values = np.concatenate(parts)
     if rule == "mean":
         return _weighted_mean(values, weights)[np.newaxis]
-    # Minus the logarithm of the mean likelihood, the largest one taken out.
+    # Minus the logarithm of the mean likelihood. The largest likelihood is factored
+    # out, so that they do not all round to zero.
     least = values.min(axis=0)
     likelihood = _weighted_mean(np.exp(least - values), weights)
     return np.asarray(least - np.log(likelihood))[np.newaxis]
@@ -202,7 +204,8 @@ def _header(members: Sequence[Predictions]) -> Header:
     shared: dict[str, Any] = {}
     for field in fields(Header):
         values = [getattr(header, field.name) for header in headers]
-        # Of the data one file may speak for all; of the runs only what agrees is kept.
+        # What is said of the data may come from any file. What is said of the runs is
+        # kept only where all files agree.
         if field.name in _OF_THE_DATA:
             values = [value for value in values if value is not None]
         if values and all(value == values[0] for value in values):

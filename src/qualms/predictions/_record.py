@@ -12,7 +12,7 @@ from qualms.predictions._header import Header
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Maps:
-    """One segmented item: statistics over its draws, the draws' labels, the raters'.
+    """One segmented item: statistics over draws, labels by draw and labels by rater.
 
     `mean_probs` (C, *space) and `expected_entropy` (*space, in nats) are float32,
     `draw_labels` (M, *space) and `raters` (R, *space) uint8. For writing, any array

@@ -84,7 +84,7 @@ def load_maps(
 
 
 def counts_of(maps: Maps, ignore: int | None) -> Counts:
-    """The counts of checked `maps`, which every further item must have as well."""
+    """The counts of checked `maps`; all other items must have the same."""
     return Counts(
         classes=maps.mean_probs.shape[0],
         draws=maps.draw_labels.shape[0],
@@ -162,7 +162,7 @@ def _entropy(array: NDArray[Any], classes: int) -> NDArray[Any]:
     name = "expected_entropy"
     given = as_numbers(name, array)
     low, high = finite_span(name, given, "")
-    # Half precision rounds; an entropy in bits misses by far more than this.
+    # Half precision rounds. An entropy given in bits misses by far more than this.
     limit, slack = log(classes), 2e-3 * (1.0 + log(classes))
     if low < -slack or high > limit + slack:
         wrong = (given < -slack) | (given > limit + slack)
@@ -195,7 +195,7 @@ def _labels(
     return labels
 
 
-# Gives the maps of a source, each to be checked against the counts when read.
+# Opens the maps of a source. Each is checked against the counts when it is read.
 Open = Callable[[Counts], Sequence[Maps]]
 
 
@@ -205,7 +205,7 @@ def segmentation_form(
     """Segmentation predictions of the items in `raw`; the first item is read."""
     with naming(source):
         assembled = FORMATS[version_of(raw.header)](raw, open_maps, asked, source)
-    # Outside the naming, for an item's complaint names its own file.
+    # Outside `naming`, because an error in an item already names its own file.
     maps = open_maps(Counts(ignore=assembled.header.ignore))
     counts = counts_of(maps[0], assembled.header.ignore)
     return replace(
