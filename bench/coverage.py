@@ -25,11 +25,14 @@ _HERE = Path(__file__).resolve().parent
 sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != _HERE]
 sys.path.insert(0, str(_HERE.parent))
 try:
-    import numba  # noqa: F401
+    import numba
+
+    COMPILED = bool(numba.__version__)
 except ImportError:  # Only the former intervals are too slow without it.
-    _plain = types.ModuleType("numba")
-    _plain.njit = lambda **_: lambda function: function
-    sys.modules["numba"] = _plain
+    COMPILED = False
+    _plain = types.ModuleType("qualms.jit")
+    _plain.jit = _plain.jit_sum = lambda function: function
+    sys.modules["qualms.jit"] = _plain
 
 import numpy as np
 from bench.populations import CALIBRATION, POPULATIONS
@@ -141,7 +144,7 @@ def _tasks(chosen: list[str], quick: bool) -> Iterator[Task]:
             first = str(turn * block)
             yield "ties", kind, str(rows), str(size), first, str(block)
         block = 20 if quick else FORMER_REPETITIONS // TURNS
-        if hasattr(sys.modules["numba"], "__version__"):
+        if COMPILED:
             for name, size in itertools.product(FORMER_AT, SIZES[1:]):
                 yield "former", name, str(size), str(turn * block), str(block)
 
