@@ -175,3 +175,45 @@ def test_complement_mirrors_the_interval():
     found = influence_of(scores.augrc, items["risk"], items["uncertainty"])
     one, other = interval_of(found), interval_of(found.complement())
     assert (1 - other.high, 1 - other.low) == pytest.approx((one.low, one.high))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_fpr_is_that_of_the_score(seed):
+    rng = np.random.default_rng(seed)
+    score = rng.integers(12, size=60) / 10 + rng.choice([0.0, 1e-15], 60)
+    positive = rng.random(60) < 0.4
+    for tpr in (0.5, 0.8, 0.95, 1.0):
+        wanted = partial(scores.fpr_at_tpr, tpr=tpr)
+        assert influence_of(wanted, score, positive).value == pytest.approx(
+            wanted(score, positive), abs=1e-12
+        )
+
+
+def test_every_score_of_items_has_an_influence_or_is_listed():
+    known = {name for name in scores.__all__ if _is_score(getattr(scores, name))}
+    lacking = {name for name in known if not _has_influence(getattr(scores, name))}
+    assert lacking == {
+        "ace",  # of one image; its mean over items is `mean_influence`
+        "al_improvement",  # of three numbers
+        "coverage_at_risk",
+        "dice",
+        "ged",
+        "ncc",
+        "threshold_aurc",
+        "threshold_eaurc",
+    }
+
+
+def _has_influence(score):
+    try:
+        return influence_of(score) is not None
+    except (TypeError, AttributeError):  # it lacks its arrays
+        return True
+
+
+def _is_score(function):
+    try:
+        scores.about(function)
+    except LookupError:
+        return False
+    return True

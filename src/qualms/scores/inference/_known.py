@@ -37,6 +37,7 @@ from qualms.scores.inference._influence import (
     undefined,
     with_enough_errors,
 )
+from qualms.scores.ties import is_less
 
 Makes = Callable[..., Influence]
 
@@ -163,8 +164,8 @@ def _mixed_r_auroc(
 
 
 def _crop_rate(uncertainty: ArrayLike, cropped: ArrayLike) -> Flags:
-    less: Flags = np.less(uncertainty, cropped)
-    return less
+    whole = vector("uncertainty", uncertainty)
+    return is_less(whole, vector("cropped", cropped, length=len(whole)))
 
 
 def _ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> Influence:

@@ -11,7 +11,7 @@ from qualms.scores._arrays import Array, Flags, flags, vector
 from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import Influence, undefined
 from qualms.scores.inference._shares import effective_size, wilson
-from qualms.scores.ties import Ranked, ranked_items
+from qualms.scores.ties import Ranked, levels, ranked_items
 
 ONE_SIGMA = 0.16
 ONE_KIND = "there must be items of both kinds, positive and negative"
@@ -152,7 +152,9 @@ def fpr_at_tpr_influence(
     truth = flags("positive", positive, length=len(values))
     if truth.all() or not truth.any():
         return undefined(ONE_KIND)
-    cut = ThresholdShare(values, truth, tpr)
+    # By level rather than value: what is tied passes a threshold together.
+    level = levels(ranked_items(values)).astype(np.float64)
+    cut = ThresholdShare(level, truth, tpr)
     return Influence(
         value=cut.value,
         values=None,
