@@ -1,9 +1,9 @@
 """Exact cosine neighbours of every item, without the N x N matrix.
 
-A float32 matrix product screens: tile by tile (each pair of items once, for the matrix
-is symmetric) it leaves the best and second best similarity of each item. Where these
-two are closer than float32 can tell apart, the few candidates are compared again in
-float64. So neither the tiling nor the order of the items shows in the result.
+A float32 matrix product finds the best and second best similarity of each item, tile by
+tile (each pair of items once, since the matrix is symmetric). Where these two differ by
+less than the error of float32, the few candidates are compared again in float64. So
+neither the tiles nor the order of the items change the result.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ TIE = 1e-12
 
 
 class Close(NamedTuple):
-    """Items whose best neighbours had to be told apart in float64."""
+    """Items whose nearest neighbours had to be found in float64."""
 
     item: Index
     """(K,) the items."""
@@ -35,7 +35,7 @@ class Neighbours(NamedTuple):
     """The nearest neighbours of every item, self excluded by index."""
 
     nearest: Index
-    """(N,) the neighbour, right wherever one item is clearly the nearest."""
+    """(N,) the neighbour; correct for all items that are not in `close`."""
     close: Iterator[Close]
     """Block by block, all nearest neighbours of the other items."""
 

@@ -1,4 +1,4 @@
-"""The residual smoothed by a reflected Gaussian of the bandwidth that equals its size.
+"""The smooth calibration error: the bandwidth that equals the smoothed residual.
 
 Reflection at 0 and 1 makes the smoothing a heat equation with closed ends: in the
 cosine basis on [0, 1], each coefficient k only shrinks by exp(-(pi k sigma)^2 / 2). One
@@ -39,7 +39,7 @@ def fixed_point(
 def crossings(grids: Array, *, tolerance: float) -> Array:
     """(K,) fixed points of K residuals that already stand on a grid (steps + 1,)."""
     spectrum = _spectrum(grids)
-    # The size is at most 1, so that 2 is above the answer, however bad the residual.
+    # The size of a residual is at most 1, so the answer is below 2.
     low, high = np.zeros(len(grids)), np.full(len(grids), 2.0)
     above, below = _size(spectrum, low), _size(spectrum, high) - high
     middle, excess = low.copy(), above.copy()
@@ -59,7 +59,7 @@ def crossings(grids: Array, *, tolerance: float) -> Array:
 
 
 def _share_kept(ratio: Array) -> Array:
-    """By how much the end that stays is scaled down, lest it stay for ever."""
+    """Factor for the value at the end that stays, so that it moves in later rounds."""
     return np.where(ratio < 1.0, 1.0 - ratio, 0.5)
 
 

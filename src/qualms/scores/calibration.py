@@ -146,8 +146,8 @@ def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> floa
 def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Mean over classes of the ECE of that class's probability (Kull et al., 2019).
 
-    For class k the bins run over P(y=k), and its mean is held against the share of
-    items that are of class k.
+    For class k the bins run over P(y=k), and its mean is compared with the share of
+    items of class k.
 
     >>> round(classwise_ece([0.1, 0.9, 0.8], [0, 1, 0]), 4)
     0.3333

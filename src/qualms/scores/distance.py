@@ -1,4 +1,4 @@
-"""How far a feature lies from the training features: an uncertainty without a model."""
+"""Distance of features to the training features, as an uncertainty."""
 
 from typing import Literal, get_args
 

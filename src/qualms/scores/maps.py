@@ -40,7 +40,7 @@ network (SSN) *are* the ambiguity it sees, so their disagreement, MI, is aleator
 
 
 class Statistics(NamedTuple):
-    """What is kept of an item's draws."""
+    """The statistics that are kept instead of an item's draws."""
 
     mean_probs: Floats
     """(C, *space) mean over draws."""
@@ -89,7 +89,7 @@ def uncertainty_maps(
 
     PE, EE and MI = PE - EE, unless `UNCERTAINTY_TYPES` gives `method` other roles (SSN
     swaps aleatoric and epistemic; the plain softmax has MSR as predictive). MI is not
-    clipped: rounding may leave it a hair below zero.
+    clipped: rounding may leave it just below zero.
 
     Args:
         mean_probs: Mean over draws (C, *space).

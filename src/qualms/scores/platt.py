@@ -87,8 +87,8 @@ def ace(
 ) -> float:
     """Average calibration error (Neumann et al., 2018).
 
-    Mean over non-empty bins of |accuracy - mean confidence|, every bin alike, so that
-    background does not drown the rest. Bins are equal and closed on the left.
+    Mean over non-empty bins of |accuracy - mean confidence|. Every bin has the same
+    weight, so that background does not dominate. Bins are equal and closed on the left.
 
     Args:
         confidence: Probability that a pixel is right, any shape.
@@ -125,9 +125,9 @@ def fit_platt(
 ) -> Platt:
     """Logistic fit of being right on uncertainty, with smoothed targets (Platt, 1999).
 
-    One fit pools all validation pixels of a run; for many items sum their
-    `uncertainty_histogram` first. Uncertainty that never varies says nothing, so the
-    slope is 0 and the confidence is the smoothed accuracy.
+    One fit pools all validation pixels of a run; for many items add up their
+    `uncertainty_histogram` first. Where the uncertainty does not vary, the slope is 0
+    and the confidence is the smoothed accuracy.
 
     Args:
         uncertainty: Any shape.

@@ -1,4 +1,4 @@
-"""Maps against raters: where people disagree, where they agree with the prediction."""
+"""Raters: their disagreement with each other, and their agreement with predictions."""
 
 from typing import NamedTuple
 

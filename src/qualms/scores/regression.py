@@ -102,8 +102,8 @@ def item_crps_ensemble(draws: ArrayLike, target: ArrayLike) -> Array:
             f"draws must have shape (M, {len(wanted)}) for {len(wanted)} targets, "
             f"got {raw.shape}"
         )
-    # Measured from the target, nothing cancels when all values are large; and a row
-    # per item sorts in contiguous memory.
+    # Differences from the target: large values do not cancel. A row per item, so that
+    # sorting works on contiguous memory.
     error = np.subtract(raw.T, wanted[:, None], order="C")
     error.sort(axis=1)
     weight = (2 * np.arange(count) + 1 - count) / count**2

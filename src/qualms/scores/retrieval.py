@@ -140,7 +140,7 @@ def mixed_r_auroc(
     """R-AUROC with upstream and downstream items in one pool.
 
     Neighbours are sought in the union; an upstream item (`upstream` (N,), bool) and a
-    downstream one never share a class, whatever their targets.
+    downstream one never share a class, even if their targets are equal.
 
     >>> mixed_r_auroc(
     ...     [[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]], [0, 0, 0], [3, 2, 9], [1, 1, 0]

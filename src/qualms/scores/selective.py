@@ -213,8 +213,8 @@ def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     """Area under the generalised risk-coverage curve, both arguments (N,).
 
     Traub et al. (2024): the generalised risk at coverage k / N is the summed risk of
-    the k most certain items over N, that is risk times coverage, so an early error
-    weighs no more than its share. Estimated as its mean over k = 1..N, the rule of
+    the k most certain items over N, that is risk times coverage, so errors among the
+    most certain items do not dominate. Estimated as its mean over k = 1..N, the rule of
     `aurc`; for errors it lies between 0 and (N + 1) / 2N.
 
     >>> augrc([0.0, 1.0], [0.1, 0.9])

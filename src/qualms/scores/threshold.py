@@ -1,7 +1,7 @@
-"""A threshold to deploy: refer an item when its uncertainty is at or above it.
+"""Referral thresholds: refer an item when its uncertainty is at or above the threshold.
 
-`referral_threshold` gives the threshold that does it on the items at hand, and beside
-it one whose promise holds for new items of the same population with stated confidence.
+`referral_threshold` gives two thresholds. One meets the request on the given items. The
+other meets it for new items of the same population, with a stated confidence.
 """
 
 from dataclasses import dataclass
@@ -22,25 +22,26 @@ GRID = 50
 class ReferralThreshold:
     """Refer when uncertainty >= threshold, keep when uncertainty < threshold.
 
-    A threshold of inf keeps every item. nan: no threshold does it, see `reason`.
+    A threshold of inf keeps every item. It is nan where no threshold meets the request;
+    `reason` then says why.
     """
 
     threshold: float
-    """Does what was asked on the given items."""
+    """Meets the request on the given items."""
     referred: float
     """Share of the given items it refers."""
     accuracy: float
     """Accuracy of the given items it keeps; nan where it keeps none."""
     guaranteed_threshold: float
-    """Does what was asked on the population, with probability `confidence`."""
+    """Meets the request on the population, with probability `confidence`."""
     guaranteed_referred: float
-    """Share of the given items that one refers."""
+    """Share of the given items that the guaranteed threshold refers."""
     guaranteed_accuracy: float
-    """Accuracy of the given items that one keeps."""
+    """Accuracy of the given items that the guaranteed threshold keeps."""
     confidence: float
     """Probability, over the draw of the given items, that the guarantee holds."""
     reason: str
-    """Why a threshold is missing or keeps all; empty where there is nothing to say."""
+    """Why a threshold is missing or keeps every item; otherwise empty."""
 
 
 def referral_threshold(
@@ -53,16 +54,16 @@ def referral_threshold(
 ) -> ReferralThreshold:
     """The threshold that refers least at an `accuracy`, or most within a `budget`.
 
-    Exactly one of the two: the accuracy the kept items must reach, or the largest share
-    of items that may be referred. `correct` and `uncertainty` have shape (N,); they
-    should be items the model was neither trained nor tuned on.
+    Give exactly one of the two: the accuracy that the kept items must reach, or the
+    largest share of items that may be referred. `correct` and `uncertainty` have shape
+    (N,); they should be items the model was neither trained nor tuned on.
 
     The accuracy guarantee is learn-then-test (Angelopoulos et al., 2021). The candidate
     thresholds are the order statistics at up to 50 ranks fixed in advance, and inf.
     Given such a threshold and how many items lie strictly below it, these are
     independent draws of the population below it, so their errors are binomial: the
     exact binomial tail at the tolerated error rate is a p-value for "the kept accuracy
-    is too low". Bonferroni over the ranks holds whatever their dependence; of the
+    is too low". Bonferroni over the ranks holds for any dependence between them. Of the
     thresholds that pass, the one that refers least is returned.
 
     The budget guarantee is exact as well: the population share at or below the r-th

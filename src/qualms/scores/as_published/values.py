@@ -117,8 +117,8 @@ def ncc(uncertainty: ArrayLike, reference: ArrayLike) -> float:
 
     It divides a sum over n by sample standard deviations, which is (n - 1) / n of
     Pearson's: a map scores below 1 with itself. Ignored pixels stay in, with whatever
-    the reference holds there. nan where a map does not vary, and the released code lets
-    one nan spoil the mean over items.
+    the reference holds there. nan where a map does not vary; one nan makes the mean
+    over items nan in the released code.
 
     >>> ncc([0.0, 0.5, 1.0, 0.5], [0.0, 0.5, 1.0, 0.5]).__round__(9)
     0.75
@@ -159,8 +159,8 @@ def fit_platt(
     """Platt parameters by ace.py: one fit per validation item, then their mean.
 
     Each argument holds one array per item, as `scores.fit_platt` takes them. The
-    correct fit pools the pixels of a run; averaging slopes of separate fits is no fit
-    of anything, and one item without errors pulls the mean its way.
+    correct fit pools the pixels of a run. An average of separate fits fits nothing, and
+    one item without errors changes it much.
     """
     values = list(uncertainty)
     counts: Sequence[ArrayLike | None] = (
