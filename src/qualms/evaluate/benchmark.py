@@ -262,12 +262,10 @@ def _notes(asked: _Judging) -> Iterator[str]:
             yield f"{variant.name}: {text}"
     yield from protocol.notes(benchmark, preset, options)
     yield from _pool_notes(benchmark, preset)
-    if options.resamples:
-        yield (
-            f"{options.level:.0%} intervals resample items (whole clusters, such as "
-            f"patients, where they are known) and repeats together, "
-            f"{options.resamples} times"
-        )
+    yield (
+        f"{options.level:.0%} intervals cover what other items (whole clusters, such "
+        "as patients, where they are known) and other seeds would change"
+    )
 
 
 def _pool_notes(benchmark: Benchmark, preset: Preset) -> Iterator[str]:
