@@ -345,7 +345,7 @@ def test_every_method_of_retina_can_be_searched(variant, method, selection):
 
 def test_without_optuna_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(trials, "find_spec", lambda _: None)
-    with pytest.raises(LookupError, match=r"install 'qualms\[tune\]'"):
+    with pytest.raises(LookupError, match=r"install 'qualms-bench\[tune\]'"):
         trials_of(search(), 2)
     with pytest.raises(ValueError, match="trials must be at least 1, got 0"):
         trials_of(search(), 0)
