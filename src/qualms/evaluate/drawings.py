@@ -1,7 +1,7 @@
 """Lines and bars that a page draws: referral curves, reliability, histograms."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,27 +21,22 @@ POINTS = 500
 """At most so many points of a referral curve are drawn."""
 
 
-class Drawings(NamedTuple):
-    """Everything to draw about one file."""
-
-    curves: tuple[Curve, ...]
-    histograms: tuple[Histogram, ...]
-
-
 def referral_curves(
     probs: Array, target: Index, uncertainty: Array, *, subset: str, u: str
 ) -> Iterator[Curve]:
     """Accuracy and NLL after referral, and AUROC where there are two classes."""
     names = ("accuracy", "nll", "auroc") if probs.shape[1] == 2 else ("accuracy", "nll")
+    referred = np.zeros(0)
     for name in names:
         curve = scores.referral_curve(name, probs, target, uncertainty)
+        referred = referred if referred.size else curve.referred
         yield Curve(
             name=f"referral_{name}",
             label=f"{scores.about(getattr(scores, name)).label} of the kept items",
             subset=subset,
             settings={"u": u},
             x_label="share referred",
-            x=curve.referred,
+            x=referred,
             y=curve.value,
         )
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from qualms import scores
 
 # Probabilities that are held in float64 at a time.
-_BLOCK = 1 << 22
+_BLOCK = 1 << 18
 
 
 def decomposed(probs: NDArray[Any]) -> scores.Decomposition:

@@ -9,7 +9,10 @@ drawn anew within each sample, and repeats with them.
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -34,6 +37,8 @@ from qualms.scores.inference import (
 
 K = TypeVar("K", bound=Hashable)
 
+AT_A_TIME = 1 << 24
+"""Items whose influences are worked on at a time, in all threads together."""
 UNKNOWN = "no interval is known to hold for this score"
 FEW = "without replicates this score has no interval; ask for resamples"
 
@@ -64,7 +69,7 @@ def estimated(repeats: Sequence[Judgement], options: ScoreOptions) -> list[Estim
     """Every entry of the first repeat, with its values in all of them."""
     columns = _columns(repeats)
     designs = Designs(repeats[0].design)
-    intervals = [_by_influence(entries, designs, options.level) for entries in columns]
+    intervals = _intervals(columns, designs, options)
     lacking = {
         place: entries
         for place, entries in enumerate(columns)
@@ -79,6 +84,21 @@ def estimated(repeats: Sequence[Judgement], options: ScoreOptions) -> list[Estim
         )
         for place, entries in enumerate(columns)
     ]
+
+
+def _intervals(
+    columns: Sequence[tuple[Entry, ...]], designs: "Designs", options: ScoreOptions
+) -> list[ConfidenceInterval | None]:
+    """Those that the influence of items gives, several at a time."""
+    made = partial(_by_influence, designs=designs, level=options.level)
+    # Each takes memory for several numbers per item.
+    threads = min(options.workers, max(1, AT_A_TIME // designs.items))
+    if threads == 1:
+        return list(map(made, columns))
+    with ThreadPoolExecutor(threads) as pool:
+        # Every thread shares the sorts of this one.
+        waiting = [pool.submit(copy_context().run, made, each) for each in columns]
+        return [one.result() for one in waiting]
 
 
 def _columns(repeats: Sequence[Judgement]) -> list[tuple[Entry, ...]]:
@@ -120,6 +140,11 @@ class Designs:
     def __init__(self, design: Design) -> None:
         self._whole = design
         self._known: dict[int, tuple[Index, Design]] = {}
+
+    @property
+    def items(self) -> int:
+        """How many items there are in all."""
+        return self._whole.items
 
     def of(self, index: Index) -> Design:
         """The design of the items at `index`."""

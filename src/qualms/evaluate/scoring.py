@@ -13,7 +13,7 @@ from qualms.evaluate.kernel import Estimated, estimated
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.validation import check_validation
 from qualms.predictions import Header, Predictions, build, read
-from qualms.scores import about
+from qualms.scores import about, shared_sorts
 from qualms.shelf import find
 
 Source = str | Path | Mapping[str, Any] | Predictions
@@ -77,14 +77,16 @@ def _scored(
     check: _PairCheck,
 ) -> Results:
     notes = () if val is None else check_validation(predictions, val, **check._asdict())
-    judgement = judge_file(predictions, val, options)
+    with shared_sorts():
+        judgement = judge_file(predictions, val, options)
+        found = estimated([judgement], options)
     return Results(
         name=name or _name_of(predictions),
         header=predictions.header,
         task=predictions.task,
         n=predictions.n,
         draws=predictions.draws,
-        rows=tuple(_row(found) for found in estimated([judgement], options)),
+        rows=tuple(map(_row, found)),
         curves=judgement.curves,
         histograms=judgement.histograms,
         notes=(*predictions.notes, *notes, *judgement.notes),

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets import rebalanced_rows
 from qualms.predictions import Predictions
 from qualms.scores import balanced_joint
 from qualms.scores.inference import Design, sampling_design
@@ -106,6 +105,9 @@ def rebalanced(group: NDArray[Any], shifted: Flags, *, seed: int = 0) -> Index |
     >>> np.bincount(drawn)
     array([7500, 2500])
     """
+    # Scoring a file needs no datasets, and should not wait for them.
+    from qualms.datasets import rebalanced_rows
+
     names, counts = np.unique(group[~shifted], return_counts=True)
     rows = np.flatnonzero(shifted)
     if not np.isin(names, group[rows]).all():

@@ -181,7 +181,14 @@ from qualms.scores.selective import (
     threshold_eaurc_plan,
 )
 from qualms.scores.threshold import ReferralThreshold, referral_threshold
-from qualms.scores.ties import TIE, Ranked, is_less, levels, ranked_items
+from qualms.scores.ties import (
+    TIE,
+    Ranked,
+    is_less,
+    levels,
+    ranked_items,
+    shared_sorts,
+)
 
 __all__ = [
     "TIE",
@@ -327,6 +334,7 @@ __all__ = [
     "scod_aurc",
     "scod_auroc",
     "selection_threshold",
+    "shared_sorts",
     "smooth_ece",
     "smooth_ece_plan",
     "spearman",

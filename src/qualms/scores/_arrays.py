@@ -187,6 +187,8 @@ def most_probable(probs: Array) -> Index:
 
 def at_class(probs: Array, index: Index) -> Array:
     """(N,) the probability that each row of `probs` gives to its class in `index`."""
+    if probs.shape[1] == 2:  # several times faster
+        return np.where(index == 1, probs[:, 1], probs[:, 0])
     picked: Array = probs[np.arange(len(index)), index]
     return picked
 

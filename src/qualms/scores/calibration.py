@@ -47,7 +47,9 @@ class Reliability:
 def ece_plan(confidence: ArrayLike, correct: ArrayLike, *, bins: int = 15) -> Plan:
     """`ece` of the top label: its probability and whether it is right, both (N,)."""
     claim, gap = _claims(confidence, correct)
-    return _binned_plan(_bin(claim, bins).astype(np.uint32)[None], gap[None], bins)
+    return _binned_plan(
+        equal_width_bin(claim, bins).astype(np.uint32)[None], gap[None], bins
+    )
 
 
 def classwise_ece_plan(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Plan:
@@ -56,7 +58,7 @@ def classwise_ece_plan(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -
     gap = np.array(claim.T, order="C")
     cell = np.empty(gap.shape, dtype=np.uint32)
     for k, row in enumerate(gap):
-        cell[k] = _bin(row, bins)
+        cell[k] = equal_width_bin(row, bins)
         row -= truth == k
     return _binned_plan(cell, gap, bins)
 
@@ -116,7 +118,7 @@ def ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     0.3333
     """
     confidence, correct = top_label(probs, target)
-    index = _bin(confidence, bins)
+    index = equal_width_bin(confidence, bins)
     gap = np.bincount(index, correct - confidence, minlength=bins)
     return float(np.abs(gap).sum() / len(index))
 
@@ -158,7 +160,7 @@ def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> flo
     step = max(1, BLOCK // classes)
     for start in range(0, items, step):
         block, own = checked[start : start + step], truth[start : start + step]
-        index = _bin(block, bins) + bins * np.arange(classes)
+        index = equal_width_bin(block, bins) + bins * np.arange(classes)
         gap = -block
         gap[np.arange(len(own)), own] += 1.0
         per_bin += np.bincount(index.ravel(), gap.ravel(), minlength=len(per_bin))
@@ -187,7 +189,7 @@ def reliability(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Relia
     array([       nan, 0.66666667])
     """
     confidence, correct = top_label(probs, target)
-    index = _bin(confidence, bins)
+    index = equal_width_bin(confidence, bins)
     count = np.bincount(index, minlength=bins)
     size = np.where(count > 0, count, np.nan)
     return Reliability(
@@ -197,7 +199,7 @@ def reliability(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Relia
     )
 
 
-def _bin(values: Array, bins: int) -> Index:
+def equal_width_bin(values: Array, bins: int) -> Index:
     """Index of the equal-width bin over [0, 1] that each value falls into."""
     _check_bins(bins)
     # A value that rounding left below an edge belongs above it.

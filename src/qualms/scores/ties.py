@@ -8,9 +8,16 @@ separate some of these pairs; the ties do not depend on the order of the items; 
 size of a value is its own, so that 1e-30 and 1e-20 remain apart.
 
 Scores use whole groups, never the order inside one, so the sort need not be stable.
+
+Many scores rank by the same values. Within `shared_sorts()` these are sorted once.
 """
 
-from typing import NamedTuple
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +49,81 @@ def ranked_items(values: Array, *, tie: float = TIE) -> Ranked:
     >>> ranked_items(np.array([0.9, 0.3, 0.1 + 0.2])).start
     array([0, 2, 3])
     """
+    shared = _SHARED.get()
+    return _ranked(values, tie) if shared is None else shared.of(values, tie)
+
+
+def _ranked(values: Array, tie: float) -> Ranked:
     order = np.argsort(values)
     steps = np.flatnonzero(new_groups(values[order], tie))
     return Ranked(order, np.append(steps, len(values)))
+
+
+def descending(rank: Ranked) -> Ranked:
+    """The same items and groups, the largest value first.
+
+    >>> descending(ranked_items(np.array([0.9, 0.3, 0.1 + 0.2]))).start
+    array([0, 1, 3])
+    """
+    return Ranked(rank.order[::-1], len(rank.order) - rank.start[::-1])
+
+
+@contextmanager
+def shared_sorts() -> Iterator[None]:
+    """Sort each array once, however many scores rank by it.
+
+    Arrays are known by where they lie in memory and must not be changed meanwhile.
+
+    >>> values = np.array([0.9, 0.3, 0.1 + 0.2])
+    >>> with shared_sorts():
+    ...     ranked_items(values) is ranked_items(values)
+    True
+    """
+    token = _SHARED.set(_SharedSorts())
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+class _SharedSorts:
+    """The latest few rankings."""
+
+    KEPT = 3
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: OrderedDict[Any, _Sort] = OrderedDict()
+
+    def of(self, values: Array, tie: float) -> Ranked:
+        """The ranking of `values`, which another thread may be making."""
+        place = values.ctypes.data, values.strides, values.shape, tie
+        with self._lock:
+            sort = self._held.setdefault(place, _Sort(values))
+            self._held.move_to_end(place)
+            while len(self._held) > self.KEPT:
+                self._held.popitem(last=False)
+        return sort.ranked(tie)
+
+
+class _Sort:
+    """A ranking that is made when it is first asked for."""
+
+    def __init__(self, values: Array) -> None:
+        # The array is held, lest another one come to lie in its place.
+        self._values = values
+        self._lock = Lock()
+        self._found: Ranked | None = None
+
+    def ranked(self, tie: float) -> Ranked:
+        """The ranking."""
+        with self._lock:
+            if self._found is None:
+                self._found = _ranked(self._values, tie)
+            return self._found
+
+
+_SHARED: ContextVar[_SharedSorts | None] = ContextVar("sorts", default=None)
 
 
 def levels(rank: Ranked) -> Index:

@@ -7,12 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.drawings import (
-    Drawings,
-    histogram,
-    referral_curves,
-    reliability_curve,
-)
+from qualms.evaluate.drawings import histogram, referral_curves, reliability_curve
 from qualms.evaluate.draws import decomposed
 from qualms.evaluate.entry import (
     Curve,
@@ -50,43 +45,63 @@ class _Classified(NamedTuple):
     probs: Array
     target: Index
     correct: NDArray[np.bool_]
+    unsure: Mapping[str, Array]
+    """Uncertainties by name."""
+
+    def at(self, index: Index) -> "_Classified":
+        """The items at `index`; these very arrays where that is all of them."""
+        if np.array_equal(index, np.arange(len(self.target))):
+            return self
+        return _Classified(
+            self.probs[index],
+            self.target[index],
+            self.correct[index],
+            {name: values[index] for name, values in self.unsure.items()},
+        )
+
+    def recalibrated(self, fit: Fitted) -> "_Classified":
+        """The same items with probabilities that `fit` maps, a few at a time."""
+        changed = np.empty_like(self.probs)
+        step = max(1, BLOCK // changed.shape[1])
+        for start in range(0, len(changed), step):
+            part = self.probs[start : start + step]
+            changed[start : start + step] = fit.apply(part)
+        return self._replace(probs=changed)
 
 
 def classification(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
     """Entries of one classification file; `val` adds recalibrated rows."""
-    target = predictions.arrays["target"]
-    probs = scores.mean_probabilities(predictions.arrays["probs"])
-    uncertainties = _uncertainties(predictions)
+    everyone = _classified(predictions)
     fitted = _fitted(predictions, val)
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     entries: list[Entry] = []
+    curves: list[Curve] = []
     for subset, index in chosen.items():
-        items = _items(probs, target, index)
-        entries += _plain(items, subset, index)
-        for name, value in uncertainties.items():
-            entries += _selective(items, value[index], subset, index, {"u": name})
-        for name, fit in fitted.items():
-            changed = _items(_applied(fit, items.probs), items.target)
-            entries += _calibration(changed, subset, index, {"recalibration": name})
-    entries += _shift(predictions, probs, uncertainties)
-    drawn = {name: index for name, index in chosen.items() if "group=" not in name}
-    drawings = _drawings(predictions, probs, uncertainties, fitted, drawn)
+        items = everyone.at(index)
+        entries += _of_subset(items, fitted, subset, index)
+        if "group=" not in subset:
+            curves += _referral(items, subset)
+    entries += _shift(predictions, everyone)
+    known = everyone.at(chosen["all"])
+    group = predictions.get("group")
+    groups = None if group is None else group[chosen["all"]]
     return Judgement(
         entries=tuple(entries),
-        curves=drawings.curves,
-        histograms=drawings.histograms,
+        curves=(*curves, *_reliability(known, fitted)),
+        histograms=tuple(_histograms(known, groups)),
         notes=(*_notes(predictions, val, fitted), *unknown_notes(predictions)),
         design=design_of(predictions),
     )
 
 
-def _items(probs: Array, target: Index, index: Index | None = None) -> _Classified:
-    # A file of a thousand classes is large: all of its items are not copied.
-    if index is not None and not np.array_equal(index, np.arange(len(probs))):
-        probs, target = probs[index], target[index]
-    return _Classified(probs, target, scores.correct(probs, target))
+def _classified(predictions: Predictions) -> _Classified:
+    draws, target = predictions.arrays["probs"], predictions.arrays["target"]
+    # A single draw is its own mean: no second array is made of it.
+    probs = scores.mean_probabilities(draws[0] if len(draws) == 1 else draws)
+    correct = scores.predicted_class(probs) == target
+    return _Classified(probs, target, correct, _uncertainties(predictions))
 
 
 def _uncertainties(predictions: Predictions) -> dict[str, Array]:
@@ -116,17 +131,19 @@ def _fitted(predictions: Predictions, val: Predictions | None) -> dict[str, Fitt
     }
 
 
-def _applied(fit: Fitted, probs: Array) -> Array:
-    """`probs` (N, C) recalibrated, a few items at a time."""
-    changed = np.empty_like(probs)
-    step = max(1, BLOCK // probs.shape[1])
-    for start in range(0, len(probs), step):
-        changed[start : start + step] = fit.apply(probs[start : start + step])
-    return changed
+def _of_subset(
+    items: _Classified, fitted: Mapping[str, Fitted], subset: str, index: Index
+) -> Iterator[Entry]:
+    yield from _plain(items, subset, index)
+    for name in items.unsure:
+        yield from _selective(items, name, subset, index)
+    for name, fit in fitted.items():
+        changed = items.recalibrated(fit)
+        yield from _calibration(changed, subset, index, {"recalibration": name})
 
 
 def _plain(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
-    probs, target, _ = items
+    probs, target = items.probs, items.target
     yield _entry(scores.accuracy, (probs, target), subset, index)
     yield _entry(scores.balanced_accuracy, (probs, target), subset, index)
     yield _entry(scores.mcc, (probs, target), subset, index)
@@ -146,15 +163,11 @@ def _calibration(
 
 
 def _selective(
-    items: _Classified,
-    uncertainty: Array,
-    subset: str,
-    index: Index,
-    settings: Mapping[str, str],
+    items: _Classified, name: str, subset: str, index: Index
 ) -> Iterator[Entry]:
-    risk = 1.0 - items.correct
+    arrays, at = (1.0 - items.correct, items.unsure[name]), {"u": name}
     for score in (scores.aurc, scores.eaurc, scores.augrc, scores.risk_at_coverage):
-        yield _entry(score, (risk, uncertainty), subset, index, settings)
+        yield _entry(score, arrays, subset, index, at)
 
 
 def _entry(
@@ -171,68 +184,43 @@ def _entry(
     return settled(found) if arrays[0].size > MANY * len(index) else found
 
 
-def _shift(
-    predictions: Predictions, probs: Array, uncertainties: dict[str, Array]
-) -> Iterator[Entry]:
+def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
     """Does the uncertainty tell shifted items, and failures of both kinds, apart?"""
     moved = outside(predictions)
     if moved is None:
         return
     index = np.arange(predictions.n)
-    known = known_items(predictions)
-    correct = np.zeros(predictions.n, np.bool_)
-    correct[known] = _items(probs, predictions.arrays["target"], known).correct
-    for name, value in uncertainties.items():
+    for name, value in everyone.unsure.items():
         for score in (scores.ood_auroc, scores.ood_auprc, scores.ood_fpr95):
             yield _entry(score, (value, moved), "all", index, {"u": name})
+        failed = everyone.correct, moved, value
         for joint in (scores.scod_auroc, scores.scod_aurc):
-            yield _entry(joint, (correct, moved, value), "all", index, {"u": name})
+            yield _entry(joint, failed, "all", index, {"u": name})
 
 
-def _drawings(
-    predictions: Predictions,
-    probs: Array,
-    uncertainties: dict[str, Array],
-    fitted: dict[str, Fitted],
-    drawn: dict[str, Index],
-) -> Drawings:
-    curves: list[Curve] = []
-    for subset, index in drawn.items():
-        items = _items(probs, predictions.arrays["target"], index)
-        for name, value in uncertainties.items():
-            curves += referral_curves(
-                items.probs, items.target, value[index], subset=subset, u=name
-            )
-        if subset == "all":
-            curves += _reliability(items, fitted)
-    index = drawn["all"]
-    items = _items(probs, predictions.arrays["target"], index)
-    known = {name: value[index] for name, value in uncertainties.items()}
-    group = predictions.get("group")
-    groups = None if group is None else group[index]
-    return Drawings(tuple(curves), tuple(_histograms(known, items.correct, groups)))
+def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
+    for name, value in items.unsure.items():
+        yield from referral_curves(
+            items.probs, items.target, value, subset=subset, u=name
+        )
 
 
-def _reliability(items: _Classified, fitted: dict[str, Fitted]) -> Iterator[Curve]:
+def _reliability(items: _Classified, fitted: Mapping[str, Fitted]) -> Iterator[Curve]:
     """As predicted, and recalibrated."""
     yield reliability_curve(items.probs, items.target, settings={})
     for name, fit in fitted.items():
-        changed = _applied(fit, items.probs)
+        changed = items.recalibrated(fit).probs
         at = {"recalibration": name}
         yield reliability_curve(changed, items.target, settings=at)
 
 
-def _histograms(
-    uncertainties: dict[str, Array],
-    correct: NDArray[np.bool_],
-    group: NDArray[Any] | None,
-) -> Iterator[Histogram]:
-    parts = {"correct": correct, "wrong": ~correct}
-    for name, value in uncertainties.items():
+def _histograms(items: _Classified, group: NDArray[Any] | None) -> Iterator[Histogram]:
+    parts = {"correct": items.correct, "wrong": ~items.correct}
+    for name, value in items.unsure.items():
         yield histogram(value, parts, name=name)
     if group is None:
         return
-    first = next(iter(uncertainties.values()))
+    first = next(iter(items.unsure.values()))
     for g in np.unique(group):
         yield histogram(
             first[group == g],
@@ -243,7 +231,7 @@ def _histograms(
 
 
 def _notes(
-    predictions: Predictions, val: Predictions | None, fitted: dict[str, Fitted]
+    predictions: Predictions, val: Predictions | None, fitted: Mapping[str, Fitted]
 ) -> tuple[str, ...]:
     notes = ["risk at coverage keeps the most certain 80 % of the items"]
     if "cluster" in predictions.arrays:

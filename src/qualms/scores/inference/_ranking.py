@@ -11,7 +11,7 @@ from qualms.scores._arrays import Array, Flags, flags, vector
 from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import Influence, undefined
 from qualms.scores.inference._shares import effective_size, wilson
-from qualms.scores.ties import Ranked, levels, ranked_items
+from qualms.scores.ties import Ranked, descending, levels, ranked_items
 
 ONE_SIGMA = 0.16
 ONE_KIND = "there must be items of both kinds, positive and negative"
@@ -76,7 +76,8 @@ def _precision_area(
     values = vector("score", score)
     truth = flags("positive", positive, length=len(values))
     weight = np.ones(len(values))
-    return precision_area(truth, weight, ranked_items(-values), trapezoid=trapezoid)
+    rank = descending(ranked_items(values))
+    return precision_area(truth, weight, rank, trapezoid=trapezoid)
 
 
 def precision_area(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from qualms.scores import calibration as errors
 from qualms.scores._arrays import Array, Index, labelled, top_label
 from qualms.scores._smooth import crossings, fixed_point, on_grid
 from qualms.scores.inference._design import Design
@@ -101,7 +102,7 @@ class Gaps(NamedTuple):
 def ece_influence(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Influence:
     """Expected calibration error in bins of equal width."""
     confidence, right = top_label(probs, target)
-    cell = _equal_width(confidence, bins)
+    cell = errors.equal_width_bin(confidence, bins)
     own = (right - confidence) / len(right)
     total: Array = np.bincount(cell, own, minlength=bins).astype(np.float64)
     return _inverted(Gaps(cell, own, np.zeros((bins, bins)), total))
@@ -113,21 +114,15 @@ def classwise_ece_influence(
     """Mean over classes of the error of that class's probability."""
     checked, truth = labelled(probs, target)
     items, classes = checked.shape
-    cell = _equal_width(checked, bins) + bins * np.arange(classes)
-    own = -checked
-    own[np.arange(items), truth] += 1.0
-    total = np.bincount(cell.ravel(), own.ravel(), minlength=bins * classes) / items
-    value = float(np.abs(total).sum()) / classes
+    value = errors.classwise_ece(checked, truth, bins=bins)
     if classes > 2:
         return undefined(MANY_BINS, value=value)
     # The gap of one class is that of the other with its sign changed, but for items
     # that lie on an edge: bins of class 1 alone tell everything.
-    mirrored = Gaps(
-        cell[:, 1] - bins,
-        own[:, 1] / items,
-        np.zeros((bins, bins)),
-        total[bins:],
-    )
+    cell = errors.equal_width_bin(checked[:, 1], bins)
+    own = (truth - checked[:, 1]) / items
+    total: Array = np.bincount(cell, own, minlength=bins).astype(np.float64)
+    mirrored = Gaps(cell, own, np.zeros((bins, bins)), total)
     return _inverted(mirrored, value=value)
 
 
@@ -310,9 +305,3 @@ def _grid_noise(gaps: Gaps, design: Design) -> Array:
         drawn -= np.outer(drawn @ axis, axis) * (shrunk / length)
     found: Array = drawn * own
     return found
-
-
-def _equal_width(values: Array, bins: int) -> Index:
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1, got {bins}")
-    return np.minimum((values * bins).astype(np.int64), bins - 1)
