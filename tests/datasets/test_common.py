@@ -124,7 +124,8 @@ def test_whole_numbers_of_numpy_make_the_same_dataset(name):
 def test_a_simulators_recipe_is_stable_and_follows_its_seed(name):
     make = shelf.find("datasets", name)
     assert make().units == make(seed=0).units
-    assert make(seed=1).units != make(seed=0).units
+    # Units may be the same where `load` is given the seed.
+    assert cache_folder("x", make(seed=1)) != cache_folder("x", make(seed=0))
     assert make(seed=1).options != make(seed=0).options
 
 

@@ -15,6 +15,8 @@ from qualms.benchmarks import Expectation, Place, TableRow, variant_of
 from qualms.benchmarks.regression import regression
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
+from qualms.evaluate.entry import Curve, Histogram, Judgement
+from qualms.evaluate.kernel import mean_curves, mean_histograms
 from qualms.evaluate.protocols import Repeat
 from qualms.evaluate.protocols.regression import regression as protocol
 from qualms.predictions import build
@@ -543,3 +545,20 @@ def test_a_benchmark_without_a_protocol_is_judged_by_its_task(made, judged):
     assert cell.low < cell.ours.mean < cell.high
     settings = {"alpha": 0.1, "interval": "conformal"}
     assert results.cell("cells", "gaussian", "coverage", settings).values
+
+
+def drawn(points, highest):
+    """A judgement that draws a curve of so many points, and counts up to `highest`."""
+    named = {"name": "drawn", "label": "drawn", "subset": "all"}
+    curve = Curve(**named, x_label="x", x=np.arange(points), y=np.ones(points))
+    edges = np.linspace(0, highest, 3)
+    bars = Histogram(**named, edges=edges, parts={"all": np.ones(2)})
+    design = scores.inference.Design(items=1)
+    return Judgement(entries=(), design=design, curves=(curve,), histograms=(bars,))
+
+
+def test_drawings_that_differ_between_repeats_have_no_mean():
+    same = [drawn(3, 1.0), drawn(3, 1.0)]
+    assert len(mean_curves(same)) == len(mean_histograms(same)) == 1
+    assert mean_curves([drawn(3, 1.0), drawn(2, 1.0)]) == []
+    assert mean_histograms([drawn(3, 1.0), drawn(3, 2.0)]) == []

@@ -266,23 +266,28 @@ def _on_all(entry: Entry, n: int) -> Plan:
 
 
 def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:
-    """Each curve of the first repeat as the mean over repeats, with its error."""
-    return [
-        _mean_curve([repeat.curves[place] for repeat in repeats])
-        for place in range(len(repeats[0].curves))
-    ]
+    """Each curve of the first repeat as the mean over repeats, with its error.
+
+    A curve that has other points in other repeats, such as a reliability diagram with
+    empty bins, has no mean and is left out.
+    """
+    each = zip(*(repeat.curves for repeat in repeats), strict=True)
+    return [_mean_curve(c) for c in each if len({len(one.x) for one in c}) == 1]
 
 
 def mean_histograms(repeats: Sequence[Judgement]) -> list[Histogram]:
-    """Each histogram of the first repeat as the mean over repeats of the same items."""
+    """Each histogram of the first repeat as the mean over repeats of the same items.
+
+    One that has other bins in other repeats has no mean and is left out.
+    """
     found = []
-    for place, first in enumerate(repeats[0].histograms):
-        each = [repeat.histograms[place] for repeat in repeats]
-        parts = {
-            name: np.mean([one.parts[name] for one in each], axis=0)
-            for name in first.parts
-        }
-        found.append(replace(first, parts=parts))
+    for each in zip(*(repeat.histograms for repeat in repeats), strict=True):
+        first = each[0]
+        if all(np.array_equal(one.edges, first.edges) for one in each):
+            counts = [[one.parts[name] for one in each] for name in first.parts]
+            means = (np.mean(count, axis=0) for count in counts)
+            parts = dict(zip(first.parts, means, strict=True))
+            found.append(replace(first, parts=parts))
     return found
 
 
