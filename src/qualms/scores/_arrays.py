@@ -107,7 +107,7 @@ def labels(
         if wrong.size:
             row = int(wrong[0])
             raise ValueError(f"{name} must be whole numbers, row {row} is {array[row]}")
-    result = array.astype(np.int64)
+    result = array.astype(np.int64, copy=False)
     if result.min() < 0 or result.max() >= classes:
         row = int(np.flatnonzero((result < 0) | (result >= classes))[0])
         raise ValueError(
