@@ -126,13 +126,19 @@ class Design:
         if kind is None:
             return float(max(self.units() - 1, 1))
         if self.cluster is not None:
-            # A cluster counts where its first item stands.
-            first = np.zeros(len(square), np.int64)
-            first[self.cluster[::-1]] = kind[::-1]
-            kind = first
-        own = np.bincount(kind, square)
-        size = np.bincount(kind, square > 0.0)
+            kind, square = self._kinds_of_clusters(kind, square)
+        own, size = np.bincount(kind, square), np.bincount(kind)
         return float(variance**2 / np.sum(own**2 / np.maximum(size - 1, 1)))
+
+    def _kinds_of_clusters(self, kind: Index, square: Array) -> tuple[Index, Array]:
+        """The kind that most items of each cluster have, and its `square`."""
+        assert self.cluster is not None
+        kinds = int(kind.max()) + 1
+        pair = np.bincount(self.cluster * kinds + kind, minlength=len(square) * kinds)
+        count = pair.reshape(len(square), kinds)
+        # Clusters of a file that has more of them are not there.
+        there = count.any(axis=1)
+        return count[there].argmax(axis=1), square[there]
 
 
 def sampling_design(

@@ -137,11 +137,30 @@ def adaptive_ece_influence(
     cumulated = np.concatenate([[0.0], np.cumsum(gap[order])])[start]
     edges = np.linspace(0.0, items, bins + 1)
     total = np.diff(np.interp(edges, start, cumulated))
-    cell = np.empty(items, np.int64)
-    cell[order] = np.searchsorted(edges[1:-1], np.arange(items) + 0.5, side="left")
     # The edges move with the items, too; what that adds is less than the error of
     # estimating it.
-    return _inverted(Gaps(cell, gap, np.zeros((bins, bins)), total))
+    cell, shares = _shared_cells(start, edges)
+    cells = np.empty(items, np.int64)
+    cells[order] = np.repeat(cell, np.diff(start))
+    return _inverted(Gaps(cells, gap, np.zeros((len(shares),) * 2), total), shares)
+
+
+def _shared_cells(start: Index, edges: Array) -> tuple[Index, Array]:
+    """(G,) the cell of each tie group, and (cells, bins) the bins that a cell is of.
+
+    A group that lies across an edge is a cell of its own, for its items belong to both
+    bins in proportion.
+    """
+    bins = len(edges) - 1
+    first = np.searchsorted(edges, start[:-1], side="right") - 1
+    last = np.searchsorted(edges, start[1:], side="left") - 1
+    across = np.flatnonzero(last > first)
+    cell = first.copy()
+    cell[across] = bins + np.arange(len(across))
+    low, high = start[across, None], start[across + 1, None]
+    inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
+    shares = np.maximum(inside, 0.0) / (high - low)
+    return cell, np.concatenate([np.eye(bins), shares])
 
 
 def regression_ece_influence(
@@ -167,13 +186,23 @@ def regression_ece_influence(
 
 
 def _inverted(
-    gaps: Gaps, *, share: float = 1.0, value: float | None = None
+    gaps: Gaps,
+    shares: Array | None = None,
+    *,
+    share: float = 1.0,
+    value: float | None = None,
 ) -> Influence:
-    """An influence whose interval comes from the gaps; the error is `share` of them."""
+    """An influence whose interval comes from the gaps; the error is `share` of them.
+
+    `shares` (cells, bins) says which bins the items of a cell are of, where cells are
+    not the bins themselves.
+    """
     size = float(np.abs(gaps.total).sum())
 
     def ends(design: Design, level: float) -> tuple[float, float]:
         covariance = gaps.covariance(_filled(design, len(gaps.cell)))
+        if shares is not None:
+            covariance = shares.T @ covariance @ shares
         low, high = inverted_ends(gaps.total, covariance, level)
         return low * share, min(1.0, high * share)
 
@@ -210,12 +239,13 @@ def inverted_ends(gaps: Array, covariance: Array, level: float) -> tuple[float, 
 
 
 def _noise(covariance: Array) -> Array:
-    """(B, bins) normal draws around 0, the same for equal covariances."""
+    """(B, bins) normal draws around 0, nearly the same for nearly equal covariances."""
     rng = np.random.default_rng(0)
     size, axes = np.linalg.eigh(covariance)
     drawn = rng.standard_normal((REPLICATES, len(size)))
-    root = axes * np.sqrt(np.maximum(size, 0.0))
-    found: Array = drawn @ root.T
+    # The symmetric root: it does not depend on how the axes were found.
+    root = (axes * np.sqrt(np.maximum(size, 0.0))) @ axes.T
+    found: Array = drawn @ root
     return found
 
 

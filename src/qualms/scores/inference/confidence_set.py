@@ -222,10 +222,9 @@ def _as_list(found: Influence | Sequence[Influence]) -> list[Influence]:
 def _normal(covariance: Array, replicates: int, rng: np.random.Generator) -> Array:
     """(B, K) normal draws; the covariance may be singular."""
     size, axes = np.linalg.eigh(covariance)
-    root = axes * np.sqrt(np.maximum(size, 0.0))
-    # Signs of axes are arbitrary, and so would the draws be.
-    root *= np.where(axes.sum(axis=0) < 0.0, -1.0, 1.0)
-    drawn: Array = rng.standard_normal((replicates, len(covariance))) @ root.T
+    # The symmetric root: it does not depend on how the axes were found.
+    root = (axes * np.sqrt(np.maximum(size, 0.0))) @ axes.T
+    drawn: Array = rng.standard_normal((replicates, len(covariance))) @ root
     return drawn
 
 
