@@ -482,10 +482,8 @@ def test_what_is_changed_is_told():
 
 def test_of_all_benchmarks_those_are_run_that_have_the_method():
     chosen = everything("", Wish(methods=("gaussian", "map")))
-    assert {c.benchmark.name: set(c.preset.rows) >= {"map"} for c in chosen} == {
-        "regression": False,
-        "retina": True,
-    }
+    found = {c.benchmark.name: set(c.preset.rows) >= {"map"} for c in chosen}
+    assert (found["regression"], found["retina"]) == (False, True)
     (only,) = everything("", Wish(methods=("gaussian",)))
     assert only.benchmark.name == "regression"
     assert {only.benchmark.row(name).method.name for name in only.preset.rows} == {
