@@ -11,8 +11,8 @@ from scipy import stats
 import qualms
 from qualms import predictions, scores
 from qualms.evaluate import ReferralOptions
-from qualms.evaluate.refer import estimates
 from qualms.report import plan_to_json
+from qualms.scores import inference
 
 
 def binary(n=400, seed=0, **more):
@@ -245,7 +245,7 @@ def test_large_clusters_that_break_the_promise_are_warned_about():
     (warning,) = plan.warnings
     assert "below the 75% promised of one random item per cluster" in warning
     assert "large clusters are worse than small ones" in warning
-    assert any("of one random item per cluster" in note for note in plan.notes)
+    assert any("one random item per cluster" in note for note in plan.notes)
     good = qualms.refer(unlike(1.0, 0.9), accuracy=0.75, options=OWN)
     assert good.found
     assert good.warnings == ()
@@ -383,57 +383,53 @@ def test_several_classes_have_accuracy_balanced_accuracy_and_nll():
 
 
 def test_shares_of_independent_items_have_the_exact_interval():
-    for right, n in ((0, 9), (7, 9), (9, 9), (480, 500)):
-        hit = np.arange(n) < right
-        found = estimates.share_estimate(hit, None, level=0.9)
-        exact = stats.binomtest(right, n).proportion_ci(0.9, "exact")
-        assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+    items = clustered_or_not(300)
+    outcome = qualms.refer(items, budget=0.3).outcomes[0]
+    right = int(scores.correct(items["prob"], items["target"]).sum())
+    exact = stats.binomtest(right, 300).proportion_ci(0.95, "exact")
+    found = outcome.measure("accuracy").before
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+    exact = stats.binomtest(90, 300).proportion_ci(0.95, "exact")
+    found = outcome.referred
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+
+
+def clustered_or_not(n, size=None, seed=0):
+    rng = np.random.default_rng(seed)
+    cluster = np.arange(n) // (size or 1)
+    shared = rng.standard_normal(n)[cluster] if size else 0.0
+    target = (rng.random(n) < 0.4).astype(int)
+    evidence = 1.2 * (2 * target - 1) + shared + rng.standard_normal(n)
+    items = {"target": target, "prob": 1 / (1 + np.exp(-evidence))}
+    return items | ({"cluster": cluster} if size else {})
 
 
 @pytest.mark.parametrize("size", [None, 3])
-def test_intervals_agree_with_the_bootstrap(size):
-    rng = np.random.default_rng(0)
-    n = 1500
-    cluster = None if size is None else np.arange(n) // size
-    shared = np.zeros(n) if size is None else rng.standard_normal(n)[cluster]
-    positive = rng.random(n) < 0.4
-    score = 1.2 * positive + shared + rng.standard_normal(n)
-    hit = (score > 0.4) == positive
-    cases = [
-        (estimates.share_estimate, np.mean, (hit,)),
-        (estimates.auroc_estimate, scores.auroc, (score, positive)),
-        (estimates.mean_estimate, np.mean, (score**2,)),
-        (
-            estimates.balanced_estimate,
-            lambda h, t: np.mean([h[t == k].mean() for k in (0, 1)]),
-            (hit, positive.astype(int)),
-        ),
-    ]
-    for ours, score_of, arrays in cases:
-        found = ours(*arrays, cluster, level=0.95)
-        known = scores.bootstrap_interval(
-            score_of, *arrays, cluster=cluster, replicates=600, seed=1
-        )
-        assert found.value == pytest.approx(known.value)
-        width = known.high - known.low
-        assert found.low == pytest.approx(known.low, abs=0.1 * width)
-        assert found.high == pytest.approx(known.high, abs=0.1 * width)
+def test_other_scores_have_the_interval_of_their_influence(size):
+    items = clustered_or_not(900, size)
+    outcome = qualms.refer(items, budget=0.0).outcomes[0]
+    arrays = items["prob"], items["target"]
+    design = inference.sampling_design(900, cluster=items.get("cluster"))
+    for name in ("auroc", "nll"):
+        influence = inference.influence_of(getattr(scores, name), *arrays)
+        known = inference.interval_of(influence, design=design)
+        found = outcome.measure(name).kept
+        assert (found.low, found.high) == pytest.approx((known.low, known.high))
 
 
-def test_no_error_at_all_still_leaves_room_for_one():
-    all_right = np.ones(60, bool)
-    pairs = np.arange(60) // 2
-    alone = estimates.share_estimate(all_right, None, level=0.95)
-    paired = estimates.share_estimate(all_right, pairs, level=0.95)
-    assert alone.low == pytest.approx(0.025 ** (1 / 60))
-    assert paired.low == pytest.approx(0.025 ** (1 / 30))
-    separated = estimates.auroc_estimate(
-        np.arange(60.0), np.arange(60) >= 50, None, level=0.95
-    )
-    assert separated.value == 1.0
-    assert separated.low == pytest.approx(0.025 ** (1 / 10))
-    lone = estimates.share_estimate(all_right, np.zeros(60, int), level=0.95)
-    assert (lone.low, lone.high) == (0.0, 1.0)
+def test_items_of_no_known_class_take_no_part():
+    items = clustered_or_not(200)
+    more = {name: np.append(v, v[:40]) for name, v in items.items()}
+    more["target"][200:] = -1
+    plan, alone = (qualms.refer(each, budget=0.2) for each in (more, items))
+    assert plan.threshold == alone.threshold
+    assert plan.outcomes[0].n == 200
+    assert "40 items of arrays have no known class: left out" in plan.notes
+
+
+def test_a_plan_needs_labels():
+    with pytest.raises(ValueError, match="add the true classes as 'target'"):
+        qualms.refer({"prob": [0.2, 0.7]}, budget=0.5)
 
 
 def falling(n, seed, slope):
@@ -554,10 +550,10 @@ def test_why_a_budget_cannot_be_promised_is_told():
 def test_a_check_on_the_items_of_the_plan_is_no_check(tmp_path):
     arrays = binary(200, item=np.array([f"eye {i}" for i in range(200)]))
     plan = qualms.refer(arrays, budget=0.2, on=[arrays])
-    assert "itself: it is no check" in plan.warnings[0]
+    assert "so it is no check" in plan.warnings[0]
     part = {name: array[:50] for name, array in arrays.items()}
     plan = qualms.refer(arrays, budget=0.2, on=[part])
-    assert plan.warnings[0].startswith("50 items of arrays (2) bear the names")
+    assert plan.warnings[0].startswith("50 items of arrays (2) have the names")
     file = predictions.write(tmp_path / "t.npz", arrays, header={"split": "train"})
     named = [out.name for out in qualms.refer(file, budget=0.2, on=[file]).outcomes]
     assert named == ["t.npz (1)", "t.npz (2)"]

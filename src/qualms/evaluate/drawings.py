@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.evaluate.entry import Curve, Histogram
 from qualms.scores import ReferralCurve
+from qualms.scores.inference import wilson_ends
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 BINS = 40
+Z = 1.96
+"""Of a 95 % interval."""
 ROC_GRID = np.linspace(0.0, 1.0, 51)
 """False positive rates at which ROC curves are read, so that they can be averaged."""
 POINTS = 500
@@ -101,7 +104,7 @@ def reliability_curve(
     bins = scores.reliability(probs, target)
     filled = bins.count > 0
     confidence, accuracy = bins.confidence[filled], bins.accuracy[filled]
-    low, high = _wilson(accuracy, bins.count[filled].astype(float))
+    low, high = wilson_ends(accuracy, bins.count[filled].astype(float), Z)
     return Curve(
         name="reliability",
         label="accuracy",
@@ -140,11 +143,3 @@ def _edges(values: Array) -> Array:
         pad = max(0.5, 1e-6 * abs(low))
         low, high = low - pad, high + pad
     return np.linspace(low, high, BINS + 1)
-
-
-def _wilson(share: Array, count: Array, z: float = 1.96) -> tuple[Array, Array]:
-    # Wilson's interval stays inside [0, 1] and behaves for small bins.
-    spread = z * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-    centre = share + z**2 / (2 * count)
-    scale = 1 + z**2 / count
-    return (centre - spread) / scale, (centre + spread) / scale

@@ -41,7 +41,7 @@ def refer(
     Args:
         source: Labelled classification predictions that the network was neither
             trained nor tuned on: a path, a mapping of arrays, or predictions already
-            read. ReferralItems marked `shifted` take no part in the choice.
+            read. Items marked `shifted` take no part in the choice.
         budget: The largest share of items that may be referred. With `confidence` it
             holds for new items, else for the given ones.
         accuracy: The least accuracy of the kept items, for new items.

@@ -11,6 +11,7 @@ from qualms import scores
 from qualms.evaluate.draws import decomposed
 from qualms.evaluate.refer.plan import ReferralOptions
 from qualms.evaluate.scoring import Source
+from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions, build, read
 from qualms.scores import Ranked, ranked_items
 from qualms.shelf import suggest
@@ -89,17 +90,26 @@ def take(source: Source, options: ReferralOptions) -> Predictions:
             f"{taken.source}: a plan needs classification predictions ('target' with "
             f"'probs' or 'prob'), this holds {taken.task}; qualms score judges it"
         )
-    taken.require_target()
+    if "target" not in taken.arrays:
+        raise ValueError(
+            f"{taken.source}: has no 'target', and a plan is chosen and checked on "
+            "items whose class is known; add the true classes as 'target'"
+        )
     return taken
 
 
 def sets_of(
     predictions: Predictions, name: str, options: ReferralOptions
 ) -> tuple[ReferralItems, ...]:
-    """In-domain and shifted items apart, where the file marks some of them shifted."""
-    every = _items(predictions, name, options)
-    shifted = predictions.get("shifted")
-    if shifted is None or shifted.all() or not shifted.any():
+    """In-domain and shifted items apart, where the file marks some of them shifted.
+
+    Items of no known class are left out.
+    """
+    index = known_items(predictions)
+    every = _items(predictions, index, name, options)
+    marks = predictions.get("shifted")
+    shifted = np.zeros(every.n, np.bool_) if marks is None else marks[index]
+    if shifted.all() or not shifted.any():
         return (every,)
     return (
         every.part(np.flatnonzero(~shifted), "in_domain"),
@@ -132,11 +142,12 @@ def groups_of(items: ReferralItems) -> Sequence[ReferralItems]:
 
 
 def _items(
-    predictions: Predictions, name: str, options: ReferralOptions
+    predictions: Predictions, index: Index, name: str, options: ReferralOptions
 ) -> ReferralItems:
-    target = predictions.arrays["target"]
-    uncertainty = _uncertainty(predictions, options.uncertainty)
-    probs = scores.mean_probabilities(predictions.arrays["probs"])
+    target = predictions.arrays["target"][index]
+    uncertainty = _uncertainty(predictions, options.uncertainty)[index]
+    probs = scores.mean_probabilities(predictions.arrays["probs"])[index]
+    cluster, group = predictions.get("cluster"), predictions.get("group")
     return ReferralItems(
         name=name,
         subset="",
@@ -147,8 +158,8 @@ def _items(
         positive=probs[:, 1],
         uncertainty=uncertainty,
         rank=ranked_items(uncertainty),
-        cluster=_codes(predictions.get("cluster")),
-        group=predictions.get("group"),
+        cluster=None if cluster is None else _codes(cluster[index]),
+        group=None if group is None else group[index],
     )
 
 
@@ -173,8 +184,6 @@ def _uncertainty(predictions: Predictions, name: str) -> Array:
     return dict(zip(PARTS, parts, strict=True))[name].astype(np.float64)
 
 
-def _codes(cluster: NDArray[np.int64] | NDArray[np.str_] | None) -> Index | None:
-    if cluster is None:
-        return None
+def _codes(cluster: NDArray[np.int64] | NDArray[np.str_]) -> Index | None:
     names, codes = np.unique(cluster, return_inverse=True)
     return None if len(names) == len(cluster) else codes.astype(np.int64)

@@ -1,22 +1,19 @@
 """What a threshold does on a set of items: workload, what is kept, how good it is."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from qualms import scores
 from qualms.evaluate.entry import Curve
-from qualms.evaluate.refer.estimates import (
-    auroc_estimate,
-    balanced_estimate,
-    mean_estimate,
-    share_estimate,
-)
-from qualms.evaluate.refer.fall import fall_of
 from qualms.evaluate.refer.items import ReferralItems, groups_of, independent
 from qualms.evaluate.refer.plan import (
+    Fall,
     Measure,
     Outcome,
     PerThousand,
@@ -24,7 +21,18 @@ from qualms.evaluate.refer.plan import (
     Request,
     Verdict,
 )
+from qualms.evaluate.refer.promise import cuts_of
 from qualms.scores import Better, Estimate, kept_means
+from qualms.scores.inference import (
+    Design,
+    Influence,
+    exact_interval,
+    influence_of,
+    interval_of,
+    mean_influence,
+    recall_influence,
+    wilson_ends,
+)
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -38,6 +46,12 @@ LABELS: dict[str, tuple[str, Better]] = {
     "nll": ("NLL", "lower"),
 }
 SHARES = ("accuracy", "sensitivity", "specificity")
+TENTHS = np.arange(10) / 10
+ALARM = 0.05
+"""Chance of finding a fall that is noise, for all pairs of shares together."""
+# Of a million items any fall is beyond noise; below half a point it is of no account.
+LEAST = 0.005
+UNDEFINED = Estimate(value=math.nan, low=math.nan, high=math.nan, undefined=1.0)
 
 
 def outcome_of(
@@ -92,8 +106,8 @@ def _described(items: ReferralItems, threshold: float, level: float) -> Outcome:
 
 
 def _referred(items: ReferralItems, threshold: float, level: float) -> Estimate:
-    referred = items.uncertainty >= threshold
-    return share_estimate(referred, items.cluster, level=level)
+    everyone = np.ones(items.n, np.bool_)
+    return _exact(items, items.uncertainty >= threshold, everyone, level)
 
 
 def _measures(
@@ -122,22 +136,52 @@ def _measure(items: ReferralItems, name: str, kept: Flags, level: float) -> Meas
 
 
 def _estimate(items: ReferralItems, name: str, chosen: Flags, level: float) -> Estimate:
+    """A score of the `chosen` items with its interval."""
     if name in SHARES:
         return _share(items, name, chosen, level)
-    cluster = None if items.cluster is None else items.cluster[chosen]
-    if name == "auroc":
-        positive = (items.target == 1)[chosen]
-        return auroc_estimate(items.positive[chosen], positive, cluster, level=level)
+    if not chosen.any():
+        return UNDEFINED
+    found = _influence(items, name, chosen)
+    if math.isnan(found.value):
+        return UNDEFINED
+    interval = interval_of(found, design=_design(items, chosen), level=level)
+    known = not math.isnan(interval.low)
+    return Estimate(
+        value=found.value,
+        # Too few items or clusters rule out no value at all.
+        low=interval.low if known else found.low,
+        high=interval.high if known else found.high,
+        undefined=0.0,
+    )
+
+
+def _influence(items: ReferralItems, name: str, chosen: Flags) -> Influence:
+    target = items.target[chosen]
     if name == "nll":
-        return mean_estimate(items.nll[chosen], cluster, level=level)
-    right, target = items.correct[chosen], items.target[chosen]
-    return balanced_estimate(right, target, cluster, level=level)
+        return mean_influence(items.nll[chosen])
+    if name == "balanced_accuracy":
+        return recall_influence(items.correct[chosen], target)
+    found = influence_of(scores.auroc, items.positive[chosen], target == 1)
+    assert found is not None
+    return found
 
 
 def _share(items: ReferralItems, name: str, chosen: Flags, level: float) -> Estimate:
-    among = chosen & items.among(name)
-    cluster = None if items.cluster is None else items.cluster[among]
-    return share_estimate(items.correct[among], cluster, level=level)
+    return _exact(items, items.correct, chosen & items.among(name), level)
+
+
+def _exact(items: ReferralItems, hit: Flags, among: Flags, level: float) -> Estimate:
+    """The share of `hit` among some items: it stands beside exact promises."""
+    if not among.any():
+        return UNDEFINED
+    low, high = exact_interval(hit[among], design=_design(items, among), level=level)
+    value = float(hit[among].mean())
+    return Estimate(value=value, low=low, high=high, undefined=0.0)
+
+
+def _design(items: ReferralItems, chosen: Flags) -> Design:
+    cluster = None if items.cluster is None else items.cluster[chosen]
+    return Design(items=int(chosen.sum()), cluster=cluster)
 
 
 def _with_expert(items: ReferralItems, name: str, kept: Flags) -> float:
@@ -186,3 +230,57 @@ def _curve(items: ReferralItems) -> Curve:
         x=np.arange(items.n) / items.n,
         y=kept[::-1].copy(),
     )
+
+
+def fall_of(sample: ReferralItems, threshold: float) -> Fall | None:
+    """The largest fall of the referral curve; None where it does not fall.
+
+    Between tenths of the items referred and the share that `threshold` refers. The
+    curve falls where the items kept are worse than those referred in between, by more
+    than half a percentage point and more than noise: both are shares of separate items,
+    whose difference has Newcombe's (1998) interval, with Bonferroni's correction for
+    all pairs of shares. `sample` must hold independent items.
+    """
+    kept, right = _kept_at_shares(sample, threshold)
+    accuracy = right / kept
+    pairs = np.array(list(combinations(range(len(kept)), 2)), np.int64).reshape(-1, 2)
+    # Cuts ascend: the first of a pair keeps less, so it refers more.
+    less, more = pairs.T
+    between = kept[more] - kept[less], right[more] - right[less]
+    drop = accuracy[more] - accuracy[less]
+    sure = _below(right[less], kept[less], between[1], between[0])
+    drop = np.where(sure & (drop >= LEAST), drop, 0.0)
+    if not drop.any():
+        return None
+    worst = int(drop.argmax())
+    i, j = int(more[worst]), int(less[worst])
+    return Fall(
+        from_referred=float(1.0 - kept[i] / sample.n),
+        to_referred=float(1.0 - kept[j] / sample.n),
+        from_accuracy=float(accuracy[i]),
+        to_accuracy=float(accuracy[j]),
+    )
+
+
+def _kept_at_shares(sample: ReferralItems, threshold: float) -> tuple[Array, Array]:
+    """Items and right ones kept at each share, fewest first, tied items together."""
+    cuts = cuts_of(sample, {"accuracy": 0.0})
+    ranks = np.floor((1.0 - TENTHS) * sample.n + 1e-9)
+    cut = np.searchsorted(cuts.kept, ranks, side="right") - 1
+    own = np.searchsorted(cuts.threshold, threshold, side="left")
+    cut = np.unique(np.append(cut, own))
+    kept, right = cuts.kept[cut], cuts.right["accuracy"][cut]
+    some = kept > 0
+    return kept[some].astype(np.float64), right[some].astype(np.float64)
+
+
+def _below(hits: Array, n: Array, others: Array, m: Array) -> Flags:
+    """Whether hits / n lies below others / m by more than noise, for each pair."""
+    if not len(n):
+        return np.zeros(0, np.bool_)
+    z = float(ndtri(1.0 - ALARM / len(n)))
+    first, second = hits / n, others / m
+    up = wilson_ends(first, n, z)[1] - first
+    down = second - wilson_ends(second, m, z)[0]
+    found: Flags = first - second + np.hypot(up, down) < 0.0
+    return found

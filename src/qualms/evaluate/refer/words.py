@@ -1,4 +1,4 @@
-"""What a plan has to say beside its numbers: warnings first, then notes."""
+"""The warnings and notes of a plan, in sentences."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -35,12 +35,12 @@ def place_of(outcome: Outcome) -> str:
 def warnings_of(
     plan: ReferralPlan, read: Sequence[Predictions], names: Sequence[str]
 ) -> Iterator[str]:
-    """What must not be overlooked."""
+    """What a reader of the plan must know before using it."""
     planning, *others = read
     if planning.header.split == "train":
         yield (
-            f"{names[0]} says it holds training items: the network knows them, so the "
-            "plan is too good; choose on validation items"
+            f"{names[0]} says that it holds training items: the network knows them, so "
+            "the plan is too good; use items that it was not trained on"
         )
     yield from _unlike_its_clusters(plan)
     for outcome in plan.outcomes:
@@ -63,11 +63,12 @@ def notes_of(
     yield from _clusters(planning)
     if options.by_group:
         yield from _groupless(read)
+    yield from _unknown(read)
     yield from dict.fromkeys(note for each in read for note in each.notes)
 
 
 def _unlike_its_clusters(plan: ReferralPlan) -> Iterator[str]:
-    """Where all items together do worse than one item per cluster is promised to."""
+    """Warn where all items together do worse than what is promised of clusters."""
     promise, own = plan.promise, plan.outcomes[0]
     if promise is None or own.clusters is None:
         return
@@ -127,7 +128,10 @@ def _shared(
         np.array_equal(planning.arrays[key], other.arrays[key]) for key in ARRAYS
     )
     if same:
-        yield f"{name} holds the predictions of {first} itself: it is no check"
+        yield (
+            f"{name} holds the same predictions as {first}, so it is no check of the "
+            "plan"
+        )
         return
     mine, theirs = planning.get("item"), other.get("item")
     if mine is None or theirs is None:
@@ -135,15 +139,15 @@ def _shared(
     both = len(np.intersect1d(mine, theirs))
     if both:
         yield (
-            f"{both} items of {name} bear the names of items of {first}: if they are "
-            "the same, it is no independent check of the plan"
+            f"{both} items of {name} have the names of items of {first}: if they are "
+            f"the same items, {name} is no independent check of the plan"
         )
 
 
 def _chosen_on(
     plan: ReferralPlan, planning: ReferralItems, given: Predictions
 ) -> Iterator[str]:
-    """Which items the plan was made from, as far as that needs a word."""
+    """Which items the threshold was chosen on, where that needs a word."""
     split, shifted = given.header.split or "", given.get("shifted")
     if split.startswith("val"):
         yield (
@@ -163,8 +167,8 @@ def _other_choice(plan: ReferralPlan, planning: ReferralItems) -> Iterator[str]:
     if request.budget is None:
         if plan.observed is not None and plan.observed != plan.promised:
             yield (
-                f"on these items themselves {_cut(plan.observed)} is enough, which "
-                "promises nothing for new ones"
+                f"on these items {_cut(plan.observed)} is enough, but that promises "
+                "nothing for new items"
             )
         return
     if plan.promised is None or not 0.0 < request.budget < 1.0:
@@ -175,8 +179,8 @@ def _other_choice(plan: ReferralPlan, planning: ReferralItems) -> Iterator[str]:
         if tied > request.budget * planning.n:
             why = f"{tied} items share the highest uncertainty, which is too many"
         yield (
-            f"{why} to promise a budget of {percent(request.budget)} for new ones, "
-            "other than by referring none"
+            f"{why} to promise a budget of {percent(request.budget)} for new items, "
+            "unless none is referred"
         )
     elif request.confidence is None:
         clustered = plan.outcomes[0].clusters is not None
@@ -195,7 +199,7 @@ def _cut(choice: Cutoff) -> str:
 
 
 def _ties(plan: ReferralPlan, planning: ReferralItems) -> Iterator[str]:
-    """Whole groups of equal uncertainty may leave a budget partly unspent."""
+    """How much of a budget is left because tied items are referred together."""
     budget = plan.request.budget
     if budget is None or plan.request.confidence is not None:
         return
@@ -217,12 +221,23 @@ def _groupless(read: Sequence[Predictions]) -> Iterator[str]:
             yield f"{each.source} has no array 'group', so its groups are not shown"
 
 
+def _unknown(read: Sequence[Predictions]) -> Iterator[str]:
+    for each in read:
+        known = each.get("known")
+        if known is not None and not known.all():
+            count = int((~known).sum())
+            yield f"{count} items of {each.source} have no known class: left out"
+
+
 def _clusters(planning: ReferralItems) -> Iterator[str]:
     if planning.cluster is None:
         return
-    yield f"intervals treat the items of one of {planning.clusters} clusters as related"
     yield (
-        "what is promised is of one random item per cluster, so a large cluster counts "
-        "no more than a small one; it rests on one item of each cluster, drawn by "
-        "--seed"
+        f"intervals are over the {planning.clusters} clusters, because items of one "
+        "cluster are alike"
+    )
+    yield (
+        "the promise is about one random item per cluster, so that a large cluster "
+        "counts no more than a small one; it is tested on one item of each cluster, "
+        "drawn by --seed"
     )

@@ -6,6 +6,7 @@ into an interval over items, clusters, samples and repeats of a row,
 which rows of a table may be the best.
 """
 
+from qualms.scores.inference._classes import recall_influence
 from qualms.scores.inference._design import (
     Design,
     neighbour_clusters,
@@ -13,6 +14,7 @@ from qualms.scores.inference._design import (
 )
 from qualms.scores.inference._influence import Influence, mean_influence
 from qualms.scores.inference._known import influence_of
+from qualms.scores.inference._shares import exact_interval, wilson_ends
 from qualms.scores.inference.confidence_set import (
     ConfidenceSet,
     confidence_set,
@@ -34,6 +36,7 @@ __all__ = [
     "Influence",
     "OrderStatistic",
     "confidence_set",
+    "exact_interval",
     "influence_difference",
     "influence_of",
     "influence_replicates",
@@ -42,6 +45,8 @@ __all__ = [
     "neighbour_clusters",
     "no_interval",
     "quantile_influence",
+    "recall_influence",
     "referral_influence",
     "sampling_design",
+    "wilson_ends",
 ]

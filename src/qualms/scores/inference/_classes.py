@@ -12,13 +12,19 @@ from qualms.scores.inference._shares import effective_size, wilson
 
 
 def balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
-    """Mean over classes of the share found.
+    """Mean over classes of the share found."""
+    checked, truth = labelled(probs, target)
+    return recall_influence(most_probable(checked) == truth, truth)
+
+
+def recall_influence(correct: ArrayLike, target: ArrayLike) -> Influence:
+    """Mean over classes of the share of `correct` items, both (N,).
 
     Wilson's interval in every class, combined by squares (MOVER; Zou & Donner, 2008):
     in small classes the share found is often 0 or 1, and its sample variance nothing.
     """
-    checked, truth = labelled(probs, target)
-    hit = (most_probable(checked) == truth).astype(np.float64)
+    hit = np.asarray(correct, dtype=np.float64)
+    truth = np.asarray(target, dtype=np.int64)
     size = np.bincount(truth)
     found = np.bincount(truth, hit)
     present = size > 0
