@@ -41,6 +41,7 @@ from scipy.stats import binom
 
 from qualms import scores
 from qualms.scores.inference import (
+    EXACT,
     confidence_set,
     influence_replicates,
     mean_influence,
@@ -180,9 +181,9 @@ def _truth(name: str) -> dict[str, float]:
 def _covered(
     truth: dict[str, float], name: str, size: str, first: str, block: str
 ) -> dict[str, list[float]]:
-    """Per score: intervals given, those that hold, truth below, width, and values."""
+    """Per score: intervals given, those that hold, truth below, width, and exact."""
     population = POPULATIONS[name]
-    count = {case.label: [0.0] * 4 for case in population.cases}
+    count = {case.label: [0.0] * 5 for case in population.cases}
     raw: dict[str, list] = {case.label: [] for case in population.cases}
     for repetition in range(int(first), int(first) + int(block)):
         items = population.draw(int(size), _rng(name, size, repetition))
@@ -198,6 +199,7 @@ def _covered(
             given[1] += found.low <= wanted <= found.high
             given[2] += wanted < found.low
             given[3] += found.high - found.low
+            given[4] += found.method == EXACT
     return {"count": count, "raw": raw} if population.relative else {"count": count}
 
 
@@ -271,7 +273,7 @@ def tables(lines: list[dict]) -> str:
 
 
 def _cells(lines: list[dict]) -> dict[tuple[str, str, int], list[float]]:
-    """By score, population and n: given, held, below, width, repetitions."""
+    """By score, population and n: given, held, below, width, repetitions, exact."""
     found: dict[tuple[str, str, int], list[float]] = {}
     raw: dict[tuple[str, str, int], list] = {}
     for line in lines:
@@ -279,8 +281,8 @@ def _cells(lines: list[dict]) -> dict[tuple[str, str, int], list[float]]:
             continue
         _, name, size, _, block = line["task"]
         for label, count in line["found"]["count"].items():
-            cell = found.setdefault((label, name, int(size)), [0.0] * 5)
-            for place, value in enumerate((*count, int(block))):
+            cell = found.setdefault((label, name, int(size)), [0.0] * 6)
+            for place, value in enumerate((*count[:4], int(block), count[4])):
                 cell[place] += value
             raw.setdefault((label, name, int(size)), []).extend(
                 line["found"].get("raw", {}).get(label, [])
@@ -302,10 +304,12 @@ def _failing(cells: dict) -> Iterator[tuple[str, tuple, float]]:
     """Cells significantly below 93 %, or above 97 % but for shares (Bonferroni)."""
     judged = {key: cell for key, cell in cells.items() if cell[0] >= cell[4] / 2}
     limit, shares = LEVEL / max(len(judged), 1), _shares()
-    for key, (given, held, *_) in judged.items():
+    for key, (given, held, *_, exact) in judged.items():
         if binom.cdf(held, given, LEAST) < limit:
             yield "below", key, held / given
-        if key[0] not in shares and binom.sf(held - 1, given, MOST) < limit:
+        # An exact bound is that of a share, too.
+        share = key[0] in shares or exact > given / 10
+        if not share and binom.sf(held - 1, given, MOST) < limit:
             yield "above", key, held / given
 
 
@@ -363,7 +367,7 @@ def _former_table(lines: list[dict], cells: dict) -> str:
         "|---|---|---|---|---|",
     ]
     for (label, name, size), (given, held) in sorted(found.items()):
-        now = cells.get((label, name, size), [0.0] * 5)
+        now = cells.get((label, name, size), [0.0] * 6)
         text = (
             f"{100 * now[1] / now[0]:.1f}" if now[0] >= max(now[4], 1) / 2 else "none"
         )

@@ -90,7 +90,7 @@ def averaged(label: str, score: Any, key: str, *, share: bool = False):
     return Case(label, interval, lambda items: float(np.nanmean(items[key])), share)
 
 
-def referred(name: str, tau: float | None, label: str):
+def referred(name: str, tau: float | None, label: str, *, share: bool = False):
     """A case of a referral curve."""
 
     def arrays(items: Items):
@@ -106,7 +106,7 @@ def referred(name: str, tau: float | None, label: str):
         curve = scores.referral_curve(name, *arrays(few))
         return curve.area if tau is None else curve.at(tau)
 
-    return Case(label, interval, truth)
+    return Case(label, interval, truth, share)
 
 
 def compared(label: str, score: Any, first: tuple[str, ...], second: tuple[str, ...]):
@@ -249,7 +249,7 @@ CLASSES = (
     scored("E-AURC", scores.eaurc, "risk", "u"),
     scored("AUGRC", scores.augrc, "risk", "u"),
     scored("Risk at 80 %", scores.risk_at_coverage, "risk", "u", share=True),
-    referred("accuracy", 0.5, "Accuracy, half referred"),
+    referred("accuracy", 0.5, "Accuracy, half referred", share=True),
 )
 TWO_CLASSES = (
     *CLASSES,

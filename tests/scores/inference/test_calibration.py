@@ -26,7 +26,7 @@ def test_the_value_is_that_of_the_score(score):
 @pytest.mark.parametrize("score", ERRORS)
 def test_a_calibrated_model_may_have_no_error(score):
     lower = [
-        interval_of(influence_of(score, *_calibrated(300, seed))).low
+        interval_of(influence_of(score, *_calibrated(450, seed))).low
         for seed in range(20)
     ]
     assert np.count_nonzero(lower) <= 3
@@ -43,8 +43,8 @@ def test_a_large_error_is_told_from_none(score):
 
 @pytest.mark.parametrize("score", ERRORS)
 def test_item_order_does_not_matter(score):
-    prob, target = _calibrated(400)
-    order = np.random.default_rng(0).permutation(400)
+    prob, target = _calibrated(450)
+    order = np.random.default_rng(0).permutation(450)
     one = interval_of(influence_of(score, prob, target))
     other = interval_of(influence_of(score, prob[order], target[order]))
     assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=1e-6)
@@ -52,10 +52,10 @@ def test_item_order_does_not_matter(score):
 
 @pytest.mark.parametrize("score", ERRORS)
 def test_repeating_every_item_in_a_cluster_does_not_shorten_the_interval(score):
-    prob, target = _calibrated(300)
+    prob, target = _calibrated(450)
     sure = np.sqrt(prob)
     one = interval_of(influence_of(score, sure, target))
-    design = sampling_design(600, cluster=np.repeat(np.arange(300), 2))
+    design = sampling_design(900, cluster=np.repeat(np.arange(450), 2))
     twice = influence_of(score, np.repeat(sure, 2), np.repeat(target, 2))
     other = interval_of(twice, design=design)
     assert other.high == pytest.approx(one.high, rel=0.05)
@@ -94,3 +94,20 @@ def test_noise_of_the_gaps_is_that_of_replicates():
     for cluster in (None, np.repeat(np.arange(199), [2] + [1] * 198)):
         found = gaps.covariance(sampling_design(200, cluster=cluster))
         assert np.abs(found - wanted).max() < 0.1 * wanted.max()
+
+
+@pytest.mark.parametrize("score", [scores.adaptive_ece, scores.classwise_ece])
+def test_nearly_empty_bins_give_no_interval(score):
+    found = influence_of(score, *_calibrated(449))
+    assert "fewer than 450 items" in interval_of(found).reason
+
+
+def test_ties_across_edges_are_one_cell():
+    prob, target = _calibrated(900)
+    tied = prob.round(1).clip(0.01, 0.99)
+    found = influence_of(scores.adaptive_ece, tied, target)
+    assert found.value == pytest.approx(scores.adaptive_ece(tied, target))
+    # Few distinct values have less noise than bins would have one by one.
+    width = interval_of(found).high - found.value
+    apart = influence_of(scores.adaptive_ece, prob, target)
+    assert width < 1.2 * (interval_of(apart).high - apart.value)

@@ -38,9 +38,9 @@ def test_the_tables_name_what_fails(counted):
     found = coverage.tables(counted)
     assert found.startswith("19 cells (score, population, n) judged, 0 fail.")
     assert "60 at n = 200" in found
-    bad = {("ECE", "balanced", 200): [1000.0, 800.0, 200.0, 1.0, 1000.0]}
+    bad = {("ECE", "balanced", 200): [1000.0, 800.0, 200.0, 1.0, 1000.0, 0.0]}
     assert "ECE, balanced, n = 200: 80.0%, below 93%" in coverage._verdict(bad)
-    wide = {("ECE", "balanced", 200): [1000.0, 1000.0, 0.0, 1.0, 1000.0]}
+    wide = {("ECE", "balanced", 200): [1000.0, 1000.0, 0.0, 1.0, 1000.0, 0.0]}
     assert "above 97%" in coverage._verdict(wide)
-    share = {("Accuracy", "balanced", 200): [1000.0, 1000.0, 0.0, 1.0, 1000.0]}
+    share = {("Accuracy", "balanced", 200): [1000.0, 1000.0, 0.0, 1.0, 1000.0, 0.0]}
     assert "0 fail" in coverage._verdict(share)

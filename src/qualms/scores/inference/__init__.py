@@ -22,6 +22,7 @@ from qualms.scores.inference.confidence_set import (
 )
 from qualms.scores.inference.difference import influence_difference
 from qualms.scores.inference.interval import (
+    EXACT,
     ConfidenceInterval,
     interval_of,
     no_interval,
@@ -30,6 +31,7 @@ from qualms.scores.inference.quantile import OrderStatistic, quantile_influence
 from qualms.scores.inference.referral import referral_influence
 
 __all__ = [
+    "EXACT",
     "ConfidenceInterval",
     "ConfidenceSet",
     "Design",

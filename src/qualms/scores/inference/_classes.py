@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit, ndtri
 
 from qualms.scores._arrays import Array, Index, labelled, most_probable
 from qualms.scores.inference._design import Design
@@ -20,8 +21,9 @@ def balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influenc
 def recall_influence(correct: ArrayLike, target: ArrayLike) -> Influence:
     """Mean over classes of the share of `correct` items, both (N,).
 
-    Wilson's interval in every class, combined by squares (MOVER; Zou & Donner, 2008):
-    in small classes the share found is often 0 or 1, and its sample variance nothing.
+    In small classes the share found is often 0 or 1, and its sample variance nothing.
+    Two classes get Wilson's intervals, combined by squares (MOVER; Zou & Donner, 2008);
+    more classes the variances of (hits + 1) among (items + 2), on the logit scale.
     """
     hit = np.asarray(correct, dtype=np.float64)
     truth = np.asarray(target, dtype=np.int64)
@@ -33,22 +35,42 @@ def recall_influence(correct: ArrayLike, target: ArrayLike) -> Influence:
     change = (hit - recall[truth]) / size[truth] / classes
 
     def ends(design: Design, level: float) -> tuple[float, float]:
-        counts = _effective_sizes(design, hit, truth, size)
-        below = above = 0.0
-        for share, count in zip(recall[present], counts[present], strict=True):
-            low, high = wilson(float(share), float(count), level)
-            below += (share - low) ** 2
-            above += (high - share) ** 2
-        value = float(recall.sum() / classes)
-        return value - math.sqrt(below) / classes, value + math.sqrt(above) / classes
+        sizes = _effective_sizes(design, hit, truth, size)[present]
+        combined = _by_squares if classes == 2 else _shrunk
+        return combined(recall[present], sizes, level)
 
     return Influence(
         value=float(recall.sum() / classes),
         values=change,
         scale="logit",
         ends=ends,
-        method="Wilson's interval in every class, by squares",
+        method="Wilson's interval in every class, by squares"
+        if classes == 2
+        else "variance of every class from one more hit and miss, logit scale",
     )
+
+
+def _by_squares(recall: Array, size: Array, level: float) -> tuple[float, float]:
+    ends = [
+        wilson(float(r), float(n), level) for r, n in zip(recall, size, strict=True)
+    ]
+    low, high = np.array(ends).T
+    value = float(recall.mean())
+    below = float(np.linalg.norm(recall - low)) / len(recall)
+    return value - below, value + float(np.linalg.norm(high - recall)) / len(recall)
+
+
+def _shrunk(recall: Array, size: Array, level: float) -> tuple[float, float]:
+    share = (recall * size + 1.0) / (size + 2.0)
+    error = math.sqrt(float(np.sum(share * (1.0 - share) / size))) / len(recall)
+    value, middle = float(recall.mean()), float(share.mean())
+    if not 0.0 < value < 1.0:
+        value = middle
+    logit = math.log(value / (1.0 - value))
+    reach = float(ndtri(0.5 + level / 2.0)) * error / (value * (1.0 - value))
+    low, high = (float(expit(logit + step)) for step in (-reach, reach))
+    found = float(recall.mean())
+    return min(low, found), max(high, found)
 
 
 def _effective_sizes(design: Design, hit: Array, truth: Index, size: Index) -> Array:

@@ -51,6 +51,8 @@ class Influence:
     positives and negatives of an AUROC; the influence is centred within each."""
     welch: bool = False
     """Degrees of freedom from the sizes of the parts alone."""
+    inflation: float = 1.0
+    """Factor on the variance, where that of `values` is too small in small samples."""
     freedom: float = math.inf
     """Most degrees of freedom, where a small group of items decides."""
     extreme: float = 0.0

@@ -6,6 +6,7 @@ intervals lie above the truth. Here the noise of the gaps is drawn around 0, and
 error is kept as possible if gaps of that size, plus noise, look like those observed.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -25,8 +26,10 @@ from qualms.scores.ties import ranked_items
 
 REPLICATES = 1_000
 SMOOTH_REPLICATES = 250
-LOWER_SHARE = 1.2
+LOWER_SHARE, SMOOTH_LOWER_SHARE = 1.2, 1.6
 """The upper end is missed less often than it may be; the lower end takes that up."""
+ITEMS_PER_BIN = 30
+"""Bins of equal mass, and of one class, need so many items on average."""
 HALVINGS = 14
 INVERTED = "inversion: sizes of the gaps that, with noise, give the observed error"
 MANY_BINS = (
@@ -123,7 +126,7 @@ def classwise_ece_influence(
     own = (truth - checked[:, 1]) / items
     total: Array = np.bincount(cell, own, minlength=bins).astype(np.float64)
     mirrored = Gaps(cell, own, np.zeros((bins, bins)), total)
-    return _inverted(mirrored, value=value)
+    return _filled_bins(_inverted(mirrored, value=value), items, bins)
 
 
 def adaptive_ece_influence(
@@ -142,7 +145,8 @@ def adaptive_ece_influence(
     cell, shares = _shared_cells(start, edges)
     cells = np.empty(items, np.int64)
     cells[order] = np.repeat(cell, np.diff(start))
-    return _inverted(Gaps(cells, gap, np.zeros((len(shares),) * 2), total), shares)
+    gaps = Gaps(cells, gap, np.zeros((len(shares),) * 2), total)
+    return _filled_bins(_inverted(gaps, shares), items, bins)
 
 
 def _shared_cells(start: Index, edges: Array) -> tuple[Index, Array]:
@@ -215,6 +219,14 @@ def _inverted(
     )
 
 
+def _filled_bins(found: Influence, items: int, bins: int) -> Influence:
+    """`found`, or no interval where bins hold so few items that all is noise."""
+    if items >= ITEMS_PER_BIN * bins:
+        return found
+    reason = f"no interval holds with fewer than {ITEMS_PER_BIN * bins} items"
+    return dataclasses.replace(found, reason=f"{reason} in {bins} bins")
+
+
 def _filled(design: Design, items: int) -> Design:
     return design if design.items == items else Design(items=items)
 
@@ -225,8 +237,8 @@ def inverted_ends(gaps: Array, covariance: Array, level: float) -> tuple[float, 
     noise = _noise(covariance)
     size = float(np.abs(gaps).sum())
     error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    # Gaps as they stand, and less one standard error: how much of them is noise?
-    clear = np.sign(gaps) * np.maximum(np.abs(gaps) - error, 0.0)
+    # Gaps as they stand, and less half a standard error: how much of them is noise?
+    clear = np.sign(gaps) * np.maximum(np.abs(gaps) - error / 2.0, 0.0)
     shapes = [shape for shape in (gaps, clear) if np.abs(shape).sum() > 0.0]
     low = min(
         (_least(shape, noise, size, tail * LOWER_SHARE) for shape in shapes),
@@ -310,7 +322,7 @@ def _smooth_ends(
     around = crossings(grid + noise, tolerance=1e-4)
     size = float(crossings(grid[None], tolerance=1e-7)[0])
     tail = (1.0 - level) / 2.0
-    low = max(0.0, size - float(np.quantile(alone, 1.0 - tail * LOWER_SHARE)))
+    low = max(0.0, size - float(np.quantile(alone, 1.0 - tail * SMOOTH_LOWER_SHARE)))
     high = size + student_quantile(level, math.inf) * float(around.std())
     return low, min(1.0, high)
 

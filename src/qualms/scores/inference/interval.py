@@ -20,6 +20,7 @@ from qualms.scores.inference._shares import effective_size, wilson
 
 LEAST_FREEDOM = 3.0
 """Fewer degrees of freedom are an accident of a few large values."""
+EXACT = "exact binomial bound: the score stands at the end of its range"
 METHOD: dict[Scale, str] = {
     "share": "Wilson's interval",
     "logit": "influence of each item, Student's t on the logit scale",
@@ -133,6 +134,9 @@ def _from_influence(
     pooled = _pooled(repeats, _checked(repeats, design))
     if pooled.spread.units < 2:
         return no_interval("there is only one independent item or cluster")
+    if _at_an_end(pooled):
+        low, high = _exact(pooled, level)
+        return ConfidenceInterval(low=low, high=high, method=EXACT)
     low, high = _CONSTRUCTED[repeats[0].scale](pooled, level)
     if math.isnan(low):
         return no_interval("all items are alike: nothing tells how the score varies")
@@ -162,6 +166,7 @@ def _pooled(repeats: Sequence[Influence], design: Design) -> _Pooled:
     values = np.array([found.value for found in repeats])
     spreads = design.spread(mean_values(repeats), _part(repeats), welch=first.welch)
     freedom = max(min(spreads.freedom, first.freedom), LEAST_FREEDOM)
+    spreads = spreads._replace(variance=spreads.variance * first.inflation)
     spread = spreads._replace(freedom=freedom)
     value = float(values.mean())
     return _Pooled(value=value, spread=spread, seeds=seed_spread(values), first=first)
@@ -230,7 +235,7 @@ def _logit(pooled: _Pooled, level: float) -> tuple[float, float]:
     share = (pooled.value - low) / width
     spread = pooled.total()
     if spread.variance <= 0.0 or not 0.0 < share < 1.0:
-        return _at_the_end(pooled, level)
+        return math.nan, math.nan
     error = math.sqrt(spread.variance) / width / (share * (1.0 - share))
     reach = student_quantile(level, spread.freedom) * error
     middle = math.log(share / (1.0 - share))
@@ -263,13 +268,18 @@ def _linear(pooled: _Pooled, level: float) -> tuple[float, float]:
     return max(low, pooled.first.low), min(high, pooled.first.high)
 
 
-def _at_the_end(pooled: _Pooled, level: float) -> tuple[float, float]:
-    """No trial failed: what that leaves possible with the given confidence."""
+def _at_an_end(pooled: _Pooled) -> bool:
+    """Whether no trial failed, or none succeeded."""
+    found = pooled.first
+    bounded = found.scale in ("logit", "fisher") and found.extreme >= 1.0
+    return bounded and not found.low < pooled.value < found.high
+
+
+def _exact(pooled: _Pooled, level: float) -> tuple[float, float]:
+    """What is left possible, with the given confidence, when no trial failed."""
     found = pooled.first
     trials = min(found.extreme, float(pooled.spread.units))
     middle = (found.low + found.high) / 2.0
-    if trials < 1.0 or (pooled.spread.variance <= 0.0 and _inside(pooled)):
-        return math.nan, math.nan
     tail = (1.0 - level) / 2.0
     if found.floor is not None:
         # Clusters are fewer trials: as if the chance were of a smaller sample.
@@ -280,10 +290,6 @@ def _at_the_end(pooled: _Pooled, level: float) -> tuple[float, float]:
     if pooled.value > middle:
         return found.high - reach, found.high
     return found.low, found.low + reach
-
-
-def _inside(pooled: _Pooled) -> bool:
-    return pooled.first.low < pooled.value < pooled.first.high
 
 
 def _items(found: Influence) -> int:
