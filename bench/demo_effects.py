@@ -1,6 +1,6 @@
 """Do the expected effects of the demos hold whatever the seed?
 
-    python bench/demo_effects.py --seeds 10 --workers 2 [--benchmark regression]
+    python bench/demo_effects.py --workers 2 [--rounds 0,5] [--benchmark regression]
 
 Each round makes the data anew and trains with seeds of its own, only the methods that
 the effects name, and prints every effect with its numbers. Options after `-o` change
@@ -20,16 +20,17 @@ from qualms.launch import Choice, Wish, everything, parse_options, run_all
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--benchmark", action="append")
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--rounds", default="0,1,2,3,4,5,6,7,8,9")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--methods", default="")
     parser.add_argument("-o", dest="options", action="append", default=[])
     asked = parser.parse_args()
+    rounds = [int(number) for number in asked.rounds.split(",")]
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         for name in asked.benchmark or ["retina", "regression"]:
-            choices = [choice_of(name, seed, asked) for seed in range(asked.seeds)]
+            choices = [choice_of(name, number, asked) for number in rounds]
             # All rounds at once, so that no worker waits for the end of a round.
             specs = [spec for choice in choices for spec in choice.runs]
             place = Path(folder)
@@ -42,8 +43,8 @@ def main() -> None:
             ):
                 if ended.error:
                     print(f"failed: {ended.error}", file=sys.stderr)
-            for seed, choice in enumerate(choices):
-                failed += report(name, seed, choice, place / "runs")
+            for number, choice in zip(rounds, choices, strict=True):
+                failed += report(name, number, choice, place / "runs")
     print(f"{failed} effects did not hold")
     sys.exit(1 if failed else 0)
 
