@@ -26,8 +26,9 @@ def refer(
     confidence: Annotated[
         float | None,
         typer.Option(
-            help="How sure the promise for new items must be: 0.9 where the kept items "
-            "must reach something; a budget is for the given items unless this is said."
+            help="Confidence of the promise for new items: 0.9 with --accuracy, "
+            "--sensitivity or --specificity; without it a budget holds for the given "
+            "items only."
         ),
     ] = None,
     on: Annotated[
@@ -45,7 +46,7 @@ def refer(
     ] = False,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[
-        int, typer.Option(min=0, help="Which item speaks for its cluster.")
+        int, typer.Option(min=0, help="Seed that draws one item of each cluster.")
     ] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON (docs/refer.md), nothing else.")
@@ -54,9 +55,9 @@ def refer(
     """Choose which items an expert must see.
 
     Give --budget, or what the kept items must reach (--accuracy, --sensitivity,
-    --specificity). Says the threshold on the uncertainty, how many items it refers, how
-    good the others are, and what may be promised for new ones. Exit code 1: no
-    threshold can promise it.
+    --specificity). Prints the threshold on the uncertainty, how many items it refers,
+    how good the others are, and what may be promised for new items. Exit code 1: no
+    threshold can promise what was asked.
     """
     from qualms.evaluate import ReferralOptions
     from qualms.evaluate import refer as make_plan

@@ -78,8 +78,8 @@ def judge(
 ) -> BenchmarkResults:
     """Every cell of `benchmark` at `preset`, from the run folders in out/<benchmark>.
 
-    Intervals resample items and repeats together, see `kernel.py`; `options` gives
-    their number, level and seed.
+    Intervals are over items and repeats together, see `kernel.py`; `options` gives
+    their level, and the number and seed of replicates where these are needed.
     """
     options = options or ScoreOptions()
     reader = RunReader(out / benchmark.name)

@@ -1,4 +1,4 @@
-"""What a judge hands over: scores with what their intervals need, and what is drawn.
+"""The records of judging: scores, what their intervals need, and what to draw.
 
 The same records serve one predictions file, judged by its task, and one pooled repeat
 of a benchmark's row, judged by the benchmark's protocol.
@@ -24,8 +24,8 @@ Index = NDArray[np.int64]
 class Entry:
     """One score of some items, before its interval is known.
 
-    What its interval is made of is made when it is asked for: the influence of ten
-    million items on fifty scores would not fit into memory at once.
+    Its influence is computed only when asked for: that of ten million items on fifty
+    scores would not fit into memory at once.
     """
 
     score: Callable[..., Any]
@@ -39,8 +39,7 @@ class Entry:
     influence: Callable[[], Influence | None] | None = None
     """What each item at `index` contributes; None where that is not known."""
     plan: Callable[[], Plan] | None = None
-    """From how often each item at `index` counts to the score, for scores whose
-    influence is not known."""
+    """Gives the score of resampled items, for scores whose influence is not known."""
     subset: str = "all"
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Which uncertainty, interval rule, measure ...; {} where there is only one."""
@@ -51,7 +50,7 @@ class Entry:
     why: str = ""
     """Why the value is undefined, where it is."""
     no_interval: str = ""
-    """Why it has no interval, where nothing above gives one."""
+    """Why it has no interval, where neither influence nor plan gives one."""
     aim: float | None = None
     """The best value, where that is neither the lowest nor the highest."""
     ranked: bool = True

@@ -1,10 +1,10 @@
-"""From judged repeats to numbers with intervals: one way for files and benchmarks.
+"""From judged repeats to numbers with intervals, for files and benchmarks alike.
 
 A file is one repeat. A row of a benchmark has several: its runs or pools with other
 seeds, judged on the same items. Intervals come from the influence of each item on the
 score, summed over clusters, with what the seeds of repeats add (`docs/intervals.md`).
-Scores whose influence is not known are resampled: items, or whole clusters of them, are
-drawn anew within each sample, and repeats with them.
+Scores whose influence is not known are resampled: items or whole clusters are drawn
+within each sample, and repeats with them.
 """
 
 import math
@@ -148,7 +148,7 @@ class Designs:
 
     def of(self, index: Index) -> Design:
         """The design of the items at `index`."""
-        # The index is kept, too, lest another come to stand at its address.
+        # The index is kept as well, so that no other array can get its address.
         if id(index) not in self._known:
             self._known[id(index)] = index, self._made(index)
         return self._known[id(index)][1]

@@ -1,9 +1,8 @@
-"""Interval scores after calibration on validation items, and what items contribute.
+"""The influence of items on scores that were calibrated on validation items.
 
 The offset that widens intervals and the threshold that accepts items are order
-statistics of validation items. Other validation items would have moved them, so that
-the scores depend on both samples: entries number the validation items first, then the
-test items.
+statistics of validation items. Other validation items would give other ones, so the
+scores depend on both samples. Validation items are numbered first, then test items.
 """
 
 from collections.abc import Callable

@@ -171,7 +171,7 @@ class Cell:
 
 
 def summary(values: tuple[float, ...]) -> Summary:
-    """Mean and population standard deviation; nan for nothing, and for one alone.
+    """Mean and population standard deviation; nan where they are not defined.
 
     >>> summary((1.0, 3.0))
     Summary(mean=2.0, std=1.0)

@@ -1,10 +1,10 @@
-"""Whether each part of the uncertainty is about what it is named after.
+"""Whether each part of the uncertainty measures what its name says.
 
 A simulator knows what no dataset of photographs does: how far the graders of an item
 disagree. Aleatoric uncertainty should follow the entropy of their labels, in size and
-in order; epistemic uncertainty should tell the shift. The total stands beside them for
-contrast, and so does what the true entropy itself tells of the shift: graders may agree
-more, or less, about shifted items.
+in order; epistemic uncertainty should detect the shift. The total uncertainty is
+reported for comparison. So is how well the true entropy detects the shift, because
+graders may agree more, or less, about shifted items.
 """
 
 import math

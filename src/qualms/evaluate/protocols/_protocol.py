@@ -15,7 +15,7 @@ from qualms.shelf import find, names
 
 
 class AbsentError(Exception):
-    """A number cannot be had; the message says why."""
+    """A number cannot be computed; the message says why."""
 
 
 class Repeat(NamedTuple):

@@ -26,7 +26,7 @@ PARTS = ("entropy", "aleatoric", "epistemic")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReferralItems:
-    """Per-item numbers, all (N,), of one set."""
+    """Numbers of every item of one set, all (N,)."""
 
     name: str
     subset: str
@@ -88,7 +88,7 @@ def take(source: Source, options: ReferralOptions) -> Predictions:
     if taken.task != "classification":
         raise ValueError(
             f"{taken.source}: a plan needs classification predictions ('target' with "
-            f"'probs' or 'prob'), this holds {taken.task}; qualms score judges it"
+            f"'probs' or 'prob'), this file holds {taken.task}; use qualms score for it"
         )
     if "target" not in taken.arrays:
         raise ValueError(
@@ -121,7 +121,8 @@ def independent(items: ReferralItems, seed: int) -> ReferralItems:
     """One item of each cluster, drawn by `seed`; all items where there are none."""
     if items.cluster is None:
         return items
-    # Sorted by all that is known of an item, so that the order in the file is not.
+    # Sorted by all that is known of an item, so that their order in the file has no
+    # influence.
     keys = (items.positive, items.nll, items.correct, items.target, items.uncertainty)
     order = np.lexsort((*keys, items.cluster))
     size = np.bincount(items.cluster)
@@ -177,7 +178,7 @@ def _uncertainty(predictions: Predictions, name: str) -> Array:
     if name != "entropy" and predictions.draws == 1:
         raise ValueError(
             f"{predictions.source}: the {name} uncertainty needs several draws "
-            "(M, N, C), this has one; use entropy, or give it as "
+            "(M, N, C), this file has one; use entropy, or give the values as "
             f"'uncertainty/{name}'"
         )
     parts = decomposed(predictions.arrays["probs"])

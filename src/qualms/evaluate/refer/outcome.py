@@ -1,4 +1,4 @@
-"""What a threshold does on a set of items: workload, what is kept, how good it is."""
+"""What a threshold does on a set: how many items it refers, how good the others are."""
 
 import math
 from collections.abc import Mapping
@@ -57,7 +57,7 @@ UNDEFINED = Estimate(value=math.nan, low=math.nan, high=math.nan, undefined=1.0)
 def outcome_of(
     items: ReferralItems, threshold: float, options: ReferralOptions
 ) -> Outcome:
-    """Everything about `items` at `threshold`; verdicts come where it is not theirs."""
+    """Everything about `items` at `threshold` but the verdicts."""
     groups = groups_of(items) if options.by_group else ()
     return replace(
         _described(items, threshold, options.level),
@@ -70,10 +70,10 @@ def outcome_of(
 def verdicts_of(
     items: ReferralItems, threshold: float, request: Request
 ) -> Mapping[str, Verdict]:
-    """Is what was asked for met on items the threshold was not chosen on?
+    """Whether the request is met on items that the threshold was not chosen on.
 
-    Decided by one-sided bounds at the confidence of the request, for a threshold that
-    is fixed beforehand: no correction is needed.
+    Decided by one-sided bounds at the confidence of the request. The threshold is fixed
+    beforehand, so no correction is needed.
     """
     level = 2.0 * request.sure - 1.0
     if request.budget is not None:

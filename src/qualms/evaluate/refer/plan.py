@@ -1,4 +1,4 @@
-"""What a referral plan is made of: the request, the choice, and what comes of it."""
+"""The records of a referral plan: the request, the threshold and its outcomes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Request:
     sensitivity: float | None = None
     specificity: float | None = None
     confidence: float | None = None
-    """How sure it must be for new items; None: the given items will do."""
+    """Confidence of the promise for new items; None: for the given items only."""
 
     @property
     def targets(self) -> Mapping[str, float]:
@@ -39,7 +39,7 @@ class Request:
 
     @property
     def sure(self) -> float:
-        """The confidence asked for, or that of what is said beside the request."""
+        """The confidence asked for, else the usual one."""
         return CONFIDENCE if self.confidence is None else self.confidence
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferralOptions:
-    """What else a plan can be told; the defaults suit two classes and no clusters."""
+    """Further options of a plan."""
 
     sensitivity: float | None = None
     """Least share of the kept positives (class 1) that must be found."""
@@ -83,7 +83,7 @@ class ReferralOptions:
     level: float = 0.95
     """Level of the intervals."""
     seed: int = 0
-    """Which item speaks for its cluster where items must be independent."""
+    """Draws one item of each cluster where items must be independent."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.level < 1.0:
@@ -99,7 +99,7 @@ class Cutoff:
     threshold: float
     """Refer where uncertainty >= threshold; inf refers none."""
     rounded: float
-    """The threshold cut off to four digits, or as many as decide these items alike."""
+    """The threshold with four digits, or with as many as refer the same items."""
     referred: float
     """Share of the items referred."""
     accuracy: float
@@ -122,18 +122,18 @@ class Promise:
     confidence: float
     """Probability, over the draw of the items, that the statement is true."""
     items: int
-    """Independent items it rests on: one per cluster where there are clusters."""
+    """Independent items that were tested: one per cluster where there are clusters."""
     tested: int
     """Thresholds tested at once, for which the confidence is corrected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One line of the overview: another threshold and what it gives."""
+    """One line of the overview: another threshold and its accuracy."""
 
     choice: Cutoff
     promised: float
-    """Accuracy of kept new items, at least; all offers hold at once."""
+    """Lower bound of the accuracy of kept new items; all offers hold at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerThousand:
-    """What 1,000 items like these come to."""
+    """How many of 1,000 such items are referred, kept and decided wrongly."""
 
     referred: float
     kept: float
@@ -191,7 +191,7 @@ class Outcome:
     measures: tuple[Measure, ...]
     per_thousand: PerThousand
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
-    """For sets the threshold was not chosen on: is what was asked for met there?"""
+    """For sets that the threshold was not chosen on: whether the request is met."""
     fall: Fall | None = None
     curve: Curve | None = field(default=None, repr=False, compare=False)
     """Accuracy of the kept items for every share referred."""
@@ -213,17 +213,17 @@ class ReferralPlan:
     request: Request
     uncertainty: str
     threshold: float
-    """Refer where uncertainty >= threshold; inf refers none; nan: none does it."""
+    """Refer where uncertainty >= threshold; inf refers none; nan: none was found."""
     shown: Cutoff
-    """What `outcomes` are about: the plan or, where there is none, what is nearest."""
+    """The threshold of `outcomes`; where no plan was found, the nearest to one."""
     observed: Cutoff | None
-    """Does what was asked on the given items, which promises nothing for others."""
+    """The threshold that does what was asked on the given items alone."""
     promised: Cutoff | None
-    """Does what was asked for new items, with the confidence of `promise`."""
+    """The threshold that does what was asked for new items."""
     promise: Promise | None
-    """What is promised for what is `shown`; None for a budget of the given items."""
+    """What `shown` promises; None for a budget of the given items."""
     needed: int | None
-    """About how many items like these would do, where they are too few; else None.
+    """About how many such items would be enough, where these are too few; else None.
 
     All items of a cluster are counted.
     """
@@ -236,5 +236,5 @@ class ReferralPlan:
 
     @property
     def found(self) -> bool:
-        """Whether some threshold does what was asked."""
+        """Whether a threshold was found that does what was asked."""
         return self.threshold == self.threshold

@@ -1,12 +1,12 @@
-"""Thresholds: what does it here, and what may be promised for new items.
+"""Which thresholds do what was asked, and what may be promised for new items.
 
-Learn-then-test (Angelopoulos et al., 2021), as in `scores.referral_threshold`: the
-candidate thresholds are order statistics at ranks fixed by N alone; given one, the
-items strictly below it are independent draws of the population below it, so the right
-ones among them (among their positives, for sensitivity) are binomial. The p-value of
-several targets together is the largest of theirs: where one of them fails, that one is
-seldom small. Bonferroni over the ranks holds whatever their dependence. The same
-correction makes lower bounds that hold for all ranks at once.
+Learn-then-test (Angelopoulos et al., 2021), as in `scores.referral_threshold`. The
+candidate thresholds are order statistics at ranks that depend on N alone. Given one,
+the items strictly below it are independent draws of the population below it, so the
+number of right ones among them (among their positives, for sensitivity) is binomial.
+Several targets together have the largest of their p-values: if any target is not met,
+its own p-value is rarely small. Bonferroni's correction over the ranks holds for any
+dependence between them, and also gives lower bounds that hold for all ranks at once.
 """
 
 import math
@@ -42,16 +42,16 @@ class ReferralCuts(NamedTuple):
 
 
 class Certified(NamedTuple):
-    """What the tests of all ranks say."""
+    """The result of testing all ranks."""
 
     passed: Cutoff | None
     """The threshold that refers least among those that pass."""
     best: Promise
     """The largest bounds that can be promised together."""
     needed: int | None
-    """About how many items like these would pass, counting all items of a cluster.
+    """About how many such items would pass, counting all items of a cluster.
 
-    None: not 100 times as many.
+    None: even 100 times as many would not.
     """
 
 
@@ -218,7 +218,7 @@ def _best(
 def _growth(
     cuts: ReferralCuts, targets: Mapping[str, float], confidence: float
 ) -> float | None:
-    """How many times as many items would pass; None: not even the most tried."""
+    """How many times as many items would pass; None if no factor tried is enough."""
     for times in GROWTH:
         if _accepted(_at_ranks(cuts, times), targets, confidence, times).size:
             return times

@@ -30,8 +30,8 @@ WHY: dict[Callable[..., Any], str] = {
     scores.human_alignment: "fewer than two items with votes, or all alike",
 }
 NEIGHBOURS_FIXED = (
-    "intervals resample items and keep each item's neighbour: they do not "
-    "cover the choice of the gallery"
+    "intervals are over the items, each with its nearest neighbour: they do not cover "
+    "another choice of the gallery"
 )
 
 

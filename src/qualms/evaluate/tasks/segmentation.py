@@ -1,4 +1,4 @@
-"""Judging segmentation: items are streamed, one record of numbers each stays.
+"""Judging segmentation: items are streamed, and a few numbers of each are kept.
 
 Five questions per file, as in VALUES: is the segmentation right (Dice), does an image's
 uncertainty announce failures (AURC) and shifted images (AUROC), is it calibrated (ACE),
