@@ -5,6 +5,7 @@ made up (`examples/known_files.py`) and the benchmarks have simulated data, so n
 is downloaded. The last line names the page that links everything that was made.
 """
 
+import os
 import shlex
 import subprocess
 import sys
@@ -39,6 +40,8 @@ BENCHMARKS = {
     ),
 }
 ENDINGS = {".csv", ".tex", ".pdf", ".png"}
+SHOWN = 20
+"""Lines of the first result that are printed."""
 
 
 def main(folder: Path) -> None:
@@ -59,14 +62,17 @@ def score_known_files(folder: Path) -> Iterator[LinkedPage]:
     for task, summary in TASKS.items():
         arguments, name, subset, value = task(files)
         page = folder / f"{task.__name__}.html"
-        qualms("score", *arguments, "--html", str(page))
+        printed = qualms("score", *arguments, "--html", str(page), show=not told)
+        page.with_suffix(".txt").write_text(printed, encoding="utf-8")
         row = score(Path(arguments[0]), options=ScoreOptions(resamples=0)).row(
             name, subset=subset
         )
         agrees = "agrees" if abs(value - row.value) < 1e-9 else "DIFFERS"
         told.append(f"{task.__name__:15} {row.label:12} {value:.6f}  {row.value:.6f}")
         told[-1] += f"  {agrees}"
-        yield LinkedPage(f"Foreign files: {task.__name__}", page, summary)
+        as_text = LinkedPage("the same as text", page.with_suffix(".txt"))
+        title = f"Foreign files: {task.__name__}"
+        yield LinkedPage(title, page, summary, files=(as_text,))
     print("\nwhat each file was made to have, and what was scored")
     print("\n".join(f"  {line}" for line in told))
 
@@ -93,10 +99,31 @@ def files_of(page: Path) -> Iterator[LinkedPage]:
             yield LinkedPage(path.relative_to(page.parent).as_posix(), path)
 
 
-def qualms(*arguments: str) -> None:
-    """Print a command of the command line, and run it."""
+def qualms(*arguments: str, show: bool | None = None) -> str:
+    """Print a command of the command line, and run it; gives what it printed.
+
+    Args:
+        arguments: what stands after `qualms`.
+        show: print the first lines of the output, or none; by default the command
+            prints for itself, with its bars, and '' is given.
+    """
     print(f"\n$ {shlex.join(['qualms', *arguments])}", flush=True)
-    subprocess.run([sys.executable, "-m", "qualms", *arguments], check=True)
+    command = [sys.executable, "-m", "qualms", *arguments]
+    if show is None:
+        subprocess.run(command, check=True)
+        return ""
+    done = subprocess.run(
+        command,
+        check=True,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONUTF8": "1"},
+    )
+    lines = done.stdout.splitlines()
+    if show:
+        print("\n".join(lines[:SHOWN]))
+    print(f"... {len(lines)} lines; the page shows all of them")
+    return done.stdout
 
 
 if __name__ == "__main__":

@@ -2,7 +2,12 @@
 
 import importlib
 import inspect
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -11,13 +16,22 @@ from qualms import scores
 from qualms.scores import About
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NAMES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
 PAPERS = ("retina", "values", "url", "regression")
 DEFINITIONS = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
 
 
+def fenced(page):
+    """The code blocks of a page: (language, text), in order."""
+    found = re.findall(
+        r"^( *)```(\w*)\n(.*?)^\1```", page.read_text("utf-8"), re.M | re.S
+    )
+    return [(language, textwrap.dedent(text)) for _, language, text in found]
+
+
 def blocks(page):
-    return re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    return [text for language, text in fenced(page) if language == "python"]
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: p.name)
@@ -30,9 +44,44 @@ def test_the_python_of_a_page_runs_in_order(page, tmp_path, monkeypatch):
 
 def test_the_pages_with_examples_are_found():
     assert {page.name for page in PAGES if blocks(page)} >= {
-        "README.md",
-        "predictions.md",
+        *("README.md", "CONTRIBUTING.md", "predictions.md"),
     }
+
+
+def test_the_smallest_benchmark_of_the_recipe_is_declared_in_full():
+    (block,) = blocks(ROOT / "CONTRIBUTING.md")
+    names = {}
+    exec(compile(block, "CONTRIBUTING.md", "exec"), names)
+    benchmark = names["counting"]()
+    assert len(benchmark.runs(benchmark.presets["demo"])) == 2
+
+
+@pytest.mark.slow
+def test_every_command_of_the_readme_works_in_order(tmp_path):
+    """As a stranger would: in a copy with an environment of its own, from the top."""
+    left_out = shutil.ignore_patterns(".*", "demo", "runs", "cache", "__pycache__")
+    shutil.copytree(ROOT, tmp_path / "qualms", ignore=left_out)
+    lines = ["set -e"]
+    for language, text in fenced(ROOT / "README.md"):
+        if language == "sh":
+            kept = [line for line in text.splitlines() if "make test" not in line]
+            lines += [f"echo {shlex.quote(line)}\n{line}" for line in kept]
+        elif language == "python":
+            lines += ["python - <<'END'", text, "END"]
+    foreign = ("PYTHONPATH", "VIRTUAL_ENV", "OMP_NUM_THREADS")
+    bare = {name: value for name, value in os.environ.items() if name not in foreign}
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(lines)],
+        cwd=tmp_path / "qualms",
+        env={**bare, "QUALMS_CACHE": str(tmp_path / "cache")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    for page in ("demo", "runs/retina/demo", "runs/regression/demo"):
+        assert (tmp_path / "qualms" / page / "index.html").exists()
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -67,6 +116,22 @@ def test_every_score_is_defined():
 
 
 def test_what_the_pages_link_to_is_there():
+    inside = r"`((?:docs|examples|src|tests|bench|results)/[\w./]*)`"
     for page in PAGES:
-        found = re.findall(r"`((?:docs|examples)/[\w./]*)`", page.read_text("utf-8"))
-        assert [path for path in found if not (ROOT / path).exists()] == [], page
+        text = page.read_text("utf-8")
+        found = re.findall(inside, text) + re.findall(r"\]\(([\w./-]+)\)", text)
+        # A link is seen from its page, a path in backticks from the root.
+        gone = [
+            p for p in found if not ((ROOT / p).exists() or (page.parent / p).exists())
+        ]
+        assert gone == [], page
+
+
+def test_the_architecture_names_files_that_exist():
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    found = set(re.findall(r"`([\w/]+(?:\.py|\.css|\.csv|/))`", text))
+    assert len(found) > 40
+    source = ROOT / "src" / "qualms"
+    assert [
+        p for p in found if not ((source / p).exists() or (ROOT / p).exists())
+    ] == []
