@@ -26,7 +26,14 @@ from qualms.evaluate.entry import (
     Judgement,
     ScoreOptions,
 )
-from qualms.scores import Copies, Plan, Resampling, bootstrap, percentile_interval
+from qualms.scores import (
+    Copies,
+    Plan,
+    Resampling,
+    bootstrap,
+    percentile_interval,
+    shared_sorts,
+)
 from qualms.scores.inference import (
     ConfidenceInterval,
     Design,
@@ -69,7 +76,8 @@ def estimated(repeats: Sequence[Judgement], options: ScoreOptions) -> list[Estim
     """Every entry of the first repeat, with its values in all of them."""
     columns = _columns(repeats)
     designs = Designs(repeats[0].design)
-    intervals = _intervals(columns, designs, options)
+    with shared_sorts():
+        intervals = _intervals(columns, designs, options)
     lacking = {
         place: entries
         for place, entries in enumerate(columns)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from qualms.predictions import Header, Predictions, pairing, same_items
 
-FIELDS = ("method", "seed", "benchmark", "dataset", "alpha")
+FIELDS = ("method", "seed", "benchmark", "dataset")
 RUN_OPTIONS = ("network", "method", "training")
 """Options of a run that its predictions of every split share."""
 INSIST = "insist with --force-val (force_val=True)"
