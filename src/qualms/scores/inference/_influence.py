@@ -67,6 +67,8 @@ class Influence:
     """How `ends` makes it."""
     reason: str = ""
     """Why there can be no interval; empty where there can be."""
+    clustered: str = ""
+    """Why there can be none where items stand in clusters."""
 
     def complement(self) -> "Influence":
         """The same for one minus the score: accuracy for a risk."""

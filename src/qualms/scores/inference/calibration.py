@@ -19,19 +19,24 @@ from qualms.scores import calibration as errors
 from qualms.scores._arrays import Array, Index, labelled, top_label
 from qualms.scores._smooth import crossings, fixed_point, on_grid
 from qualms.scores.inference._design import Design
-from qualms.scores.inference._influence import Influence, undefined
+from qualms.scores.inference._influence import (
+    Influence,
+    undefined,
+    with_enough_errors,
+)
 from qualms.scores.inference.interval import student_quantile
 from qualms.scores.regression import ALPHAS, item_level
 from qualms.scores.ties import ranked_items
 
 REPLICATES = 1_000
 SMOOTH_REPLICATES = 250
-LOWER_SHARE, SMOOTH_LOWER_SHARE = 1.2, 1.6
+LOWER_SHARE = 1.2
 """The upper end is missed less often than it may be; the lower end takes that up."""
 ITEMS_PER_BIN = 30
 """Bins of equal mass, and of one class, need so many items on average."""
 HALVINGS = 14
 INVERTED = "inversion: sizes of the gaps that, with noise, give the observed error"
+TOO_WIDE = "the interval of the smooth error is too wide where items stand in clusters"
 MANY_BINS = (
     "with more than two classes no interval of the class-wise error was found that "
     "holds: most of its bins are nearly empty"
@@ -299,13 +304,15 @@ def smooth_ece_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
     def ends(design: Design, level: float) -> tuple[float, float]:
         return _smooth_ends(confidence, residual, design, level)
 
-    return Influence(
+    found = Influence(
         value=fixed_point(confidence, residual),
         values=None,
         scale="linear",
         ends=ends,
         method="norm bound: the error less that of the noise, and plus its spread",
+        clustered=TOO_WIDE,
     )
+    return with_enough_errors(found, int((~right).sum()), len(right))
 
 
 def _smooth_ends(
@@ -322,7 +329,7 @@ def _smooth_ends(
     around = crossings(grid + noise, tolerance=1e-4)
     size = float(crossings(grid[None], tolerance=1e-7)[0])
     tail = (1.0 - level) / 2.0
-    low = max(0.0, size - float(np.quantile(alone, 1.0 - tail * SMOOTH_LOWER_SHARE)))
+    low = max(0.0, size - float(np.quantile(alone, 1.0 - tail)))
     high = size + student_quantile(level, math.inf) * float(around.std())
     return low, min(1.0, high)
 

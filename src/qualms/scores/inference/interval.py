@@ -84,6 +84,8 @@ def interval_of(
     if not repeats:
         raise ValueError("influence must hold at least one repeat, got none")
     refused = next((found.reason for found in repeats if found.reason), "")
+    if not refused and design is not None and design.cluster is not None:
+        refused = repeats[0].clustered
     if refused:
         return no_interval(refused)
     if repeats[0].ends is not None:
