@@ -24,13 +24,6 @@ SHELVES = (
 SMALL = 80
 """Lines under which a private module with one importer belongs inside that."""
 
-# These lists only ever get shorter.
-SAME_CLASSES = {"Published", "Ranking"}
-SAME_FUNCTIONS: set[str] = set()
-SMALL_MODULES = {
-    "scores.inference._correlation",
-}
-
 
 def name_of(path):
     """The name of a module below `qualms`, e.g. 'scores.ranking'."""
@@ -81,9 +74,7 @@ def test_a_class_name_means_one_thing():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 found[node.name.lstrip("_")].append(module)
-    same = {name: where for name, where in found.items() if len(where) > 1}
-    assert {n: where for n, where in same.items() if n not in SAME_CLASSES} == {}
-    assert same.keys() >= SAME_CLASSES, "take mended names off the list"
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
 
 
 def is_shelf_part(module, name):
@@ -104,9 +95,7 @@ def test_a_public_function_name_means_one_thing():
             public = isinstance(node, ast.FunctionDef) and node.name[0] != "_"
             if public and not is_shelf_part(module, node.name):
                 found[node.name].append(module)
-    same = {name: where for name, where in found.items() if len(where) > 1}
-    assert {n: where for n, where in same.items() if n not in SAME_FUNCTIONS} == {}
-    assert same.keys() >= SAME_FUNCTIONS, "take mended names off the list"
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
 
 
 def test_private_modules_are_imported_inside_their_package_only():
@@ -128,15 +117,14 @@ def test_small_private_modules_with_one_importer_are_merged_into_it():
     for module, tree in TREES.items():
         for target in imported(tree):
             importers[target].add(module)
-    small = {
+    small = [
         name_of(path)
         for path in MODULES
         if path.stem.startswith("_") and not path.stem.startswith("__")
         if len(importers[name_of(path)]) <= 1
         if len(path.read_text("utf-8").splitlines()) < SMALL
-    }
-    assert small - SMALL_MODULES == set()
-    assert small >= SMALL_MODULES, "take mended modules off the list"
+    ]
+    assert small == []
 
 
 def test_uncertainty_is_not_called_doubt():

@@ -38,7 +38,7 @@ def published_configs() -> dict[str, Config]:
     }
 
 
-class _Published(NamedTuple):
+class _TunedLine(NamedTuple):
     method: str
     shift: str
     selections: tuple[str, ...]
@@ -51,7 +51,7 @@ class _Published(NamedTuple):
     l2_used: bool = True
 
 
-def _config(chosen: _Published) -> Config:
+def _config(chosen: _TunedLine) -> Config:
     method = chosen.method
     options = dict(zip(_OWN[method], chosen.own, strict=True))
     used = chosen.l2_used and method in _PENALTY
@@ -121,33 +121,33 @@ _ID, _JT, _BOTH = ("in_domain",), ("joint",), ("in_domain", "joint")
 _C, _S = "country", "severity"
 # fmt: off
 _CHOSEN = (
-    _Published("map", _C, _ID, 0.023072, 0.0098467, 1.0674e-4, (0.01,)),
-    _Published("map", _C, _JT, 0.026561, 0.045991, 1.3148e-4, (0.1,)),
-    _Published("map", _S, _ID, 0.058737, 0.015731, 3.1828e-6, (0.01,)),
-    _Published("map", _S, _JT, 0.022779, 0.011876, 1.2376e-5, (0.001,)),
-    _Published("mc_dropout", _C, _ID, 0.027250, 0.035193, 1.4128e-5, (0.17798,)),
-    _Published("mc_dropout", _C, _JT, 0.0028274, 0.024251, 4.1296e-5, (0.067338,)),
-    _Published("mc_dropout", _S, _ID, 0.026561, 0.023244, 1.6501e-4, (0.18813,)),
-    _Published("mc_dropout", _S, _JT, 0.023072, 0.012506, 4.7560e-6, (0.18222,)),
-    _Published("mfvi", _C, _ID, 0.48065, 0.076935, 1.3178e-4, (9.7618e-4, 0.41994)),
-    _Published("mfvi", _C, _JT, 0.38662, 0.038588, 1.9733e-5, (2.9392e-4, 0.28203)),
-    _Published("mfvi", _S, _ID, 0.042732, 0.038292, 3.3089e-5, (1.0821e-3, 0.012984)),
-    _Published("mfvi", _S, _JT, 0.41973, 0.021539, 2.4503e-5, (1.1944e-4, 0.10938)),
-    _Published("radial", _C, _ID, 0.18958210, 0.016699763, 5.2438498e-4,
+    _TunedLine("map", _C, _ID, 0.023072, 0.0098467, 1.0674e-4, (0.01,)),
+    _TunedLine("map", _C, _JT, 0.026561, 0.045991, 1.3148e-4, (0.1,)),
+    _TunedLine("map", _S, _ID, 0.058737, 0.015731, 3.1828e-6, (0.01,)),
+    _TunedLine("map", _S, _JT, 0.022779, 0.011876, 1.2376e-5, (0.001,)),
+    _TunedLine("mc_dropout", _C, _ID, 0.027250, 0.035193, 1.4128e-5, (0.17798,)),
+    _TunedLine("mc_dropout", _C, _JT, 0.0028274, 0.024251, 4.1296e-5, (0.067338,)),
+    _TunedLine("mc_dropout", _S, _ID, 0.026561, 0.023244, 1.6501e-4, (0.18813,)),
+    _TunedLine("mc_dropout", _S, _JT, 0.023072, 0.012506, 4.7560e-6, (0.18222,)),
+    _TunedLine("mfvi", _C, _ID, 0.48065, 0.076935, 1.3178e-4, (9.7618e-4, 0.41994)),
+    _TunedLine("mfvi", _C, _JT, 0.38662, 0.038588, 1.9733e-5, (2.9392e-4, 0.28203)),
+    _TunedLine("mfvi", _S, _ID, 0.042732, 0.038292, 3.3089e-5, (1.0821e-3, 0.012984)),
+    _TunedLine("mfvi", _S, _JT, 0.41973, 0.021539, 2.4503e-5, (1.1944e-4, 0.10938)),
+    _TunedLine("radial", _C, _ID, 0.18958210, 0.016699763, 5.2438498e-4,
             (1.4497838e-4, 0.062824966)),
-    _Published("radial", _C, _JT, 0.15606291, 0.032915822, 1.4935598e-4,
+    _TunedLine("radial", _C, _JT, 0.15606291, 0.032915822, 1.4935598e-4,
             (2.1409842e-5, 0.067824557)),
-    _Published("radial", _S, _BOTH, 0.20617, 0.027963, 8.4192e-4, (0.012607, 0.037535)),
-    _Published("rank1", _C, _ID, 0.032299, 0.066501, 2.2417e-5, (1.2390,)),
-    _Published("rank1", _C, _JT, 0.049826, 0.021596, 4.3192e-5, (0.60756,)),
-    _Published("rank1", _S, _BOTH, 0.028553, 0.077592, 2.2310e-5, (0.92953,)),
-    _Published("fsvi", _C, _ID, 0.021450800, 0.019218015, 1.5793214e-4,
+    _TunedLine("radial", _S, _BOTH, 0.20617, 0.027963, 8.4192e-4, (0.012607, 0.037535)),
+    _TunedLine("rank1", _C, _ID, 0.032299, 0.066501, 2.2417e-5, (1.2390,)),
+    _TunedLine("rank1", _C, _JT, 0.049826, 0.021596, 4.3192e-5, (0.60756,)),
+    _TunedLine("rank1", _S, _BOTH, 0.028553, 0.077592, 2.2310e-5, (0.92953,)),
+    _TunedLine("fsvi", _C, _ID, 0.021450800, 0.019218015, 1.5793214e-4,
             (15.35947556, 10, True)),
-    _Published("fsvi", _C, _JT, 0.027689237, 0.011677355, 3.0473977e-6,
+    _TunedLine("fsvi", _C, _JT, 0.027689237, 0.011677355, 3.0473977e-6,
             (17.00721032, 20, False), l2_used=False),
-    _Published("fsvi", _S, _ID, 0.029950447, 0.021384131, 1.5549034e-6,
+    _TunedLine("fsvi", _S, _ID, 0.029950447, 0.021384131, 1.5549034e-6,
             (5.630095606, 20, True), l2_used=False),
-    _Published("fsvi", _S, _JT, 0.023386492, 0.012955254, 2.5277460e-5,
+    _TunedLine("fsvi", _S, _JT, 0.023386492, 0.012955254, 2.5277460e-5,
             (4.275120502, 10, False)),
 )
 # fmt: on

@@ -25,7 +25,6 @@ from qualms.scores._about import about
 from qualms.scores._arrays import Array, Flags, flags, labelled, vector
 from qualms.scores.inference import (
     _classes,
-    _correlation,
     _ranking,
     _selective,
     calibration,
@@ -237,7 +236,7 @@ _KNOWN: Mapping[Callable[..., Any], Makes] = {
     retrieval.r_auroc: _r_auroc,
     retrieval.mixed_r_auroc: _mixed_r_auroc,
     retrieval.crop_rate: _mean_of(retrieval.crop_rate, _crop_rate),
-    human.human_alignment: _correlation.human_alignment_influence,
+    human.human_alignment: _ranking.human_alignment_influence,
     regression.mae: _mean_of(regression.mae, _absolute),
     regression.rmse: _rmse,
     regression.gaussian_nll: _gaussian_nll,

@@ -86,7 +86,7 @@ def _of_kept(
     """At one cut, or averaged over cuts evenly spaced."""
     items = len(target)
     rank = ranked_items(unsure)
-    ranking = _Ranking(curve.name, probs, target)
+    ranking = _WeightedScore(curve.name, probs, target)
     if tau is not None:
         cuts = [items - round(tau * items)]
     else:
@@ -131,7 +131,7 @@ def _with_enough(
     return found
 
 
-class _Ranking:
+class _WeightedScore:
     """A score of weighted items, its sort made once."""
 
     def __init__(self, name: str, probs: Array, target: Index) -> None:
