@@ -44,6 +44,22 @@ def test_many_classes_need_at_most_half_as_much_again_as_their_file(tmp_path, sh
     assert peak(lambda: qualms.score(file, options=BARE)) < 1.5 * size
 
 
+@pytest.mark.parametrize(
+    ("more", "most"),
+    [
+        ({}, 800),
+        ({"cluster": np.arange(20_000) // 2}, 1200),
+        ({"shifted": np.arange(20_000) >= 14_000}, 2500),
+    ],
+)
+def test_memory_grows_slowly_with_the_items(more, most):
+    rng = np.random.default_rng(0)
+    arrays = {"target": rng.integers(0, 2, 20_000), "prob": rng.random(20_000), **more}
+    few = {name: values[np.r_[:50, -50:0]] for name, values in arrays.items()}
+    qualms.score(few, options=BARE)  # what is imported and compiled is not counted
+    assert peak(lambda: qualms.score(arrays, options=BARE)) < most * 20_000
+
+
 def test_values_that_many_scores_rank_by_are_sorted_once(monkeypatch):
     rng = np.random.default_rng(0)
     arrays = {"target": rng.integers(0, 2, 500), "prob": rng.random(500)}

@@ -65,8 +65,7 @@ class Gaps(NamedTuple):
         if design.cluster is None:
             found = self._of_items(design, bins)
         else:
-            sums = self._of_units(design, bins)
-            found = sums.T @ sums
+            found = self._of_clusters(design, design.cluster, bins)
         scaled: Array = found * (units / max(units - 1, 1))
         return scaled
 
@@ -90,21 +89,30 @@ class Gaps(NamedTuple):
         found: Array = np.diag(second) + crossed + crossed.T + square
         return found - np.outer(mean, mean) / max(len(cell), 1)
 
-    def _of_units(self, design: Design, bins: int) -> Array:
-        """(units, bins) what each cluster adds, centred within samples."""
+    def _of_clusters(self, design: Design, cluster: Index, bins: int) -> Array:
+        """(bins, bins) of whole clusters, whose items are centred within samples."""
         items = len(self.cell)
-        unit = np.arange(items) if design.cluster is None else design.cluster
-        sample = np.zeros(items) if design.sample is None else design.sample
-        shape = (int(unit.max()) + 1, bins)
-        own = sparse.coo_array((self.own, (unit, self.cell)), shape).tocsr()
-        count = sparse.coo_array((np.ones(items), (unit, self.cell)), shape).tocsr()
-        sums: Array = own.toarray() + count @ self.tilt
-        # A set may lack a sample: shifted items hold none of the in-domain ones.
-        for part in np.unique(sample):
-            rows, size = np.unique(unit[sample == part], return_counts=True)
-            mean = sums[rows].sum(axis=0) / size.sum()
-            sums[rows] -= size[:, None] * mean
-        return sums
+        sample = np.zeros(items, np.int64)
+        if design.sample is not None:
+            # A set may lack a sample: shifted items hold none of the in-domain ones.
+            sample = np.unique(design.sample, return_inverse=True)[1]
+        size = np.bincount(sample)
+        # What a cluster adds to the gaps is linear in a few sums over its items: most
+        # are 0, so that all of them together are small.
+        place = [self.cell, bins + self.cell, 2 * bins + sample]
+        value = [self.own, np.ones(items), np.ones(items)]
+        sums = sparse.coo_array(
+            (np.concatenate(value), (np.tile(cluster, 3), np.concatenate(place))),
+            shape=(int(cluster.max()) + 1, 2 * bins + len(size)),
+        ).tocsr()
+        pair = sample * bins + self.cell
+        shape = len(size), bins
+        first = np.bincount(pair, self.own, minlength=bins * len(size)).reshape(shape)
+        count = np.bincount(pair, minlength=bins * len(size)).reshape(shape)
+        mean = (first + count @ self.tilt) / size[:, None]
+        weight = np.concatenate([np.eye(bins), self.tilt, -mean])
+        found: Array = weight.T @ ((sums.T @ sums) @ weight)
+        return found
 
 
 def ece_influence(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Influence:
