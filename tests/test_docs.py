@@ -2,11 +2,7 @@
 
 import importlib
 import inspect
-import os
 import re
-import shlex
-import shutil
-import subprocess
 import textwrap
 from pathlib import Path
 
@@ -54,34 +50,6 @@ def test_the_smallest_benchmark_of_the_recipe_is_declared_in_full():
     exec(compile(block, "CONTRIBUTING.md", "exec"), names)
     benchmark = names["counting"]()
     assert len(benchmark.runs(benchmark.presets["demo"])) == 2
-
-
-@pytest.mark.slow
-def test_every_command_of_the_readme_works_in_order(tmp_path):
-    """As a stranger would: in a copy with an environment of its own, from the top."""
-    left_out = shutil.ignore_patterns(".*", "demo", "runs", "cache", "__pycache__")
-    shutil.copytree(ROOT, tmp_path / "qualms", ignore=left_out)
-    lines = ["set -e"]
-    for language, text in fenced(ROOT / "README.md"):
-        if language == "sh":
-            kept = [line for line in text.splitlines() if "make test" not in line]
-            lines += [f"echo {shlex.quote(line)}\n{line}" for line in kept]
-        elif language == "python":
-            lines += ["python - <<'END'", text, "END"]
-    foreign = ("PYTHONPATH", "VIRTUAL_ENV", "OMP_NUM_THREADS")
-    bare = {name: value for name, value in os.environ.items() if name not in foreign}
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(lines)],
-        cwd=tmp_path / "qualms",
-        env={**bare, "QUALMS_CACHE": str(tmp_path / "cache")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-4000:]
-    for page in ("demo", "runs/retina/demo", "runs/regression/demo"):
-        assert (tmp_path / "qualms" / page / "index.html").exists()
 
 
 @pytest.mark.parametrize("paper", PAPERS)
