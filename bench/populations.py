@@ -21,7 +21,6 @@ from qualms.scores.inference import (
     influence_of,
     interval_of,
     mean_influence,
-    neighbour_clusters,
     quantile_influence,
     referral_influence,
     sampling_design,
@@ -368,10 +367,11 @@ def retrieval(n: int, rng: Rng) -> Items:
     u = np.log(noise) + 0.5 * rng.standard_normal(n)
     unsure = expit(-2.0 + 1.5 * np.log(noise) + 0.7 * rng.standard_normal(n))
     other = rng.binomial(10, 0.5 * unsure)
-    nearest = near.argmax(axis=1)
+    nearest, own = near.argmax(axis=1), np.arange(n)
     hits = (y[nearest] == y).astype(float)
     return {
-        "cluster": neighbour_clusters(nearest),
+        # Items that are each other's nearest are one unit.
+        "cluster": np.where(nearest[nearest] == own, np.minimum(own, nearest), own),
         "hits": hits,
         "miss": 1.0 - hits,
         "u": u,

@@ -6,8 +6,12 @@ is the share of them that has the right class: the expectation over a random cho
 the order of the items never matters.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Flags, Index, flags, vector
@@ -47,14 +51,55 @@ def retrieval_hits(
     >>> retrieval_hits([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]], [0, 0, 1])
     array([0.5, 0.5, 0. ])
     """
+    return retrieved(embedding, target, block=block).hits
+
+
+class Retrieved(NamedTuple):
+    """What one search for neighbours tells, (N,) each."""
+
+    hits: Array
+    """Probability that the nearest other item has the same target."""
+    unit: Index
+    """Items that are each other's nearest share a number: whether they are of one class
+    is one question, not two, which an interval must know."""
+
+
+def retrieved(
+    embedding: ArrayLike, target: ArrayLike, *, block: int = BLOCK
+) -> Retrieved:
+    """`retrieval_hits`, and which items retrieve each other.
+
+    >>> retrieved([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]], [0, 0, 1]).unit
+    array([0, 0, 1])
+    """
     shape = np.shape(embedding)
     classes = _classes(target, length=shape[0] if shape else None)
     found = neighbours(embedding, block=block)
     hits: Array = (classes[found.nearest] == classes).astype(np.float64)
+    single = np.ones(len(hits), dtype=np.bool_)
+    query, nearest = [], []
     for close in found.close:
         right = classes[close.candidate] == classes[close.item, None]
         hits[close.item] = (right & close.tied).sum(axis=1) / close.tied.sum(axis=1)
-    return hits
+        single[close.item] = False
+        row, column = np.nonzero(close.tied)
+        query.append(close.item[row])
+        nearest.append(close.candidate[column])
+    alone = np.flatnonzero(single)
+    edges = (
+        np.concatenate([alone, *query]),
+        np.concatenate([found.nearest[alone], *nearest]),
+    )
+    return Retrieved(hits, _mutual(*edges, items=len(hits)))
+
+
+def _mutual(query: Index, nearest: Index, *, items: int) -> Index:
+    """(N,) the same number for items that are nearest to each other."""
+    one = np.ones(len(query), dtype=np.int8)
+    found = coo_array((one, (query, nearest)), (items, items)).tocsr()
+    both = found.multiply(found.T)
+    unit: Index = connected_components(both, directed=False)[1].astype(np.int64)
+    return unit
 
 
 # A copy of an item would be its nearest neighbour. So neighbours are sought once, among

@@ -9,8 +9,8 @@ from qualms import scores
 from qualms.scores.inference import (
     influence_of,
     interval_of,
+    joined_clusters,
     mean_influence,
-    neighbour_clusters,
     sampling_design,
 )
 
@@ -168,7 +168,7 @@ def test_squared_errors_have_no_interval_but_can_be_compared():
     assert found.values is not None
 
 
-def test_items_that_retrieve_each_other_are_one_unit():
-    assert neighbour_clusters([1, 0, 3, 2, 0]).tolist() == [0, 0, 1, 1, 2]
-    joined = neighbour_clusters([1, 0, 3, 2, 0], cluster=["a", "b", "c", "d", "d"])
+def test_units_and_clusters_are_joined():
+    assert joined_clusters([0, 0, 1, 1, 2]).tolist() == [0, 0, 1, 1, 2]
+    joined = joined_clusters([0, 0, 1, 1, 2], ["a", "b", "c", "d", "d"])
     assert joined.tolist() == [0, 0, 1, 1, 1]

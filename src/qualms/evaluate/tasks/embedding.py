@@ -18,7 +18,15 @@ from qualms.evaluate.subsets import (
     unknown_notes,
 )
 from qualms.predictions import Predictions
-from qualms.scores.inference import Influence, influence_of, mean_influence
+from qualms.scores.inference import (
+    Design,
+    Influence,
+    influence_of,
+    joined_clusters,
+    mean_influence,
+    sampling_design,
+)
+from qualms.scores.retrieval import Retrieved, retrieved
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -30,8 +38,8 @@ WHY: dict[Callable[..., Any], str] = {
     scores.human_alignment: "fewer than two items with votes, or all alike",
 }
 NEIGHBOURS_FIXED = (
-    "intervals are over the items, each with its nearest neighbour: they do not cover "
-    "another choice of the gallery"
+    "intervals are over the items, each with its nearest neighbour; two items that are "
+    "each other's nearest count as one"
 )
 
 
@@ -49,8 +57,9 @@ def embedding(
             "that are not upstream, for one to be the other's neighbour, got "
             f"{down.size}; add items"
         )
+    found = _retrieved(predictions, down)
     hits = np.zeros(predictions.n)
-    hits[down] = _hits(predictions, down)
+    hits[down] = found.hits
     entries: list[Entry] = []
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     for subset, index in chosen.items():
@@ -76,13 +85,27 @@ def embedding(
             *_votes_note(predictions),
             *unknown_notes(predictions),
         ),
-        design=design_of(predictions, upstream),
+        design=_design(predictions, upstream, down, found.unit),
     )
 
 
-def _hits(predictions: Predictions, index: Index) -> Array:
+def _retrieved(predictions: Predictions, index: Index) -> Retrieved:
     embedding, target = predictions.arrays["embedding"], predictions.arrays["target"]
-    return scores.retrieval_hits(embedding[index], target[index])
+    return retrieved(embedding[index], target[index])
+
+
+def _design(
+    predictions: Predictions,
+    upstream: NDArray[np.bool_] | None,
+    down: Index,
+    pair: Index,
+) -> Design:
+    """Items that retrieve each other are one unit, as those of a cluster are."""
+    unit = np.arange(predictions.n)
+    unit[down] = predictions.n + pair
+    cluster = joined_clusters(unit, predictions.get("cluster"))
+    sample = design_of(predictions, upstream).sample
+    return sampling_design(predictions.n, sample=sample, cluster=cluster)
 
 
 def _retrieval(
@@ -90,7 +113,8 @@ def _retrieval(
 ) -> Iterator[Entry]:
     right = hits[index]
     known = _about(subset, index)
-    yield known(scores.recall_at_1, float(right.mean()), partial(mean_influence, right))
+    recall = partial(mean_influence, right, about=scores.about(scores.recall_at_1))
+    yield known(scores.recall_at_1, float(right.mean()), recall)
     cropped = predictions.named("uncertainty_cropped")
     votes = predictions.get("votes")
     for name, values in predictions.named("uncertainty").items():

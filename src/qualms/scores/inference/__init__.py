@@ -9,7 +9,7 @@ which rows of a table may be the best.
 from qualms.scores.inference._classes import recall_influence
 from qualms.scores.inference._design import (
     Design,
-    neighbour_clusters,
+    joined_clusters,
     sampling_design,
 )
 from qualms.scores.inference._influence import Influence, mean_influence
@@ -43,8 +43,8 @@ __all__ = [
     "influence_of",
     "influence_replicates",
     "interval_of",
+    "joined_clusters",
     "mean_influence",
-    "neighbour_clusters",
     "no_interval",
     "quantile_influence",
     "recall_influence",

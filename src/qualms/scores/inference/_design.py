@@ -160,28 +160,22 @@ def sampling_design(
     )
 
 
-def neighbour_clusters(nearest: ArrayLike, cluster: ArrayLike | None = None) -> Index:
-    """(N,) clusters in which items that are each other's `nearest` stand together.
+def joined_clusters(unit: ArrayLike, cluster: ArrayLike | None = None) -> Index:
+    """(N,) clusters in which items of one `unit`, or of one `cluster`, stand together.
 
-    Whether a retrieval is right is one question, not two, where two items retrieve each
-    other: taken as independent, R@1 would seem better known than it is. Items of one
-    given `cluster` stay together as well.
-
-    >>> neighbour_clusters([1, 0, 1, 2])
-    array([0, 0, 1, 2])
+    >>> joined_clusters([0, 0, 1, 2], ["a", "b", "b", "c"])
+    array([0, 0, 0, 1])
     """
-    near = np.asarray(nearest, dtype=np.int64)
-    items = np.arange(len(near))
-    first, second = items, np.where(near[near] == items, near, items)
-    number = _numbered("cluster", cluster, len(near))
-    if number is not None:
-        # All items of a cluster are tied to one of them.
-        one = np.zeros(int(number.max()) + 1, np.int64)
-        one[number] = items
-        first, second = np.append(first, items), np.append(second, one[number])
-    graph = coo_array((np.ones(len(first)), (first, second)), (len(near), len(near)))
+    first = np.unique(np.asarray(unit), return_inverse=True)[1].astype(np.int64)
+    if cluster is None:
+        return first
+    second = np.unique(np.asarray(cluster), return_inverse=True)[1].astype(np.int64)
+    # Units and clusters are the points of a graph, and every item an edge.
+    units = int(first.max()) + 1
+    points = units + int(second.max()) + 1
+    graph = coo_array((np.ones(len(first)), (first, units + second)), (points, points))
     found: Index = connected_components(graph, directed=False)[1].astype(np.int64)
-    return found
+    return found[first]
 
 
 def _numbered(name: str, values: ArrayLike | None, items: int) -> Index | None:
