@@ -316,11 +316,12 @@ def _failing(cells: dict) -> Iterator[tuple[str, tuple, float]]:
 def _verdict(cells: dict) -> str:
     failing = list(_failing(cells))
     judged = sum(cell[0] >= cell[4] / 2 for cell in cells.values())
-    done = sorted({(size, round(cell[4])) for (_, _, size), cell in cells.items()})
-    counts = ", ".join(f"{count:,} at n = {size:,}" for size, count in done)
+    sizes = sorted({size for _, _, size in cells})
+    least = {n: min(c[4] for k, c in cells.items() if k[2] == n) for n in sizes}
+    counts = ", ".join(f"{round(least[n]):,} at n = {n:,}" for n in sizes)
     text = [
         f"{judged} cells (score, population, n) judged, {len(failing)} fail. "
-        f"Repetitions: {counts}."
+        f"Repetitions, at least: {counts}."
     ]
     for kind, (label, name, size), held in sorted(failing):
         limit = LEAST if kind == "below" else MOST
@@ -342,7 +343,8 @@ def _coverage_table(cells: dict) -> str:
                 if own == label and n == size and cell[0] >= cell[4] / 2
             }
             if not found:
-                row.append("none")
+                drawn = any(own == label and n == size for own, _, n in cells)
+                row.append("none" if drawn else "-")
                 continue
             low, high = 100 * min(found.values()), 100 * max(found.values())
             row.append(f"{low:.1f} to {high:.1f}" if len(found) > 1 else f"{low:.1f}")
@@ -377,8 +379,9 @@ def _former_table(lines: list[dict], cells: dict) -> str:
 
 def _ties_table(lines: list[dict]) -> str:
     rows = [
-        "|Rows|Score|n|Equals excluded, %|Formerly, %|Power at 1, 2, 3 SE|Formerly|",
-        "|---|---|---|---|---|---|---|",
+        "|Rows|Score|n|Samples|Equals excluded, %|Formerly, %|Power at 1, 2, 3 SE|"
+        "Formerly|",
+        "|---|---|---|---|---|---|---|---|",
     ]
     found: dict[tuple[int, str, int], list] = {}
     for line in lines:
@@ -399,7 +402,7 @@ def _ties_table(lines: list[dict]) -> str:
             for k in ("power", "former_power")
         )
         rows.append(
-            f"|{count}|{kind}|{size:,}|{error:.1f}|{former:.1f}|{power}|{before}|"
+            f"|{count}|{kind}|{size:,}|{done:,}|{error:.1f}|{former:.1f}|{power}|{before}|"
         )
     return "\n".join(rows)
 
