@@ -3,8 +3,8 @@
 `parsing` and `encoding` turn whatever a parser or a writer raises into such a sentence.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from errno import EINVAL
 from itertools import islice
 from pathlib import Path
@@ -83,38 +83,38 @@ def naming(source: str) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def parsing(path: Path) -> Iterator[None]:
+def parsing(path: Path) -> AbstractContextManager[None]:
     """Turn whatever a parser raises on the bytes of `path` into one sentence."""
-    try:
-        yield
-    except (PredictionsError, MemoryError):
-        raise
-    # Parsers of foreign bytes raise nearly every class there is, on purpose or not.
-    except Exception as error:
-        if _by_the_system(error):
-            raise
-        raise PredictionsError(
+    return _refusing(
+        lambda error: (
             f"is not a readable {path.suffix.lower()} file ({said_by(error)})"
             f"{_looks(path)}; it may be cut short or carry the wrong name: write it "
             "again"
-        ) from error
+        )
+    )
+
+
+def encoding(path: Path) -> AbstractContextManager[None]:
+    """Turn whatever the writer of a format raises into one sentence."""
+    return _refusing(
+        lambda error: (
+            f"cannot be written as {path.suffix.lower()} ({said_by(error)}); try "
+            "another ending, and check the free space"
+        )
+    )
 
 
 @contextmanager
-def encoding(path: Path) -> Iterator[None]:
-    """Turn whatever the writer of a format raises into one sentence."""
+def _refusing(sentence: Callable[[Exception], str]) -> Iterator[None]:
     try:
         yield
     except (PredictionsError, MemoryError):
         raise
+    # Libraries that handle foreign bytes raise nearly every class there is.
     except Exception as error:
         if _by_the_system(error):
             raise
-        raise PredictionsError(
-            f"cannot be written as {path.suffix.lower()} ({said_by(error)}); try "
-            "another ending, and check the free space"
-        ) from error
+        raise PredictionsError(sentence(error)) from error
 
 
 def said_by(error: BaseException) -> str:
