@@ -6,6 +6,8 @@ from qualms.evaluate.entry import (
     Entry,
     Histogram,
     Judgement,
+    MapSlice,
+    Scatter,
     ScoreOptions,
 )
 from qualms.evaluate.refer import refer
@@ -30,6 +32,7 @@ __all__ = [
     "Entry",
     "Histogram",
     "Judgement",
+    "MapSlice",
     "Measure",
     "Offer",
     "Outcome",
@@ -38,6 +41,7 @@ __all__ = [
     "ReferralPlan",
     "Request",
     "Results",
+    "Scatter",
     "ScoreOptions",
     "ScoreRow",
     "Scored",

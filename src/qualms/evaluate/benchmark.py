@@ -25,7 +25,14 @@ from qualms.benchmarks import (
     selection_text,
     settings_text,
 )
-from qualms.evaluate.entry import Curve, Histogram, Judgement, ScoreOptions
+from qualms.evaluate.entry import (
+    Curve,
+    Histogram,
+    Judgement,
+    MapSlice,
+    Scatter,
+    ScoreOptions,
+)
 from qualms.evaluate.kernel import (
     Estimated,
     estimated,
@@ -96,6 +103,8 @@ def judge(
         differences=found.differences,
         curves=found.curves,
         histograms=found.histograms,
+        scatters=found.scatters,
+        slices=found.slices,
         checks=_checks(benchmark, preset, found.cells),
         missing=tuple(reader.missing.values()),
         hardware=tuple(sorted(machines - {""})),
@@ -117,6 +126,8 @@ class _Gathered:
     differences: dict[Key, Difference] = field(default_factory=dict)
     curves: dict[DrawnKey, Curve] = field(default_factory=dict)
     histograms: dict[DrawnKey, Histogram] = field(default_factory=dict)
+    scatters: dict[DrawnKey, Scatter] = field(default_factory=dict)
+    slices: dict[DrawnKey, MapSlice] = field(default_factory=dict)
     costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
 
     def add(self, rows: list[_JudgedRow], asked: _Judging) -> None:
@@ -135,6 +146,9 @@ class _Gathered:
             self.histograms.update(
                 (_drawn(row, h), h) for h in mean_histograms(row.repeats)
             )
+            first = row.repeats[0]
+            self.scatters.update((_drawn(row, s), s) for s in first.scatters)
+            self.slices.update((_drawn(row, s), s) for s in first.slices)
         for key, settled in _rankings(found, options).items():
             self.ties[key] = settled.group
             for name, difference in settled.differences.items():
@@ -235,7 +249,7 @@ def _rankings(rows: Found, options: ScoreOptions) -> dict[Key, Ranking]:
     return rankings(columns, rows[0][0].repeats[0].design, options)
 
 
-def _drawn(row: _JudgedRow, drawn: Curve | Histogram) -> DrawnKey:
+def _drawn(row: _JudgedRow, drawn: Curve | Histogram | Scatter | MapSlice) -> DrawnKey:
     place = row.place
     known = settings_text({**place.settings, **drawn.settings})
     return DrawnKey(place.variant.name, place.row.name, known, drawn.subset, drawn.name)

@@ -133,6 +133,41 @@ class Histogram:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scatter:
+    """A point for each item to draw, such as its uncertainty against its size."""
+
+    name: str
+    label: str
+    subset: str
+    x_label: str
+    x: Array
+    y: Array
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MapSlice:
+    """Maps of one segmented item to draw: the item itself, or a slice of a volume."""
+
+    name: str
+    """Which of the items that are shown: most_disputed."""
+    subset: str
+    item: str
+    """Its name in the predictions."""
+    at: int | None
+    """Which slice along the first axis; None for an item of two dimensions."""
+    raters: NDArray[np.uint8]
+    """(R, H, W)"""
+    predicted: NDArray[np.uint8]
+    """(H, W)"""
+    disagreement: NDArray[np.float32]
+    """(H, W) of the raters; nan where it is undefined."""
+    uncertainty: Mapping[str, NDArray[np.float32]]
+    """(H, W) by measure."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """Everything about one file, or one repeat of a row, but its intervals."""
@@ -142,6 +177,8 @@ class Judgement:
     """Which sample, drawn apart from others, and which cluster each item is of."""
     curves: tuple[Curve, ...] = ()
     histograms: tuple[Histogram, ...] = ()
+    scatters: tuple[Scatter, ...] = ()
+    slices: tuple[MapSlice, ...] = ()
     notes: tuple[str, ...] = ()
 
 

@@ -16,7 +16,7 @@ from qualms.benchmarks import (
     Variant,
     settings_text,
 )
-from qualms.evaluate.entry import Curve, Entry, Histogram
+from qualms.evaluate.entry import Curve, Entry, Histogram, MapSlice, Scatter
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
 from qualms.scores.inference import ConfidenceSet, Design
@@ -239,6 +239,9 @@ class BenchmarkResults:
     curves: Mapping[DrawnKey, Curve] = field(default_factory=dict)
     """Means over repeats, for figures."""
     histograms: Mapping[DrawnKey, Histogram] = field(default_factory=dict)
+    scatters: Mapping[DrawnKey, Scatter] = field(default_factory=dict)
+    """Of the first repeat, as are slices."""
+    slices: Mapping[DrawnKey, MapSlice] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     missing: tuple[Missing, ...] = ()
     hardware: tuple[str, ...] = ()
