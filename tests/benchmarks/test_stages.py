@@ -1,5 +1,7 @@
 """Declared second trainings, further datasets and settings that enter training."""
 
+from dataclasses import replace
+
 import pytest
 
 from qualms.benchmarks import Benchmark, Place, Preset, Stage, TableRow, Variant
@@ -24,6 +26,28 @@ ROWS = (
         stage=Stage(row="alone", rule="few_shot", options={"k": 1}, continues=True),
         places=({},),
     ),
+    TableRow(
+        name="posthoc",
+        label="Post hoc",
+        method=Part(name="laplace"),
+        weights_of="alone",
+        places=({},),
+    ),
+    TableRow(
+        name="chosen_by_posthoc",
+        label="Chosen by post hoc",
+        method=MAP,
+        stage=Stage(row="posthoc", rule="most_uncertain", splits=("test",)),
+        places=({"measure": "MI"}, {"measure": "PE"}),
+    ),
+    TableRow(
+        name="random",
+        label="Random",
+        method=MAP,
+        pool=2,
+        stage=Stage(rule="random_items", seeded=True),
+        places=({},),
+    ),
 )
 VARIANT = Variant(
     name="v",
@@ -32,6 +56,7 @@ VARIANT = Variant(
     datasets={"other": Part(name="chairs")},
     splits=("val", "test", "pool", "other:test"),
     places=({"measure": "MI"}, {"measure": "EE"}),
+    judged={"measure": ("MI", "EE")},
 )
 PRESET = Preset(
     name="demo",
@@ -66,6 +91,9 @@ def test_rows_are_judged_at_their_own_places_or_at_the_variants():
         ("alone", {}),
         ("ensemble", {}),
         ("continued", {}),
+        ("posthoc", {}),
+        ("chosen_by_posthoc", {"measure": "MI"}),
+        ("random", {}),
     ]
 
 
@@ -89,10 +117,35 @@ def test_a_second_training_may_go_on_from_the_first():
 def test_runs_that_are_asked_come_before_those_that_ask():
     runs = BENCHMARK.runs(PRESET)
     place = {run.hash: i for i, run in enumerate(runs)}
-    assert len(place) == len(runs) == 2 + 2 * 2 + 2
+    assert len(place) == len(runs) == 2 + 2 * 2 + 2 + 2 + 2 + 2
     for run in runs:
-        asked = run.items.runs if run.items else ()
-        assert all(place[name] < place[run.hash] for name in asked)
+        assert all(place[name] < place[run.hash] for name in run.parents)
+
+
+def test_a_row_with_the_weights_of_another_is_not_trained():
+    lender, lent = spec("alone", 1), spec("posthoc", 1)
+    assert lent.start == lender.hash
+    assert lent.training == {**lender.training, "epochs": 0}
+    assert (lent.method.name, lent.network, lent.dataset) == (
+        "laplace",
+        lender.network,
+        lender.dataset,
+    )
+
+
+def test_a_row_that_is_asked_for_alone_brings_all_runs_that_it_needs():
+    runs = BENCHMARK.runs(replace(PRESET, rows=("chosen_by_posthoc",)))
+    assert [run.hash for run in runs] == [
+        spec(row, seed, measure="MI").hash
+        for seed in (0, 1)
+        for row in ("alone", "posthoc", "chosen_by_posthoc")
+    ]
+    assert runs[-1].splits == ("test",)
+
+
+def test_runs_of_a_pool_draw_the_same_random_items():
+    assert [spec("random", seed).items.options for seed in (0, 1)] == [{"seed": 0}] * 2
+    assert spec("random", 0).parents == ()
 
 
 @pytest.mark.parametrize("row", ["alone", "continued"])

@@ -1,7 +1,7 @@
 """What a benchmark is: a declared object that names everything and computes nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from qualms.benchmarks._records import (
@@ -63,19 +63,15 @@ class Benchmark:
                     yield Place(variant, row, settings)
         for row in rows:
             for settings in row.places:
-                yield Place(variant, row, settings)
+                if _fits(settings, variant):
+                    yield Place(variant, row, settings)
 
     def spec(self, preset: Preset, place: Place, seed: int) -> RunSpec:
         """The training that a number at `place` comes from."""
-        variant, row, settings = place
-        name = variant.configs.get(row.method.name)
-        config = Config() if name is None else self.configs[name]
-        options = {
-            **preset.methods.get(row.method.name, {}),
-            **config.of("method"),
-            **row.method.options,
-            **{name: settings[name] for name in row.trained_by},
-        }
+        variant, row, _ = place
+        if row.weights_of:
+            return self._lent(preset, place, seed)
+        config = self._config(place)
         network = variant.network or preset.network
         own = preset.networks.get(row.method.name, {})
         return RunSpec(
@@ -85,16 +81,15 @@ class Benchmark:
             network=Part(
                 name=network.name, options={**network.options, **own, **row.network}
             ),
-            method=Part(name=row.method.name, options=options),
+            method=self._method(preset, place),
             seed=seed,
             training={**preset.training, **variant.training, **config.of("")},
-            splits=variant.splits,
             version=self.version,
             **self._staged(preset, place, seed),
         )
 
     def runs(self, preset: Preset) -> tuple[RunSpec, ...]:
-        """Every training the preset needs, each once, those asked by others first.
+        """Every training the preset needs, each once, those that others need first.
 
         Runs that no pool asks for are left out: the regression paper trains 20 networks
         of each kind, of which its index lists use 16 for ensembles and 5 alone.
@@ -103,37 +98,86 @@ class Benchmark:
         for variant in preset.variants:
             for place in self.places(preset, variant):
                 for seed in seeds_of(preset, place):
-                    for spec in (
-                        *self._asked(preset, place, seed),
-                        self.spec(preset, place, seed),
-                    ):
+                    for spec in self._with_parents(preset, place, seed):
                         found.setdefault(spec.hash, spec)
         return tuple(found.values())
 
+    def _with_parents(
+        self, preset: Preset, place: Place, seed: int
+    ) -> Iterator[RunSpec]:
+        """The runs that this one needs, and those that they need, then itself."""
+        for needed, member in self._parents(preset, place, seed):
+            yield from self._with_parents(preset, needed, member)
+        yield self.spec(preset, place, seed)
+
+    def _parents(
+        self, preset: Preset, place: Place, seed: int
+    ) -> Iterator[tuple[Place, int]]:
+        """Where the runs stand that this one needs, with their seeds."""
+        if place.row.weights_of:
+            yield place._replace(row=self.row(place.row.weights_of)), seed
+        if place.row.stage is not None and place.row.stage.row:
+            first = place._replace(row=self.row(place.row.stage.row))
+            for member in _pool_with(preset, first.row, seed):
+                yield first, member
+
+    def _config(self, place: Place) -> Config:
+        name = place.variant.configs.get(place.row.method.name)
+        return Config() if name is None else self.configs[name]
+
+    def _method(self, preset: Preset, place: Place) -> Part:
+        row = place.row
+        options = {
+            **preset.methods.get(row.method.name, {}),
+            **self._config(place).of("method"),
+            **row.method.options,
+            **{name: place.settings[name] for name in row.trained_by},
+        }
+        return Part(name=row.method.name, options=options)
+
+    def _lent(self, preset: Preset, place: Place, seed: int) -> RunSpec:
+        """A run that predicts with the weights of another one."""
+        lender = place._replace(row=self.row(place.row.weights_of))
+        lent = self.spec(preset, lender, seed)
+        return replace(
+            lent,
+            method=self._method(preset, place),
+            training={**lent.training, "epochs": 0},
+            start=lent.hash,
+        )
+
     def _staged(self, preset: Preset, place: Place, seed: int) -> dict[str, Any]:
-        """The fields of a spec that make it a second training; {} for a first one."""
+        """The fields of a spec that say what it predicts and what it trains on."""
         stage = place.row.stage
         if stage is None:
-            return {}
-        asked = self._asked(preset, place, seed)
+            return {"splits": place.variant.splits}
+        asked = [self.spec(preset, *one) for one in self._parents(preset, place, seed)]
         chosen = {name: place.settings[name] for name in stage.chosen_by}
+        drawn = {"seed": _pool_with(preset, place.row, seed)[0]} if stage.seeded else {}
         rule = ItemRule(
             name=stage.rule,
             runs=tuple(spec.hash for spec in asked),
             split=stage.split,
-            options={**stage.options, **chosen},
+            options={**stage.options, **chosen, **drawn},
         )
-        return {"items": rule, "start": asked[0].hash if stage.continues else None}
+        return {
+            "splits": stage.splits or place.variant.splits,
+            "items": rule,
+            "start": asked[0].hash if stage.continues else None,
+        }
 
-    def _asked(self, preset: Preset, place: Place, seed: int) -> tuple[RunSpec, ...]:
-        """The first trainings that choose the items of this one."""
-        stage = place.row.stage
-        if stage is None:
-            return ()
-        first = place._replace(row=self.row(stage.row))
-        pools = pools_of(preset, first.row)
-        members = next((pool for pool in pools if seed in pool), (seed,))
-        return tuple(self.spec(preset, first, member) for member in members)
+
+def _fits(settings: Settings, variant: Variant) -> bool:
+    """Whether a row is judged at `settings` on `variant`."""
+    return all(
+        value in variant.judged.get(name, (value,)) for name, value in settings.items()
+    )
+
+
+def _pool_with(preset: Preset, row: TableRow, seed: int) -> tuple[int, ...]:
+    """The seeds that are pooled with `seed` in a repeat of `row`."""
+    found = (pool for pool in pools_of(preset, row) if seed in pool)
+    return next(found, (seed,))
 
 
 def seeds_of(preset: Preset, place: Place) -> tuple[int, ...]:

@@ -60,6 +60,9 @@ class Variant:
     """By method, the name of the config that its runs take."""
     rows: tuple[str, ...] = ()
     """Rows that are judged on it; () for all rows of the preset."""
+    judged: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """For each setting that is named, the values that are judged on it. Places of rows
+    that have other values are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +109,19 @@ class Stage:
     Active learning and few-shot studies are rows with a stage.
     """
 
-    row: str
-    """The row whose runs are asked; a pool is asked as one."""
+    row: str = ""
+    """The row whose runs are asked; a pool is asked as one. '' if the rule reads no
+    predictions."""
     rule: str
     """How items are chosen, e.g. "most_uncertain"."""
     split: str = "pool"
-    """The predictions that the rule reads."""
+    """The split whose items are chosen, and whose predictions the rule reads."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = False
+    """Whether the rule draws with the first seed of a pool, as its option `seed`, so
+    that all runs of the pool train on the same items."""
+    splits: tuple[str, ...] = ()
+    """The splits that the second runs predict; () for those of the variant."""
     chosen_by: tuple[str, ...] = ()
     """Names of settings of a place that are options of the rule too."""
     continues: bool = False
@@ -140,6 +149,10 @@ class TableRow:
     theirs has its own runs."""
     stage: Stage | None = None
     """How its training items are chosen, where it is a second training."""
+    weights_of: str = ""
+    """The row with whose weights its runs predict, each with those of the run that has
+    its seed. Such runs are not trained: `start` names the run with the weights, and the
+    training option `epochs` is 0."""
     beyond: bool = False
     """True for rows the paper does not have."""
 

@@ -108,17 +108,23 @@ def most_uncertain(
 
 
 def random_items(
-    candidates: Candidates, *, share: float | None = None, count: int | None = None
+    candidates: Candidates,
+    *,
+    share: float | None = None,
+    count: int | None = None,
+    seed: int | None = None,
 ) -> Rows:
-    """As many items as `most_uncertain` takes, drawn with the seed of the run.
+    """As many items as `most_uncertain` takes, at random.
 
     Args:
         candidates: what to choose from.
         share: of the items to choose, rounded down; or
         count: how many to choose.
+        seed: of the draw; None is that of the run. Runs of one pool train on the same
+            items if all of them state the same seed.
     """
     items = len(candidates.item)
-    rng = np.random.default_rng(candidates.seed)
+    rng = np.random.default_rng(candidates.seed if seed is None else seed)
     chosen = rng.choice(items, _number(items, share, count), replace=False)
     return chosen.astype(np.int64)
 
