@@ -1,0 +1,106 @@
+import pytest
+import torch
+from torch import nn
+
+from methods.tiny import made
+from qualms.networks import make_network
+from qualms.networks.unet import unet
+from qualms.spec import Part, Task
+
+TASKS = {
+    space: Task(name="segmentation", classes=2, space=space, ignore=255)
+    for space in (2, 3)
+}
+
+
+def count(network):
+    return sum(weight.numel() for weight in network.parameters())
+
+
+def small(space, **options):
+    return unet(channels=1, space=space, **{"width": 2, "levels": 2, **options})
+
+
+@pytest.mark.parametrize(("width", "published"), [(8, 1_411_787), (16, 5_644_947)])
+def test_parameters_are_those_that_the_released_code_counts(width, published):
+    backbone = unet(channels=1, width=width)
+    classes = count(made("map").build(backbone, TASKS[3]))
+    assert classes == count(backbone) + 2 * (width + 1)
+    unused = nn.Conv3d(width, 1, 1)
+    assert classes + count(unused) == published
+
+
+@pytest.mark.parametrize("space", [2, 3])
+@pytest.mark.parametrize("side", [16, 11])
+def test_a_map_has_the_size_of_its_image(space, side):
+    network = small(space)
+    x = torch.randn(2, 1, *(side + axis for axis in range(space)))
+    assert network(x).shape == (2, network.features, *x.shape[2:])
+
+
+@pytest.mark.parametrize("space", [2, 3])
+def test_dropout_acts_at_the_declared_places_alone(space):
+    backbone = make_network(Part(name="unet", options={"space": space}), channels=1)
+    assert len(backbone.dropout_after) == 17
+    acts = [backbone.get_submodule(name) for name in backbone.dropout_after]
+    assert sum(isinstance(act, nn.LeakyReLU) for act in acts) == 16
+    assert acts[8] is backbone.bottom[-1]
+    network = made("mc_dropout", {"rate": 0.5}).build(backbone, TASKS[space])
+    dropped = [n for n, m in network.named_modules() if type(m).__name__ == "_Dropped"]
+    assert dropped == [f"backbone.{name}" for name in backbone.dropout_after]
+
+
+def test_a_pass_is_the_same_in_training_and_in_evaluation():
+    network = small(3)
+    x = torch.randn(2, 1, 8, 8, 8)
+    assert torch.equal(network.train()(x), network.eval()(x))
+
+
+def test_items_of_a_batch_do_not_meet():
+    network = small(2).eval()
+    x = torch.randn(3, 1, 16, 16)
+    torch.testing.assert_close(network(x)[1], network(x[1:2])[0])
+
+
+def test_layers_are_those_of_the_paper():
+    network = unet(channels=1)
+    kinds = [type(m).__name__ for m in network.modules() if not list(m.children())]
+    assert kinds.count("Conv3d") == 18
+    assert kinds.count("ConvTranspose3d") == 4
+    assert kinds.count("InstanceNorm3d") == 8
+    assert kinds.count("LeakyReLU") == 16
+    assert kinds.count("ReLU") == 3
+    norms = [m for m in network.modules() if isinstance(m, nn.InstanceNorm3d)]
+    assert not any(m.affine or m.track_running_stats for m in norms)
+    widths = [level[0][0].out_channels for level in network.down]
+    assert widths == [8, 16, 32, 64]
+    assert network.bottom[0].out_channels == 128
+
+
+def test_what_was_decoded_comes_before_what_was_seen():
+    """The order in which weights of the released code read their input."""
+    network = small(2, levels=1)
+    x = torch.randn(1, 1, 8, 8)
+    seen = network.down[0](x)
+    decoded = network.bottom(network.pool(seen))
+    expected = network.up[0](torch.cat([decoded, seen], 1))
+    torch.testing.assert_close(network(x), expected)
+
+
+@pytest.mark.parametrize("space", [2, 3])
+def test_memory_layout_changes_rounding_alone(space):
+    layout = torch.channels_last if space == 2 else torch.channels_last_3d
+    network = small(space).eval()
+    x = torch.randn(2, 1, *(8,) * space)
+    plain = network(x)
+    other = network.to(memory_format=layout)(x.contiguous(memory_format=layout))
+    torch.testing.assert_close(other, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_wrong_options_end_in_a_sentence():
+    with pytest.raises(ValueError, match="space must be 2 or 3, got 4"):
+        unet(channels=1, space=4)
+    with pytest.raises(ValueError, match="at least 1, got 0 and 4"):
+        unet(channels=1, width=0)
+    with pytest.raises(ValueError, match="images of 3 axes, got 2; set its option"):
+        small(3)(torch.zeros(1, 1, 8, 8))
