@@ -21,7 +21,7 @@ def split(count, seed=0, *, channels=1, kind="regression", **extra):
     if kind == "classification":
         target = (bright > np.median(bright)).astype(np.int64)
     if kind == "segmentation":
-        target = (image[..., 0] > 127).astype(np.uint8)
+        target = (image[:, None, ..., 0] > 127).astype(np.uint8)
     item = np.array([f"{seed}-{i:04d}" for i in range(count)])
     return Split(image=image, target=target, item=item, extra=extra)
 

@@ -207,7 +207,7 @@ def put_maps(root, dataset, split="pool"):
             for row, name in enumerate(items.item):
                 draws = rng.dirichlet((1, 1), (2, made.SIDE, made.SIDE))
                 kept = scores.sufficient_statistics(np.moveaxis(draws, -1, 1))
-                maps = Maps(**kept._asdict(), raters=items.target[row][None])
+                maps = Maps(**kept._asdict(), raters=items.target[row])
                 writer.add(str(name), maps)
 
 

@@ -128,7 +128,7 @@ def test_segmentation_writes_a_folder_of_maps(shelf, tmp_path):
     assert found.task == "segmentation"
     assert found.n == 30
     assert found.maps[3].mean_probs.shape == (2, made.SIDE, made.SIDE)
-    expected = dataset.splits["test"].target[3][None]
+    expected = dataset.splits["test"].target[3]
     np.testing.assert_array_equal(found.maps[3].raters, expected)
     assert found.arrays["shifted"].tolist() == [i % 2 == 0 for i in range(30)]
 

@@ -190,6 +190,10 @@ class Dataset:
     fingerprint: str
     """Hash of the recipe and of every stored byte; written into predictions."""
     subsets: Mapping[str, Subset] = field(default_factory=dict)
+    swaps: Mapping[int, int] = field(default_factory=dict)
+    """Classes of label maps that have a second label, and this label."""
+    swap_share: float = 0.0
+    """How often a rater uses the second label of a class, in the whole of a map."""
 
     def split(self, name: str) -> Split:
         """The stored split `name`, or a copy of the rows that subset `name` keeps."""

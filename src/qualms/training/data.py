@@ -4,12 +4,13 @@ A split that fits is copied to the device once, and a step takes its items by in
 split that does not fit is read from its memory-mapped file by a few threads, into
 pinned memory, ahead of the step. Encoded pictures are decoded on the way, once or in
 every epoch, by as many threads as there are cores. A step sees the same bits either
-way, whatever the number of threads.
+way, whatever the number of threads. Of label maps, which several raters may have made,
+it sees one for each item (`raters.py`).
 """
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from torch import Tensor
 from qualms.datasets import Dataset, Split
 from qualms.spec import split_place
 from qualms.training._error import TrainingError
+from qualms.training.joined import join_splits
+from qualms.training.raters import NO_SWAPS, RaterDraw, Swaps
 
 _SHARE = 0.3
 """The share of the free memory that a split may take."""
@@ -34,7 +37,10 @@ _AT_ONCE = 512
 
 
 class RawItems(NamedTuple):
-    """Items as stored: images (B, *space, channels), targets (B,) or (B, *space)."""
+    """Items as stored: images (B, *space, channels), targets (B,) or (B, R, *space).
+
+    What a step gets has label maps (B, *space), of one rater for each item.
+    """
 
     image: Tensor
     target: Tensor
@@ -48,33 +54,67 @@ class LoadedSplit:
     device: torch.device
     resident: RawItems | None
     """All of it on the device; None where it does not fit."""
+    draw: RaterDraw | None = None
+    """How one of an item's label maps is drawn; None for targets of other kinds."""
     threads: int = _THREADS
 
     def __len__(self) -> int:
         return len(self.split)
 
     def batches(self, rows: Tensor, size: int) -> Iterator[RawItems]:
-        """The items `rows`, on the device, `size` at a time."""
+        """The items `rows`, on the device, `size` at a time.
+
+        Label maps are those of one rater, the same one every time.
+        """
         parts = torch.split(rows, size)
         if self.resident is None:
-            for raw in _ahead(self, parts):
-                yield RawItems(
-                    *(part.to(self.device, non_blocking=True) for part in raw)
+            for part, raw in zip(parts, _ahead(self, parts), strict=True):
+                here = RawItems(
+                    *(kept.to(self.device, non_blocking=True) for kept in raw)
                 )
+                every = torch.arange(len(part), device=self.device)
+                target = self._target(here.target, every, part)
+                yield RawItems(here.image, target)
             return
         for part in parts:
-            yield _pick(self.resident, part.to(self.device))
+            there = part.to(self.device)
+            image = self.resident.image.index_select(0, there)
+            yield RawItems(image, self._target(self.resident.target, there, part))
+
+    def _target(self, target: Tensor, places: Tensor, rows: Tensor) -> Tensor:
+        """What `target` has at `places`, which are the items `rows`."""
+        if self.draw is None:
+            return target.index_select(0, places)
+        names = [str(name) for name in self.split.item[rows.numpy()]]
+        chance = self.draw.fixed(names).to(self.device)
+        return self.draw.take(target, places, chance)
 
 
 def load_split(
-    split: Split, device: torch.device, *, fits: bool | None = None
+    split: Split,
+    device: torch.device,
+    *,
+    fits: bool | None = None,
+    swaps: Swaps = NO_SWAPS,
 ) -> LoadedSplit:
     """`split` on `device` if it fits there (or `fits` says so), else read in parts."""
+    maps = split.target.ndim > 1
+    if maps and split.target.ndim != split.image.ndim:
+        raise TrainingError(
+            "label maps must have the axes (items, raters, *space), got the shape"
+            f" {split.target.shape} for images {split.image.shape}; one rater is an"
+            " axis of length 1"
+        )
     if fits is None:
         # Encoded pictures count as what they are once they are decoded.
-        fits = split.image.nbytes <= _SHARE * _free_bytes(device)
-    resident = _resident(split, device) if fits else None
-    return LoadedSplit(split=split, device=device, resident=resident)
+        size = split.image.nbytes + (split.target.nbytes if maps else 0)
+        fits = size <= _SHARE * _free_bytes(device)
+    return LoadedSplit(
+        split=split,
+        device=device,
+        resident=_resident(split, device) if fits else None,
+        draw=RaterDraw(swaps, device) if maps else None,
+    )
 
 
 class Splits:
@@ -111,55 +151,11 @@ class Splits:
         """The items of several splits, one split after another."""
         if names not in self._loaded:
             parts = [self.stored(name) for name in names]
-            whole = parts[0] if len(parts) == 1 else _joined(names, parts)
-            self._loaded[names] = load_split(whole, self._device)
+            whole = parts[0] if len(parts) == 1 else join_splits(names, parts)
+            dataset = self.dataset_of(names[0])
+            swaps = Swaps(dataset.swaps, dataset.swap_share)
+            self._loaded[names] = load_split(whole, self._device, swaps=swaps)
         return self._loaded[names]
-
-
-def _joined(names: Sequence[str], parts: Sequence[Split]) -> Split:
-    first = parts[0]
-    for name, part in zip(names, parts, strict=True):
-        for one, other in ((first.image, part.image), (first.target, part.target)):
-            if one.shape[1:] != other.shape[1:] or one.dtype != other.dtype:
-                raise TrainingError(
-                    f"splits that are trained on together must hold items of one shape"
-                    f" and type; {names[0]!r} has {one.shape[1:]} {one.dtype} and"
-                    f" {name!r} has {other.shape[1:]} {other.dtype}"
-                )
-    image: Any = RowStack([part.image for part in parts])
-    target: Any = RowStack([part.target for part in parts])
-    return Split(
-        image=image,
-        target=np.concatenate([part.target for part in parts])
-        if first.target.ndim == 1
-        else target,
-        item=np.concatenate([part.item for part in parts]),
-    )
-
-
-class RowStack:
-    """Rows of several arrays as if they were one array; nothing is copied."""
-
-    def __init__(self, arrays: Sequence[Any]) -> None:
-        self._arrays = arrays
-        self._starts = np.cumsum([0, *(len(array) for array in arrays)])
-        self.shape: tuple[int, ...] = (int(self._starts[-1]), *arrays[0].shape[1:])
-        self.dtype = arrays[0].dtype
-        self.ndim = len(self.shape)
-        self.nbytes = sum(int(array.nbytes) for array in arrays)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def take(self, rows: NDArray[np.int64], axis: int = 0) -> NDArray[Any]:
-        """A copy of `rows`, in their order."""
-        assert axis == 0
-        found = np.empty((len(rows), *self.shape[1:]), self.dtype)
-        for array, start in zip(self._arrays, self._starts, strict=False):
-            here = (rows >= start) & (rows < start + len(array))
-            if here.any():
-                found[here] = array.take(rows[here] - start, axis=0)
-        return found
 
 
 class Feed(Protocol):
@@ -179,15 +175,18 @@ def feed(items: LoadedSplit, *, rows: int, stride: int) -> Feed:
     """A feed of `stride` items per step out of `rows` per epoch."""
     if items.resident is None:
         return _Streamed(items, stride)
-    return _Resident(items.resident, rows, stride)
+    return _Resident(items.resident, items.draw, rows, stride)
 
 
 class _Resident:
     """All items and the order of an epoch lie on the device."""
 
-    def __init__(self, raw: RawItems, rows: int, stride: int) -> None:
+    def __init__(
+        self, raw: RawItems, draw: RaterDraw | None, rows: int, stride: int
+    ) -> None:
         device = raw.target.device
         self._raw = raw
+        self._draw = draw
         self._stride = stride
         self._order = torch.empty(rows, dtype=torch.int64, device=device)
         self._offset = torch.arange(stride, device=device)
@@ -200,7 +199,9 @@ class _Resident:
 
     def take(self, cursor: Tensor, first: int, count: int) -> RawItems:
         place = cursor * self._stride + self._offset[first : first + count]
-        return _pick(self._raw, self._order.index_select(0, place))
+        rows = self._order.index_select(0, place)
+        image = self._raw.image.index_select(0, rows)
+        return RawItems(image, _drawn(self._raw.target, rows, self._draw))
 
 
 class _Streamed:
@@ -223,15 +224,22 @@ class _Streamed:
             buffer[: len(part)].copy_(part, non_blocking=True)
 
     def take(self, cursor: Tensor, first: int, count: int) -> RawItems:  # noqa: ARG002
-        return RawItems(*(part[first : first + count] for part in self._buffer))
+        image, target = (part[first : first + count] for part in self._buffer)
+        if self._items.draw is None:
+            return RawItems(image, target)
+        rows = torch.arange(count, device=target.device)
+        return RawItems(image, _drawn(target, rows, self._items.draw))
+
+
+def _drawn(target: Tensor, rows: Tensor, draw: RaterDraw | None) -> Tensor:
+    """The targets of `rows`; of label maps, those of a rater drawn anew."""
+    if draw is None:
+        return target.index_select(0, rows)
+    return draw.take(target, rows, draw.fresh(len(rows)))
 
 
 def _buffer(like: Tensor, count: int, device: torch.device) -> Tensor:
     return torch.empty(count, *like.shape[1:], dtype=like.dtype, device=device)
-
-
-def _pick(raw: RawItems, rows: Tensor) -> RawItems:
-    return RawItems(raw.image.index_select(0, rows), raw.target.index_select(0, rows))
 
 
 def _ahead(items: LoadedSplit, parts: Iterable[Tensor]) -> Iterator[RawItems]:

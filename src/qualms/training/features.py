@@ -26,6 +26,7 @@ from qualms.training.data import LoadedSplit, RawItems, load_split
 from qualms.training.inputs import Inputs
 from qualms.training.machine import Machine
 from qualms.training.options import Training
+from qualms.training.raters import NO_SWAPS
 
 _CHUNK = 1 << 24
 """Bytes read at once to compare a checksum."""
@@ -126,7 +127,8 @@ class FeatureCache:
             target=items.split.target.take(chosen, axis=0),
             item=items.split.item[chosen],
         )
-        return load_split(split, items.device)
+        swaps = NO_SWAPS if items.draw is None else items.draw.swaps
+        return load_split(split, items.device, swaps=swaps)
 
     def _is_whole(self, path: Path, count: int) -> bool:
         try:

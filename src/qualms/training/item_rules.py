@@ -32,7 +32,7 @@ class Candidates:
     item: NDArray[np.str_]
     """(N,) names."""
     target: NDArray[Any]
-    """(N,) or (N, *space)."""
+    """(N,) or (N, R, *space)."""
     seed: int
     """Of the run that will train on them."""
     predictions: Callable[[str], list[Predictions]]

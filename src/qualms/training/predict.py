@@ -159,7 +159,6 @@ def _write_maps(
     folder: Path, predictor: Predictor, items: LoadedSplit, header: Header
 ) -> None:
     split, row = items.split, 0
-    raters = np.asarray(split.extra.get("raters", split.target[:, None]))
     with SegmentationWriter(folder, header=header) as writer:
         for found in predictor.chunks(items):
             held = {name: _host(name, part) for name, part in found.items()}
@@ -168,7 +167,7 @@ def _write_maps(
                     mean_probs=held["mean_probs"][i],
                     expected_entropy=held["expected_entropy"][i],
                     draw_labels=held["draw_labels"][:, i],
-                    raters=raters[row],
+                    raters=np.asarray(split.target[row]),
                 )
                 writer.add(str(split.item[row]), maps, **_about(split, row))
                 row += 1

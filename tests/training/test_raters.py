@@ -1,0 +1,175 @@
+"""The label map of an item that a step sees."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from qualms.datasets import Split
+from qualms.training import TrainingError, data, run
+from qualms.training.joined import join_splits
+from qualms.training.raters import NO_SWAPS, RaterDraw, Swaps
+from training import made
+
+CPU = torch.device("cpu")
+SWAPS = Swaps({1: 19, 0: 23}, 1 / 3)
+
+
+def rated(count, raters, seed=0, side=2):
+    """Maps whose labels say which rater made them: 10 * rater, plus the item."""
+    rater = np.arange(raters)[None, :, None, None] * 10
+    item = np.arange(count)[:, None, None, None] % 10
+    target = np.broadcast_to(rater + item, (count, raters, side, side))
+    return Split(
+        image=np.zeros((count, side, side, 1), np.uint8),
+        target=target.astype(np.uint8),
+        item=np.array([f"{seed}-{i}" for i in range(count)]),
+    )
+
+
+def steps(items, epochs, stride=4):
+    """(epochs, N) the first label of each item's map, by item."""
+    feed, found = data.feed(items, rows=len(items), stride=stride), []
+    for epoch in range(epochs):
+        torch.manual_seed(epoch)
+        order = torch.arange(len(items))
+        feed.begin(order)
+        for step, rows in enumerate(order.split(stride)):
+            feed.advance()
+            raw = feed.take(torch.tensor([step]), 0, len(rows))
+            assert raw.target.shape == (len(rows), *items.split.target.shape[2:])
+            found.append(raw.target[:, 0, 0].clone())
+    return torch.cat(found).view(epochs, -1)
+
+
+def test_a_step_takes_one_rater_per_item_and_load_all_equally_often():
+    items = data.load_split(rated(10, 3), CPU)
+    found = steps(items, 600)
+    assert torch.equal(found % 10, torch.arange(10).expand(600, 10))
+    share = torch.stack([(found // 10 == rater).float().mean() for rater in range(3)])
+    assert share.sub(1 / 3).abs().max() < 0.03
+    alike = (found[:, :-1] // 10 == found[:, 1:] // 10).float().mean()
+    assert abs(alike - 1 / 3) < 0.03  # neighbours in a batch are independent
+
+
+def test_read_and_resident_maps_are_drawn_alike():
+    split = rated(11, 5)
+    read = data.load_split(split, CPU, fits=False, swaps=SWAPS)
+    there = data.load_split(split, CPU, fits=True, swaps=SWAPS)
+    assert torch.equal(steps(read, 3), steps(there, 3))
+    rows = torch.tensor([7, 2, 5])
+    for mine, theirs in zip(read.batches(rows, 2), there.batches(rows, 2), strict=True):
+        assert torch.equal(mine.target, theirs.target)
+
+
+def test_without_a_step_the_rater_is_fixed_by_the_name_of_the_item():
+    split = rated(300, 3)
+    items = data.load_split(split, CPU)
+    (first,) = items.batches(torch.arange(300), 300)
+    rows = torch.arange(299, -1, -1)
+    torch.manual_seed(5)
+    again = torch.cat([raw.target for raw in items.batches(rows, 7)])
+    assert torch.equal(first.target, again.flip(0))
+    counts = np.bincount(first.target[:, 0, 0] // 10, minlength=3)
+    assert counts.min() > 75
+
+
+def test_classes_swap_in_the_whole_map_each_with_its_share():
+    maps = torch.tensor([[0, 1], [2, 1]], dtype=torch.uint8).expand(2000, 1, 2, 2)
+    draw = RaterDraw(SWAPS, CPU)
+    torch.manual_seed(0)
+    taken = draw.take(maps.contiguous(), torch.arange(2000), draw.fresh(2000))
+    assert torch.equal(taken[:, 0, 1], taken[:, 1, 1])
+    assert (taken[:, 1, 0] == 2).all()
+    one, nought = taken[:, 0, 1] == 19, taken[:, 0, 0] == 23
+    assert set(taken[:, 0, 1].tolist()) == {1, 19}
+    assert abs(one.float().mean() - 1 / 3) < 0.03
+    assert abs(nought.float().mean() - 1 / 3) < 0.03
+    assert abs((one & nought).float().mean() - 1 / 9) < 0.03
+
+
+def test_stored_second_labels_are_drawn_anew():
+    stored = torch.tensor([19, 23, 255], dtype=torch.uint8).view(1, 1, 1, 3)
+    draw = RaterDraw(SWAPS, CPU)
+    never = draw.take(stored, torch.tensor([0]), torch.full((1, 3), 0.9))
+    assert never.flatten().tolist() == [1, 0, 255]
+    always = draw.take(stored, torch.tensor([0]), torch.zeros(1, 3))
+    assert always.flatten().tolist() == [19, 23, 255]
+
+
+def test_labels_that_swap_must_be_unambiguous():
+    with pytest.raises(TrainingError, match="must be different labels from 0 to 255"):
+        RaterDraw(Swaps({1: 2, 2: 3}, 0.5), CPU)
+
+
+def test_label_maps_without_raters_are_refused():
+    split = rated(4, 1)
+    flat = dataclasses.replace(split, target=split.target[:, 0])
+    with pytest.raises(TrainingError, match="one rater is an axis of length 1"):
+        data.load_split(flat, CPU)
+
+
+def test_joined_splits_may_have_different_numbers_of_raters():
+    one, three, two = rated(4, 1, 0), rated(4, 3, 1), rated(2, 2, 2)
+    whole = join_splits(["a", "b", "c"], [one, three, two])
+    assert whole.target.shape == (10, 6, 2, 2)
+    found = steps(data.load_split(whole, CPU), 400)
+    assert (found[:, :4] < 10).all()
+    for rater in range(3):
+        assert abs((found[:, 4:8] // 10 == rater).float().mean() - 1 / 3) < 0.05
+    assert abs((found[:, 8:] // 10 == 1).float().mean() - 1 / 2) < 0.05
+
+
+def with_raters(swaps=NO_SWAPS):
+    """A tiny dataset whose raters draw different thresholds."""
+    dataset = made.dataset(kind="segmentation")
+    splits = {}
+    for name, split in dataset.splits.items():
+        maps = [(split.image[..., 0] > level) for level in (60, 127, 200)]
+        target = np.stack(maps, 1).astype(np.uint8)
+        splits[name] = dataclasses.replace(split, target=target)
+    task = dataclasses.replace(dataset.task, classes=4)
+    return dataclasses.replace(
+        dataset,
+        task=task,
+        splits=splits,
+        swaps=swaps.classes,
+        swap_share=swaps.share,
+    )
+
+
+class Stops(made.Heard):
+    def epoch(self, *_):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("swaps", [NO_SWAPS, Swaps({0: 2, 1: 3}, 1 / 3)])
+def test_a_run_that_is_stopped_goes_on_with_the_same_raters(shelf, tmp_path, swaps):
+    seen = []
+
+    def loss(network, batch, moment):
+        if network.training:
+            seen.append(batch.target.clone())
+        return network(batch.x).square().mean()
+
+    def predict(network, x, task):
+        probs = x.new_full((len(x), 4, made.SIDE, made.SIDE), 0.25)
+        return {
+            "mean_probs": probs,
+            "expected_entropy": probs[:, 0],
+            "draw_labels": probs[None, :, 0].to(torch.uint8),
+        }
+
+    shelf(plain={"loss": loss, "predict": predict, "select": {}})
+    dataset, spec = with_raters(swaps), made.spec(augment=["flips"], batch=16)
+    run(spec, dataset, tmp_path / "whole", device="cpu")
+    whole = [*seen]
+    seen.clear()
+    with pytest.raises(KeyboardInterrupt):
+        run(spec, dataset, tmp_path / "parts", device="cpu", watch=Stops())
+    run(spec, dataset, tmp_path / "parts", device="cpu")
+    assert len(seen) == len(whole) == 3 * 4
+    assert all(torch.equal(a, b) for a, b in zip(seen, whole, strict=True))
+    labels = torch.cat([part.flatten() for part in whole]).unique().tolist()
+    assert labels == ([0, 1, 2, 3] if swaps.classes else [0, 1])
