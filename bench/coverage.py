@@ -35,6 +35,7 @@ except ImportError:  # Only the former intervals are too slow without it.
     sys.modules["qualms.jit"] = _plain
 
 import numpy as np
+from bench.former_ties import former_ties
 from bench.populations import CALIBRATION, POPULATIONS
 from scipy.special import ndtr
 from scipy.stats import binom
@@ -46,7 +47,7 @@ from qualms.scores.inference import (
     influence_replicates,
     mean_influence,
 )
-from qualms.scores.resampling import bootstrap_interval, tie_group
+from qualms.scores.resampling import bootstrap_interval
 
 SIZES = (200, 1_000, 10_000)
 REPETITIONS = {200: 2_000, 1_000: 2_000, 10_000: 500}
@@ -251,7 +252,7 @@ def _sets(kind: str, rows: str, size: str, first: str, block: str) -> dict:
             values = {name: row.value for name, row in table.items()}
             drawn = influence_replicates(table, replicates=1_000, seed=repetition)
             members = confidence_set(values, drawn, better="lower").members
-            before = tie_group(values, drawn, better="lower").members
+            before = former_ties(values, drawn)
             if better:
                 lost, others = len(names) - len(members), len(names) - 1
                 found["power"][place - 1] += lost / others

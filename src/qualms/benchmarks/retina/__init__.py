@@ -47,7 +47,7 @@ def retina() -> Benchmark:
         scores=SCORES,
         published="retina",
         expectations={
-            "demo": _effects("country", "severity", pools=PAIRS),
+            "demo": _effects("country", "severity", pools=PAIRS, auroc=0.7),
             "small": _effects("country", "severity", pools=ENSEMBLES),
             "paper": (
                 *_effects("country", "severity", pools=ENSEMBLES),
@@ -158,11 +158,12 @@ def _effects(
                 low=auroc,
             ),
             _expected(
-                f"no pool has a lower in-domain AUROC than its members on {variant}",
-                "averaging several networks is safe",
+                f"no pool loses in-domain AUROC against its members on {variant}",
+                "averaging several networks is safe: at most 0.01 is lost",
                 variant,
                 pools,
                 score="in_domain/auroc",
+                low=-0.01,
                 minus_rows=METHODS,
             ),
             _expected(

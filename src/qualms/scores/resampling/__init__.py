@@ -7,22 +7,16 @@ replicate by `Copies.of(index)`, and keep what they have in common in `Copies.sh
 """
 
 from qualms.scores.resampling._bootstrap import (
+    Difference,
     Estimate,
     Interval,
     bootstrap,
     bootstrap_interval,
     check_level,
+    paired_difference,
     percentile_interval,
 )
 from qualms.scores.resampling._cells import Cells, Copies, ranked_cells
-from qualms.scores.resampling._comparison import (
-    Difference,
-    TieGroup,
-    holm,
-    paired_difference,
-    replicates_needed,
-    tie_group,
-)
 from qualms.scores.resampling._kernels import (
     binned,
     concordance,
@@ -54,7 +48,6 @@ __all__ = [
     "Interval",
     "Plan",
     "Resampling",
-    "TieGroup",
     "Weights",
     "binned",
     "bootstrap",
@@ -64,7 +57,6 @@ __all__ = [
     "counted",
     "edge_plan",
     "harmonic_numbers",
-    "holm",
     "kept_risk",
     "mean_of",
     "mean_plan",
@@ -75,10 +67,8 @@ __all__ = [
     "ranked_cells",
     "ratio_plan",
     "replay_plan",
-    "replicates_needed",
     "risk_cells",
     "share",
-    "tie_group",
     "trapezoid_risk",
     "undetected_risk",
 ]
