@@ -147,7 +147,8 @@ def _tasks(chosen: list[str], quick: bool) -> Iterator[Task]:
             yield "ties", kind, str(rows), str(size), first, str(block)
         block = 20 if quick else FORMER_REPETITIONS // TURNS
         if COMPILED:
-            for name, size in itertools.product(FORMER_AT, SIZES[:2]):
+            former = [name for name in FORMER_AT if name in chosen]
+            for name, size in itertools.product(former, SIZES[:2]):
                 yield "former", name, str(size), str(turn * block), str(block)
 
 
