@@ -13,15 +13,17 @@ CHUNK = 250
 """Items in a unit: about a quarter of a second of work."""
 
 
-def chunked(split: str, *columns: Sequence[int]) -> list[Unit]:
-    """Units of up to `CHUNK` items; their `args` are slices of `columns`."""
+def chunked(
+    split: str, *columns: Sequence[int] | Sequence[str], most: int = CHUNK
+) -> list[Unit]:
+    """Units of up to `most` items; their `args` are slices of `columns`."""
     return [
         Unit(
-            key=f"{split}-{start // CHUNK:04d}",
+            key=f"{split}-{start // most:04d}",
             split=split,
-            args=tuple(tuple(column[start : start + CHUNK]) for column in columns),
+            args=tuple(tuple(column[start : start + most]) for column in columns),
         )
-        for start in range(0, len(columns[0]), CHUNK)
+        for start in range(0, len(columns[0]), most)
     ]
 
 
