@@ -515,6 +515,19 @@ def test_a_subset_is_a_filtered_split(source, tmp_path):
         dataset.rows("test/end")
 
 
+def test_swaps_are_kept_and_belong_to_the_fingerprint(source, tmp_path):
+    plain = prepare(recipe_of(source), tmp_path / "plain", workers=1).dataset
+    swapped = recipe_of(source, swaps={3: 20, 0: 19}, swap_share=1 / 3)
+    made = prepare(swapped, tmp_path / "swapped", workers=1).dataset
+    assert (plain.swaps, plain.swap_share) == ({}, 0.0)
+    assert (made.swaps, made.swap_share) == ({0: 19, 3: 20}, 1 / 3)
+    assert made.fingerprint != plain.fingerprint
+    assert cache_folder("x", swapped) != cache_folder("x", recipe_of(source))
+    for other, folder in ((swapped, "plain"), (recipe_of(source), "swapped")):
+        with pytest.raises(DatasetError, match="holds another dataset"):
+            prepare(other, tmp_path / folder, workers=1)
+
+
 def test_a_split_may_have_a_slash_in_its_name(source, tmp_path):
     units = (Unit(key="u00", split="test/abroad"),)
     recipe = replace(recipe_of(source), units=units, divide={})

@@ -40,6 +40,9 @@ def identity(recipe: Recipe) -> Meta:
         "task": asdict(recipe.task),
         "subsets": {name: asdict(subset) for name, subset in recipe.subsets.items()},
     }
+    if recipe.swaps:
+        pairs = sorted([int(a), int(b)] for a, b in recipe.swaps.items())
+        fields["swaps"] = {"labels": pairs, "share": recipe.swap_share}
     try:
         loaded: Meta = json.loads(json.dumps(fields))
     except TypeError as error:
@@ -109,8 +112,8 @@ def entries(meta: Meta) -> Iterator[tuple[str, Meta]]:
 
 def fingerprint(meta: Meta) -> str:
     """The hash of the recipe and of every file that `meta` names."""
-    keys = ("format", "name", "version", "options", "task", "subsets")
-    told = {key: meta[key] for key in keys}
+    keys = ("format", "name", "version", "options", "task", "subsets", "swaps")
+    told = {key: meta[key] for key in keys if key in meta}
     told["files"] = {name: entry["sha256"] for name, entry in entries(meta)}
     return digest(_canonical(told))
 

@@ -50,6 +50,7 @@ def open_dataset(folder: str | Path) -> Dataset:
     """
     folder = Path(folder)
     meta = _recorded(folder)
+    swaps = meta.get("swaps", {"labels": [], "share": 0.0})
     return Dataset(
         name=meta["name"],
         options=meta["options"],
@@ -62,6 +63,8 @@ def open_dataset(folder: str | Path) -> Dataset:
         shifts=meta["shifts"],
         fingerprint=meta["fingerprint"],
         subsets={name: _subset(fields) for name, fields in meta["subsets"].items()},
+        swaps=dict(swaps["labels"]),
+        swap_share=swaps["share"],
     )
 
 

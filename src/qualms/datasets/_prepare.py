@@ -158,8 +158,8 @@ def _settled(recipe: Recipe, folder: Path) -> bool:
 def _check_same(recipe: Recipe, folder: Path, meta: Meta | None) -> None:
     if meta is None:
         return
-    mine = identity(recipe)
-    other = {key: meta[key] for key in mine if meta[key] != mine[key]}
+    mine = {"swaps": None} | identity(recipe)
+    other = {key: meta.get(key) for key in mine if meta.get(key) != mine[key]}
     if other:
         told = ", ".join(f"{key} {value}" for key, value in other.items())
         raise DatasetError(

@@ -56,10 +56,10 @@ class LoadedItems:
     """The k items that one unit holds; k may be 0."""
 
     image: NDArray[Any] | tuple[bytes, ...]
-    """(k, H, W, channels) uint8, or float32 where the source is not 8 bit. Or k encoded
-    pictures, which may differ in size."""
+    """(k, *space, channels) uint8, or float32 where the source is not 8 bit. Or k
+    encoded pictures, which may differ in size."""
     target: NDArray[Any]
-    """(k,) targets."""
+    """(k,) targets; of segmentation, (k, raters, *space) uint8 label maps."""
     item: tuple[str, ...]
     """k unique names."""
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -151,6 +151,12 @@ class Recipe:
     grades: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """The paper's number of items of each grade (`group`, from 0 on) of a shown split;
     checked unless overridden."""
+    swaps: Mapping[int, int] = field(default_factory=dict)
+    """The second label of each class that has two (segmentation), e.g. {0: 23}. Splits
+    for training store first labels; each item gets its labels anew when it is loaded.
+    Splits for testing store some fixed draws as raters."""
+    swap_share: float = 0.0
+    """Probability that a class of an item has its second label, for each class."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
