@@ -1,0 +1,141 @@
+"""Rows of the values benchmark: prediction models, alone and after active learning.
+
+A row of the first stage is judged once. Its `measures` say which measure of uncertainty
+stands for which type: predictive (PU), aleatoric (AU) or epistemic (EU). All of them,
+and all aggregations that its variant names (`Variant.judged`), are judged together:
+`measure` and `aggregation` are settings of the scores.
+
+A second training has a place for every measure and aggregation, as these choose its
+items.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from qualms.benchmarks._records import Settings, Stage, TableRow
+from qualms.spec import Part
+
+MEMBERS = 5
+"""Runs of an ensemble."""
+PAPER_AGGREGATIONS = ("image", "patch", "threshold")
+EXTRA_AGGREGATIONS = ("quantile", "boundary", "object")
+"""Aggregations that the paper does not have."""
+
+_LEVEL = {"PU": "MSR"}
+_USUAL = {"PU": "PE", "AU": "EE", "EU": "MI"}
+# The draws of an SSN are of one network: what they disagree in is ambiguity.
+_SWAPPED = {"PU": "PE", "AU": "MI", "EU": "EE"}
+
+PAPER_ROWS = (
+    TableRow(
+        name="softmax",
+        label="Softmax",
+        method=Part(name="map"),
+        settings={"measures": _LEVEL},
+    ),
+    TableRow(
+        name="ttd",
+        label="TTD",
+        method=Part(name="mc_dropout"),
+        settings={"measures": _USUAL},
+    ),
+    TableRow(
+        name="ensemble",
+        label="Ensemble",
+        method=Part(name="map"),
+        pool=MEMBERS,
+        settings={"measures": _USUAL},
+    ),
+    TableRow(
+        name="tta",
+        label="TTA",
+        method=Part(name="tta"),
+        weights_of="softmax",
+        settings={"measures": _USUAL},
+    ),
+    TableRow(
+        name="ssn",
+        label="SSN",
+        method=Part(name="ssn"),
+        settings={"measures": _SWAPPED},
+    ),
+)
+"""The five prediction models of the paper."""
+
+BEYOND = (
+    *(
+        TableRow(
+            name=name,
+            label=label,
+            method=Part(name=name),
+            settings={"measures": _USUAL},
+            beyond=True,
+        )
+        for name, label in (
+            ("mfvi", "MFVI"),
+            ("radial", "Radial-MFVI"),
+            ("rank1", "Rank-1"),
+        )
+    ),
+    TableRow(
+        name="laplace",
+        label="Last-layer Laplace",
+        method=Part(name="laplace"),
+        weights_of="softmax",
+        settings={"measures": _USUAL},
+        beyond=True,
+    ),
+)
+
+_SHARE: Mapping[str, object] = {"share": 0.5, "keep": ["train"]}
+"""Half of the pool joins the training items."""
+
+
+def _second_trainings() -> Iterator[TableRow]:
+    for row in PAPER_ROWS:
+        asked = [row.settings["measures"].get(kind) for kind in ("PU", "EU")]
+        yield TableRow(
+            name=f"{row.name}_queried",
+            label=f"{row.label}, most uncertain half of the pool",
+            method=row.method,
+            pool=row.pool,
+            places=tuple(_places(filter(None, asked))),
+            settings={"first": row.name, "random": f"{row.name}_random"},
+            stage=Stage(
+                row=row.name,
+                rule="most_uncertain",
+                options=_SHARE,
+                chosen_by=("measure", "aggregation"),
+                splits=("test",),
+            ),
+        )
+        yield _random(row)
+
+
+def _places(measures: Iterator[str]) -> Iterator[Settings]:
+    for measure in measures:
+        for aggregation in PAPER_AGGREGATIONS:
+            yield {"measure": measure, "aggregation": aggregation}
+
+
+def _random(row: TableRow) -> TableRow:
+    """Random items are the same for all rows, so that rows share their runs."""
+    chosen = Stage(rule="random_items", options=_SHARE, seeded=True, splits=("test",))
+    lender = f"{row.weights_of}_random" if row.weights_of else ""
+    return TableRow(
+        name=f"{row.name}_random",
+        label=f"{row.label}, random half of the pool",
+        method=row.method,
+        pool=row.pool,
+        settings={"first": row.name},
+        stage=None if lender else chosen,
+        weights_of=lender,
+    )
+
+
+SECOND = tuple(_second_trainings())
+"""For each prediction model, a training on what it asks for and one on random items."""
+
+ROWS = (*PAPER_ROWS, *BEYOND, *SECOND)
+FIRST_NAMES = tuple(row.name for row in PAPER_ROWS)
+BEYOND_NAMES = tuple(row.name for row in BEYOND)
+SECOND_NAMES = tuple(row.name for row in SECOND)

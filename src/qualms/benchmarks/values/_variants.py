@@ -1,0 +1,124 @@
+"""Variants of the values benchmark: toy shapes, lung nodules, street scenes.
+
+Test and pool splits hold in-domain and shifted items together, marked by `shifted`.
+Shifted items are to be detected in the pool, and in the test split where there is no
+pool.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from qualms.benchmarks._records import Variant
+from qualms.benchmarks.values._rows import (
+    BEYOND_NAMES,
+    EXTRA_AGGREGATIONS,
+    FIRST_NAMES,
+    SECOND_NAMES,
+)
+from qualms.spec import Part
+
+Options = Mapping[str, Any]
+
+_MASKS = {"aggregation": ("patch", "threshold", *EXTRA_AGGREGATIONS)}
+_SCENES = {"aggregation": ("image", "patch", "quantile")}
+_FEATURES = {
+    "texture": "TEX",
+    "malignancy": "MAL",
+    "calcification": "CAL",
+    "sphericity": "SPH",
+    "lobulation": "LOB",
+    "spiculation": "SPI",
+}
+"""Features of nodules by which the paper divides them, with short names."""
+FOLDS = 5
+"""Repeats of the screening, each with a split of its own."""
+
+
+def toys(options: Options) -> Iterator[Variant]:
+    """The four scenarios; 3a and 3b are tested with the same runs."""
+    for scenario in ("1", "2"):
+        yield _toy(scenario, scenario, options, "test", ("test",))
+    both = ("test/3a", "test/3b")
+    for split in both:
+        yield _toy(split.removeprefix("test/"), "3", options, split, both)
+
+
+def _toy(
+    name: str, scenario: str, options: Options, test: str, tests: tuple[str, ...]
+) -> Variant:
+    return Variant(
+        name=f"toy_{name}",
+        label=f"Toy {name}",
+        dataset=Part(name="toy_shapes", options={"scenario": scenario, **options}),
+        splits=("val", *tests),
+        test=test,
+        shift="" if scenario == "1" else "grey spheres, cubes, and cut spheres",
+        simulated=True,
+        rows=(*FIRST_NAMES, *BEYOND_NAMES),
+        judged=_MASKS,
+        settings={"test": test},
+    )
+
+
+def nodules(
+    dataset: Part, network: Part, training: Mapping[str, Options], *, simulated: bool
+) -> Iterator[Variant]:
+    """Both shifts of the paper; options of training are by feature."""
+    for feature, options in training.items():
+        yield Variant(
+            name=f"lidc_{feature}",
+            label=f"LIDC {_FEATURES[feature]}",
+            dataset=Part(
+                name=dataset.name, options={**dataset.options, "feature": feature}
+            ),
+            splits=("val", "test", "pool"),
+            shift=f"nodules of another {feature}",
+            simulated=simulated,
+            rows=(*FIRST_NAMES, *SECOND_NAMES),
+            judged=_MASKS,
+            network=network,
+            training=options,
+            settings={"test": "test"},
+        )
+
+
+def screened(
+    dataset: Part, network: Part, training: Options, *, simulated: bool
+) -> Iterator[Variant]:
+    """The study of table 2: how much each feature's shift costs, five times."""
+    for feature, short in _FEATURES.items():
+        for fold in range(FOLDS):
+            options = {"feature": feature, "screening_fold": fold}
+            yield Variant(
+                name=f"screening_{feature}_{fold}",
+                label=f"LIDC {short}, fold {fold}",
+                dataset=Part(name=dataset.name, options={**dataset.options, **options}),
+                splits=("test",),
+                shift=f"nodules of another {feature}",
+                simulated=simulated,
+                rows=("softmax",),
+                judged=_MASKS,
+                network=network,
+                training=training,
+                settings={"test": "test", "screening": feature, "fold": fold},
+            )
+
+
+def street(
+    dataset: Part, network: Part, training: Options, *, simulated: bool
+) -> Variant:
+    """Street scenes: rendered ones are the training domain, photographs the shift."""
+    return Variant(
+        name="gta",
+        label="GTA5/CS",
+        dataset=dataset,
+        splits=("val", "test", "pool"),
+        shift="another look of the same streets",
+        simulated=simulated,
+        rows=(*FIRST_NAMES, *SECOND_NAMES),
+        judged=_SCENES,
+        network=network,
+        training=training,
+        configs={"ssn": "ssn_street"},
+        settings={"test": "test"},
+    )
