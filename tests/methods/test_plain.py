@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -268,3 +270,60 @@ def test_a_projection_is_for_embeddings():
         plain_head(Wide(), TASKS["regression"], projection=4)
     with pytest.raises(ValueError, match="at least 1 wide, got 0"):
         plain_head(Wide(), CLASSES, projection=0)
+
+
+def released_dice(probs, target, classes):
+    """The Dice term as the authors of VALUES write it, with loops."""
+    found = []
+    for item, labels in zip(probs, target, strict=True):
+        for number in range(classes):
+            true = (labels == number).double()[labels != 255]
+            prob = item[number].double()[labels != 255]
+            hit, wrong = (prob * true).sum(), (prob * (1 - true)).sum()
+            missed = ((1 - prob) * true).sum()
+            found.append((2 * hit + 1e-5) / (2 * hit + wrong + missed + 1e-5))
+    return -sum(found) / len(found)
+
+
+@pytest.mark.parametrize("space", [(4, 5), (3, 4, 2)])
+def test_dice_is_added_over_all_classes_and_items(space):
+    task = Task(name="segmentation", classes=3, ignore=255, space=len(space))
+    outputs = torch.randn(2, 3, *space)
+    target = torch.randint(0, 2, (2, *space))  # nobody has class 2
+    target[0, :1] = 255
+    plain = Batch(x=outputs, target=target)
+    both = replace(plain, loss="dice_likelihood")
+    loss = likelihood_loss(outputs, both, task) - likelihood_loss(outputs, plain, task)
+    expected = released_dice(outputs.softmax(1), target, 3)
+    assert loss.item() == pytest.approx(expected.item(), abs=1e-6)
+
+
+def test_dice_of_a_perfect_prediction_is_one_and_weights_count():
+    target = torch.tensor([[[0, 1], [1, 0]], [[0, 0], [0, 0]]])
+    right = 50.0 * functional.one_hot(target, 3).movedim(-1, 1)
+    task = Task(name="segmentation", classes=3)
+    batch = Batch(x=right, target=target, loss="dice_likelihood")
+    assert likelihood_loss(right, batch, task).item() == pytest.approx(-1.0)
+    weight = torch.tensor([0.5, 1.0])
+    halved = replace(batch, weight=weight)
+    assert likelihood_loss(right, halved, task).item() == pytest.approx(-0.75)
+
+
+@pytest.mark.parametrize("name", ["map", "mc_dropout", "mfvi", "radial", "rank1"])
+def test_every_method_with_the_likelihood_takes_the_dice(name):
+    task = TASKS["segmentation"]
+    method = made(name)
+    torch.manual_seed(0)
+    network = method.build(Dense(), task).train()
+    plain = next(batches(task)())
+    found = []
+    for loss in ("likelihood", "dice_likelihood"):
+        for seed in (1, 1):
+            torch.manual_seed(seed)
+            with torch.no_grad():
+                found.append(
+                    method.loss(network, replace(plain, loss=loss), moment()).item()
+                )
+    assert found[0] == found[1]
+    # The rest of the loss, such as a KL term, is the same; Dice lies in -1..0.
+    assert -1 < found[2] - found[0] < -0.05

@@ -55,6 +55,9 @@ REFERENCES = {
     "sgd": lambda p: torch.optim.SGD(
         p, 0.01, momentum=0.8, weight_decay=1e-3, nesterov=True, foreach=False
     ),
+    "plain sgd": lambda p: torch.optim.SGD(
+        p, 0.01, momentum=0.8, weight_decay=1e-3, foreach=False
+    ),
     "rmsprop": lambda p: torch.optim.RMSprop(
         p, 0.01, momentum=0.8, weight_decay=1e-3, foreach=False
     ),
@@ -64,7 +67,13 @@ REFERENCES = {
 @pytest.mark.parametrize("name", REFERENCES)
 def test_optimisers_are_those_of_torch(name):
     mine, theirs = network(), network()
-    options = Training(optimiser=name, lr=0.01, momentum=0.8, weight_decay=1e-3)
+    options = Training(
+        optimiser=name.removeprefix("plain "),
+        lr=0.01,
+        momentum=0.8,
+        nesterov="plain" not in name,
+        weight_decay=1e-3,
+    )
     tuned = make_optimiser(options, [{"params": mine.parameters()}], CPU)
     found = trained(mine, tuned.optimiser, 20)
     expected = trained(theirs, REFERENCES[name](theirs.parameters()), 20)

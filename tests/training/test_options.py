@@ -17,9 +17,11 @@ def test_lists_become_tuples_as_a_spec_read_from_json_has_lists():
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("epochs", 0, "a whole number from 1 on"),
-        ("epochs", 2.5, "a whole number from 1 on"),
-        ("epochs", True, "a whole number from 1 on"),
+        ("epochs", -1, "a whole number from 0 on"),
+        ("epochs", 2.5, "a whole number from 0 on"),
+        ("epochs", True, "a whole number from 0 on"),
+        ("epoch_passes", 0, "a whole number from 1 on"),
+        ("loss", "dice", "one of likelihood, dice_likelihood"),
         ("lr", -1.0, "a number, at least 0"),
         ("momentum", 1.5, "a number, 0 to 1"),
         ("optimiser", "adamw", "one of adam, sgd, rmsprop, lamb"),

@@ -155,6 +155,7 @@ def test_the_folder_says_what_the_run_is_and_how_it_went(shelf, tmp_path):
     assert [line["val"] is None for line in lines] == [True, False, True]
     assert lines[0].keys() == {
         "epoch",
+        "steps",
         "loss",
         "val",
         "images_per_second",
@@ -520,3 +521,30 @@ def test_a_phase_that_training_never_reaches_is_told(shelf, tmp_path, epochs, to
         "2 epochs end in the method's phase 'warmup', and its last one, 'all', is never"
         " trained; train longer or shorten the others"
     ]
+
+
+def test_an_epoch_of_several_passes_visits_every_item_as_often(shelf, tmp_path):
+    seen = []
+
+    def noted(network, batch, moment):
+        seen.append(batch.target.clone())
+        return made.loss(network, batch, moment)
+
+    shelf(plain={"loss": noted})
+    dataset = made.dataset(train=51)
+    run(made.spec(epoch_passes=8, epochs=2), dataset, tmp_path / "a")
+    # As many passes as items in a batch: an epoch has a step for each item.
+    assert [len(part) for part in seen] == [8] * 51 * 2
+    whole = torch.cat(seen).view(16, 51)
+    ordered = torch.from_numpy(dataset.splits["train"].target).sort().values
+    assert torch.equal(whole.sort(1).values, ordered.expand(16, 51))
+    assert not torch.equal(whole[0], whole[1])
+    done = json.loads((tmp_path / "a/done.json").read_text())
+    assert (done["epochs"], done["passes"], done["steps"]) == (2, 16, 102)
+    lines = (tmp_path / "a/log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["steps"] for line in lines] == [51, 51]
+
+
+def test_a_dice_loss_without_label_maps_is_refused(shelf, tmp_path):
+    with pytest.raises(TrainingError, match="is for segmentation, and 'made' is regr"):
+        run(made.spec(loss="dice_likelihood"), made.dataset(), tmp_path)

@@ -103,3 +103,12 @@ def test_plateau_reduces_when_torch_does():
         found = rates(options, epoch=0, steps=2, plateau=plateau)
         np.testing.assert_allclose(found, reference.get_last_lr()[0], rtol=1e-12)
     assert plateau.factor == pytest.approx(0.01)
+
+
+def test_plateau_knows_a_lower_loss_below_zero():
+    # torch takes a loss that is a hair worse for a better one if both are negative.
+    plateau = Plateau().after(-0.8)
+    for _ in range(3):
+        plateau = plateau.after(-0.79999, patience=2)
+    assert plateau.factor == pytest.approx(0.1)
+    assert plateau.after(-0.9).best == -0.9

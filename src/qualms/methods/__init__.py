@@ -5,7 +5,7 @@ functions, whose defaults are the plain network. This package exports the record
 training tells a method, and the parts of the plain network that methods share.
 """
 
-from qualms.methods._batch import Batch, Batches, Moment
+from qualms.methods._batch import Batch, Batches, Loss, Moment
 from qualms.methods._headed import (
     Embedded,
     Headed,
@@ -34,6 +34,7 @@ __all__ = [
     "Batches",
     "Embedded",
     "Headed",
+    "Loss",
     "Method",
     "Moment",
     "Readout",

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor
+
+Loss = Literal["likelihood", "dice_likelihood"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +19,8 @@ class Batch:
     """(B,) classes or values, or (B, *space) label maps."""
     weight: Tensor | None = None
     """(B,) factor of each item in the loss; None for 1."""
+    loss: Loss = "likelihood"
+    """How far predictions are from label maps: their likelihood, or Dice as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

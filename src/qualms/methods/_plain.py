@@ -28,6 +28,8 @@ from qualms.methods._layers import WITH_KERNELS
 from qualms.spec import Task
 
 _KERNEL_AXES = 2
+_SMOOTH = 1e-5
+"""Keeps the Dice of a class that is nowhere defined: it is 1."""
 
 
 def plain_head(
@@ -81,7 +83,7 @@ def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
     """Mean loss of `outputs` (B, K, *space): the cross-entropy, or the squared error.
 
     Pixels with the task's `ignore` label do not count. Outputs (B, 1) of a classifier
-    are the logit of class 1 of two.
+    are the logit of class 1 of two. A batch may ask for the Dice of label maps as well.
     """
     if task.name == "regression":
         error = (outputs[:, 0] - batch.target.float()).square()
@@ -95,8 +97,33 @@ def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
     loss = functional.cross_entropy(
         _logits(outputs), target, ignore_index=_ignored(task), reduction="none"
     )
-    counted = _counted(target, task).to(loss.dtype)
-    return weighted_mean(loss, batch) * counted.numel() / counted.sum().clamp(min=1)
+    counted = _counted(target, task)
+    number = counted.to(loss.dtype).sum().clamp(min=1)
+    likelihood = weighted_mean(loss, batch) * counted.numel() / number
+    if batch.loss == "likelihood":
+        return likelihood
+    dice = soft_dice(_logits(outputs).softmax(1), target, counted)
+    return likelihood - weighted_mean(dice, batch)
+
+
+def soft_dice(probs: Tensor, target: Tensor, counted: Tensor) -> Tensor:
+    """(B,) soft Dice of each item, the mean over its classes (Kahl et al., 2024).
+
+    A class that an item does not have counts as well: it is near 0 if the network gives
+    it more than a trace of its probability.
+
+    Args:
+        probs: (B, C, *space).
+        target: (B, *space) classes.
+        counted: (B, *space) whether a pixel counts.
+    """
+    classes = torch.arange(probs.shape[1], device=probs.device)
+    classes = classes.view(-1, *(1,) * (target.ndim - 1))
+    true = (target[:, None] == classes) & counted[:, None]
+    space = tuple(range(2, probs.ndim))
+    both = (probs * true).sum(space)
+    sizes = (probs * counted[:, None]).sum(space) + true.sum(space)
+    return ((2 * both + _SMOOTH) / (sizes + _SMOOTH)).mean(1)
 
 
 def likelihood_terms(batch: Batch, task: Task) -> Tensor | int:

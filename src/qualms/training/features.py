@@ -84,11 +84,11 @@ def check_cacheable(options: Training, method: Method, machine: Machine) -> None
             )
 
 
-def feature_inputs(inputs: Inputs) -> Inputs:
+def feature_inputs(inputs: Inputs, options: Training) -> Inputs:
     """How features become batches: they are ready."""
 
     def plain(raw: RawItems) -> Batch:
-        return Batch(x=raw.image, target=raw.target)
+        return Batch(x=raw.image, target=raw.target, loss=options.loss)
 
     def train(raw: RawItems, _views: int) -> Batch:
         return plain(raw)

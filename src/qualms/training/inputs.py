@@ -54,7 +54,8 @@ def make_inputs(items: LoadedSplit, options: Training) -> Inputs:
 
     def plain(raw: RawItems) -> Batch:
         at_once = from_bytes if raw.image.dtype == torch.uint8 else normal
-        return Batch(x=_apply(at_once, _image(raw), layout), target=raw.target)
+        x = _apply(at_once, _image(raw), layout)
+        return Batch(x=x, target=raw.target, loss=options.loss)
 
     def train(raw: RawItems, views: int) -> Batch:
         if views == 1 and not options.augment:
@@ -64,7 +65,8 @@ def make_inputs(items: LoadedSplit, options: Training) -> Inputs:
         target = raw.target.repeat(views, *(1,) * (raw.target.ndim - 1))
         changed = augment(options.augment, image, target)
         x = _apply(normal, changed.image, layout)
-        return Batch(x=x, target=changed.target[: len(raw.target)])
+        target = changed.target[: len(raw.target)]
+        return Batch(x=x, target=target, loss=options.loss)
 
     return Inputs(normal.scale.shape[0], space, layout, train, plain)
 

@@ -103,12 +103,15 @@ def _backbone(network: nn.Module) -> nn.Module:
 
 
 def start_from(
-    network: nn.Module, folder: Path, run: str, say: Callable[[str], None]
-) -> None:
+    network: nn.Module, folder: Path, run: str, say: Callable[[str], None] | None
+) -> float:
     """Begin with the weights of the finished run `run`, which lies beside `folder`.
 
     Where the head of that run has another form, as for other classes, the backbone
-    alone continues, and that is said.
+    alone continues, and that is said. Without `say` such weights are refused.
+
+    Returns:
+        The seconds that `run` took.
     """
     parent = sibling(folder, run)
     state = read_checkpoint(parent, run, lambda _: None)
@@ -118,18 +121,21 @@ def start_from(
             f" {parent}; finish that one first"
         )
     held, own = state["network"], network.state_dict()
+    spent: float = state["stand"]["seconds"] + state["stand"]["fit_seconds"]
     if _forms(held) == _forms(own):
         network.load_state_dict(held)
-        return
+        return spent
     held = {name: part for name, part in held.items() if not name.startswith(_HEAD)}
     rest = {name: part for name, part in own.items() if not name.startswith(_HEAD)}
-    if not isinstance(network, Headed) or _forms(held) != _forms(rest):
+    alike = isinstance(network, Headed) and _forms(held) == _forms(rest)
+    if not alike or say is None:
         raise TrainingError(
             f"this run continues from run {run}, whose network is another one; start"
             " from a run of the same network"
         )
     network.load_state_dict(held, strict=False)
     say(f"the head of run {run} is for another task; the backbone alone continues")
+    return spent
 
 
 _HEAD = ("head.", "found.")

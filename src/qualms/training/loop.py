@@ -60,6 +60,8 @@ def train_and_predict(run: Run) -> Iterator[bool]:
 def _tell_phase(run: Run) -> None:
     """Tell the user if training ends before the last phase of the method begins."""
     phase, epochs = run.learner.method.phase, run.options.epochs
+    if not epochs:
+        return
     reached, last = phase(epochs - 1), phase(_LATE)
     if reached != last:
         run.place.watch.message(
@@ -157,10 +159,10 @@ def _end(run: Run, loss: float, val: float | None, seconds: float) -> None:
     run.stand.epoch += 1
     run.stand.seconds += seconds
     if val is not None:
-        run.stand.plateau = run.stand.plateau.after(val)
+        run.stand.plateau = run.stand.plateau.after(val, run.options.patience)
     if run.log is None:
         return
-    entry = {"epoch": epoch, "loss": loss, "val": val}
+    entry = {"epoch": epoch, "steps": len(run.counts), "loss": loss, "val": val}
     pace = {"images_per_second": count / seconds, "seconds": seconds}
     run.log.write({**entry, **pace, "lr": float(run.learner.tuned.rates[0].value)})
     run.saver.save(run.state())

@@ -81,7 +81,7 @@ def _build(options: Training, groups: Groups, cuda: bool) -> Optimizer:
         case "adam":
             return Adam(groups, lr, weight_decay=decay, fused=True, capturable=cuda)
         case "sgd":
-            return _nesterov(groups, options)
+            return _sgd(groups, options)
         case "rmsprop":
             return RMSprop(
                 groups,
@@ -95,8 +95,8 @@ def _build(options: Training, groups: Groups, cuda: bool) -> Optimizer:
             return Lamb(groups, lr=lr, weight_decay=decay)
 
 
-def _nesterov(groups: Groups, options: Training) -> SGD:
-    """SGD with Nesterov momentum; the velocity is in units of the gradient.
+def _sgd(groups: Groups, options: Training) -> SGD:
+    """SGD with momentum; the velocity is in units of the gradient.
 
     Keras folds the learning rate into the velocity, which is the same only while the
     rate is constant.
@@ -106,7 +106,7 @@ def _nesterov(groups: Groups, options: Training) -> SGD:
         groups[0]["lr"],
         momentum=options.momentum,
         weight_decay=options.weight_decay,
-        nesterov=options.momentum > 0,
+        nesterov=options.nesterov and options.momentum > 0,
         fused=True,
     )
     if options.momentum:

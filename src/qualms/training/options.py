@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
+from qualms.methods import Loss
 from qualms.shelf import suggest
 from qualms.training.selection import RULES
 
@@ -22,6 +23,11 @@ class Training:
     """How a network is trained; defaults are those of Gustafsson et al. (2023)."""
 
     epochs: int = 75
+    """0 trains nothing: the run fits and predicts with the weights of its `start`."""
+    epoch_passes: int = 1
+    """Passes over the items that make an epoch. A batch may hold the end of one pass
+    and the beginning of the next, so with as many passes as items in a batch an epoch
+    has one step for each item, as in the released code of Kahl et al. (2024)."""
     batch: int = 32
     """Items in a forward pass; the last batch of an epoch may be smaller."""
     accumulate: int = 1
@@ -29,6 +35,9 @@ class Training:
     partial: bool = True
     """Whether the last step of an epoch may be smaller than the others; if not, the
     last few items of every epoch's order are skipped."""
+    loss: Loss = "likelihood"
+    """"dice_likelihood" adds the negative soft Dice of all classes to the likelihood of
+    label maps (Kahl et al., 2024). A method with a loss of its own keeps it."""
     class_weights: ClassWeights = "none"
     """"minibatch" lets an item of class k count 1 / (C p_k), where p_k is the share of
     class k in its batch and C the number of classes. For classification; the loss on
@@ -37,7 +46,9 @@ class Training:
     lr: float = 1e-3
     weight_decay: float = 0.0
     momentum: float = 0.9
-    """Of "sgd" (Nesterov) and "rmsprop"."""
+    """Of "sgd" and "rmsprop"."""
+    nesterov: bool = True
+    """Whether the momentum of "sgd" is Nesterov's."""
     clip: float = 0.0
     """Largest norm of the whole gradient; 0 clips nothing ("lamb" has its own 1.0)."""
     schedule: Schedule = "constant"
@@ -46,6 +57,8 @@ class Training:
     """Learning rate that the warm-up of "cosine" starts from."""
     final_factor: float = 0.01
     """Share of `lr` that "linear" ends with."""
+    patience: int = 10
+    """Epochs without a lower validation loss after which "plateau" waits no more."""
     precision: Precision = "float32"
     """"float32" is strict; "tf32" lets the tensor cores of a GPU round products to ten
     bits; "bf16" and "fp16" are mixed ("fp16" is "bf16" on a CPU). Training and
@@ -141,20 +154,24 @@ def _some_of(kind: Any) -> _Check:
 
 _YES_NO: _Check = (lambda value: isinstance(value, bool), "true or false")
 _CHECKS: dict[str, _Check] = {
-    "epochs": _whole(1),
+    "epochs": _whole(0),
+    "epoch_passes": _whole(1),
     "batch": _whole(1),
     "accumulate": _whole(1),
     "partial": _YES_NO,
+    "loss": _one_of(Loss),
     "class_weights": _one_of(ClassWeights),
     "optimiser": _one_of(Optimiser),
     "lr": _real(0),
     "weight_decay": _real(0),
     "momentum": _real(0, 1),
+    "nesterov": _YES_NO,
     "clip": _real(0),
     "schedule": _one_of(Schedule),
     "warmup_epochs": _whole(0),
     "warmup_lr": _real(0),
     "final_factor": _real(0, 1),
+    "patience": _whole(0),
     "precision": _one_of(Precision),
     "compile": _YES_NO,
     "channels_last": _YES_NO,

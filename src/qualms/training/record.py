@@ -62,8 +62,10 @@ def finish(run: Run) -> None:
     facts = {
         "seconds": stand.seconds + stand.fit_seconds,
         "epochs": run.options.epochs,
+        "passes": run.options.epochs * run.options.epoch_passes,
+        "steps": run.options.epochs * len(run.counts),
         "parameters": sum(p.numel() for p in network.parameters()),
-        "images_per_second": images / stand.seconds,
+        "images_per_second": images / stand.seconds if images else None,
         "hardware": _hardware(run),
     }
     with writing(run.folder):

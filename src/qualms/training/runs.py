@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from qualms.methods import Batch
-from qualms.spec import RunSpec
+from qualms.spec import RunSpec, Task
 from qualms.training._error import TrainingError
 from qualms.training.capture import Recorder
 from qualms.training.checkpoint import Saver, State, read_checkpoint
@@ -130,8 +130,13 @@ class Run:
 
     def order(self, epoch: int) -> Tensor:
         """The rows that `epoch` visits, step by step."""
-        order = shuffled(self.rows, self.spec.seed, epoch)
-        return order[: sum(self.counts)]
+        passes = self.options.epoch_passes
+        first = epoch * passes
+        orders = [
+            shuffled(self.rows, self.spec.seed, number)
+            for number in range(first, first + passes)
+        ]
+        return torch.cat(orders)[: sum(self.counts)]
 
     def batches(self) -> Iterator[Batch]:
         """One pass over the items it trains on, in order, without augmentation."""
@@ -169,6 +174,7 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     (spec, folder), splits, machine = job, place.splits, place.machine
     setup = _Setup(job, place, training(spec.training), micro)
     options = setup.options
+    _check_fits(options, spec, splits.dataset.task)
     check_selection(options, splits.dataset)
     chosen = training_items(spec, folder, splits, write=machine.team.leads)
     check_divides(options, len(chosen.rows), machine.team)
@@ -176,12 +182,12 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     for split in spec.splits:
         check_predictable(split, splits, inputs)
     learner = make_learner(spec, splits.dataset.task, options, inputs, machine)
-    stand = _resumed(job, learner, place.watch)
+    stand = _resumed(setup, learner)
     cache = _cache(setup, learner, inputs)
     if cache is not None:
         chosen = _on_features(cache, chosen)
-    counts = _counts(len(chosen.rows), options)
-    seen = inputs if cache is None else feature_inputs(inputs)
+    counts = _counts(len(chosen.rows) * options.epoch_passes, options)
+    seen = inputs if cache is None else feature_inputs(inputs, options)
     stepper = _stepper(setup, learner, chosen.items, seen, counts)
     return Run(
         spec=spec,
@@ -264,14 +270,29 @@ def _counts(rows: int, options: Training) -> list[int]:
     return [stride] * steps + [left] * (left > 0 and options.partial)
 
 
-def _resumed(job: Assigned, learner: Learner, watch: Watch) -> Stand:
-    spec, folder = job
-    state = read_checkpoint(folder, spec.hash, partial(watch.message, spec))
+def _check_fits(options: Training, spec: RunSpec, task: Task) -> None:
+    if options.loss != "likelihood" and task.name != "segmentation":
+        raise TrainingError(
+            f"loss={options.loss!r} is for segmentation, and {spec.dataset.name!r} is"
+            f" {task.name}; train with loss='likelihood'"
+        )
+    if not options.epochs and spec.start is None:
+        raise TrainingError(
+            "epochs=0 trains nothing, so the run must start from the weights of another"
+            " one; train for an epoch or more, or state that run in 'start'"
+        )
+
+
+def _resumed(setup: _Setup, learner: Learner) -> Stand:
+    (spec, folder), trains = setup.job, setup.options.epochs > 0
+    say = partial(setup.place.watch.message, spec)
+    state = read_checkpoint(folder, spec.hash, say)
     if state is None:
-        if spec.start is not None:
-            say = partial(watch.message, spec)
-            start_from(learner.network, folder, spec.start, say)
-        return Stand()
+        if spec.start is None:
+            return Stand()
+        spent = start_from(learner.network, folder, spec.start, say if trains else None)
+        # Weights that are used as they are cost what their training did.
+        return Stand() if trains else Stand(seconds=spent)
     try:
         learner.restore(state)
         held = state["stand"]

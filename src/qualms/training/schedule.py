@@ -19,10 +19,9 @@ _DECAY = 0.2
 _FULL_LENGTH = 90
 """RETINA: the rate falls to a fifth at epochs 30 and 60 of 90."""
 _POWER = 0.9
-_PATIENCE = 10
 _REDUCE = 0.1
 _THRESHOLD = 1e-4
-"""VALUES: to a tenth after ten epochs that did not lower the validation loss."""
+"""VALUES: to a tenth after some epochs that did not lower the validation loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +32,13 @@ class Plateau:
     waited: int = 0
     factor: float = 1.0
 
-    def after(self, loss: float) -> "Plateau":
+    def after(self, loss: float, patience: int = 10) -> "Plateau":
         """The memory once an epoch ended with this validation loss."""
-        if loss < self.best * (1 - _THRESHOLD):
+        # A loss with a Dice term may be negative; lower is then further from zero.
+        lower = 1 - math.copysign(_THRESHOLD, self.best)
+        if loss < self.best * lower:
             return Plateau(best=loss, factor=self.factor)
-        if self.waited < _PATIENCE:
+        if self.waited < patience:
             return Plateau(best=self.best, waited=self.waited + 1, factor=self.factor)
         return Plateau(best=self.best, factor=self.factor * _REDUCE)
 

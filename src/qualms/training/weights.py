@@ -26,7 +26,8 @@ class ItemWeights:
         self._batch = options.batch
         self._team = machine.team
         own = options.batch * options.accumulate // machine.team.size
-        self._weight = torch.ones(len(target), device=machine.device)
+        seen = len(target) * options.epoch_passes
+        self._weight = torch.ones(seen, device=machine.device)
         self._offset = torch.arange(own, device=machine.device)
 
     def begin(self, order: Tensor) -> None:
