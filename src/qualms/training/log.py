@@ -102,11 +102,7 @@ def _wandb(begun: _Begun) -> _Sink:
 
 
 def _numbers(entry: _Values) -> dict[str, float]:
-    return {
-        name: value
-        for name, value in entry.items()
-        if isinstance(value, int | float) and name != "epoch"
-    }
+    return {name: value for name, value in entry.items() if isinstance(value, float)}
 
 
 _SINKS: dict[str, Callable[[_Begun], _Sink]] = {
