@@ -61,3 +61,73 @@ def test_a_crop_shows_a_part_of_the_image_in_full_size():
 def test_a_crop_of_label_maps_is_refused():
     with pytest.raises(ValueError, match="not label maps"):
         augment(("crop",), torch.rand(2, 1, 4, 4), torch.zeros(2, 4, 4))
+
+
+def scenes(count=400, high=24, wide=40):
+    """Images whose pixels say their own label, and their label maps."""
+    labels = torch.randint(1, 6, (count, high // 4, wide // 4))
+    labels = labels.repeat_interleave(4, 1).repeat_interleave(4, 2).to(torch.uint8)
+    return (labels[:, None] / 10).float(), labels
+
+
+@pytest.mark.parametrize("name", ["rotate", "zoom"])
+def test_label_maps_move_with_their_scene(name):
+    image, labels = scenes()
+    found = augment((name,), image, labels, outside=255)
+    assert found.target.dtype == torch.uint8
+    assert set(found.target.unique().tolist()) == {1, 2, 3, 4, 5, 255}
+    inside = found.target != 255
+    # Between two patches an image has a mean of both; elsewhere it says its label.
+    near = (found.image[:, 0] * 10 - found.target).abs()[inside] < 0.01
+    assert near.float().mean() > 0.6
+    assert found.image[:, 0][~inside].max() < 0.26  # black, but for half a pixel
+
+
+def test_a_rotation_turns_half_of_the_scenes_by_their_own_angle():
+    high, wide = 60, 100
+    image = torch.zeros(300, 1, high, wide)
+    image[..., high // 2 - 1 : high // 2 + 1, :] = 1  # a line through the centre
+    found = augment(("rotate",), image, torch.zeros(300)).image[:, 0]
+    still = (found - image[:, 0]).abs().amax((1, 2)) < 1e-5
+    assert 110 < still.sum() < 190
+    row = torch.arange(high).float()[:, None] - (high - 1) / 2
+    column = torch.arange(wide).float() - (wide - 1) / 2
+    slope = (found * row * column).sum((1, 2)) / (found * column**2).sum((1, 2))
+    angle = slope.atan().rad2deg()
+    assert angle.abs().max() < 23
+    assert angle[~still].abs().mean() == pytest.approx(11.25, abs=1.5)
+    # Pixels stay square: the line is as thick as before.
+    middle = found[:, high // 4 : -high // 4, wide // 2 - 5 : wide // 2 + 5]
+    thick = middle.sum((1, 2)) / 10 * angle.deg2rad().cos()
+    assert thick[~still].mean() == pytest.approx(2.0, abs=0.05)
+
+
+def test_a_zoom_is_between_four_and_six_fifths():
+    image = torch.ones(500, 1, 50, 80)
+    labels = torch.ones(500, 50, 80, dtype=torch.uint8)
+    found = augment(("zoom",), image, labels, outside=9).target
+    share = (found == 1).float().mean((1, 2)).sqrt()
+    assert share.min() == pytest.approx(0.8, abs=0.03)
+    assert (share == 1).float().mean() == pytest.approx(0.5, abs=0.08)
+    ramp = torch.linspace(0, 1, 81)[:80].expand(500, 1, 50, 80)
+    steps = augment(("zoom",), ramp, torch.zeros(500)).image[:, 0, 25].diff(dim=1)
+    zoomed = (1 / 80) / steps[:, 40]
+    assert zoomed.min() > 0.79
+    assert zoomed.max() < 1.21
+    assert zoomed.max() - zoomed.min() > 0.38
+
+
+def test_noise_of_bytes_has_the_variance_of_the_paper_for_half_of_the_items():
+    image = torch.full((600, 3, 20, 20), 0.5)
+    found = augment(("byte_noise",), image, torch.zeros(600)).image * 255
+    variance = found.flatten(1).var(1)
+    noisy = variance > 1
+    assert noisy.float().mean() == pytest.approx(0.5, abs=0.08)
+    assert variance[noisy].mean() == pytest.approx(30, abs=2)
+    assert variance[noisy].min() > 8
+    assert variance.max() < 58
+
+
+def test_a_volume_is_not_rotated():
+    with pytest.raises(ValueError, match="images of two axes, not volumes"):
+        augment(("rotate",), torch.rand(2, 1, 4, 4, 4), torch.zeros(2))

@@ -145,3 +145,28 @@ def test_views_follow_one_another_and_differ():
     assert not torch.equal(first, second)
     for view in (first, second):
         assert (view - plain).abs().max() < 0.1 * 6 / 0.224
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_items_are_standardised_each_by_itself(last):
+    rng = np.random.default_rng(0)
+    image = rng.gamma(2.0, 300.0, (5, 6, 7, 8, 2)).astype(np.float32)
+    image[1] = 3.0  # nothing to see
+    split = made.Split(
+        image=image,
+        target=np.zeros((5, 1, 6, 7, 8), np.uint8),
+        item=np.array(list("abcde")),
+    )
+    items = data.load_split(split, CPU)
+    options = Training(normalise="item", channels_last=last, augment=("flips", "noise"))
+    inputs = make_inputs(items, options)
+    (raw,) = items.batches(torch.arange(5), 5)
+    wide = image.astype(np.float64)
+    mean, std = wide.mean((1, 2, 3), keepdims=True), wide.std((1, 2, 3), keepdims=True)
+    expected = ((wide - mean) / (std + 1e-8)).transpose(0, 4, 1, 2, 3)
+    np.testing.assert_allclose(inputs.plain(raw).x, expected, atol=2e-5)
+    assert inputs.channels == 2
+    # The noise comes on top of what is standardised.
+    noisy = inputs.train(raw, 1).x
+    assert 0 < noisy[1].std() < 0.12
+    assert noisy[0].std() == pytest.approx(1, abs=0.01)

@@ -26,7 +26,7 @@ def test_lists_become_tuples_as_a_spec_read_from_json_has_lists():
         ("momentum", 1.5, "a number, 0 to 1"),
         ("optimiser", "adamw", "one of adam, sgd, rmsprop, lamb"),
         ("precision", "int8", "one of float32, tf32, bf16, fp16"),
-        ("augment", ("swirl",), "a list of hflip, flips, noise, jitter, crop"),
+        ("augment", ("swirl",), "a list of hflip, flips, rotate, zoom, noise, byte"),
         ("compile", 1, "true or false"),
         ("class_weights", "constant", "one of none, minibatch"),
         ("select_by", "val_acc", "one of last, val_loss, val_auroc, val_referral"),

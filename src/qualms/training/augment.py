@@ -1,9 +1,11 @@
 """Random changes of a batch, made on its device and drawn for every item apart.
 
-Images are (B, channels, *space) in 0..1. A label map (B, *space) moves with its image.
-Shapes never depend on the random numbers, so a CUDA graph can record the changes.
+Images are (B, channels, *space) in 0..1, or standardised. A label map (B, *space) moves
+with its image. Shapes never depend on the random numbers, so a CUDA graph can record
+the changes.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -11,9 +13,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+_FLAT = 4
+"""Axes of a batch of images that are no volumes."""
 _FLIP = 0.5
 _NOISE = 0.1
 """Largest standard deviation (Kahl et al., 2024)."""
+_ANGLE = math.radians(22.5)
+_ZOOM = (0.8, 1.2)
+_BYTE_VARIANCE = (10.0, 50.0)
+_SOMETIMES = 0.5
+"""Street scenes of Kahl et al. (2024): rotation and noise for half of the items."""
 _JITTER = 0.4
 _AREA = (0.08, 1.0)
 _RATIO = (3 / 4, 4 / 3)
@@ -25,11 +34,15 @@ class Augmented(NamedTuple):
 
     image: Tensor
     target: Tensor
+    outside: int
+    """Label of what lies outside of an image."""
 
 
-def augment(names: Sequence[str], image: Tensor, target: Tensor) -> Augmented:
-    """Apply the changes `names` in order."""
-    batch = Augmented(image, target)
+def augment(
+    names: Sequence[str], image: Tensor, target: Tensor, *, outside: int = 0
+) -> Augmented:
+    """Apply the changes `names` in order; label maps are `outside` around an image."""
+    batch = Augmented(image, target, outside)
     for name in names:
         batch = _CHANGES[name](batch)
     return batch
@@ -46,34 +59,86 @@ def _flips(batch: Augmented) -> Augmented:
 
 
 def _flip(batch: Augmented, axis: int) -> Augmented:
-    image, target = batch
+    image, target = batch.image, batch.target
     turned = _per_item(image) < _FLIP
     flipped = torch.where(turned, image.flip(axis), image)
     if target.ndim == 1:
-        return Augmented(flipped, target)
+        return batch._replace(image=flipped)
     maps = torch.where(turned[:, 0], target.flip(axis - 1), target)
-    return Augmented(flipped, maps)
+    return batch._replace(image=flipped, target=maps)
 
 
 def _noise(batch: Augmented) -> Augmented:
-    image, target = batch
+    image = batch.image
     scale = _NOISE * _per_item(image)
-    return Augmented(image + scale * torch.randn_like(image), target)
+    return batch._replace(image=image + scale * torch.randn_like(image))
+
+
+def _byte_noise(batch: Augmented) -> Augmented:
+    """Noise whose variance is stated for images of 0..255, for half of the items."""
+    image = batch.image
+    scale = _uniform(image, *_BYTE_VARIANCE).sqrt() / 255
+    scale = scale * (_uniform(image, 0, 1) < _SOMETIMES)
+    noise = scale.view(-1, *(1,) * (image.ndim - 1)) * torch.randn_like(image)
+    return batch._replace(image=(image + noise).clamp(0, 1))
+
+
+def _rotate(batch: Augmented) -> Augmented:
+    """Half of the images turned about their centre; black where there was nothing."""
+    image = batch.image
+    angle = _uniform(image, -_ANGLE, _ANGLE)
+    angle = angle * (_uniform(image, 0, 1) < _SOMETIMES)
+    high, wide = image.shape[-2:]
+    theta = image.new_zeros(len(image), 2, 3)
+    theta[:, 0, 0] = theta[:, 1, 1] = angle.cos()
+    # Coordinates run from -1 to 1 along both sides, however long these are.
+    theta[:, 0, 1] = -angle.sin() * high / wide
+    theta[:, 1, 0] = angle.sin() * wide / high
+    return _moved(batch, theta)
+
+
+def _zoom(batch: Augmented) -> Augmented:
+    """Larger or smaller, then cropped at random or surrounded by black."""
+    image = batch.image
+    share = 1 / _uniform(image, *_ZOOM)
+    theta = image.new_zeros(len(image), 2, 3)
+    theta[:, 0, 0] = theta[:, 1, 1] = share
+    room = (1 - share).clamp(min=0)  # a smaller image stays in the middle
+    theta[:, 0, 2] = room * _uniform(image, -1, 1)
+    theta[:, 1, 2] = room * _uniform(image, -1, 1)
+    return _moved(batch, theta)
+
+
+def _moved(batch: Augmented, theta: Tensor) -> Augmented:
+    """Every pixel from where `theta` (B, 2, 3) says; label maps take the nearest."""
+    image, target = batch.image, batch.target
+    if image.ndim != _FLAT:
+        raise ValueError("'rotate' and 'zoom' serve images of two axes, not volumes")
+    grid = functional.affine_grid(theta, list(image.shape), align_corners=False)
+    moved = functional.grid_sample(image, grid, align_corners=False)
+    if target.ndim == 1:
+        return batch._replace(image=moved)
+    # 0 is what lies outside, so labels count from 1 on.
+    labels = target[:, None].float() + 1
+    found = functional.grid_sample(labels, grid, mode="nearest", align_corners=False)
+    maps = torch.where(found[:, 0] == 0, batch.outside, found[:, 0] - 1)
+    return batch._replace(image=moved, target=maps.to(target.dtype))
 
 
 def _jitter(batch: Augmented) -> Augmented:
-    image, target = batch
+    image = batch.image
     image = (image * _around_one(image)).clamp(0, 1)
     mean = image.mean(dim=tuple(range(1, image.ndim)), keepdim=True)
     image = torch.lerp(mean, image, _around_one(image)).clamp(0, 1)
     grey = image.mean(dim=1, keepdim=True)
-    return Augmented(torch.lerp(grey, image, _around_one(image)).clamp(0, 1), target)
+    coloured = torch.lerp(grey, image, _around_one(image)).clamp(0, 1)
+    return batch._replace(image=coloured)
 
 
 def _crop(batch: Augmented) -> Augmented:
     """A random part of each image, stretched to its full size."""
-    image, target = batch
-    if image.ndim != 4 or target.ndim != 1:
+    image = batch.image
+    if image.ndim != _FLAT or batch.target.ndim != 1:
         raise ValueError("'crop' serves images with one target each, not label maps")
     count = len(image)
     area = _uniform(image, *_AREA)
@@ -88,7 +153,7 @@ def _crop(batch: Augmented) -> Augmented:
     cut = functional.grid_sample(
         image, grid, padding_mode="border", align_corners=False
     )
-    return Augmented(cut, target)
+    return batch._replace(image=cut)
 
 
 def _per_item(image: Tensor) -> Tensor:
@@ -107,7 +172,10 @@ def _uniform(image: Tensor, low: float, high: float) -> Tensor:
 _CHANGES: dict[str, Callable[[Augmented], Augmented]] = {
     "hflip": _hflip,
     "flips": _flips,
+    "rotate": _rotate,
+    "zoom": _zoom,
     "noise": _noise,
+    "byte_noise": _byte_noise,
     "jitter": _jitter,
     "crop": _crop,
 }

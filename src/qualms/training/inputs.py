@@ -1,4 +1,7 @@
-"""How stored items become what a network sees: scaled, augmented and normalised."""
+"""How stored items become what a network sees: scaled, augmented and normalised.
+
+Augmentation comes before the normalisation of colours, and after that of an item.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,6 +20,8 @@ _MEAN = (0.485, 0.456, 0.406)
 _STD = (0.229, 0.224, 0.225)
 _COLOURS = 3
 _BYTE = 255.0
+_TINY = 1e-8
+"""Added to a standard deviation, as in the released code of Kahl et al. (2024)."""
 
 
 class Inputs(NamedTuple):
@@ -44,8 +49,13 @@ class _Affine(NamedTuple):
     shift: Tensor
 
 
-def make_inputs(items: LoadedSplit, options: Training) -> Inputs:
-    """How items become batches for a network that trains on `items`."""
+def make_inputs(
+    items: LoadedSplit, options: Training, *, ignore: int | None = None
+) -> Inputs:
+    """How items become batches for a network that trains on `items`.
+
+    Augmented label maps are `ignore` where an image has no pixels, or 0 without it.
+    """
     shape = items.split.image.shape
     space, stored = len(shape) - 2, shape[-1]
     normal = _normal(stored, space, options, items.device)
@@ -53,17 +63,25 @@ def make_inputs(items: LoadedSplit, options: Training) -> Inputs:
     layout = _layout(space, options)
 
     def plain(raw: RawItems) -> Batch:
-        at_once = from_bytes if raw.image.dtype == torch.uint8 else normal
-        x = _apply(at_once, _image(raw), layout)
+        image = _image(raw)
+        if options.normalise == "item":
+            x = _apply(normal, _standardised(image), layout)
+        else:
+            at_once = from_bytes if raw.image.dtype == torch.uint8 else normal
+            x = _apply(at_once, image, layout)
         return Batch(x=x, target=raw.target, loss=options.loss)
 
     def train(raw: RawItems, views: int) -> Batch:
         if views == 1 and not options.augment:
             return plain(raw)
-        unit = 1 / _BYTE if raw.image.dtype == torch.uint8 else 1.0
-        image = _image(raw).repeat(views, *(1,) * (space + 1)) * unit
+        image = _image(raw)
+        if options.normalise == "item":
+            image = _standardised(image)
+        elif raw.image.dtype == torch.uint8:
+            image = image * (1 / _BYTE)
+        image = image.repeat(views, *(1,) * (space + 1))
         target = raw.target.repeat(views, *(1,) * (raw.target.ndim - 1))
-        changed = augment(options.augment, image, target)
+        changed = augment(options.augment, image, target, outside=ignore or 0)
         x = _apply(normal, changed.image, layout)
         target = changed.target[: len(raw.target)]
         return Batch(x=x, target=target, loss=options.loss)
@@ -88,6 +106,13 @@ def _image(raw: RawItems) -> Tensor:
     return image.to(torch.float32, memory_format=torch.contiguous_format)
 
 
+def _standardised(image: Tensor) -> Tensor:
+    """(B, channels, *space) with mean 0 and deviation 1 in each channel of an item."""
+    space = tuple(range(2, image.ndim))
+    variance, mean = torch.var_mean(image, space, correction=0, keepdim=True)
+    return (image - mean) / (variance.sqrt() + _TINY)
+
+
 def _apply(affine: _Affine, image: Tensor, layout: torch.memory_format) -> Tensor:
     # One pass over the batch, which also repeats a single channel.
     x = torch.addcmul(affine.shift, image, affine.scale)
@@ -97,7 +122,7 @@ def _apply(affine: _Affine, image: Tensor, layout: torch.memory_format) -> Tenso
 def _normal(
     stored: int, space: int, options: Training, device: torch.device
 ) -> _Affine:
-    if options.normalise == "none":
+    if options.normalise != "imagenet":
         scale, shift = torch.ones(stored), torch.zeros(stored)
     elif stored in (1, _COLOURS):
         scale = 1 / torch.tensor(_STD)

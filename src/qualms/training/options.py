@@ -11,8 +11,10 @@ from qualms.training.selection import RULES
 Optimiser = Literal["adam", "sgd", "rmsprop", "lamb"]
 Schedule = Literal["constant", "step", "linear", "polynomial", "plateau", "cosine"]
 Precision = Literal["float32", "tf32", "bf16", "fp16"]
-Normalise = Literal["imagenet", "none"]
-Augmentation = Literal["hflip", "flips", "noise", "jitter", "crop"]
+Normalise = Literal["imagenet", "item", "none"]
+Augmentation = Literal[
+    "hflip", "flips", "rotate", "zoom", "noise", "byte_noise", "jitter", "crop"
+]
 ClassWeights = Literal["none", "minibatch"]
 Features = Literal["learned", "cached"]
 Sink = Literal["tensorboard", "wandb"]
@@ -73,8 +75,13 @@ class Training:
     normalise: Normalise = "imagenet"
     """Images of 8 bits become 0..1. "imagenet" then subtracts the mean of ImageNet's
     colours, divides by their standard deviation, and repeats a single channel three
-    times; "none" does nothing more."""
+    times; "item" gives each channel of each item the mean 0 and the standard deviation
+    1; "none" does nothing more."""
     augment: tuple[Augmentation, ...] = ()
+    """Random changes, in this order. They see images in 0..1, or what normalise="item"
+    has made of them. "flips" turns every axis and "noise" has a standard deviation up
+    to 0.1; "hflip", "rotate" (by 22.5 degrees), "zoom" (0.8 to 1.2) and "byte_noise"
+    (of a variance of 10 to 50 on the scale 0..255) are those of street scenes."""
     features: Features = "learned"
     """"cached" trains the head alone: the backbone is kept as it starts, in evaluation
     mode, and its features of every item are computed once, without augmentation."""

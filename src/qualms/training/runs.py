@@ -178,7 +178,8 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     check_selection(options, splits.dataset)
     chosen = training_items(spec, folder, splits, write=machine.team.leads)
     check_divides(options, len(chosen.rows), machine.team)
-    inputs = make_inputs(chosen.items, options)
+    ignore = splits.dataset.task.ignore
+    inputs = make_inputs(chosen.items, options, ignore=ignore)
     for split in spec.splits:
         check_predictable(split, splits, inputs)
     learner = make_learner(spec, splits.dataset.task, options, inputs, machine)
