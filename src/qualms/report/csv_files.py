@@ -58,6 +58,7 @@ def _is_number(text: str) -> bool:
 
 
 def _cell_lines(table: Table) -> Iterator[dict[str, Any]]:
+    worded = any(cell.text for cell in table.cells)
     for line in table.lines:
         for column, cell in zip(table.columns, line.cells, strict=True):
             if not column.by_their_rule:  # the column beside it is of the same cell
@@ -67,6 +68,7 @@ def _cell_lines(table: Table) -> Iterator[dict[str, Any]]:
                     **line.keys,
                     **column.keys,
                     "unit": column.unit,
+                    **({"text": cell.text} if worded else {}),
                     **_numbers(table, cell),
                 }
 

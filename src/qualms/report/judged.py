@@ -11,6 +11,8 @@ from qualms.report.table import Table, TableCell
 
 NOT_PRINTED = "not in the paper"
 ERROR, DEVIATION = "standard error", "standard deviation"
+SAMPLE = "sample standard deviation"
+"""Divides by n - 1; the standard deviation divides by n."""
 
 
 def table_cell(
@@ -27,7 +29,7 @@ def table_cell(
     Args:
         results: Where the cell is from.
         cell: The cell.
-        spread: What stands beside a mean: ERROR or DEVIATION.
+        spread: What stands beside a mean: ERROR, DEVIATION or SAMPLE.
         scale: What ours is multiplied by to have the published unit.
         number: The published number, if there is one.
         absent: Why there is none.
@@ -61,6 +63,8 @@ def over_repeats(
 
     >>> over_repeats((1.0, 3.0), ERROR)
     Summary(mean=2.0, std=1.0)
+    >>> over_repeats((1.0, 2.0, 3.0), SAMPLE)
+    Summary(mean=2.0, std=1.0)
     """
     if spread == DEVIATION:
         mean, std = summary(tuple(scale * value for value in values))
@@ -72,6 +76,8 @@ def over_repeats(
     if len(known) == 1:
         return Summary(mean, math.nan)
     squares = math.fsum((value - mean) ** 2 for value in known)
+    if spread == SAMPLE:
+        return Summary(mean, math.sqrt(squares / (len(known) - 1)))
     degrees = len(known) - (not released)
     return Summary(mean, math.sqrt(squares / degrees / len(known)))
 

@@ -79,7 +79,7 @@ def print_table(table: Table, *, console: Console) -> None:
             console.print()
         for heads in _group_heads(table, block):
             console.print(f"[bold]{escape(heads)}[/bold]", highlight=False)
-        console.print(_grid(table, block))
+        _print_block(table, block, console)
     for note in (*table.notes, *remarks(table)):
         console.print(escape(note), style="dim", highlight=False)
 
@@ -232,9 +232,27 @@ def _group_heads(table: Table, block: _Block) -> list[str]:
     return lines
 
 
-def _grid(table: Table, block: _Block) -> Grid:
+def _print_block(table: Table, block: _Block, console: Console) -> None:
+    """Heads, and each section below its title, which is as long as it needs."""
+    sections = table.sections()
+    if any(title for title, _ in sections):
+        console.print(_grid(table, block, [], heads=True))
+    for number, (title, lines) in enumerate(sections):
+        if number:
+            console.print()
+        if title:
+            console.print(f"[bold]{escape(title)}[/bold]", highlight=False)
+        alone = len(sections) == 1 and not title
+        console.print(_grid(table, block, lines, heads=alone))
+
+
+def _grid(table: Table, block: _Block, lines: list[TableLine], *, heads: bool) -> Grid:
     made = Grid(
-        box=None, pad_edge=False, padding=(0, block.gap, 0, 0), header_style="bold"
+        box=None,
+        pad_edge=False,
+        padding=(0, block.gap, 0, 0),
+        header_style="bold",
+        show_header=heads,
     )
     for width, name in zip(block.left, table.left, strict=True):
         made.add_column(name, overflow="fold", width=width)
@@ -244,14 +262,9 @@ def _grid(table: Table, block: _Block) -> Grid:
         # Rich breaks heads in its own way, and may then overrun the terminal.
         head = "\n".join(escape(part) for part in wrap(column.head, size))
         made.add_column(head, justify="right", no_wrap=True, width=size)
-    for number, (title, lines) in enumerate(table.sections()):
-        if number:
-            made.add_row()
-        if title:
-            made.add_row(f"[bold]{escape(title)}[/bold]")
-        for line in lines:
-            cells = (_cell(table, line, place, block) for place in block.places)
-            made.add_row(*map(escape, line.labels), *cells)
+    for line in lines:
+        cells = (_cell(table, line, place, block) for place in block.places)
+        made.add_row(*map(escape, line.labels), *cells)
     return made
 
 
