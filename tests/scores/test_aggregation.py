@@ -1,12 +1,17 @@
 import numpy as np
 import pytest
+from scipy.ndimage import distance_transform_cdt
 
-from qualms.scores import al_improvement
+from qualms.scores import al_improvement, dice_drop
 from qualms.scores.aggregation import (
+    aggregate_boundary,
     aggregate_image,
+    aggregate_object,
     aggregate_patch,
+    aggregate_quantile,
     aggregate_threshold,
     background_share,
+    boundary_band,
     patch_position,
     threshold_from_validation,
 )
@@ -135,3 +140,68 @@ def test_active_learning_is_credited_with_what_random_queries_do_not_give():
     assert np.isnan(al_improvement(0.0, 0.5, 0.5))
     with pytest.raises(ValueError, match="dice_after must be finite and lie in"):
         al_improvement(0.5, 60.0, 0.5)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.07, 0.5, 1.0])
+def test_the_quantile_mean_is_that_of_the_sorted_values(share):
+    values = np.random.default_rng(3).random((10, 10))
+    count = {0.01: 1, 0.07: 7, 0.5: 50, 1.0: 100}[share]
+    expected = np.sort(values.ravel())[-count:].mean()
+    assert aggregate_quantile(values, share=share) == pytest.approx(expected)
+
+
+def test_the_quantile_mean_takes_at_least_one_pixel():
+    assert aggregate_quantile(np.array([0.1, 0.7, 0.2]), share=0.001) == 0.7
+    with pytest.raises(ValueError, match="share must be above 0"):
+        aggregate_quantile(np.ones(3), share=0.0)
+
+
+@pytest.mark.parametrize("shape", [(40,), (17, 23), (9, 11, 10)])
+@pytest.mark.parametrize("width", [1, 3])
+def test_the_band_is_as_wide_as_the_distance_to_another_label(shape, width):
+    rng = np.random.default_rng(4)
+    blocks = rng.integers(0, 3, [-(-n // 5) for n in shape])
+    labels = np.kron(blocks, np.ones([5] * len(shape), int))
+    labels = labels[tuple(slice(n) for n in shape)]
+    near = np.zeros(shape, bool)
+    for label in np.unique(labels):
+        own = labels == label
+        if not own.all():
+            away = distance_transform_cdt(own, metric="chessboard")
+            near |= own & (away <= width)
+    np.testing.assert_array_equal(boundary_band(labels, width=width), near)
+
+
+def test_a_map_of_one_label_has_no_boundary():
+    assert not boundary_band(np.ones((4, 5), int)).any()
+    with pytest.raises(ValueError, match="width must be at least 1"):
+        boundary_band(np.ones((4, 5), int), width=0)
+
+
+def test_a_border_that_grows_does_not_change_the_mean_outside_it():
+    y, x = np.mgrid[:40, :40] - 20
+    for radius in (5, 10):
+        labels = (np.hypot(y, x) <= radius).astype(int)
+        band = boundary_band(labels)
+        values = np.where(band, 0.6, 0.1)
+        assert aggregate_boundary(values, band) == pytest.approx(0.1)
+        assert aggregate_boundary(values, band, within=True) == pytest.approx(0.6)
+    assert aggregate_boundary(values, np.ones_like(band)) == 0.0
+
+
+def test_the_sum_is_taken_per_pixel_of_the_object():
+    values = np.full((6, 6), 0.5)
+    labels = np.zeros((6, 6), int)
+    labels[:2, :3] = 2
+    assert aggregate_object(values, labels) == pytest.approx(18 / 6)
+    assert aggregate_object(values, 0 * labels) == 18.0
+    with pytest.raises(ValueError, match="must cover the same pixels"):
+        aggregate_object(values, labels[:3])
+
+
+def test_what_a_shift_costs_is_relative_to_the_dice_before():
+    # Table 2 of Kahl et al. (2024): calcification.
+    assert 100 * dice_drop(0.804, 0.7669) == pytest.approx(4.6112, abs=0.01)
+    assert np.isnan(dice_drop(0.0, 0.5))
+    with pytest.raises(ValueError, match="dice_shifted must be finite"):
+        dice_drop(0.5, 1.5)

@@ -314,6 +314,8 @@ PLANNED = [
     (ood.ood_auroc, score_and_positive),
     (ood.ood_auprc, score_and_positive),
     (ood.ood_fpr95, score_and_positive),
+    (ood.ood_found, score_and_positive),
+    (partial(ood.ood_found, share=0.3), score_and_positive),
     (selective.aurc, risk_and_doubt),
     (selective.eaurc, risk_and_doubt),
     (selective.augrc, risk_and_doubt),

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import auc, precision_recall_curve, roc_auc_score
 
-from qualms.scores.ood import ood_auprc, ood_auroc, ood_fpr95, scod_aurc, scod_auroc
+from qualms.scores.ood import (
+    ood_auprc,
+    ood_auroc,
+    ood_found,
+    ood_fpr95,
+    scod_aurc,
+    scod_auroc,
+)
 from qualms.scores.selective import aurc
 
 
@@ -75,3 +82,23 @@ def test_a_bad_cost_is_refused(cost):
 def test_arguments_of_different_length_are_refused_by_name():
     with pytest.raises(ValueError, match="correct must have 2 items, got 1"):
         scod_auroc([1], [False, True], [0.1, 0.2])
+
+
+@pytest.mark.parametrize(("seed", "share"), [(0, 0.5), (1, 0.29), (2, 0.9)])
+def test_the_share_found_is_the_mean_over_orders_of_tied_items(seed, share):
+    _, shifted, uncertainty = items(seed, n=101)
+    rng = np.random.default_rng(seed)
+    each = []
+    for _ in range(4000):
+        order = np.lexsort((rng.random(101), -uncertainty))
+        each.append(shifted[order[: int(share * 101)]].sum() / shifted.sum())
+    found = ood_found(uncertainty, shifted, share=share)
+    assert found == pytest.approx(np.mean(each), abs=4 * np.std(each) / 60 + 1e-9)
+
+
+def test_the_share_found_counts_whole_items():
+    uncertainty, shifted = np.arange(5.0), np.array([1, 0, 1, 0, 1], bool)
+    assert ood_found(uncertainty, shifted) == pytest.approx(1 / 3)
+    assert ood_found(-uncertainty, shifted) == pytest.approx(1 / 3)
+    with pytest.raises(ValueError, match="share must lie between 0 and 1"):
+        ood_found(uncertainty, shifted, share=1.0)

@@ -8,7 +8,7 @@ its cells empty; a repeat counts as soon as all runs of its pool are there.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -39,7 +39,13 @@ from qualms.evaluate.kernel import (
     mean_curves,
     mean_histograms,
 )
-from qualms.evaluate.protocols import AbsentError, Protocol, Repeat, protocol_of
+from qualms.evaluate.protocols import (
+    AbsentError,
+    Beside,
+    Protocol,
+    Repeat,
+    protocol_of,
+)
 from qualms.evaluate.ranking import Ranking, Rival, rankings
 from qualms.evaluate.reading import RunReader, complete_pools
 from qualms.evaluate.results import (
@@ -51,7 +57,7 @@ from qualms.evaluate.results import (
     Key,
     summary,
 )
-from qualms.predictions import PredictionsError
+from qualms.predictions import Predictions, PredictionsError
 from qualms.scores import Difference
 from qualms.scores.inference import ConfidenceSet
 from qualms.spec import RunSpec
@@ -95,7 +101,7 @@ def judge(
     for rows in _variants(asked):
         found.add(rows, asked)
     machines = {header.hardware or "" for header in reader.headers.values()}
-    return BenchmarkResults(
+    results = BenchmarkResults(
         benchmark=benchmark,
         preset=preset,
         cells=found.cells,
@@ -115,6 +121,7 @@ def judge(
         resamples=options.resamples,
         seed=options.seed,
     )
+    return replace(results, verdicts=asked.protocol.verdicts(results))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +193,44 @@ def _submitted(asked: _Judging, place: Place, pool: ThreadPoolExecutor) -> _Wait
         pools = complete_pools(asked.benchmark, asked.preset, place, asked.reader)
     except (AbsentError, PredictionsError) as error:
         return _Waiting(place, (), [], str(error))
+    pooled = asked.reader.pooled
+
+    def every(split: str) -> list[Predictions]:
+        return [pooled(specs, split) for specs in pools]
+
     repeats = [
-        Repeat(place, partial(asked.reader.pooled, specs), asked.options)
+        Repeat(
+            place,
+            partial(pooled, specs),
+            asked.options,
+            every,
+            partial(_beside, asked, place.variant, [spec.seed for spec in specs]),
+        )
         for specs in pools
     ]
     members = {spec.hash: spec for specs in pools for spec in specs}
     judged = [pool.submit(asked.protocol.judge, repeat) for repeat in repeats]
     return _Waiting(place, tuple(members.values()), judged)
+
+
+def _beside(
+    asked: _Judging, variant: Variant, seeds: Sequence[int], row: str
+) -> list[Beside]:
+    """The repeats of `row` with these seeds, one for each of its places."""
+    benchmark, preset = asked.benchmark, asked.preset
+    found = []
+    for place in benchmark.places(preset, variant):
+        if place.row.name == row:
+            specs = [benchmark.spec(preset, place, seed) for seed in seeds]
+            found.append(Beside(place.settings, partial(_there, asked.reader, specs)))
+    return found
+
+
+def _there(reader: RunReader, specs: Sequence[RunSpec], split: str) -> Predictions:
+    for spec in specs:
+        if not reader.present(spec):
+            raise AbsentError(f"run {spec.hash} {reader.missing[spec.hash].reason}")
+    return reader.pooled(specs, split)
 
 
 def _finished(row: _Waiting) -> _JudgedRow:

@@ -32,8 +32,9 @@ class RunReader:
         if spec.hash in self.missing:
             return False
         try:
-            for split in spec.splits:
-                self._one(spec, split)
+            with self._lock:
+                for split in spec.splits:
+                    self._one(spec, split)
         except (AbsentError, PredictionsError) as error:
             self.missing[spec.hash] = Missing(
                 hash=spec.hash,

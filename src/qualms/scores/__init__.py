@@ -16,10 +16,14 @@ from qualms.scores._arrays import (
 )
 from qualms.scores._sums import mean_over_draws
 from qualms.scores.aggregation import (
+    aggregate_boundary,
     aggregate_image,
+    aggregate_object,
     aggregate_patch,
+    aggregate_quantile,
     aggregate_threshold,
     background_share,
+    boundary_band,
     patch_position,
     pooled_quantile,
     threshold_from_validation,
@@ -63,11 +67,13 @@ from qualms.scores.maps import (
 from qualms.scores.ood import (
     ood_auprc,
     ood_auroc,
+    ood_found,
+    ood_found_plan,
     ood_fpr95,
     scod_aurc,
     scod_auroc,
 )
-from qualms.scores.overlap import al_improvement, dice, ged
+from qualms.scores.overlap import al_improvement, dice, dice_drop, ged
 from qualms.scores.platt import (
     Platt,
     UncertaintyHistogram,
@@ -223,8 +229,11 @@ __all__ = [
     "ace",
     "adaptive_ece",
     "adaptive_ece_plan",
+    "aggregate_boundary",
     "aggregate_image",
+    "aggregate_object",
     "aggregate_patch",
+    "aggregate_quantile",
     "aggregate_threshold",
     "al_improvement",
     "as_published",
@@ -245,6 +254,7 @@ __all__ = [
     "balanced_joint",
     "bootstrap",
     "bootstrap_interval",
+    "boundary_band",
     "brier",
     "classwise_ece",
     "classwise_ece_plan",
@@ -257,6 +267,7 @@ __all__ = [
     "crps_gaussian",
     "decompose",
     "dice",
+    "dice_drop",
     "eaurc",
     "eaurc_plan",
     "ece",
@@ -295,6 +306,8 @@ __all__ = [
     "nll",
     "ood_auprc",
     "ood_auroc",
+    "ood_found",
+    "ood_found_plan",
     "ood_fpr95",
     "paired_difference",
     "patch_position",

@@ -1,17 +1,23 @@
-"""One uncertainty per item from its uncertainty map (Kahl et al., 2024, section 4.3).
+"""One uncertainty per item from its uncertainty map.
 
-Maps may have any number of axes and any float type. Sums are taken in float64.
+Sum, patch and threshold are those of Kahl et al. (2024, section 4.3). The others look
+at where in the map the uncertainty lies: its highest values, what is away from
+predicted boundaries, or how much there is for the size of the object. Maps may have any
+number of axes and any float type. Sums are taken in float64.
 """
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.ndimage import maximum_filter, minimum_filter
 
-from qualms.scores._arrays import Array
+from qualms.scores._arrays import Array, Flags
 from qualms.scores._pixels import (
     IGNORED,
     Labels,
+    check_same_space,
     check_stack,
     checked_labels,
     pixel_mask,
@@ -68,6 +74,74 @@ def aggregate_threshold(uncertainty_map: ArrayLike, *, threshold: float) -> floa
     values = real_map("uncertainty_map", uncertainty_map)
     above = values[values >= threshold]
     return float(above.mean()) if above.size else 0.0
+
+
+def aggregate_quantile(uncertainty_map: ArrayLike, *, share: float = 0.05) -> float:
+    """Mean of the highest values: of the `share` of pixels that are least certain.
+
+    ceil(share * pixels) values, so at least one. A threshold that every item sets for
+    itself, where `aggregate_threshold` has one for all.
+
+    >>> aggregate_quantile(np.array([0.1, 0.5, 0.4, 0.0]), share=0.5)
+    0.45
+    """
+    if not 0.0 < share <= 1.0:
+        raise ValueError(f"share must be above 0 and at most 1, got {share}")
+    values = real_map("uncertainty_map", uncertainty_map).ravel()
+    # 0.07 * 100 is 7.000000000000001; what is meant is 7.
+    few = max(1, math.ceil(share * values.size - 1e-9))
+    return float(np.partition(values, -few)[-few:].mean())
+
+
+def boundary_band(labels: ArrayLike, *, width: int = 2) -> Flags:
+    """Which pixels of a label map lie within `width` pixels of another label.
+
+    That is, whose window of 2 `width` + 1 pixels along every axis, as far as it lies
+    in the map, holds more than one label.
+
+    >>> boundary_band(np.array([0, 0, 0, 1, 1, 1]), width=1)
+    array([False, False,  True,  True, False, False])
+    """
+    if width < 1:
+        raise ValueError(f"width must be at least 1, got {width}")
+    classes = np.atleast_1d(checked_labels("labels", labels, classes=IGNORED))
+    windows = (f(classes, 2 * width + 1) for f in (maximum_filter, minimum_filter))
+    highest, lowest = windows
+    return np.asarray(highest != lowest)
+
+
+def aggregate_boundary(
+    uncertainty_map: ArrayLike, band: ArrayLike, *, within: bool = False
+) -> float:
+    """Mean of the map outside `band`, the `boundary_band` of the prediction.
+
+    Borders are uncertain in every image, in proportion to their length, whether it is
+    segmented well or not; what is left says more about failures (Zenk et al., 2025).
+    With `within`, the mean inside the band. 0 where no pixel is left.
+
+    >>> values, band = np.array([0.1, 0.5, 0.4, 0.0]), np.array([0, 1, 1, 0], bool)
+    >>> aggregate_boundary(values, band), aggregate_boundary(values, band, within=True)
+    (0.05, 0.45)
+    """
+    values = real_map("uncertainty_map", uncertainty_map)
+    near = pixel_mask(band, values.shape)
+    left = values[near if within else ~near]
+    return float(left.mean()) if left.size else 0.0
+
+
+def aggregate_object(uncertainty_map: ArrayLike, labels: ArrayLike) -> float:
+    """Sum of the map over the size of the predicted object, all pixels but class 0.
+
+    A sum grows with the object's surface, so that by it large objects seem uncertain
+    (Kahl et al., 2024, figure 8). Where nothing is predicted it is the sum itself.
+
+    >>> aggregate_object(np.array([0.1, 0.5, 0.4, 0.0]), np.array([0, 1, 1, 0]))
+    0.5
+    """
+    values = real_map("uncertainty_map", uncertainty_map)
+    classes = checked_labels("labels", labels, classes=IGNORED)
+    check_same_space(("uncertainty_map", "labels"), values.shape, classes.shape)
+    return float(values.sum() / max(np.count_nonzero(classes), 1))
 
 
 def threshold_from_validation(

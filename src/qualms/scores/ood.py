@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._about import as_score
-from qualms.scores._arrays import flags
+from qualms.scores._arrays import Array, flags, vector
 from qualms.scores.ranking import (
     auprc,
     auprc_plan,
@@ -18,8 +18,8 @@ from qualms.scores.ranking import (
     fpr_at_tpr,
     fpr_at_tpr_plan,
 )
-from qualms.scores.resampling import Plan
-from qualms.scores.selective import aurc, aurc_plan
+from qualms.scores.resampling import Plan, edge_plan
+from qualms.scores.selective import aurc, aurc_plan, risk_coverage_curve
 
 
 @as_score(label="OOD AUROC", better="higher", plan=auroc_plan)
@@ -58,6 +58,52 @@ def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     0.5
     """
     return fpr_at_tpr(uncertainty, flags("shifted", shifted), tpr=0.95)
+
+
+def ood_found_plan(
+    uncertainty: ArrayLike, shifted: ArrayLike, *, share: float = 0.5
+) -> Plan:
+    """`ood_found` of `shifted` (N,) among the least certain by `uncertainty` (N,)."""
+    moved = flags("shifted", shifted).astype(np.float64)
+    values = vector("uncertainty", uncertainty, length=len(moved))
+    _check_share(share)
+
+    def left(total: Array) -> Array:
+        return np.stack([total - np.floor(share * total + 1e-9), total], axis=1)
+
+    def value(sums: Array, _edges: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            found: Array = 1.0 - sums[:, 0] / sums[:, 1]
+        return found
+
+    return edge_plan(moved, values, left, value)
+
+
+@as_score(label="OOD found", better="higher", plan=ood_found_plan)
+def ood_found(
+    uncertainty: ArrayLike, shifted: ArrayLike, *, share: float = 0.5
+) -> float:
+    """Share of the shifted items that are among the least certain `share` of all.
+
+    What a query of an unlabelled pool finds (Kahl et al., 2024): floor(share N) items
+    are queried, of equally uncertain ones each with the same chance. Both (N,); nan
+    without a shifted item.
+
+    >>> ood_found([0.1, 0.2, 0.8, 0.9], [False, True, False, True])
+    0.5
+    """
+    moved = flags("shifted", shifted)
+    _check_share(share)
+    curve = risk_coverage_curve(moved.astype(np.float64), uncertainty)
+    left = len(moved) - int(share * len(moved) + 1e-9)
+    if not moved.any():
+        return float("nan")
+    return float(1.0 - left * curve.risk[left - 1] / moved.sum())
+
+
+def _check_share(share: float) -> None:
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"share must lie between 0 and 1, got {share}")
 
 
 def scod_auroc_plan(

@@ -110,17 +110,32 @@ def al_improvement(dice_before: float, dice_after: float, dice_random: float) ->
     >>> round(al_improvement(0.5, 0.6, 0.55), 6)
     0.1
     """
-    values = {
-        "dice_before": dice_before,
-        "dice_after": dice_after,
-        "dice_random": dice_random,
-    }
-    for name, value in values.items():
-        if not 0.0 <= value <= 1.0:
-            raise ValueError(f"{name} must be finite and lie in [0, 1], got {value}")
+    _check_dice(dice_before=dice_before, dice_after=dice_after, dice_random=dice_random)
     if dice_before == 0.0:
         return float("nan")
     return (float(dice_after) - float(dice_random)) / float(dice_before)
+
+
+@as_score(label="Dice drop", better="lower", low=-np.inf, high=1.0)
+def dice_drop(dice_in_domain: float, dice_shifted: float) -> float:
+    """How much of the in-domain Dice is lost on shifted items, relative to it.
+
+    (in-domain - shifted) / in-domain, by which Kahl et al. (2024, table 2) choose
+    shifts; nan where nothing was segmented in-domain.
+
+    >>> round(dice_drop(0.8, 0.6), 6)
+    0.25
+    """
+    _check_dice(dice_in_domain=dice_in_domain, dice_shifted=dice_shifted)
+    if dice_in_domain == 0.0:
+        return float("nan")
+    return 1.0 - float(dice_shifted) / float(dice_in_domain)
+
+
+def _check_dice(**values: float) -> None:
+    for name, value in values.items():
+        if not 0.0 <= value <= 1.0:
+            raise ValueError(f"{name} must be finite and lie in [0, 1], got {value}")
 
 
 def _kept(

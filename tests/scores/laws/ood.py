@@ -3,7 +3,14 @@
 import numpy as np
 
 from qualms.scores.as_published import retina
-from qualms.scores.ood import ood_auprc, ood_auroc, ood_fpr95, scod_aurc, scod_auroc
+from qualms.scores.ood import (
+    ood_auprc,
+    ood_auroc,
+    ood_found,
+    ood_fpr95,
+    scod_aurc,
+    scod_auroc,
+)
 from scores.laws import Case
 
 RANKING = frozenset(
@@ -58,6 +65,8 @@ def no_positives(rng, n):
 CASES = [
     detection(ood_auroc, in_domain, np.nan),
     detection(ood_auroc, all_shifted, np.nan),
+    detection(ood_found, in_domain, np.nan),
+    detection(ood_found, all_shifted, None),
     detection(ood_auprc, in_domain, np.nan),
     detection(ood_auprc, all_shifted, 1.0),
     detection(ood_fpr95, in_domain, np.nan),

@@ -2,9 +2,15 @@
 
 import numpy as np
 
-from qualms.scores.aggregation import aggregate_image, aggregate_threshold
+from qualms.scores.aggregation import (
+    aggregate_boundary,
+    aggregate_image,
+    aggregate_object,
+    aggregate_quantile,
+    aggregate_threshold,
+)
 from qualms.scores.as_published import values
-from qualms.scores.overlap import al_improvement, dice, ged
+from qualms.scores.overlap import al_improvement, dice, dice_drop, ged
 from qualms.scores.platt import ace
 from qualms.scores.raters import ncc
 from scores.laws import Case
@@ -66,6 +72,19 @@ def risk_and_uncertainty(rng, n):
 def three_dice(rng, n):
     names = ("dice_before", "dice_after", "dice_random")
     return dict(zip(names, rng.random(3), strict=True))
+
+
+def two_dice(rng, n):
+    return dict(zip(("dice_in_domain", "dice_shifted"), rng.random(2), strict=True))
+
+
+def map_and_band(rng, n):
+    return {"uncertainty_map": rng.random(n), "band": rng.random(n) < 0.5}
+
+
+def map_and_labels(rng, n):
+    labels = rng.integers(0, 2, n).astype(np.uint8)
+    return {"uncertainty_map": rng.random(n), "labels": labels}
 
 
 MAPS_AXIS = {"draws": 1, "raters": 1}
@@ -130,7 +149,16 @@ CASES = [
         one_class_value=0.25,
     ),
     Case(al_improvement, three_dice, frozenset({"bounds"})),
+    Case(dice_drop, two_dice, frozenset({"bounds"})),
     Case(aggregate_image, uncertainty_map, PIXELS),
+    Case(
+        aggregate_quantile,
+        uncertainty_map,
+        PIXELS | {"repeat"},
+        options={"share": 0.5},
+    ),
+    Case(aggregate_boundary, map_and_band, PIXELS | {"repeat"}),
+    Case(aggregate_object, map_and_labels, PIXELS | {"repeat"}),
     Case(
         aggregate_threshold,
         uncertainty_map,

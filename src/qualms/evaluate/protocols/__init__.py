@@ -6,9 +6,10 @@ the benchmark `retina`. A benchmark without a file here is judged by its task.
 
 from qualms.evaluate.protocols._protocol import (
     AbsentError,
+    Beside,
     Protocol,
     Repeat,
     protocol_of,
 )
 
-__all__ = ["AbsentError", "Protocol", "Repeat", "protocol_of"]
+__all__ = ["AbsentError", "Beside", "Protocol", "Repeat", "protocol_of"]

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks import Benchmark, Place, Preset
+from qualms.benchmarks import Benchmark, Place, Preset, Settings
 from qualms.evaluate.entry import Judgement, ScoreOptions
+from qualms.evaluate.results import BenchmarkResults, Verdict
 from qualms.evaluate.scoring import judge_file
 from qualms.predictions import Maps, Predictions
 from qualms.shelf import find, names
@@ -18,6 +19,19 @@ class AbsentError(Exception):
     """A number cannot be computed; the message says why."""
 
 
+class Beside(NamedTuple):
+    """The repeat of another row that has the same seeds, on the same variant."""
+
+    settings: Settings
+    """Those of the other row's place."""
+    read: Callable[[str], Predictions]
+    """Its pooled predictions of a split. It raises `AbsentError` where a run lacks."""
+
+
+def _nothing_beside(_row: str) -> Sequence[Beside]:
+    return ()
+
+
 class Repeat(NamedTuple):
     """One pooled repeat of one row on one variant: what a protocol judges."""
 
@@ -25,6 +39,15 @@ class Repeat(NamedTuple):
     read: Callable[[str], Predictions]
     """The pooled predictions of a split."""
     options: ScoreOptions
+    every: Callable[[str], Sequence[Predictions]] | None = None
+    """The pooled predictions of a split in every repeat of the row, this one among
+    them; None where there is no other."""
+    beside: Callable[[str], Sequence[Beside]] = _nothing_beside
+    """What the row of that name has for these seeds, one for each of its places."""
+
+
+def _no_verdicts(_results: BenchmarkResults) -> tuple[Verdict, ...]:
+    return ()
 
 
 def _no_notes(
@@ -42,6 +65,8 @@ class Protocol:
     predictions do not carry them."""
     notes: Callable[[Benchmark, Preset, ScoreOptions], tuple[str, ...]] = _no_notes
     """What a reader of the tables must know."""
+    verdicts: Callable[[BenchmarkResults], tuple[Verdict, ...]] = _no_verdicts
+    """Answers to the questions of the paper, by rules on the numbers of all rows."""
 
 
 def protocol_of(benchmark: Benchmark) -> Protocol:

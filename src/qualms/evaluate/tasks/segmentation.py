@@ -7,32 +7,35 @@ and does it follow the raters' disagreement (NCC, GED)?
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
+from qualms.evaluate.segmented import (
+    MapScores,
+    Reading,
+    Validation,
+    map_roles,
+    measure_items,
+    validate,
+)
 from qualms.evaluate.subsets import (
     design_of,
     outside,
     subsets,
     unknown_notes,
 )
-from qualms.evaluate.tasks._maps import (
-    MapScores,
-    Validation,
-    measure_items,
-    roles,
-    validate,
-)
 from qualms.predictions import Predictions
 from qualms.scores.inference import mean_influence
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
+Part = TypeVar("Part", Entry, Curve)
 
 NO_VAL = (
     "threshold aggregation and calibration (ACE) need validation predictions: --val"
@@ -46,8 +49,12 @@ def segmentation(
     """Entries of one segmentation folder; `val` fits thresholds and Platt scaling."""
     if val is not None:
         _refuse_unlike(predictions, val)
-    fitted = None if val is None else validate(val, options)
-    measured = measure_items(predictions, fitted, options)
+    fitted = None if val is None else validate([val], options)[0]
+    measured = measure_items(predictions, Reading(fitted=fitted), options)
+    type_of = partial(
+        scores.uncertainty_type,
+        method=map_roles(predictions.header, predictions.draws),
+    )
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     chosen = {name: index for name, index in chosen.items() if name != "balanced"}
     entries: list[Entry] = []
@@ -56,9 +63,12 @@ def segmentation(
         entries += _failure(measured, subset, index)
     entries += _shift(predictions, measured)
     return Judgement(
-        entries=tuple(entries),
-        curves=tuple(_curves(measured, chosen["all"])),
-        notes=(*_notes(predictions, measured, fitted), *unknown_notes(predictions)),
+        entries=tuple(_named(entry, type_of) for entry in entries),
+        curves=tuple(_named(c, type_of) for c in _curves(measured, chosen["all"])),
+        notes=(
+            *_notes(predictions, measured, fitted, type_of),
+            *unknown_notes(predictions),
+        ),
         design=design_of(predictions),
     )
 
@@ -69,7 +79,7 @@ def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
     kinds = [
         (
             file.classes,
-            [roles(file.header, file.draws) == m for m in ("softmax", "ssn")],
+            [map_roles(file.header, file.draws) == m for m in ("softmax", "ssn")],
         )
         for file in files
     ]
@@ -85,12 +95,14 @@ def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
 
 
 def _quality(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
-    yield _mean_entry(scores.dice, measured.dice, subset, index, {})
-    yield _mean_entry(scores.ged, measured.ged, subset, index, {})
-    for name, values in measured.ncc.items():
-        yield _mean_entry(scores.ncc, values, subset, index, {"measure": name})
-    for name, values in measured.ace.items():
-        yield _mean_entry(scores.ace, values, subset, index, {"measure": name})
+    by_score = {
+        f.__name__: f for f in (scores.dice, scores.ged, scores.ncc, scores.ace)
+    }
+    for name, score in by_score.items():
+        for column, values in measured.columns.items():
+            if column.score == name:
+                at = {"measure": column.measure} if column.measure else {}
+                yield _mean_entry(score, values, subset, index, at)
 
 
 def _mean_entry(
@@ -115,15 +127,15 @@ def _mean_entry(
 
 
 def _failure(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
-    risk = 1.0 - measured.dice[index]
-    for at, value in measured.uncertainty.items():
+    risk = 1.0 - measured.of("dice")[index]
+    for at, value in measured.aggregated.items():
         for score in (scores.aurc, scores.eaurc, scores.augrc):
             yield entry_of(
                 score,
                 (risk, value[index]),
                 index,
                 subset=subset,
-                settings=at._asdict(),
+                settings=_settings(*at),
             )
 
 
@@ -132,35 +144,51 @@ def _shift(predictions: Predictions, measured: MapScores) -> Iterator[Entry]:
     if shifted is None:
         return
     everyone = np.arange(predictions.n)
-    for at, value in measured.uncertainty.items():
+    for at, value in measured.aggregated.items():
         yield entry_of(
-            scores.ood_auroc, (value, shifted), everyone, settings=at._asdict()
+            scores.ood_auroc, (value, shifted), everyone, settings=_settings(*at)
         )
 
 
 def _curves(measured: MapScores, index: Index) -> Iterator[Curve]:
-    risk = 1.0 - measured.dice[index]
-    for at, value in measured.uncertainty.items():
+    risk = 1.0 - measured.of("dice")[index]
+    for at, value in measured.aggregated.items():
         curve = scores.risk_coverage_curve(risk, value[index])
         yield Curve(
             name="risk_coverage",
             label="1 - Dice of the kept items",
             subset="all",
-            settings=at._asdict(),
+            settings=_settings(*at),
             x_label="share kept",
             x=curve.coverage,
             y=curve.risk,
         )
 
 
+def _settings(measure: str, aggregation: str) -> dict[str, str]:
+    return {"measure": measure, "aggregation": aggregation}
+
+
+def _named(part: Part, type_of: Callable[[str], str]) -> Part:
+    """`part` with its measure called by what it stands for in this method."""
+    if "measure" not in part.settings:
+        return part
+    kind = type_of(part.settings["measure"])
+    return replace(part, settings={**part.settings, "measure": kind})
+
+
 def _notes(
-    predictions: Predictions, measured: MapScores, fitted: Validation | None
+    predictions: Predictions,
+    measured: MapScores,
+    fitted: Validation | None,
+    type_of: Callable[[str], str],
 ) -> tuple[str, ...]:
     notes = [] if fitted is not None else [NO_VAL]
-    for name, values in measured.ncc.items():
-        left_out = int(np.isnan(values).sum())
+    for name in measured.measures:
+        left_out = int(np.isnan(measured.of("ncc", name)).sum())
         if left_out:
-            notes.append(f"NCC ({name}) is undefined on {left_out} items, left out")
+            what = type_of(name)
+            notes.append(f"NCC ({what}) is undefined on {left_out} items, left out")
     if predictions.header.method == "ssn":
         notes.append("SSN: aleatoric is mutual information, epistemic expected entropy")
     return tuple(notes)

@@ -1,0 +1,234 @@
+"""Entries of a repeat: scores of its items, with what each item changes in them."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms import scores
+from qualms.evaluate.entry import Array, Entry, Index, entry_of
+from qualms.evaluate.segmented import EXTRAS, MapScores
+from qualms.scores.as_published import values as published
+from qualms.scores.inference import Influence, mean_influence
+
+CONSTANT = "the map or the raters' disagreement is constant on every item"
+BY_AURC = "it differs from aurc, which has an interval, by the ends of the curve alone"
+BY_AUROC = "ood_auroc of the same items has one"
+NOTHING = "nothing was segmented before"
+FAILURES = (
+    scores.aurc,
+    scores.eaurc,
+    scores.augrc,
+    scores.threshold_aurc,
+    scores.threshold_eaurc,
+)
+
+
+class Beheld(NamedTuple):
+    """The test items of a repeat."""
+
+    measured: MapScores
+    subsets: Mapping[str, Index]
+    theirs: bool
+    """Whether the released code has numbers of this row."""
+
+
+def quality_entries(beheld: Beheld) -> Iterator[Entry]:
+    """Means over items of Dice, GED, NCC and ACE."""
+    for subset, index in beheld.subsets.items():
+        for score in (scores.dice, scores.ged, scores.ncc, scores.ace):
+            for column, values in beheld.measured.columns.items():
+                if column.score == score.__name__ and not column.published:
+                    theirs = beheld.measured.of(*column[:3], published=True)
+                    at = {"measure": column.measure} if column.measure else {}
+                    yield _mean_entry(score, values, theirs, subset, index, at)
+
+
+def _mean_entry(
+    score: Callable[..., Any],
+    values: Array,
+    theirs: Array,
+    subset: str,
+    index: Index,
+    settings: Mapping[str, str],
+) -> Entry:
+    """The mean over the items where the score is defined; theirs is of all of them."""
+    chosen = values[index]
+    return Entry(
+        score=score,
+        value=scores.mean_defined(chosen).mean,
+        index=index,
+        influence=partial(mean_influence, chosen, about=scores.about(score)),
+        subset=subset,
+        settings=settings,
+        as_published=float(np.mean(theirs[index])),
+        why=CONSTANT,
+    )
+
+
+def failure_entries(beheld: Beheld) -> Iterator[Entry]:
+    """How well each uncertainty announces a low Dice."""
+    risks = [1.0 - beheld.measured.of("dice", published=p) for p in (False, True)]
+    for subset, index in beheld.subsets.items():
+        risk, their_risk = (values[index] for values in risks)
+        for (measure, aggregation), values in beheld.measured.aggregated.items():
+            at = _RankedBy(subset, index, measure, aggregation)
+            rank = values[index]
+            theirs: dict[str, float] = {}
+            if beheld.theirs and not at.extra:
+                theirs["aurc"] = published.aurc(their_risk, rank)
+                theirs["eaurc"] = published.eaurc(their_risk, rank)
+            for score in FAILURES:
+                name = score.__name__
+                yield at.entry(
+                    score,
+                    (risk, rank),
+                    as_published=theirs.get(name.removeprefix("threshold_")),
+                    no_interval=BY_AURC if name.startswith("threshold") else "",
+                )
+
+
+def detection_entries(
+    measured: MapScores, shifted: NDArray[np.bool_], first: int, theirs: bool
+) -> Iterator[Entry]:
+    """How well each uncertainty tells shifted items; they are numbered from `first`."""
+    if not shifted.any() or shifted.all():
+        return
+    index = first + np.arange(len(shifted))
+    for (measure, aggregation), values in measured.aggregated.items():
+        at = _RankedBy("all", index, measure, aggregation)
+        for score in (scores.ood_auroc, scores.ood_found):
+            named = score is scores.ood_auroc and theirs and not at.extra
+            yield at.entry(
+                score,
+                (values, shifted),
+                as_published=scores.ood_auroc(values, shifted) if named else None,
+                no_interval="" if score is scores.ood_auroc else BY_AUROC,
+            )
+
+
+class _RankedBy(NamedTuple):
+    """Which items a score is of, and by which uncertainty."""
+
+    subset: str
+    rows: Index
+    measure: str
+    aggregation: str
+
+    @property
+    def extra(self) -> bool:
+        """Whether the paper does not have it."""
+        return self.aggregation in EXTRAS
+
+    def entry(
+        self,
+        score: Callable[..., Any],
+        arrays: Sequence[NDArray[Any]],
+        *,
+        as_published: float | None,
+        no_interval: str,
+    ) -> Entry:
+        """The entry of `score(*arrays)`; one without an interval is not ranked."""
+        made = entry_of(
+            score,
+            arrays,
+            self.rows,
+            subset=self.subset,
+            settings={"measure": self.measure, "aggregation": self.aggregation},
+        )
+        return replace(
+            made,
+            influence=None if no_interval else made.influence,
+            plan=None if no_interval else made.plan,
+            as_published=math.nan if as_published is None else as_published,
+            no_interval=no_interval,
+            ranked=not self.extra and not no_interval,
+        )
+
+
+def drop_entry(beheld: Beheld) -> Iterator[Entry]:
+    """What the shift costs of the Dice, where there is one."""
+    if len(beheld.subsets) < 2:
+        return
+    ours, theirs = (beheld.measured.of("dice", published=p) for p in (False, True))
+    yield Entry(
+        score=scores.dice_drop,
+        value=_drop(ours, beheld.subsets),
+        index=np.arange(len(ours)),
+        influence=partial(_drop_influence, ours, beheld.subsets),
+        as_published=_drop(theirs, beheld.subsets) if beheld.theirs else math.nan,
+        why=NOTHING,
+    )
+
+
+def _drop(dice: Array, subsets: Mapping[str, Index]) -> float:
+    means = (float(dice[subsets[name]].mean()) for name in ("in_domain", "shifted"))
+    return scores.dice_drop(*means)
+
+
+def _drop_influence(dice: Array, subsets: Mapping[str, Index]) -> Influence:
+    """That of a ratio of two means over different items."""
+    inside, outside = (dice[subsets[name]] for name in ("in_domain", "shifted"))
+    before = inside.mean()
+    changes = np.zeros(len(dice))
+    ratio = outside.mean() / before
+    changes[subsets["in_domain"]] = ratio * (inside - before) / before / len(inside)
+    changes[subsets["shifted"]] = (outside.mean() - outside) / before / len(outside)
+    part = np.zeros(len(dice), np.int64)
+    part[subsets["shifted"]] = 1
+    return Influence(
+        value=float(1.0 - ratio),
+        values=changes,
+        scale="linear",
+        low=-math.inf,
+        part=part,
+    )
+
+
+def gain_entry(
+    beheld: Beheld,
+    second: Sequence[MapScores | None],
+    *,
+    settings: Mapping[str, Any],
+    why: str,
+) -> Entry:
+    """What a query gained on shifted items; `second` is after it, and after a draw."""
+    index = beheld.subsets["shifted"]
+    after = [one for one in second if one is not None]
+    known = len(after) == len(second)
+    ours, theirs = (
+        [one.of("dice", published=p)[index] for one in (beheld.measured, *after)]
+        for p in (False, True)
+    )
+    return Entry(
+        name="gain",
+        score=scores.al_improvement,
+        value=_gain(ours) if known else math.nan,
+        index=index,
+        influence=partial(_gain_influence, ours) if known else None,
+        settings={name: settings[name] for name in ("measure", "aggregation")},
+        as_published=_gain(theirs) if known and beheld.theirs else math.nan,
+        why=NOTHING if known else why,
+    )
+
+
+def _gain(dice: Sequence[Array]) -> float:
+    return scores.al_improvement(*(float(each.mean()) for each in dice))
+
+
+def _gain_influence(dice: Sequence[Array]) -> Influence:
+    """That of a ratio of two means over the same items."""
+    before, after, random = dice
+    value, level = _gain(dice), before.mean()
+    change = after - random
+    return Influence(
+        value=value,
+        values=(change - value * before) / (level * len(before)),
+        scale="linear",
+        low=-math.inf,
+        high=math.inf,
+    )

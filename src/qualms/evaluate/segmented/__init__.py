@@ -1,0 +1,25 @@
+"""From the maps of segmented items to a few numbers of each, in one pass over them."""
+
+from qualms.evaluate.segmented._fit import Validation, validate
+from qualms.evaluate.segmented._items import (
+    AGGREGATIONS,
+    EXTRAS,
+    ItemColumn,
+    MapScores,
+    Reading,
+    measure_items,
+)
+from qualms.evaluate.segmented._stream import map_roles, measured_maps
+
+__all__ = [
+    "AGGREGATIONS",
+    "EXTRAS",
+    "ItemColumn",
+    "MapScores",
+    "Reading",
+    "Validation",
+    "map_roles",
+    "measure_items",
+    "measured_maps",
+    "validate",
+]

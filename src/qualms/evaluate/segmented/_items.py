@@ -1,0 +1,202 @@
+"""One pass over segmented items: from maps to a few numbers of each item."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms import scores
+from qualms.evaluate.entry import Array, ScoreOptions
+from qualms.evaluate.segmented._fit import Validation
+from qualms.evaluate.segmented._stream import (
+    Map,
+    measured_maps,
+    segmented_labels,
+    streamed,
+)
+from qualms.predictions import Header, Maps, Predictions
+from qualms.scores import Platt
+from qualms.scores.as_published import values as published
+
+PATCH = 10
+AGGREGATIONS = ("image", "patch", "threshold")
+"""Those of Kahl et al. (2024)."""
+EXTRAS = ("quantile", "boundary", "object")
+"""Those that look at where in the map the uncertainty lies."""
+
+
+class ItemColumn(NamedTuple):
+    """One number of every item."""
+
+    score: str
+    """dice, ged, ncc, ace; `uncertainty` of the whole item; `predicted_size`,
+    `reference_size` and `disagreement`, which figures show."""
+    measure: str = ""
+    aggregation: str = ""
+    published: bool = False
+    """Whether it is by the rule of the released code of VALUES."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What is read from the maps of an item."""
+
+    fitted: Validation | None = None
+    """Without it there is no threshold aggregation and no ACE."""
+    published: bool = False
+    """Whether to give numbers by the rules of the released code, too."""
+    dice_only: bool = False
+    swaps: tuple[int, ...] = ()
+    """Classes with a second name, either of which raters may give."""
+    swap_share: float = 1 / 3
+    """How often they give the second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapScores:
+    """Numbers of every item of a segmentation folder, by `ItemColumn`."""
+
+    columns: Mapping[ItemColumn, Array]
+
+    def of(self, *column: Any, published: bool = False) -> Array:
+        """(N,) the numbers of `ItemColumn(*column)`; nan where there are none."""
+        found = self.columns.get(ItemColumn(*column)._replace(published=published))
+        return np.full(self.items, np.nan) if found is None else found
+
+    @property
+    def items(self) -> int:
+        """How many items there are."""
+        return len(self.columns[ItemColumn("dice")])
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures of these items, in order."""
+        return tuple(c.measure for c in self.columns if c.score == "ncc")
+
+    @property
+    def aggregated(self) -> dict[tuple[str, str], Array]:
+        """Item-level uncertainties by measure and aggregation."""
+        return {
+            (c.measure, c.aggregation): values
+            for c, values in self.columns.items()
+            if c.score == "uncertainty"
+        }
+
+
+def measure_items(
+    predictions: Predictions, reading: Reading, options: ScoreOptions
+) -> MapScores:
+    """Every item once, several at a time; memory does not grow with their number."""
+    work = partial(_measure, predictions.header, reading)
+    rows = list(streamed(work, predictions, options))
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return MapScores(columns=columns)
+
+
+Numbers = Iterator[tuple[ItemColumn, float]]
+
+
+def _measure(header: Header, reading: Reading, maps: Maps) -> dict[ItemColumn, float]:
+    predicted = segmented_labels(maps)
+    found = dict(_overlap(header, reading, maps, predicted))
+    if reading.dice_only:
+        return found
+    measures = measured_maps(header, maps)
+    found.update(_sizes(maps))
+    found.update(_ambiguity(header, reading, maps, measures))
+    found.update(_calibration(header, reading, maps, predicted, measures))
+    found.update(_aggregated(reading, predicted, measures))
+    return found
+
+
+def _overlap(
+    header: Header, reading: Reading, maps: Maps, predicted: NDArray[np.uint8]
+) -> Numbers:
+    options: dict[str, Any] = {
+        "classes": len(maps.mean_probs),
+        "ignore": header.ignore,
+    }
+    rules = [(scores, False), (published, True)] if reading.published else []
+    for rule, theirs in rules or [(scores, False)]:
+        each = [rule.dice(predicted, rater, **options) for rater in maps.raters]
+        yield ItemColumn("dice", published=theirs), float(np.mean(each))
+        if not reading.dice_only:
+            distance = rule.ged(maps.draw_labels, maps.raters, **options)
+            yield ItemColumn("ged", published=theirs), distance
+
+
+def _sizes(maps: Maps) -> Numbers:
+    """Foreground pixels, mean over draws and over raters; ignored ones are none."""
+    yield ItemColumn("predicted_size"), _size(maps.draw_labels, len(maps.mean_probs))
+    yield ItemColumn("reference_size"), _size(maps.raters, len(maps.mean_probs))
+
+
+def _size(labels: NDArray[np.uint8], classes: int) -> float:
+    return np.count_nonzero((labels > 0) & (labels < classes)) / len(labels)
+
+
+def _ambiguity(
+    header: Header, reading: Reading, maps: Maps, measures: Mapping[str, Map]
+) -> Numbers:
+    spread = scores.rater_variance(maps.raters, ignore=header.ignore)
+    rated = np.isfinite(spread)
+    reference = np.where(rated, spread, 0.0)
+    yield ItemColumn("disagreement"), float(reference.sum())
+    for name, values in measures.items():
+        mask = None if rated.all() else rated
+        yield ItemColumn("ncc", name), scores.ncc(values, reference, mask=mask)
+    if not reading.published:
+        return
+    if reading.swaps:
+        # The released code knows how often a class is swapped.
+        chance = reading.swap_share * (1.0 - reading.swap_share)
+        reference = chance * np.isin(maps.raters[0], reading.swaps)
+    for name, values in measures.items():
+        yield ItemColumn("ncc", name, published=True), published.ncc(values, reference)
+
+
+def _calibration(
+    header: Header,
+    reading: Reading,
+    maps: Maps,
+    predicted: NDArray[np.uint8],
+    measures: Mapping[str, Map],
+) -> Numbers:
+    if reading.fitted is None:
+        return
+    agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
+    ours: Mapping[str, Platt] = reading.fitted.platt
+    theirs = reading.fitted.mean_platt if reading.published else {}
+    for name, values in measures.items():
+        for ace, fits in ((scores.ace, ours), (published.ace, theirs)):
+            if name in fits:
+                error = ace(
+                    fits[name].confidence(values), agreed.correct, total=agreed.total
+                )
+                yield ItemColumn("ace", name, published=fits is theirs), error
+
+
+def _aggregated(
+    reading: Reading, predicted: NDArray[np.uint8], measures: Mapping[str, Map]
+) -> Numbers:
+    band = scores.boundary_band(predicted)
+    fitted = reading.fitted
+    for name, values in measures.items():
+        size = min(PATCH, *values.shape)
+        found = {
+            "image": scores.aggregate_image(values),
+            "patch": scores.aggregate_patch(values, size=size),
+            "quantile": scores.aggregate_quantile(values),
+            "boundary": scores.aggregate_boundary(values, band),
+            "object": scores.aggregate_object(values, predicted),
+        }
+        if fitted is not None:
+            found["threshold"] = scores.aggregate_threshold(
+                values, threshold=fitted.threshold[name]
+            )
+        for aggregation in (*AGGREGATIONS, *EXTRAS):
+            if aggregation in found:
+                yield ItemColumn("uncertainty", name, aggregation), found[aggregation]

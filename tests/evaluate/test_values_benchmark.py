@@ -1,0 +1,303 @@
+"""Judging VALUES from predictions files alone."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evaluate.made_maps import PLACES, made_benchmark, make_map_runs
+from qualms import predictions, published, scores
+from qualms.benchmarks import Place
+from qualms.evaluate import ScoreOptions
+from qualms.evaluate.benchmark import judge
+from qualms.evaluate.protocols.values._verdicts import (
+    PUBLISHED,
+    QUESTIONS,
+    answer_of,
+)
+from qualms.scores.as_published import values as released
+
+BARE = ScoreOptions(resamples=0, workers=2)
+BENCHMARK = made_benchmark()
+PRESET = BENCHMARK.presets["demo"]
+VARIANTS = {variant.name: variant for variant in PRESET.variants}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    make_map_runs(BENCHMARK, PRESET, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def judged(made):
+    return judge(BENCHMARK, PRESET, made, options=BARE)
+
+
+def files(out, variant, row, split, seeds=(0,), settings=None):
+    """The predictions of a row's runs with these seeds, pooled."""
+    place = Place(VARIANTS[variant], BENCHMARK.row(row), settings or {})
+    folders = [
+        out / "values" / BENCHMARK.spec(PRESET, place, seed).hash / "predictions"
+        for seed in seeds
+    ]
+    return predictions.pool([f / split.replace("/", "~") for f in folders])
+
+
+def cell(judged, variant, row, score, **settings):
+    return judged.cell(variant, row, score, settings)
+
+
+def dice_of(maps, rule=scores):
+    predicted = maps.mean_probs.argmax(0)
+    return np.mean([rule.dice(predicted, rater) for rater in maps.raters])
+
+
+def maps_of(read, roles=("PE", "EE", "MI")):
+    found = []
+    for maps in read.maps:
+        parts = scores.uncertainty_maps(maps.mean_probs, maps.expected_entropy)
+        found.append(dict(zip(roles, parts[:3], strict=True)))
+    return found
+
+
+def test_every_run_is_read_and_every_row_has_numbers(judged):
+    assert judged.missing == ()
+    assert all(cell.values for cell in judged.cells.values())
+
+
+def test_quality_is_the_mean_over_items_of_each_subset(made, judged):
+    read = files(made, "lidc", "ttd", "test")
+    moved = read.arrays["shifted"]
+    dice = np.array([dice_of(maps) for maps in read.maps])
+    ged = np.array([scores.ged(m.draw_labels, m.raters) for m in read.maps])
+    ncc = np.array(
+        [
+            scores.ncc(maps["MI"], scores.rater_variance(item.raters))
+            for maps, item in zip(maps_of(read), read.maps, strict=True)
+        ]
+    )
+    for subset, chosen in (("in_domain", ~moved), ("shifted", moved)):
+        got = cell(judged, "lidc", "ttd", f"{subset}/dice").values[0]
+        assert got == pytest.approx(dice[chosen].mean())
+        got = cell(judged, "lidc", "ttd", f"{subset}/ged").values[0]
+        assert got == pytest.approx(ged[chosen].mean())
+        got = cell(judged, "lidc", "ttd", f"{subset}/ncc", measure="MI").values[0]
+        assert got == pytest.approx(ncc[chosen].mean())
+
+
+def test_scores_have_the_settings_that_they_depend_on(judged):
+    known = {(key.settings.count("="), key.score) for key in judged.cells}
+    assert (0, "in_domain/dice") in known
+    assert {count for count, score in known if score.endswith("ged")} == {0}
+    assert {count for count, score in known if score.endswith("/ncc")} == {1}
+    assert {count for count, score in known if score.endswith("aurc")} == {2}
+
+
+def test_shifts_are_told_on_the_pool_or_else_on_the_test_items(made, judged):
+    for variant, split in (("lidc", "pool"), ("toy_a", "test/a"), ("toy_b", "test/b")):
+        read = files(made, variant, "ensemble", split, seeds=(0, 1, 2))
+        values = [scores.aggregate_patch(maps["EE"]) for maps in maps_of(read)]
+        settings = {"measure": "EE", "aggregation": "patch"}
+        got = cell(judged, variant, "ensemble", "ood_auroc", **settings)
+        expected = scores.ood_auroc(values, read.arrays["shifted"])
+        assert got.values[0] == pytest.approx(expected)
+        assert got.by_their_rule.mean == pytest.approx(got.ours.mean)
+
+
+def test_failures_are_ranked_by_the_risk_of_either_rule(made, judged):
+    read = files(made, "lidc", "ttd", "test")
+    chosen = np.flatnonzero(read.arrays["shifted"])
+    maps = [read.maps[int(i)] for i in chosen]
+    rank = np.array([maps_of(read)[int(i)]["PE"].sum(dtype=float) for i in chosen])
+    settings = {"measure": "PE", "aggregation": "image"}
+    risk = 1 - np.array([dice_of(m) for m in maps])
+    for name in ("aurc", "eaurc", "augrc", "threshold_aurc", "threshold_eaurc"):
+        got = cell(judged, "lidc", "ttd", f"shifted/{name}", **settings)
+        assert got.values[0] == pytest.approx(getattr(scores, name)(risk, rank))
+    their_risk = 1 - np.array([dice_of(m, released) for m in maps])
+    for name in ("aurc", "eaurc"):
+        got = cell(judged, "lidc", "ttd", f"shifted/{name}", **settings)
+        expected = getattr(released, name)(their_risk, rank)
+        assert got.as_published[0] == pytest.approx(expected)
+
+
+def validation(made, row, seed):
+    read = files(made, "lidc", row, "val", seeds=(seed,))
+    labels = [
+        np.concatenate([m.draw_labels, m.mean_probs.argmax(0)[None]]) for m in read.maps
+    ]
+    agreed = [
+        scores.rater_agreement(m.mean_probs.argmax(0), m.raters) for m in read.maps
+    ]
+    return [m["EE"] for m in maps_of(read)], labels, agreed
+
+
+def test_a_threshold_is_that_of_all_repeats_of_a_row(made, judged):
+    parts = [validation(made, "ttd", seed) for seed in (0, 1)]
+    maps = [m for part in parts for m in part[0]]
+    labels = [m for part in parts for m in part[1]]
+    threshold = scores.threshold_from_validation(maps, labels)
+    read = files(made, "lidc", "ttd", "pool")
+    values = [
+        scores.aggregate_threshold(m["EE"], threshold=threshold) for m in maps_of(read)
+    ]
+    settings = {"measure": "EE", "aggregation": "threshold"}
+    got = cell(judged, "lidc", "ttd", "ood_auroc", **settings).values[0]
+    assert got == pytest.approx(scores.ood_auroc(values, read.arrays["shifted"]))
+
+
+def test_calibration_is_fitted_on_each_run(made, judged):
+    read = files(made, "lidc", "ttd", "test", seeds=(1,))
+    maps, _, agreed = validation(made, "ttd", 1)
+    ours = scores.fit_platt(
+        np.maximum(maps, 0),
+        np.stack([a.correct for a in agreed]),
+        total=np.stack([a.total for a in agreed]),
+    )
+    theirs = released.fit_platt(
+        [np.maximum(m, 0) for m in maps],
+        [a.correct for a in agreed],
+        total=[a.total for a in agreed],
+    )
+    errors = []
+    for item, own in zip(read.maps, maps_of(read), strict=True):
+        known = scores.rater_agreement(item.mean_probs.argmax(0), item.raters)
+        errors.append(
+            [
+                rule.ace(fit.confidence(own["EE"]), known.correct, total=known.total)
+                for rule, fit in ((scores, ours), (released, theirs))
+            ]
+        )
+    expected = np.array(errors)[~read.arrays["shifted"]].mean(axis=0)
+    got = cell(judged, "lidc", "ttd", "in_domain/ace", measure="EE")
+    # Pixels are counted in 16,384 bins before the fit.
+    assert got.values[1] == pytest.approx(expected[0], abs=1e-4)
+    assert got.as_published[1] == pytest.approx(expected[1], abs=1e-4)
+
+
+def test_a_plain_network_has_one_measure_and_its_ensemble_three(judged):
+    def measures(row):
+        cells = (key for key in judged.cells if key.row == row)
+        return {k.settings for k in cells if k.score == "in_domain/ncc"}
+
+    assert measures("softmax") == {"measure=MSR"}
+    assert measures("ensemble") == {"measure=PE", "measure=EE", "measure=MI"}
+
+
+@pytest.mark.parametrize("settings", PLACES)
+def test_what_a_query_gained_stands_in_the_row_that_asked(made, judged, settings):
+    moved = files(made, "lidc", "ttd", "test").arrays["shifted"]
+    before, after, random = (
+        np.mean([dice_of(m) for m, s in zip(read.maps, moved, strict=True) if s])
+        for read in (
+            files(made, "lidc", "ttd", "test"),
+            files(made, "lidc", "ttd_queried", "test", settings=settings),
+            files(made, "lidc", "ttd_random", "test"),
+        )
+    )
+    got = cell(judged, "lidc", "ttd", "gain", **settings)
+    expected = (after / before - 1) - (random / before - 1)
+    assert got.values[0] == pytest.approx(expected)
+    assert got.low < got.ours.mean < got.high
+    assert ("lidc", "ssn", "gain") not in {(k[0], k[1], k[3]) for k in judged.cells}
+
+
+def test_a_second_training_that_is_missing_leaves_the_gain_empty(made, tmp_path):
+    variant = VARIANTS["lidc"]
+    preset = replace(PRESET, variants=(variant,), rows=(*PRESET.rows[-2:], "ttd"))
+    place = Place(variant, BENCHMARK.row("ttd_random"), {})
+    lacking = [BENCHMARK.spec(preset, place, seed).hash for seed in (0, 1)]
+    make_map_runs(BENCHMARK, preset, tmp_path, skip=lacking)
+    judged = judge(BENCHMARK, preset, tmp_path, options=BARE)
+    found = cell(judged, "lidc", "ttd", "gain", **PLACES[0])
+    assert found.values == ()
+    assert lacking[0] in found.why
+    assert {run.hash for run in judged.missing} == set(lacking)
+
+
+def test_a_screening_says_what_the_shift_costs(judged):
+    found = {key.score for key in judged.cells if key.variant == "screened"}
+    assert found == {"in_domain/dice", "shifted/dice", "dice_drop"}
+    inside, outside = (
+        cell(judged, "screened", "softmax", f"{subset}/dice").values
+        for subset in ("in_domain", "shifted")
+    )
+    drop = cell(judged, "screened", "softmax", "dice_drop")
+    expected = 1 - np.array(outside) / np.array(inside)
+    assert drop.values == pytest.approx(expected)
+    assert drop.low < drop.ours.mean < drop.high
+
+
+def test_workers_change_no_number_of_a_benchmark(made, judged):
+    alone = judge(BENCHMARK, PRESET, made, options=replace(BARE, workers=1))
+    for key, found in judged.cells.items():
+        assert alone.cells[key].values == found.values
+
+
+def published_verdict(question, datasets):
+    """The rule on the numbers of Table 4."""
+    rule = QUESTIONS[question]
+    table = "4a" if rule.score.endswith("ncc") else "4b"
+    numbers = {}
+    for line in published_lines():
+        asked = line["table"] == table and line["dataset"] in datasets
+        if asked and line["split"] != "ood" and line["uncertainty_type"] != "PU":
+            key = line["dataset"], line["prediction_model"], line["aggregation"]
+            numbers.setdefault(key, {})[line["uncertainty_type"]] = line["mean"]
+    held = {
+        str(key): rule.holds(float(found["AU"]), float(found["EU"]))
+        for key, found in numbers.items()
+    }
+    return answer_of(held)
+
+
+def published_lines():
+    import csv
+    from importlib.resources import files as resources
+
+    text = (resources(published) / "values.csv").read_text("utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+FIGURE = {
+    "yes": "yes",
+    "often yes": "yes",
+    "partially": "partially",
+    "depends on AU in data": "partially",
+    "no": "no",
+    "mostly not": "no",
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(
+    ("family", "datasets"),
+    [
+        ("toy", ("toy1", "toy2", "toy3a", "toy3b")),
+        ("lidc", ("lidc_tex", "lidc_mal")),
+        ("gta", ("gta5_cs",)),
+    ],
+)
+def test_the_rules_give_figure_2a_from_table_4(question, family, datasets):
+    told = FIGURE[PUBLISHED[family][question]]
+    assert published_verdict(question, datasets) == told
+
+
+def test_verdicts_are_of_families_and_of_their_variants(judged):
+    where = {(v.question, v.where) for v in judged.verdicts}
+    assert {("Q3", "toy"), ("Q3", "toy_a"), ("Q3", "toy_b"), ("Q1", "lidc")} <= where
+    # Q1 is asked of one variant of the family only.
+    assert ("Q1", "toy") in where
+    assert ("Q1", "toy_a") not in where
+    assert not any(v.where == "screened" for v in judged.verdicts)
+
+
+def test_aleatoric_measures_of_ssn_are_its_mutual_information(judged):
+    verdict = next(
+        v for v in judged.verdicts if (v.question, v.where) == ("Q3", "lidc")
+    )
+    settings = {"measure": "EE", "aggregation": "patch"}
+    epistemic = cell(judged, "lidc", "ssn", "ood_auroc", **settings).ours.mean
+    assert verdict.held["ssn, patch"] == (epistemic > 0.5)
