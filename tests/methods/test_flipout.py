@@ -18,6 +18,11 @@ LAYERS = {
     "grouped": (lambda: nn.Conv2d(4, 6, 3, groups=2, bias=False), (4, 9, 8)),
     "depthwise": (lambda: nn.Conv2d(4, 8, 3, groups=4, padding=1), (4, 9, 8)),
     "conv3d": (lambda: nn.Conv3d(2, 3, 3, stride=2, padding=1), (2, 5, 6, 7)),
+    "transposed": (lambda: nn.ConvTranspose2d(4, 6, 2, stride=2), (4, 5, 4)),
+    "transposed3d": (
+        lambda: nn.ConvTranspose3d(2, 3, 3, stride=2, padding=1, output_padding=1),
+        (2, 3, 4, 5),
+    ),
     "linear": (lambda: nn.Linear(5, 4), (5,)),
     "tokens": (lambda: nn.Linear(5, 4, bias=False), (7, 2, 5)),
 }
@@ -42,20 +47,20 @@ def case(name, dtype=torch.float64):
 
 def item_weights(random, noise, incoming, outgoing):
     """Weights of one item, from its signs of input and output channels."""
-    weight = random.weight
+    weight, stddev = map(random.outputs_first, (random.weight, random.stddev))
     groups = len(incoming) // weight.shape[1]
     own = incoming.view(groups, weight.shape[1]).repeat_interleave(
         len(weight) // groups, 0
     )
     axes = (1,) * (weight.ndim - 2)
     signs = own.view(*own.shape, *axes) * outgoing.view(-1, 1, *axes)
-    return weight + random.stddev * noise * signs
+    return random.outputs_first(weight + stddev * noise * signs)
 
 
 @each_layer
 def test_each_item_has_the_weights_its_signs_say(name, monkeypatch):
     layer, x = case(name)
-    fixed = torch.randn_like(layer.weight)
+    fixed = torch.randn_like(flipout(layer).outputs_first(layer.weight))
     noise = Noise(lambda _: fixed, lambda signs: signs, None, None)
     random = flipout(layer, noise)
     kept = []
@@ -76,6 +81,24 @@ def test_each_item_has_the_weights_its_signs_say(name, monkeypatch):
         torch.testing.assert_close(outputs[item : item + 1], one)
 
 
+def test_directions_of_a_transposed_convolution_are_over_its_outputs():
+    layer, x = nn.ConvTranspose2d(4, 6, 2, stride=2), torch.randn(1, 4, 3, 3)
+    seen = []
+
+    def shared(like):
+        seen.append(like.shape)
+        return RELEASED.shared(like)
+
+    flipout(layer, RELEASED._replace(shared=shared))(x)
+    assert seen == [(6, 4, 2, 2)]
+
+
+def test_an_output_of_a_transposed_convolution_sees_the_mean_share_of_its_kernel():
+    assert flipout(nn.ConvTranspose2d(4, 6, 2, stride=2)).fan_in == 4
+    assert flipout(nn.ConvTranspose3d(4, 6, 4, stride=2)).fan_in == 4 * 8
+    assert flipout(nn.Conv2d(4, 6, 3, stride=2)).fan_in == 4 * 9
+
+
 def test_signs_are_fair_and_their_own_for_every_item_and_channel():
     torch.manual_seed(0)
     signs = random_signs((20_000, 3, 1), torch.zeros(1, dtype=torch.bfloat16))
@@ -87,7 +110,9 @@ def test_signs_are_fair_and_their_own_for_every_item_and_channel():
     assert signs.mean(0).abs().max() < 0.03
 
 
-@pytest.mark.parametrize("name", ["strided", "grouped", "conv3d", "linear"])
+@pytest.mark.parametrize(
+    "name", ["strided", "grouped", "conv3d", "transposed", "linear"]
+)
 def test_the_gradient_is_unbiased(name):
     """Against E[y^2] = (x mean)^2 + x^2 variance, whose gradient is known."""
     layer, x = case(name)

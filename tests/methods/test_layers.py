@@ -59,7 +59,7 @@ def test_none_keeps_a_layer():
     [
         (lambda: Subclass(2, 2, 1), "Subclass"),
         (lambda: nn.Conv1d(2, 2, 1), "Conv1d"),
-        (lambda: nn.ConvTranspose2d(2, 2, 1), "ConvTranspose2d"),
+        (lambda: nn.ConvTranspose2d(2, 2, 1, groups=2), "ConvTranspose2d"),
         (lambda: nn.Bilinear(2, 2, 1), "Bilinear"),
         (lambda: nn.LSTM(2, 2), "LSTM"),
         (lambda: nn.MultiheadAttention(4, 2), "MultiheadAttention"),

@@ -114,14 +114,34 @@ def test_weights_multiply_each_item_s_loss():
     assert weighted_mean(maps, batch).item() == pytest.approx(5 / 3)
 
 
-def test_statistics_of_label_maps_are_those_of_the_draws():
-    draws = torch.randn(5, 2, 3, 4, 4)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_statistics_of_label_maps_are_those_of_the_draws(classes):
+    draws = torch.randn(5, 2, classes, 4, 4)
     arrays = summarise(iter(draws), TASKS["segmentation"])
     probs = draws.softmax(2)
     entropy = torch.distributions.Categorical(probs.movedim(2, -1)).entropy()
     torch.testing.assert_close(arrays["mean_probs"], probs.mean(0))
     torch.testing.assert_close(arrays["expected_entropy"], entropy.mean(0))
     assert torch.equal(arrays["draw_labels"], draws.argmax(2).to(torch.uint8))
+
+
+def test_a_single_logit_of_a_pixel_is_that_of_the_second_class():
+    draws = 4 * torch.randn(5, 2, 1, 4, 4)
+    both = torch.cat([torch.zeros_like(draws), draws], 2)
+    one, two = (summarise(iter(d), TASKS["segmentation"]) for d in (draws, both))
+    for name, values in one.items():
+        torch.testing.assert_close(values, two[name])
+
+
+def test_two_classes_are_as_exact_as_their_smaller_probability():
+    logits = torch.tensor([[0.0, 0.0], [30.0, 0.0], [0.0, 80.0]]).T[None, :, None]
+    arrays = summarise(iter(logits[None]), TASKS["segmentation"])
+    exact = logits.double().softmax(1)
+    less = exact.amin(1)
+    entropy = -less * less.log() - (1 - less) * torch.log1p(-less)
+    torch.testing.assert_close(arrays["mean_probs"].double(), exact, rtol=1e-5, atol=0)
+    found = arrays["expected_entropy"].double()
+    torch.testing.assert_close(found, entropy, rtol=1e-5, atol=0)
 
 
 def test_heads_run_in_full_precision_under_autocast():

@@ -23,6 +23,11 @@ LAYERS = {
     ),
     "volumes": (lambda: nn.Conv3d(4, 6, 3, stride=2, padding=1), (4, 5, 6, 7)),
     "grouped volumes": (lambda: nn.Conv3d(4, 6, 3, groups=2), (4, 5, 6, 7)),
+    "transposed": (lambda: nn.ConvTranspose2d(4, 6, 2, stride=2), (4, 5, 4)),
+    "transposed volumes": (
+        lambda: nn.ConvTranspose3d(4, 6, 3, stride=2, bias=False),
+        (4, 3, 2, 4),
+    ),
     "linear": (lambda: nn.Linear(4, 6), (4,)),
     "tokens": (lambda: nn.Linear(4, 6, bias=False), (5, 4)),
 }
@@ -32,12 +37,14 @@ each_layer = pytest.mark.parametrize(("make", "shape"), LAYERS.values(), ids=LAY
 def scaled_by_hand(layer, x, before, after):
     """One item through `layer` with the weight W * (r s^T), channel by channel."""
     weight = layer.weight.detach().clone()
+    turned = isinstance(layer, nn.ConvTranspose2d | nn.ConvTranspose3d)
+    weight = weight.transpose(0, 1) if turned else weight
     out, per_group = weight.shape[:2]
     for o in range(out):
         group = o // (out // getattr(layer, "groups", 1))
         for i in range(per_group):
             weight[o, i] *= after[o] * before[group * per_group + i]
-    state = {"weight": weight}
+    state = {"weight": weight.transpose(0, 1) if turned else weight}
     if layer.bias is not None:
         state["bias"] = layer.bias.detach()
     return torch.func.functional_call(layer, state, (x[None],))[0]

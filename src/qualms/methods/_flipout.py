@@ -16,7 +16,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qualms.methods._layers import ItemCounter, Layer, channels_of, take_sizes, to_rows
+from qualms.methods._layers import (
+    ItemCounter,
+    Layer,
+    Operation,
+    channels_of,
+    fan_in_of,
+    is_transposed,
+    take_sizes,
+    to_rows,
+    transposed_operation,
+)
 
 
 class Noise(NamedTuple):
@@ -49,8 +59,10 @@ class Flipout(nn.Module):
         """Standard deviations before a softplus."""
         self.bias = layer.bias
         self.noise = noise
+        self.fan_in = fan_in_of(layer)
         self._items = items or ItemCounter()
         self._run = _operation(layer)
+        self._transposed = is_transposed(layer)
         self._channels = channels_of(layer)
         self._axis = -1 if isinstance(layer, nn.Linear) else 1
 
@@ -59,10 +71,15 @@ class Flipout(nn.Module):
         """Standard deviations: what the noise is multiplied by."""
         return functional.softplus(self.rho)
 
+    def outputs_first(self, weight: Tensor) -> Tensor:
+        """A view of what is shaped as the weights, with output channels on axis 0."""
+        return weight.transpose(0, 1) if self._transposed else weight
+
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (B, C, *space), or (B, ..., C) of a linear layer."""
         incoming, outgoing = self._signs(x)
-        disturbance = self.stddev * self.noise.shared(self.rho)
+        noise = self.noise.shared(self.outputs_first(self.rho))
+        disturbance = self.stddev * self.outputs_first(noise)
         mean = self._run(x, self.weight, self.bias)
         turned = self._run(x * to_rows(incoming, len(x)), disturbance, None)
         own = to_rows(self.noise.own(outgoing), len(x))
@@ -93,7 +110,7 @@ def divergence(layer: Flipout, *, stddev: float, tied: bool) -> Tensor:
         stddev: standard deviation of the prior.
         tied: whether the mean of the prior is that of the weights, rather than 0.
     """
-    spread, shape = layer.stddev, layer.rho.shape
+    spread, shape = layer.stddev, layer.outputs_first(layer.rho).shape
     square = layer.noise.variance(shape) * spread.square().sum()
     if not tied:
         square = square + layer.weight.square().sum()
@@ -102,13 +119,12 @@ def divergence(layer: Flipout, *, stddev: float, tied: bool) -> Tensor:
     return square / (2 * stddev**2) - spread.log().sum() + constant
 
 
-_Operation = Callable[[Tensor, Tensor, Tensor | None], Tensor]
-
-
-def _operation(layer: Layer) -> _Operation:
-    """(x, weight, bias) to outputs, as `layer` would."""
+def _operation(layer: Layer) -> Operation:
+    """What `layer` does, for any weight and bias."""
     if isinstance(layer, nn.Linear):
         return functional.linear
+    if is_transposed(layer):
+        return transposed_operation(layer)
     if layer.padding_mode != "zeros":
         raise ValueError(
             "a convolution with random weights must pad with zeros, got padding_mode "

@@ -4,6 +4,7 @@ All methods share one convention. `build` returns a `Headed` network, or a netwo
 holds one. `network.backbone(x)` gives features (B, F) or (B, F, *space), and
 `network(x)` gives outputs (B, K, *space) in float32 with K on axis 1: one logit per
 class, a single one for two classes, or the numbers that a regression method asks for.
+Maps of features may be coarser than the image; outputs have its size all the same.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,10 +12,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from qualms.spec import Task
 
 HIDDEN = 512
+_FLAT = 2
+"""Axes of what has no space."""
 
 
 class Headed(nn.Module):
@@ -35,7 +39,20 @@ class Headed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (B, K, *space) of inputs (B, channels, *space)."""
-        return read_head(self.head, self.backbone(x))
+        return upsampled(read_head(self.head, self.backbone(x)), x)
+
+
+def upsampled(maps: Tensor, image: Tensor) -> Tensor:
+    """`maps` (B, K, *space) linearly interpolated to the size of `image`.
+
+    Interpolation and a 1x1 convolution can change places, so a head on coarse maps and
+    interpolated outputs give the same as a head on interpolated maps, and cost less.
+    """
+    size = image.shape[2:]
+    if maps.shape[2:] == size or maps.ndim == _FLAT:
+        return maps
+    mode = "bilinear" if len(size) == 2 else "trilinear"
+    return functional.interpolate(maps, size=size, mode=mode, align_corners=False)
 
 
 def headed(network: nn.Module) -> Headed:
@@ -55,7 +72,7 @@ def read_head(head: nn.Module, features: Tensor) -> Tensor:
     Half precision would round a count of 150 to a whole number, so the head runs in
     full precision. Only for maps it does not, where that would cost too much.
     """
-    if features.ndim > 2:
+    if features.ndim > _FLAT:
         maps: Tensor = head(features)
         return maps.float()
     with torch.autocast(features.device.type, enabled=False):

@@ -9,17 +9,23 @@ order the rows in this way; the number of rows alone cannot show it.
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import TypeGuard
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.modules.conv import _ConvNd
 
 from qualms.methods._batch import Batches, Moment
 from qualms.methods._headed import headed
 
-Layer = nn.Conv2d | nn.Conv3d | nn.Linear
-_TYPES = (nn.Conv2d, nn.Conv3d, nn.Linear)
+Transposed = nn.ConvTranspose2d | nn.ConvTranspose3d
+Layer = nn.Conv2d | nn.Conv3d | Transposed | nn.Linear
+_TYPES = (
+    *(nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d, nn.ConvTranspose3d),
+    nn.Linear,
+)
 WITH_KERNELS = (_ConvNd, nn.Linear, nn.Bilinear, nn.MultiheadAttention, nn.RNNBase)
 """Convolutions and linear layers, and modules that multiply by weights as they do."""
 
@@ -52,6 +58,35 @@ def channels_of(layer: Layer) -> list[int]:
     if isinstance(layer, nn.Linear):
         return [layer.in_features, layer.out_features]
     return [layer.in_channels, layer.out_channels]
+
+
+def is_transposed(layer: nn.Module) -> TypeGuard[Transposed]:
+    """Whether `layer` has input channels on axis 0 of its weight, and outputs next."""
+    return isinstance(layer, Transposed)
+
+
+def fan_in_of(layer: Layer) -> int:
+    """How many inputs an output sees; on average, for a transposed convolution."""
+    if is_transposed(layer):
+        return layer.weight[:, 0].numel() // math.prod(layer.stride)
+    return layer.weight[0].numel()
+
+
+Operation = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+"""(x, weight, bias) to outputs."""
+
+
+def transposed_operation(layer: Transposed) -> Operation:
+    """What `layer` does, for any weight and bias."""
+    assert not isinstance(layer.padding, str)  # torch allows none here
+    flat = isinstance(layer, nn.ConvTranspose2d)
+    return partial(
+        functional.conv_transpose2d if flat else functional.conv_transpose3d,
+        stride=layer.stride,
+        padding=layer.padding,
+        output_padding=layer.output_padding,
+        dilation=layer.dilation,
+    )
 
 
 def take_sizes(random: nn.Module, layer: Layer) -> None:
@@ -149,5 +184,10 @@ def _check(network: nn.Module) -> None:
 
 
 def _replaceable(layer: nn.Module) -> TypeGuard[Layer]:
-    """Whether `layer` is one of our types, with a weight that is its own parameter."""
+    """Whether `layer` is one of our types, with a weight that is its own parameter.
+
+    The weight of a transposed convolution in groups has no axis for its outputs.
+    """
+    if is_transposed(layer) and layer.groups > 1:
+        return False
     return type(layer) in _TYPES and "weight" in layer._parameters

@@ -30,6 +30,7 @@ from qualms.spec import Task
 _KERNEL_AXES = 2
 _SMOOTH = 1e-5
 """Keeps the Dice of a class that is nowhere defined: it is 1."""
+_TWO = 2
 
 
 def plain_head(
@@ -48,8 +49,9 @@ def plain_head(
     Args:
         backbone: gives the features.
         task: says what is predicted.
-        outputs: logits of a classifier; None for one per class, or a single one for two
-            classes. Other tasks leave nothing to choose.
+        outputs: numbers that the head of a classifier gives, or that of a segmentation
+            for each pixel; None for one logit per class, and a single one for two
+            classes of a classifier. Other tasks leave nothing to choose.
         projection: width of the linear projection that is the embedding; None for the
             features themselves. For embeddings only.
     """
@@ -67,7 +69,7 @@ def plain_head(
         )
     if task.name == "segmentation":
         convolution = nn.Conv3d if task.space == 3 else nn.Conv2d
-        last = convolution(features_of(backbone), task.classes, 1)
+        last = convolution(features_of(backbone), outputs or task.classes, 1)
         return Headed(backbone, Readout(nn.Identity(), last), task)
     count = outputs or (1 if task.classes == 2 else task.classes)
     head = class_readout(backbone, count, projection=projection)
@@ -265,19 +267,40 @@ def _logits(outputs: Tensor) -> Tensor:
 
 
 def _label_maps(draws: Iterable[Tensor]) -> dict[str, Tensor]:
-    labels = []
+    labels: list[Tensor] = []
     probs = entropy = torch.zeros(())
     for outputs in draws:
-        logs = outputs.log_softmax(1)
-        here = logs.exp()
-        probs = probs.to(here) + here
-        entropy = entropy.to(here) - (here * logs).sum(1)
-        labels.append(outputs.argmax(1).to(torch.uint8))
+        if not labels:
+            shape = (len(outputs), max(outputs.shape[1], _TWO), *outputs.shape[2:])
+            probs = outputs.new_zeros(shape)
+            entropy = outputs.new_zeros(probs[:, 0].shape)
+        add = _add_two_classes if probs.shape[1] == _TWO else _add_classes
+        labels.append(add(outputs.detach(), probs, entropy))
     return {
-        "mean_probs": probs / len(labels),
-        "expected_entropy": entropy / len(labels),
+        "mean_probs": probs.div_(len(labels)),
+        "expected_entropy": entropy.div_(len(labels)),
         "draw_labels": torch.stack(labels),
     }
+
+
+def _add_classes(logits: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:
+    """Add a draw to the sums of probabilities and entropies; its labels, in 8 bits."""
+    logs = logits.log_softmax(1)
+    here = logs.exp()
+    probs.add_(here)
+    entropy.sub_(logs.mul_(here).sum(1))
+    return logits.argmax(1).to(torch.uint8)
+
+
+def _add_two_classes(outputs: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:
+    """As `_add_classes`, in less time: all follows from the difference of logits."""
+    logit = outputs[:, -1] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
+    probs[:, 1].add_(logit.sigmoid())
+    probs[:, 0].add_(logit.neg().sigmoid_())
+    # H = log(1 + exp(-|z|)) + |z| p, where p is the smaller probability.
+    size = logit.abs().neg_()
+    entropy.add_(functional.softplus(size)).addcmul_(size, size.sigmoid(), value=-1)
+    return (logit > 0).view(torch.uint8)
 
 
 def _embedded(embedding: Tensor, uncertainty: dict[str, Tensor]) -> dict[str, Tensor]:

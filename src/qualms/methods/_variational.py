@@ -191,8 +191,7 @@ def _divergence(prior: Prior, network: nn.Module) -> Tensor:
 def _prior_stddev(prior: Prior, layer: Flipout) -> float:
     if not isinstance(prior, str):
         return prior
-    fan_in = layer.weight[0].numel()
-    return math.sqrt(2 / fan_in)
+    return math.sqrt(2 / layer.fan_in)
 
 
 def _squares(network: nn.Module) -> Tensor:

@@ -11,14 +11,14 @@ zooms in, so that it does not end in a local maximum.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._batch import Batches
+from qualms.methods._batch import Batch, Batches
 from qualms.methods._headed import (
     Embedded,
     FittedBuffers,
@@ -26,6 +26,7 @@ from qualms.methods._headed import (
     Readout,
     headed,
     last_inputs,
+    upsampled,
 )
 from qualms.methods._method import Method
 from qualms.methods._plain import (
@@ -38,6 +39,8 @@ from qualms.spec import Task
 
 # A full curvature of more weights takes gigabytes, and hours to decompose.
 _MOST_WEIGHTS = 12_000
+_ROWS = 2**18
+"""Pixels whose curvature is added at once; in float64 they take 2 MB per feature."""
 _POINTS = 200
 _ZOOMS = 6
 # The range of the search, as factors of the largest eigenvalue: from no prior to a
@@ -102,17 +105,30 @@ def _fit_classes(network: Headed, batches: Batches, draws: int) -> None:
     trained = torch.cat([last.weight.flatten(1), last.bias[:, None]], 1).double()
     curvature = trained.new_zeros(*trained.shape * 2)
     for batch in batches():
-        inputs = last_inputs(network, batch.x)
-        probs = _outputs(inputs, trained.float()).softmax(1).double()
-        ignore = -1 if network.task.ignore is None else network.task.ignore
-        counted = batch.target.flatten() != ignore
-        _add_curvature(curvature, _rows(inputs)[counted], _flat(probs)[counted])
+        for rows in _labelled_rows(network, batch):
+            _add_curvature(curvature, rows, (rows @ trained.T).softmax(1))
     values, basis = torch.linalg.eigh(curvature.view(trained.numel(), -1))
     precision = prior_precision(values, trained.square().sum())
     noise = torch.randn(draws, len(values), dtype=values.dtype, device=values.device)
     shifts = (noise / (values.clamp(min=0.0) + precision).sqrt()) @ basis.T
     drawn = trained + shifts.view(draws, *trained.shape)
     _found(network).keep("weights", drawn.float())
+
+
+def _labelled_rows(network: Headed, batch: Batch) -> Iterator[Tensor]:
+    """The inputs (n, P) of the last layer for items, or for pixels with a label.
+
+    Pixels come one item after another and in parts, as there are millions of them.
+    """
+    inputs = last_inputs(network, batch.x)
+    size = len(inputs) if inputs.ndim == 2 else 1
+    parts = (torch.split(values, size) for values in (inputs, batch.x, batch.target))
+    ignore = -1 if network.task.ignore is None else network.task.ignore
+    for some, image, target in zip(*parts, strict=True):
+        flat = torch.split(_flat(upsampled(some, image)), _ROWS)
+        known = torch.split(target.flatten(), _ROWS)
+        for part, labels in zip(flat, known, strict=True):
+            yield _rows(part)[labels != ignore]
 
 
 def _add_curvature(curvature: Tensor, rows: Tensor, probs: Tensor) -> None:
@@ -133,7 +149,8 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
         return plain_predict(network, x, task)
     inputs = last_inputs(whole, x)
     if task.name != "regression":
-        outputs = (_outputs(inputs, weights) for weights in found.held("weights"))
+        draws = (_outputs(inputs, weights) for weights in found.held("weights"))
+        outputs = (upsampled(draw, x) for draw in draws)
         if task.name == "embedding":
             return summarise_embeddings((Embedded(inputs, o) for o in outputs), task)
         return summarise(outputs, task)

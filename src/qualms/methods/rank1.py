@@ -31,9 +31,11 @@ from qualms.methods._layers import (
     Layer,
     channels_of,
     check_first_pass,
+    is_transposed,
     replaced,
     take_sizes,
     to_rows,
+    transposed_operation,
     truncated_normal,
 )
 from qualms.methods._method import Method
@@ -157,6 +159,8 @@ class _Scaled(nn.Module):
 def _without_bias(layer: Layer, x: Tensor) -> Tensor:
     if isinstance(layer, nn.Linear):
         return functional.linear(x, layer.weight)
+    if is_transposed(layer):
+        return transposed_operation(layer)(x, layer.weight, None)
     if worth_folding(layer, x):
         assert not isinstance(layer.padding, str)
         return folded(x, layer.weight, layer.padding)

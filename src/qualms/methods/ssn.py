@@ -1,0 +1,192 @@
+"""Stochastic segmentation networks (Monteiro et al., 2020, arXiv:2006.06015).
+
+The logits of all pixels of an image together have a Gaussian: a mean, a variance of
+each logit's own, and a factor of low rank that correlates all of them. Three 1x1
+convolutions on the features give the three. Draws of the logits are whole label maps
+that raters could have drawn, at the cost of one pass of the network. For the label of a
+whole image, the same is the heteroscedastic classifier of Collier et al. (2021).
+
+A draw is mean + deviation * noise + factor @ noise. No covariance is ever made, and
+nothing is factorised, so nothing can fail to be. The released code of VALUES (Kahl et
+al., 2024) builds a distribution from a Cholesky decomposition, and falls back to
+independent logits where it fails. Its HRNet takes the logits of the mean for the
+logarithm of the variance; here both have outputs of their own.
+
+The loss is the negative logarithm of the mean likelihood of a label map over a few
+draws. It is a sum over pixels, as in the paper, so it is large: thousands for a volume.
+Adam and RMSprop do not mind; a norm to clip gradients at has to be large too, and the
+weight decay of a run weighs less than beside a mean over pixels.
+
+Two classes have a draw of the difference of their logits, which is all that their
+probabilities depend on, in half of the time.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from qualms.methods._batch import Batch, Moment
+from qualms.methods._headed import Headed, headed
+from qualms.methods._method import Method
+from qualms.methods._plain import plain_head, summarise, weighted_mean
+from qualms.spec import Task
+
+_TOGETHER = 5
+"""Draws whose correlated part is computed at once: memory against time."""
+_TWO = 2
+
+
+def ssn(
+    *,
+    rank: int = 10,
+    draws: int = 10,
+    train_draws: int = 10,
+    warmup: int = 5,
+    least_variance: float = 1e-5,
+) -> Method:
+    """A Gaussian over all logits of an item, and `draws` of them to predict.
+
+    Args:
+        rank: columns of the factor. Kahl et al. (2024) have 10 for street scenes and
+            state 5 for volumes.
+        draws: draws for each item.
+        train_draws: draws for the likelihood of an item in training.
+        warmup: epochs at the start in which the factor is 0.
+        least_variance: added to the variances.
+    """
+    if rank < 1 or draws < 1 or train_draws < 1:
+        raise ValueError(
+            "rank, draws and train_draws must be at least 1, got "
+            f"{rank}, {draws} and {train_draws}"
+        )
+    if warmup < 0 or not least_variance >= 0:
+        raise ValueError(
+            "warmup and least_variance must not be negative, got "
+            f"{warmup} and {least_variance}"
+        )
+    gaussian = partial(logit_gaussian, rank=rank, least=least_variance)
+
+    def loss(network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
+        task = headed(network).task
+        found = gaussian(network(batch.x), task)
+        found = found if moment.epoch >= warmup else found._replace(factor=None)
+        logs = draw_likelihoods(found, batch.target, task, train_draws)
+        return weighted_mean(math.log(train_draws) - logs.logsumexp(1), batch)
+
+    def predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
+        found = gaussian(network(x), task)
+        shape = (len(x), -1, *x.shape[2:]) if task.name == "segmentation" else None
+        logits = (draw.reshape(shape or draw.shape) for draw in _drawn(found, draws))
+        return _checked(summarise(logits, task))
+
+    return Method(
+        build=partial(_build, rank),
+        loss=loss,
+        predict=predict,
+        phase=lambda epoch: "correlated" if epoch >= warmup else "independent",
+        tasks=frozenset({"classification", "segmentation"}),
+    )
+
+
+class LogitGaussian(NamedTuple):
+    """A Gaussian over the K logits of V pixels, for every item; all in float32.
+
+    K is the number of classes, or 1 for two classes: the difference of their logits.
+    """
+
+    mean: Tensor
+    """(B, K * V)."""
+    deviation: Tensor
+    """(B, K * V) standard deviations of what each logit has for itself."""
+    factor: Tensor | None
+    """(B, rank, K * V); its product with its transpose is what logits share. None for
+    nothing."""
+
+
+def logit_gaussian(
+    outputs: Tensor, task: Task, *, rank: int, least: float
+) -> LogitGaussian:
+    """What `outputs` (B, (2 + rank) * C, *space) of a network say about its logits.
+
+    They are C means, C logarithms of variances, and `rank` times C entries of the
+    factor.
+    """
+    assert task.classes is not None
+    count, space = len(outputs), outputs.shape[2:]
+    parts = outputs.float().view(count, 2 + rank, task.classes, *space)
+    mean, variance, factor = parts[:, 0], parts[:, 1].exp() + least, parts[:, 2:]
+    if task.classes == _TWO:
+        mean = mean[:, 1] - mean[:, 0]
+        variance = variance[:, 0] + variance[:, 1]
+        factor = factor[:, :, 1] - factor[:, :, 0]
+    # Flattened last, as maps with channels last need no copy then.
+    return LogitGaussian(
+        mean.reshape(count, -1),
+        variance.sqrt().reshape(count, -1),
+        factor.reshape(count, rank, -1),
+    )
+
+
+def draw_likelihoods(
+    gaussian: LogitGaussian, target: Tensor, task: Task, draws: int
+) -> Tensor:
+    """(B, draws) log-likelihoods of label maps `target` (B, *space), given each draw.
+
+    Sums over pixels; those with the task's `ignore` label add 0.
+    """
+    logits = logit_draws(gaussian, draws)
+    labels = target.long().view(len(target), -1)
+    if task.classes == _TWO:
+        signed = torch.where(labels[:, None] == 1, logits, -logits)
+        logs = functional.logsigmoid(signed)
+        if task.ignore is not None:
+            logs = torch.where(labels[:, None] == task.ignore, 0.0, logs)
+        return logs.sum(2)
+    assert task.classes is not None
+    each = logits.view(logits.shape[0] * draws, task.classes, -1)
+    ignored = -100 if task.ignore is None else task.ignore
+    loss = functional.cross_entropy(
+        each, labels.repeat_interleave(draws, 0), ignore_index=ignored, reduction="none"
+    )
+    return -loss.view(len(logits), draws, -1).sum(2)
+
+
+def _build(rank: int, backbone: nn.Module, task: Task) -> Headed:
+    if task.classes is None:
+        raise ValueError(f"ssn needs a number of classes, got {task}")
+    return plain_head(backbone, task, (2 + rank) * task.classes)
+
+
+def _drawn(gaussian: LogitGaussian, draws: int) -> Iterator[Tensor]:
+    """Draws (B, K * V) of the logits, made a few at a time."""
+    for first in range(0, draws, _TOGETHER):
+        yield from logit_draws(gaussian, min(_TOGETHER, draws - first)).unbind(1)
+
+
+def logit_draws(gaussian: LogitGaussian, draws: int) -> Tensor:
+    """(B, draws, K * V) logits."""
+    mean, deviation, factor = gaussian
+    centre = mean[:, None].expand(-1, draws, -1)
+    normal = partial(torch.randn, dtype=mean.dtype, device=mean.device)
+    if factor is not None:
+        noise = normal(len(mean), draws, factor.shape[1])
+        with torch.autocast(mean.device.type, enabled=False):
+            centre = torch.baddbmm(centre, noise, factor)
+    return torch.addcmul(centre, deviation[:, None], normal(*centre.shape))
+
+
+def _checked(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Refuse what follows from logits that are not finite."""
+    for values in arrays.values():
+        if values.is_floating_point() and not bool(values.isfinite().all()):
+            raise ValueError(
+                "the means, variances and factors of ssn must be finite, and some are "
+                "not: its training has diverged; train with a smaller learning rate, "
+                "or clip gradients"
+            )
+    return arrays
