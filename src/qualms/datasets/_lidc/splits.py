@@ -1,0 +1,222 @@
+"""The splits of VALUES for LIDC-IDRI: by one rated feature, disjoint by patient.
+
+Kahl et al. (2024, "ValUES: A Framework for Systematic Validation of Uncertainty
+Estimation in Semantic Segmentation"), appendix B.2. A feature is made binary: some of
+its ratings are in-domain, the others shifted. Of four raters the majority decides, and
+nodules with a tie are left out.
+
+Numbers are drawn as in the released code (Python's `random`, then a shuffle of NumPy's
+legacy generator for the folds), so seed 123 gives the paper's splits nodule by nodule.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.datasets._lidc.nodules import Nodule
+from qualms.datasets._options import check_choice, whole_number
+from qualms.datasets._recipe import DatasetError, LoadedItems, Unit
+
+Feature = Literal[
+    "texture", "malignancy", "calcification", "sphericity", "lobulation", "spiculation"
+]
+Design = Literal["pool", "screening"]
+DESIGNS = ("pool", "screening")
+IN_DOMAIN: Mapping[str, tuple[int, ...]] = {
+    "texture": (3, 4, 5),
+    "malignancy": (1, 2, 3),
+    "calcification": (6,),
+    "sphericity": (3, 4, 5),
+    "lobulation": (1, 2),
+    "spiculation": (1, 2),
+}
+SHIFTS = {
+    "texture": "non-solid instead of solid and part-solid nodules",
+    "malignancy": "malignant instead of benign and unclear nodules",
+    "calcification": "nodules with instead of without calcification",
+    "sphericity": "linear instead of round nodules",
+    "lobulation": "nodules with instead of without lobulation",
+    "spiculation": "nodules with instead of without spiculation",
+}
+FOLDS = 5
+SEED = 123
+"""That of the released code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LidcSplits:
+    """Which splits a user asks for."""
+
+    feature: str
+    design: str
+    fold: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        whole_number("seed", self.seed, least=0)
+        check_choice("feature", self.feature, tuple(IN_DOMAIN))
+        check_choice("design", self.design, DESIGNS)
+        if not 0 <= whole_number("fold", self.fold) < FOLDS:
+            raise ValueError(f"fold must lie in 0..{FOLDS - 1}, got {self.fold}")
+
+    def options(self) -> dict[str, str | int]:
+        """What goes into the options of a recipe."""
+        return {
+            "feature": self.feature,
+            "design": self.design,
+            "fold": int(self.fold),
+            "seed": int(self.seed),
+        }
+
+    def shifts(self) -> dict[str, str]:
+        """The splits that hold shifted items beside others, and by what."""
+        held = ("pool", "test") if self.design == "pool" else ("test",)
+        return dict.fromkeys(held, SHIFTS[self.feature])
+
+
+class VotedNodule(NamedTuple):
+    """A nodule on whose feature a majority of raters agrees."""
+
+    nodule: Nodule
+    shifted: bool
+    rating: int
+    """The lower median of the four ratings, which lies on the side of the majority."""
+
+
+def voted(nodules: Sequence[Nodule], feature: str) -> list[VotedNodule]:
+    """The nodules that have a majority."""
+    found = []
+    for nodule in nodules:
+        ratings = sorted(reading.rating(feature) for reading in nodule.readings)
+        inside = sum(rating in IN_DOMAIN[feature] for rating in ratings)
+        if 2 * inside != len(ratings):
+            shifted = 2 * inside < len(ratings)
+            rating = ratings[(len(ratings) - 1) // 2]
+            found.append(VotedNodule(nodule, shifted, rating))
+    return found
+
+
+def lidc_splits(
+    nodules: Sequence[Nodule], asked: LidcSplits
+) -> dict[str, list[VotedNodule]]:
+    """The nodules of every split.
+
+    With the design "pool", random patients with shifted nodules go to the pool until it
+    has half of the shifted nodules; the others go to test. Test is filled with patients
+    that have in-domain nodules only to a fifth of the in-domain nodules outside the
+    pool, then the pool until it has two in-domain nodules for each shifted one. With
+    "screening" there is no pool. One fifth of the nodules that are left, not of their
+    patients, is val, the rest train.
+    """
+    items = voted(nodules, asked.feature)
+    draws = _PatientDraws(items, random.Random(asked.seed))
+    shares: dict[str, set[str]] = {}
+    if asked.design == "pool":
+        half = sum(item.shifted for item in items) // 2
+        shares["pool"] = draws.shifted(half)
+    shares["test"] = draws.mixed
+    inside = sum(draws.inside[patient] for patient in draws.plain | draws.mixed)
+    shares["test"] |= draws.in_domain(inside - int(0.8 * inside), shares["test"])
+    if asked.design == "pool":
+        twice = 2 * sum(draws.outside[patient] for patient in shares["pool"])
+        shares["pool"] |= draws.in_domain(twice, shares["pool"])
+    left = [item for item in items if item.nodule.scan.patient in draws.plain]
+    val = _val_rows(len(left), asked)
+    return {
+        "train": [item for row, item in enumerate(left) if row not in val],
+        "val": [item for row, item in enumerate(left) if row in val],
+        **{
+            split: [item for item in items if item.nodule.scan.patient in patients]
+            for split, patients in shares.items()
+        },
+    }
+
+
+class _PatientDraws:
+    """Draws patients one after the other, until they have enough nodules."""
+
+    def __init__(self, items: Sequence[VotedNodule], rng: random.Random) -> None:
+        self.inside: Counter[str] = Counter()
+        self.outside: Counter[str] = Counter()
+        for item in items:
+            counted = self.outside if item.shifted else self.inside
+            counted[item.nodule.scan.patient] += 1
+        self.mixed = set(self.outside)
+        """Patients with shifted nodules that are not drawn yet."""
+        self.plain = set(self.inside) - self.mixed
+        """Patients without shifted nodules that are not drawn yet."""
+        self._rng = rng
+
+    def shifted(self, wanted: int) -> set[str]:
+        """Patients with `wanted` shifted nodules or a few more."""
+        return self._draw(self.mixed, self.outside, wanted)
+
+    def in_domain(self, wanted: int, already: set[str]) -> set[str]:
+        """Patients that bring the in-domain nodules of `already` to `wanted`."""
+        missing = wanted - sum(self.inside[patient] for patient in already)
+        return self._draw(self.plain, self.inside, missing)
+
+    def _draw(self, left: set[str], counted: Counter[str], wanted: int) -> set[str]:
+        drawn: set[str] = set()
+        found = 0
+        while found < wanted:
+            if not left:
+                raise DatasetError(
+                    f"the splits need {wanted} more nodules, got {found} from all"
+                    " patients that are left; take the whole annotation database"
+                )
+            patient = self._rng.choice(sorted(left))
+            left.remove(patient)
+            drawn.add(patient)
+            found += counted[patient]
+        return drawn
+
+
+def _val_rows(count: int, asked: LidcSplits) -> set[int]:
+    """The rows of one of five folds of `count` shuffled rows, as scikit-learn's KFold.
+
+    >>> asked = LidcSplits(feature="texture", design="pool", fold=4, seed=123)
+    >>> sorted(_val_rows(12, asked))
+    [2, 11]
+    """
+    rows = np.arange(count)
+    np.random.RandomState(asked.seed).shuffle(rows)
+    fold: list[int] = np.array_split(rows, FOLDS)[asked.fold].tolist()
+    return set(fold)
+
+
+def nodule_units(splits: Mapping[str, Sequence[VotedNodule]]) -> tuple[Unit, ...]:
+    """One unit for each nodule."""
+    return tuple(
+        Unit(key=item.nodule.name, split=split, args=tuple(item))
+        for split, items in splits.items()
+        for item in items
+    )
+
+
+def nodule_items(
+    unit: Unit, image: NDArray[np.float32], raters: NDArray[np.uint8]
+) -> LoadedItems:
+    """The one item of a unit.
+
+    Args:
+        unit: one of `nodule_units`.
+        image: HU (side, side, side).
+        raters: masks (4, side, side, side).
+    """
+    nodule, shifted, rating = VotedNodule(*unit.args)
+    return LoadedItems(
+        image=image[None, ..., None],
+        target=raters[None],
+        item=(unit.key,),
+        extra={
+            "shifted": np.array([shifted]),
+            "group": np.array([rating], np.int64),
+            "cluster": np.array([nodule.scan.patient]),
+        },
+    )
