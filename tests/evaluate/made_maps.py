@@ -47,7 +47,7 @@ ROWS = (
         places=PLACES,
         stage=stage("ttd", "most_uncertain", chosen_by=("measure", "aggregation")),
     ),
-    row("ttd_random", stage=stage("ttd", "random_items")),
+    row("ttd_random", stage=stage("ttd", "random_items"), settings={"first": "ttd"}),
 )
 
 
@@ -63,21 +63,22 @@ VARIANTS = (
         "toy_a",
         TOY_SPLITS,
         dataset="toy",
-        settings={"test": "test/a", "family": "toy", "questions": ("Q3", "Q4")},
+        settings={"test": "test/a"},
+        judged={"aggregation": ("patch", "object")},
         rows=tuple(MODELS),
     ),
     variant(
         "toy_b",
         TOY_SPLITS,
         dataset="toy",
-        settings={"test": "test/b", "family": "toy"},
+        settings={"test": "test/b"},
         rows=tuple(MODELS),
     ),
-    variant("lidc", settings={"family": "lidc"}),
+    variant("lidc"),
     variant(
         "screened",
         ("test",),
-        settings={"study": "screening"},
+        settings={"screening": "texture"},
         rows=("softmax",),
     ),
 )

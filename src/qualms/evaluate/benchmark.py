@@ -8,7 +8,7 @@ its cells empty; a repeat counts as soon as all runs of its pool are there.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -101,7 +101,7 @@ def judge(
     for rows in _variants(asked):
         found.add(rows, asked)
     machines = {header.hardware or "" for header in reader.headers.values()}
-    results = BenchmarkResults(
+    return BenchmarkResults(
         benchmark=benchmark,
         preset=preset,
         cells=found.cells,
@@ -121,7 +121,6 @@ def judge(
         resamples=options.resamples,
         seed=options.seed,
     )
-    return replace(results, verdicts=asked.protocol.verdicts(results))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -215,36 +215,6 @@ class Check:
         return all(low <= value <= high for value in self.values.values())
 
 
-Answer = Literal["yes", "partially", "no", "unknown"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """The answer to a question of a benchmark, by a rule on its numbers."""
-
-    question: str
-    """Short, e.g. "Q1"."""
-    text: str
-    """The question itself."""
-    where: str
-    """The dataset it is about: a variant, or several together."""
-    variants: tuple[str, ...]
-    answer: Answer
-    """Unknown where no number is there that would decide it."""
-    held: Mapping[str, bool]
-    """What the answer counts: for each row (and variant and aggregation), whether its
-    numbers say yes."""
-    rule: str
-    """How the answer is found, in words."""
-    published: str = ""
-    """The answer of the paper, in its words."""
-
-    @property
-    def share(self) -> float:
-        """Of `held` that says yes; nan where there is nothing."""
-        return sum(self.held.values()) / len(self.held) if self.held else math.nan
-
-
 class Cost(NamedTuple):
     """What the runs of a row took, as far as their predictions state it."""
 
@@ -273,7 +243,6 @@ class BenchmarkResults:
     """Of the first repeat, as are slices."""
     slices: Mapping[DrawnKey, MapSlice] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
     missing: tuple[Missing, ...] = ()
     hardware: tuple[str, ...] = ()
     """Machines named by the predictions."""

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from qualms.benchmarks import Benchmark, Place, Preset, Settings
 from qualms.evaluate.entry import Judgement, ScoreOptions
-from qualms.evaluate.results import BenchmarkResults, Verdict
 from qualms.evaluate.scoring import judge_file
 from qualms.predictions import Maps, Predictions
 from qualms.shelf import find, names
@@ -46,10 +45,6 @@ class Repeat(NamedTuple):
     """What the row of that name has for these seeds, one for each of its places."""
 
 
-def _no_verdicts(_results: BenchmarkResults) -> tuple[Verdict, ...]:
-    return ()
-
-
 def _no_notes(
     _benchmark: Benchmark, _preset: Preset, _options: ScoreOptions
 ) -> tuple[str, ...]:
@@ -65,8 +60,6 @@ class Protocol:
     predictions do not carry them."""
     notes: Callable[[Benchmark, Preset, ScoreOptions], tuple[str, ...]] = _no_notes
     """What a reader of the tables must know."""
-    verdicts: Callable[[BenchmarkResults], tuple[Verdict, ...]] = _no_verdicts
-    """Answers to the questions of the paper, by rules on the numbers of all rows."""
 
 
 def protocol_of(benchmark: Benchmark) -> Protocol:

@@ -4,14 +4,14 @@ The protocol of Kahl et al. (2024, arXiv:2401.08501): segmentation (Dice), detec
 shifted items (AUROC on the unlabelled pool, or on the test items where there is none),
 failures (AURC), calibration (ACE) and ambiguity (NCC, GED), for every measure and
 aggregation of an uncertainty map; and what a second training gains by querying the
-pool. The separation study asks of these numbers whether aleatoric and epistemic
-measures capture what they are named after (`_verdicts.py`).
+pool.
 
 A row is judged at one place, {}, and gives the numbers of all its measures and
 aggregations. Each has the settings it depends on: Dice and GED none, NCC and ACE
-{"measure": ...}, and what ranks items {"measure": ..., "aggregation": ...}. A row with
-a stage is a second training and gives its Dice; what it gained stands in the row whose
-name it has, before `_queried`.
+{"measure": ...}, and what ranks items {"measure": ..., "aggregation": ...}, for the
+aggregations of `Variant.judged`. A row of a second training states in its settings
+which row is the "first", and gives its Dice; what it gained stands in the first row,
+for the places of the row `<first>_queried` over the row `<first>_random`.
 
 What a variant may state in its settings:
 
@@ -22,8 +22,7 @@ What a variant may state in its settings:
   of all repeats of a row; "run" for one of each repeat.
 - "swaps" and "swap_share": classes with a second name, and how often raters give it.
   The released code takes their disagreement from that.
-- "study": "screening" for Dice alone, and how much of it the shift costs.
-- "family" and "questions": see `_verdicts.py`.
+- "screening": the feature that it screens, for Dice alone and what the shift costs.
 """
 
 from functools import partial
@@ -32,16 +31,11 @@ from qualms.benchmarks import Benchmark, Preset
 from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.protocols._protocol import Protocol
 from qualms.evaluate.protocols.values._judge import Found, judge_values
-from qualms.evaluate.protocols.values._verdicts import separation_verdicts
 
 
 def values() -> Protocol:
     """Every score by the right rule, and by that of the released code."""
-    return Protocol(
-        judge=partial(judge_values, Found()),
-        notes=_notes,
-        verdicts=separation_verdicts,
-    )
+    return Protocol(judge=partial(judge_values, Found()), notes=_notes)
 
 
 def _notes(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from qualms.benchmarks import Place
 from qualms.evaluate.entry import Entry, Index, Judgement, MapSlice, Scatter
 from qualms.evaluate.protocols._protocol import AbsentError, Repeat
 from qualms.evaluate.protocols.values._entries import (
@@ -61,7 +62,7 @@ def judge_values(found: Found, repeat: Repeat) -> Judgement:
     test = repeat.read(known.get("test", repeat.place.variant.test))
     if test.task != "segmentation":
         raise AbsentError(f"{test.source} holds {test.task}, not segmented items")
-    if repeat.place.row.stage is not None or known.get("study") == "screening":
+    if _is_second(repeat) or "screening" in known:
         return _overlap_alone(found, repeat, test)
     return _everything(found, repeat, test)
 
@@ -71,7 +72,7 @@ def _overlap_alone(found: Found, repeat: Repeat, test: Predictions) -> Judgement
     measured = _measured(found, test, _reading(repeat, dice_only=True), repeat)
     beheld = Beheld(measured, subsets_of(test), _theirs(repeat))
     entries = list(quality_entries(beheld))
-    if repeat.place.row.stage is not None:
+    if _is_second(repeat):
         # These rows stand for what another one gained, and compete with none.
         entries = [replace(entry, ranked=False) for entry in entries]
     else:
@@ -95,16 +96,26 @@ def _everything(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
         *_gains(found, repeat, beheld),
     )
     return Judgement(
-        entries=tuple(e for e in entries if _fits(e, repeat.place.settings)),
+        entries=tuple(e for e in entries if _fits(e, repeat.place)),
         design=design,
         scatters=tuple(_scatters(beheld)),
         slices=tuple(_slices(test, beheld)),
     )
 
 
-def _fits(entry: Entry, settings: Mapping[str, Any]) -> bool:
-    """Whether an entry stands at a place that may fix some of its settings."""
-    return all(settings.get(name, v) == v for name, v in entry.settings.items())
+def _is_second(repeat: Repeat) -> bool:
+    """Whether the row is a second training; some predict with another's weights."""
+    row = repeat.place.row
+    return row.stage is not None or "first" in row.settings
+
+
+def _fits(entry: Entry, place: Place) -> bool:
+    """Whether an entry is judged there; a place may fix some of its settings."""
+    judged = place.variant.judged
+    return all(
+        place.settings.get(name, value) == value and value in judged.get(name, (value,))
+        for name, value in entry.settings.items()
+    )
 
 
 def _theirs(repeat: Repeat) -> bool:
