@@ -16,7 +16,7 @@ from qualms.datasets import DatasetError
 from qualms.datasets._lidc.database import (
     RATINGS,
     CtScan,
-    Reading,
+    NoduleReading,
     database_file,
     installed_database,
     outlines_of,
@@ -159,7 +159,7 @@ def test_the_rating_of_an_item_lies_on_the_side_of_its_majority(feature):
     scan = CtScan(1, "x", "9", 1.0, 1.0, False, (0.0,))
     highest = 6 if feature == "calcification" else 5
     for ratings in product(range(1, highest + 1), repeat=4):
-        readings = tuple(Reading(1, (1, 1), (rating,) * 9) for rating in ratings)
+        readings = tuple(NoduleReading(1, (1, 1), (rating,) * 9) for rating in ratings)
         nodule = Nodule(scan, 0, readings, (0, 0, 0), (9, 9, 0))
         for item in voted([nodule], feature):
             assert (item.rating in IN_DOMAIN[feature]) is not item.shifted

@@ -51,7 +51,7 @@ class CtScan(NamedTuple):
     """The position of each slice, rising."""
 
 
-class Reading(NamedTuple):
+class NoduleReading(NamedTuple):
     """One nodule as one radiologist saw it."""
 
     scan: int
@@ -121,7 +121,7 @@ def scans_of(file: Path) -> dict[int, CtScan]:
     }
 
 
-def readings_of(file: Path) -> list[Reading]:
+def readings_of(file: Path) -> list[NoduleReading]:
     """Every reading, in the order of the file."""
     named = ", ".join(f'"{name}"' for name in RATINGS)
     query = (
@@ -130,12 +130,12 @@ def readings_of(file: Path) -> list[Reading]:
         " GROUP BY annotations.id ORDER BY annotations.id"
     )
     return [
-        Reading(scan, (first, last), tuple(ratings))
+        NoduleReading(scan, (first, last), tuple(ratings))
         for _, scan, first, last, *ratings in _rows(file, query)
     ]
 
 
-def outlines_of(file: Path, readings: Sequence[Reading]) -> list[list[Outline]]:
+def outlines_of(file: Path, readings: Sequence[NoduleReading]) -> list[list[Outline]]:
     """The outlines of each of `readings`."""
     query = (
         "SELECT inclusion, image_z_position, coords FROM contours"

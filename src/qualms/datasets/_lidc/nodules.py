@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from qualms.datasets._lidc.database import (
     CtScan,
+    NoduleReading,
     Outline,
-    Reading,
     outlines_of,
     readings_of,
     scans_of,
@@ -44,7 +44,7 @@ class Nodule(NamedTuple):
     scan: CtScan
     number: int
     """From 0 on, by rising mean slice of the groups of the CT."""
-    readings: tuple[Reading, ...]
+    readings: tuple[NoduleReading, ...]
     """All of them, in the order of the file; more than four in a crowded group."""
     low: tuple[int, int, int]
     """Smallest row, column and slice of the outlines of all readings."""
@@ -98,7 +98,7 @@ def usable_nodules(file: Path, *, crowded: bool) -> list[Nodule]:
 def _nodules(file: Path, _state: tuple[int, int]) -> tuple[Nodule, ...]:
     """Every group of readings in the file."""
     scans, readings = scans_of(file), readings_of(file)
-    voxels: dict[int, list[tuple[Reading, NDArray[np.int64]]]] = defaultdict(list)
+    voxels: dict[int, list[tuple[NoduleReading, NDArray[np.int64]]]] = defaultdict(list)
     for reading, drawn in zip(readings, outlines_of(file, readings), strict=True):
         voxels[reading.scan].append(
             (reading, outline_voxels(scans[reading.scan], drawn))
@@ -135,7 +135,7 @@ def nearest_slices(scan: CtScan, positions: Sequence[float]) -> NDArray[np.intp]
 
 
 def same_nodule_groups(
-    scan: CtScan, drawn: Sequence[tuple[Reading, NDArray[np.int64]]]
+    scan: CtScan, drawn: Sequence[tuple[NoduleReading, NDArray[np.int64]]]
 ) -> list[list[int]]:
     """Rows of `drawn` that belong together, by rising mean slice."""
     points = [voxels for _, voxels in drawn]
