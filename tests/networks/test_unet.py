@@ -1,6 +1,8 @@
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.testing import CompileCounter
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from methods.tiny import made
 from qualms.networks import make_network
@@ -95,6 +97,19 @@ def test_memory_layout_changes_rounding_alone(space):
     plain = network(x)
     other = network.to(memory_format=layout)(x.contiguous(memory_format=layout))
     torch.testing.assert_close(other, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_it_compiles_into_one_graph():
+    counter = CompileCounter()
+    network = torch.compile(small(3), backend=counter, fullgraph=True)
+    network(torch.randn(2, 1, 8, 8, 8)).sum().backward()
+    assert counter.frame_count == 1
+
+
+def test_a_step_never_looks_at_a_value():
+    with FakeTensorMode():
+        network = small(3)
+        network(torch.randn(2, 1, 8, 8, 8)).sum().backward()
 
 
 def test_wrong_options_end_in_a_sentence():

@@ -49,12 +49,19 @@ class TimmBackbone(nn.Module):
 
 def is_timm_name(name: str) -> bool:
     """Whether timm has a network `name`, with or without the tag of its weights."""
-    return bool(_timm().is_model(name))
+    return bool(load_timm().is_model(name))
 
 
 def timm_names() -> list[str]:
     """The names of all networks of timm."""
-    return list(_timm().list_models())
+    return list(load_timm().list_models())
+
+
+@cache
+def load_timm() -> Any:
+    """The package timm, which imports torchvision."""
+    load_torchvision()
+    return import_module("timm")
 
 
 def load_torchvision() -> None:
@@ -79,12 +86,6 @@ def _declare() -> None:
         del sys.modules[name]
 
 
-@cache
-def _timm() -> Any:
-    load_torchvision()  # timm imports torchvision
-    return import_module("timm")
-
-
 def _created(name: str, channels: int, options: Mapping[str, Any]) -> Any:
     taken = sorted(set(options) & set(_OURS))
     if taken:
@@ -98,7 +99,8 @@ def _created(name: str, channels: int, options: Mapping[str, Any]) -> Any:
             "on the items that are predicted with it; choose another network"
         )
     try:
-        return _timm().create_model(name, num_classes=0, in_chans=channels, **options)
+        create = load_timm().create_model
+        return create(name, num_classes=0, in_chans=channels, **options)
     except TypeError as error:
         raise ValueError(
             f"timm's {name!r} cannot be made with the options {dict(options)}: {error}"
