@@ -4,11 +4,13 @@ import json
 import pickle
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from predictions import made
+from qualms import scores
 from qualms.predictions import (
     Header,
     Maps,
@@ -19,6 +21,7 @@ from qualms.predictions import (
     write,
 )
 
+PARTS = ("total", "within", "between")
 HEADER = {"ignore": 255, "dataset": "lidc", "split": "test"}
 
 
@@ -69,13 +72,53 @@ def test_a_folder_gives_back_what_was_written(folder):
         assert theirs.draw_labels.dtype == theirs.raters.dtype == np.uint8
 
 
-def test_statistics_are_stored_in_half_and_labels_in_bytes(folder):
+def blob(seed, side=24, draws=6):
+    """Logits (draws, side, side) of a blurred disc, as a trained network gives them."""
+    rng = np.random.default_rng(seed)
+    rows, columns = np.mgrid[:side, :side] - rng.uniform(8, 16, (2, 1, 1))
+    logits = 1.5 * (rng.uniform(4, 7) - np.hypot(rows, columns))
+    noise = rng.standard_normal((draws, side, side)) * 0.4
+    return np.clip(logits, -14, 14) + noise + rng.standard_normal((draws, 1, 1)) / 2
+
+
+def test_ranks_by_uncertainty_are_those_of_float64(tmp_path):
+    exact = []
+    with SegmentationWriter(tmp_path / "p", header=HEADER) as writer:
+        for seed in range(40):
+            one = 1 / (1 + np.exp(-blob(seed)))
+            probs = np.stack([1 - one, one], 1)
+            kept = scores.sufficient_statistics(probs)
+            writer.add(str(seed), Maps(**kept._asdict(), raters=kept.draw_labels[:1]))
+            mean = probs.mean(0)
+            entropy = -(probs * np.log(probs)).sum(1).mean(0)
+            total = -(mean * np.log(mean)).sum(0)
+            parts = total, entropy, total - entropy
+            exact.append(dict(zip(PARTS, parts, strict=True)))
+    found = []
+    for maps in read(tmp_path / "p").maps:
+        stored = scores.uncertainty_maps(maps.mean_probs, maps.expected_entropy)
+        parts = stored.predictive, stored.aleatoric, stored.epistemic
+        found.append(dict(zip(PARTS, parts, strict=True)))
+    for part in PARTS:
+        ours, theirs = [f[part] for f in found], [e[part] for e in exact]
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+        for aggregate in (
+            scores.aggregate_image,
+            partial(scores.aggregate_patch, size=10),
+            partial(scores.aggregate_threshold, threshold=0.05),
+        ):
+            order = np.argsort([aggregate(one) for one in theirs])
+            same = np.argsort([aggregate(one) for one in ours]) == order
+            assert same.all()
+
+
+def test_statistics_are_stored_in_32_bits_and_labels_in_bytes(folder):
     from safetensors.numpy import load_file
 
     held = load_file(folder / "000000.safetensors")
     assert {name: array.dtype.name for name, array in held.items()} == {
-        "mean_probs": "float16",
-        "expected_entropy": "float16",
+        "mean_probs": "float32",
+        "expected_entropy": "float32",
         "draw_labels": "uint8",
         "raters": "uint8",
     }
@@ -134,7 +177,34 @@ def add_all(writer, *items):
         writer.add(name, made.maps(), **stated)
 
 
+def add_maps(writer, maps):
+    for row, one in enumerate(maps):
+        writer.add(f"case {row}", one)
+
+
 class TestWriter:
+    def test_threads_keep_the_order_and_the_bytes_of_items(self, tmp_path):
+        rows = list(range(40))
+        for name, threads in (("one", 0), ("many", 3)):
+            where = tmp_path / name
+            with SegmentationWriter(where, header=HEADER, threads=threads) as writer:
+                for row in rows:
+                    writer.add(f"case {row}", made.maps(row), group=row)
+        one, many = tmp_path / "one", tmp_path / "many"
+        assert names_in(one) == names_in(many)
+        for file in names_in(one):
+            assert (one / file).read_bytes() == (many / file).read_bytes()
+        assert read(many).arrays["group"].tolist() == rows
+
+    def test_threads_tell_of_the_item_that_is_wrong(self, tmp_path):
+        wrong = replace(made.maps(1), mean_probs=np.full((3, 4, 5), np.nan))
+        with (
+            pytest.raises(PredictionsError, match=r"item 'case 1'.*must be finite"),
+            SegmentationWriter(tmp_path / "p", header=HEADER, threads=2) as writer,
+        ):
+            add_maps(writer, [made.maps(0), wrong, *map(made.maps, range(2, 20))])
+        assert names_in(tmp_path) == []
+
     def test_the_folder_appears_at_the_end(self, tmp_path):
         with SegmentationWriter(tmp_path / "p", header=Header(ignore=255)) as writer:
             writer.add("a", made.maps(0), group=np.int64(1), shifted=np.bool_(True))

@@ -7,7 +7,9 @@
 
 import json
 import shutil
+from collections import deque
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -209,9 +211,11 @@ _FILES = (".safetensors", ".npz")
 class SegmentationWriter:
     """Writes a folder of segmentation predictions, holding one item at a time.
 
-    Statistics are stored in float16, labels in uint8. The folder appears when the
-    `with` block ends, and not at all if it fails; predictions that were there are then
-    replaced.
+    Statistics are stored in float32, labels in uint8: with 16 bits, items that are
+    almost equally uncertain would change places. The folder appears when the `with`
+    block ends, and not at all if it fails; predictions that were there are then
+    replaced. If `threads` write in the background, a later call or the end of the block
+    tells of an item that cannot be written.
 
         with SegmentationWriter("preds", header={"ignore": 255}) as writer:
             writer.add("case 1", maps)
@@ -222,6 +226,7 @@ class SegmentationWriter:
         folder: str | PathLike[str],
         *,
         header: Header | Mapping[str, Any] | None = None,
+        threads: int = 0,
     ) -> None:
         self._folder = Path(folder)
         with naming(str(folder)):
@@ -231,6 +236,9 @@ class SegmentationWriter:
         self._temporary: Path | None = None
         self._items: dict[str, dict[str, Any]] = {}
         self._counts = Counts(ignore=self._header.ignore)
+        self._pool = ThreadPoolExecutor(threads) if threads else None
+        self._most = 2 * threads
+        self._waiting: deque[Future[None]] = deque()
 
     def __enter__(self) -> Self:
         with naming(str(self._folder)):
@@ -259,19 +267,32 @@ class SegmentationWriter:
         if item in self._items:
             raise PredictionsError("was added before; items must have different names")
         _refuse_partial(entry, next(iter(self._items.values()), entry))
-        checked = check_maps(maps, self._counts)
-        self._counts = counts_of(checked, self._header.ignore)
-        arrays = {name: _stored(getattr(checked, name)) for name in ARRAYS}
         path = self._temporary / f"{len(self._items):06d}.safetensors"
+        held = {"item": item, "file": path.name, **entry}
+        # The first item says what all others must have.
+        if self._pool is None or not self._items:
+            self._counts = counts_of(self._put(path, held, maps), self._header.ignore)
+            self._items[item] = held
+            return
+        self._items[item] = held
+        self._waiting.append(self._pool.submit(self._put_named, path, held, maps))
+        while len(self._waiting) > self._most:
+            self._waiting[0].result()
+            self._waiting.popleft()
+
+    def _put_named(self, path: Path, held: dict[str, Any], maps: Maps) -> None:
+        with naming(f"{self._folder}, item {held['item']!r:.60}"):
+            self._put(path, held, maps)
+
+    def _put(self, path: Path, held: dict[str, Any], maps: Maps) -> Maps:
+        """Check `maps`, write them to `path`, and say in `held` what was written."""
+        checked = check_maps(maps, self._counts)
+        arrays = {name: getattr(checked, name) for name in ARRAYS}
         with encoding(path):
             write_safetensors(path, arrays, None)
         sync(path)
-        self._items[item] = {
-            "item": item,
-            "file": path.name,
-            "shapes": {name: array.shape for name, array in arrays.items()},
-            **entry,
-        }
+        held["shapes"] = {name: array.shape for name, array in arrays.items()}
+        return checked
 
     def __exit__(
         self,
@@ -284,9 +305,13 @@ class SegmentationWriter:
             return
         try:
             if kind is None:
+                for written in self._waiting:
+                    written.result()
                 with naming(str(self._folder)):
                     self._finish(temporary)
         finally:
+            if self._pool is not None:
+                self._pool.shutdown(cancel_futures=True)
             shutil.rmtree(temporary, ignore_errors=True)
 
     def _finish(self, temporary: Path) -> None:
@@ -352,7 +377,3 @@ def _refuse_partial(entry: Mapping[str, Any], first: Mapping[str, Any]) -> None:
                 f"{key} must be given for all items or none, and be all text or all "
                 f"numbers, got {entry.get(key)!r:.60} after {first.get(key)!r:.60}"
             )
-
-
-def _stored(array: NDArray[Any]) -> NDArray[Any]:
-    return array.astype(np.float16) if array.dtype.kind == "f" else array

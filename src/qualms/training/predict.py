@@ -23,6 +23,8 @@ from qualms.training.inputs import Inputs, check_readable
 Arrays = dict[str, NDArray[Any]]
 _CARRIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
 """Arrays of a split that its predictions keep."""
+_WRITERS = 4
+"""Threads that write label maps while the next ones are predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +161,7 @@ def _write_maps(
     folder: Path, predictor: Predictor, items: LoadedSplit, header: Header
 ) -> None:
     split, row = items.split, 0
-    with SegmentationWriter(folder, header=header) as writer:
+    with SegmentationWriter(folder, header=header, threads=_WRITERS) as writer:
         for found in predictor.chunks(items):
             held = {name: _host(name, part) for name, part in found.items()}
             for i in range(len(held["mean_probs"])):
