@@ -158,7 +158,7 @@ def test_two_classes_have_the_loss_that_both_logits_give():
 
 
 def test_the_factor_does_not_learn_in_the_first_epochs():
-    method = made("ssn", {"rank": 2, "warmup": 3})
+    method = made("ssn", {"rank": 2, "mean_epochs": 3})
     assert [method.phase(epoch) for epoch in (0, 2, 3)] == [
         *("independent", "independent", "correlated")
     ]
@@ -240,7 +240,7 @@ def test_two_classes_of_whole_images_are_told_apart():
     [
         ({"rank": 0}, "must be at least 1, got 0, 10 and 10"),
         ({"draws": 0}, "must be at least 1, got 10, 0 and 10"),
-        ({"warmup": -1}, "must not be negative, got -1 and 1e-05"),
+        ({"mean_epochs": -1}, "must not be negative, got -1 and 1e-05"),
         ({"least_variance": -1.0}, "must not be negative, got 5 and -1.0"),
     ],
 )

@@ -46,7 +46,7 @@ def ssn(
     rank: int = 10,
     draws: int = 10,
     train_draws: int = 10,
-    warmup: int = 5,
+    mean_epochs: int = 5,
     least_variance: float = 1e-5,
 ) -> Method:
     """A Gaussian over all logits of an item, and `draws` of them to predict.
@@ -56,7 +56,7 @@ def ssn(
             state 5 for volumes.
         draws: draws for each item.
         train_draws: draws for the likelihood of an item in training.
-        warmup: epochs at the start in which the factor is 0.
+        mean_epochs: epochs at the start in which the factor is 0.
         least_variance: added to the variances.
     """
     if rank < 1 or draws < 1 or train_draws < 1:
@@ -64,17 +64,17 @@ def ssn(
             "rank, draws and train_draws must be at least 1, got "
             f"{rank}, {draws} and {train_draws}"
         )
-    if warmup < 0 or not least_variance >= 0:
+    if mean_epochs < 0 or not least_variance >= 0:
         raise ValueError(
-            "warmup and least_variance must not be negative, got "
-            f"{warmup} and {least_variance}"
+            "mean_epochs and least_variance must not be negative, got "
+            f"{mean_epochs} and {least_variance}"
         )
     gaussian = partial(logit_gaussian, rank=rank, least=least_variance)
 
     def loss(network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
         task = headed(network).task
         found = gaussian(network(batch.x), task)
-        found = found if moment.epoch >= warmup else found._replace(factor=None)
+        found = found if moment.epoch >= mean_epochs else found._replace(factor=None)
         logs = draw_likelihoods(found, batch.target, task, train_draws)
         return weighted_mean(math.log(train_draws) - logs.logsumexp(1), batch)
 
@@ -88,7 +88,7 @@ def ssn(
         build=partial(_build, rank),
         loss=loss,
         predict=predict,
-        phase=lambda epoch: "correlated" if epoch >= warmup else "independent",
+        phase=lambda epoch: "correlated" if epoch >= mean_epochs else "independent",
         tasks=frozenset({"classification", "segmentation"}),
     )
 
