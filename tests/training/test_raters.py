@@ -173,3 +173,26 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_raters(shelf, tmp_path, swa
     assert all(torch.equal(a, b) for a, b in zip(seen, whole, strict=True))
     labels = torch.cat([part.flatten() for part in whole]).unique().tolist()
     assert labels == ([0, 1, 2, 3] if swaps.classes else [0, 1])
+
+
+def test_large_label_maps_are_looked_at_a_few_at_a_time(shelf, tmp_path, monkeypatch):
+    monkeypatch.setattr("qualms.training.runs._PIXELS", 3 * made.SIDE**2)
+    seen = []
+
+    def predict(network, x, task):
+        seen.append(len(x))
+        probs = x.new_full((len(x), 4, made.SIDE, made.SIDE), 0.25)
+        labels = probs[None, :, 0].to(torch.uint8)
+        return {
+            "mean_probs": probs,
+            "expected_entropy": probs[:, 0],
+            "draw_labels": labels,
+        }
+
+    def loss(network, batch, moment):
+        return network(batch.x).square().mean()
+
+    shelf(plain={"loss": loss, "predict": predict, "select": {}})
+    spec = made.spec(splits=("test",), epochs=1)
+    run(spec, with_raters(), tmp_path, device="cpu")
+    assert seen == [3] * 10

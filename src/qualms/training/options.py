@@ -94,7 +94,7 @@ class Training:
     """Validate every so many epochs; 0 validates only if the schedule or the selection
     needs it."""
     predict_batch: int = 256
-    """Items predicted at once."""
+    """Items predicted at once; fewer where their label maps are large."""
     sinks: tuple[Sink, ...] = ()
     """Where epochs are logged in addition to log.jsonl."""
 

@@ -98,7 +98,12 @@ class Run:
     @property
     def at_once(self) -> int:
         """Items looked at without a step; fewer where memory was short for a step."""
-        return _at_once(self.options, self.stepper.micro * self.place.machine.team.size)
+        passed = self.stepper.micro * self.place.machine.team.size
+        size = _at_once(self.options, passed)
+        if self.items.draw is None:
+            return size
+        space = math.prod(self.items.split.target.shape[2:])
+        return max(1, min(size, _PIXELS // space))
 
     @property
     def predictor(self) -> Predictor:
@@ -153,6 +158,8 @@ class Run:
         return {"hash": self.spec.hash, **learned, "stand": stand}
 
 
+_PIXELS = 2**22
+"""Most pixels of label maps at once: 16 volumes of 64 x 64 x 64."""
 _PLAIN = ("epoch", "best_value", "seconds", "fit_seconds", "fitted")
 
 
