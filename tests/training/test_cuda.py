@@ -1,9 +1,13 @@
 """On a GPU: recorded steps are the eager ones, and lanes do not mix."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from qualms import predictions
+from qualms.methods import likelihood_loss, summarise
+from qualms.spec import Task
 from qualms.training import run, run_together
 from training import made
 
@@ -71,6 +75,37 @@ def test_a_recorded_step_follows_the_weights_of_classes(shelf, tmp_path):
         spec = made.spec(method="binary", capture=capture, **chosen)
         dataset = made.dataset(kind="classification")
         run(spec, dataset, tmp_path / name, device="cuda")
+    eager, recorded = (weights(tmp_path / name) for name in ("eager", "recorded"))
+    close(eager, recorded, rtol=1e-4, atol=1e-5)
+
+
+def test_a_recorded_step_draws_raters_swaps_and_scenes(shelf, tmp_path):
+    dataset = replace(
+        made.dataset(kind="segmentation"),
+        task=Task(name="segmentation", classes=4, ignore=255),
+        swaps={0: 2, 1: 3},
+        swap_share=1 / 3,
+    )
+
+    def loss(network, batch, moment):
+        return likelihood_loss(network(batch.x), batch, dataset.task)
+
+    def predict(network, x, task):
+        return summarise([network(x)], task)
+
+    shelf(
+        network=lambda channels: made.Tiny(channels, outputs=4, maps=True),
+        maps={"loss": loss, "predict": predict, "select": {}},
+    )
+    chosen = {
+        **{"epochs": 6, "epoch_passes": 2, "loss": "dice_likelihood"},
+        **{"deterministic": True, "normalise": "item"},
+        "augment": ("flips", "rotate", "zoom", "noise"),
+    }
+    for name, capture in (("eager", False), ("recorded", True)):
+        heard, spec = made.Heard(), made.spec(method="maps", capture=capture, **chosen)
+        run(spec, dataset, tmp_path / name, device="cuda", watch=heard)
+        assert heard.messages == []
     eager, recorded = (weights(tmp_path / name) for name in ("eager", "recorded"))
     close(eager, recorded, rtol=1e-4, atol=1e-5)
 
