@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold
 
 from datasets.fake_lidc import SLICES, FakeLidc, square, write_database
 from qualms.datasets import DatasetError
+from qualms.datasets._folds import fold_rows
 from qualms.datasets._lidc.database import (
     RATINGS,
     CtScan,
@@ -31,7 +32,6 @@ from qualms.datasets._lidc.nodules import Nodule, usable_nodules
 from qualms.datasets._lidc.splits import (
     IN_DOMAIN,
     LidcSplits,
-    _val_rows,
     lidc_splits,
     voted,
 )
@@ -169,7 +169,7 @@ def test_the_folds_are_those_of_scikit_learn():
     for count in (251, 642):
         folds = KFold(5, shuffle=True, random_state=123).split(np.zeros(count))
         for fold, (_, rows) in enumerate(folds):
-            assert _val_rows(count, asked(fold=fold)) == set(rows.tolist())
+            assert fold_rows(count, seed=asked().seed, fold=fold) == set(rows.tolist())
 
 
 @pytest.mark.parametrize("design", ["pool", "screening"])

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 
 from qualms.datasets._albums import Album, albums_of, show
@@ -180,7 +181,8 @@ def _make(
     _tidy(folder)
     shards = folder / "shards" / recipe_digest(recipe)
     shards.mkdir(parents=True, exist_ok=True)
-    skipped = _load_missing(recipe, shards, workers, progress)
+    failed = _load_missing(recipe, shards, workers, progress)
+    skipped = [*starmap(Skipped, recipe.left_out.items()), *failed]
     finished = finished_units(recipe, shards)
     counts = count_items(recipe, finished)
     check_not_empty(recipe, counts, skipped)
@@ -188,7 +190,7 @@ def _make(
         check_tally(recipe, Tally(counts, {}), skipped)
     if _differs(read_meta(folder), recipe, skipped):
         publish(recipe, folder, finished, skipped)
-    if skipped or differences(Tally(counts, {}), published_tally(recipe)):
+    if failed or differences(Tally(counts, {}), published_tally(recipe)):
         return  # shards stay, so that repaired files can be added later
     shards.parent.rename(folder / "shards-done")
     _tidy(folder)

@@ -157,6 +157,9 @@ class Recipe:
     Splits for testing store some fixed draws as raters."""
     swap_share: float = 0.0
     """Probability that a class of an item has its second label, for each class."""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    """Files that are left out from the start, and why. They are reported together with
+    those that cannot be loaded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

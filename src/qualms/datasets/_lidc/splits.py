@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.datasets._folds import FOLDS, fold_rows
 from qualms.datasets._lidc.nodules import Nodule
 from qualms.datasets._options import check_choice, whole_number
 from qualms.datasets._recipe import DatasetError, LoadedItems, Unit
@@ -43,7 +44,6 @@ SHIFTS = {
     "lobulation": "nodules with instead of without lobulation",
     "spiculation": "nodules with instead of without spiculation",
 }
-FOLDS = 5
 SEED = 123
 """That of the released code."""
 
@@ -126,7 +126,7 @@ def lidc_splits(
         twice = 2 * sum(draws.outside[patient] for patient in shares["pool"])
         shares["pool"] |= draws.in_domain(twice, shares["pool"])
     left = [item for item in items if item.nodule.scan.patient in draws.plain]
-    val = _val_rows(len(left), asked)
+    val = fold_rows(len(left), seed=asked.seed, fold=asked.fold)
     return {
         "train": [item for row, item in enumerate(left) if row not in val],
         "val": [item for row, item in enumerate(left) if row in val],
@@ -175,19 +175,6 @@ class _PatientDraws:
             drawn.add(patient)
             found += counted[patient]
         return drawn
-
-
-def _val_rows(count: int, asked: LidcSplits) -> set[int]:
-    """The rows of one of five folds of `count` shuffled rows, as scikit-learn's KFold.
-
-    >>> asked = LidcSplits(feature="texture", design="pool", fold=4, seed=123)
-    >>> sorted(_val_rows(12, asked))
-    [2, 11]
-    """
-    rows = np.arange(count)
-    np.random.RandomState(asked.seed).shuffle(rows)
-    fold: list[int] = np.array_split(rows, FOLDS)[asked.fold].tolist()
-    return set(fold)
 
 
 def nodule_units(splits: Mapping[str, Sequence[VotedNodule]]) -> tuple[Unit, ...]:
