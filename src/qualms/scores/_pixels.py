@@ -90,20 +90,34 @@ def overlaps(first: Labels, second: Labels, *, classes: int) -> Index:
     `first` is (K, P) and `second` (L, P).
     """
     counts = np.zeros((len(first), len(second)), dtype=np.int64)
+    alike = first is second
     for start in range(0, first.shape[1], BLOCK):
         a, b = (maps[:, start : start + BLOCK] for maps in (first, second))
         if classes == 2:
-            a, b = a == 1, b == 1
-        both = np.logical_and if classes == 2 else np.equal
+            own = _packed(a)
+            ones = own, own if alike else _packed(b)
         for i, j in np.ndindex(counts.shape):
-            counts[i, j] += np.count_nonzero(both(a[i], b[j]))
-    return counts
+            if not alike or i <= j:
+                counts[i, j] += (
+                    np.bitwise_count(ones[0][i] & ones[1][j]).sum(dtype=np.int64)
+                    if classes == 2
+                    else np.count_nonzero(a[i] == b[j])
+                )
+    return np.maximum(counts, counts.T) if alike else counts
+
+
+def _packed(maps: Labels) -> NDArray[np.uint64]:
+    """(K, W) where maps (K, P) are 1, 64 pixels to a number."""
+    packed = np.packbits(maps == 1, axis=1)
+    whole = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
+    return np.ascontiguousarray(whole).view(np.uint64)
 
 
 def sizes(maps: Labels, *, classes: int) -> Index:
     """(K,) pixels of each map that count; for two classes, that are foreground."""
     counted = maps == 1 if classes == 2 else maps != IGNORED
-    return np.asarray(np.count_nonzero(counted, axis=1), dtype=np.int64)
+    # Counting one row after the other is many times faster than along an axis.
+    return np.array([np.count_nonzero(row) for row in counted], dtype=np.int64)
 
 
 def _integers(name: str, values: ArrayLike, classes: int) -> NDArray[np.integer]:

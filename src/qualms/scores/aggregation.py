@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import maximum_filter, minimum_filter
 
 from qualms.scores._arrays import Array, Flags
+from qualms.scores._pixel_kernels import window_sums
 from qualms.scores._pixels import (
     IGNORED,
     Labels,
@@ -201,18 +202,21 @@ def pooled_quantile(maps: Iterable[ArrayLike], share: float) -> float:
 
 
 def _window_sums(uncertainty_map: ArrayLike, size: int) -> Array:
-    """Sums over every window, by differences of running sums along each axis."""
+    """Sums over every window, along one axis after the other."""
     sums = np.atleast_1d(real_map("uncertainty_map", uncertainty_map))
     if size < 1 or min(sums.shape) < size:
         raise ValueError(
             f"size must lie in 1..{min(sums.shape)}, the shortest axis of a map of "
             f"shape {sums.shape}, got {size}"
         )
-    for axis in range(sums.ndim):
-        running = np.cumsum(np.moveaxis(sums, axis, 0), axis=0)
-        windows = running[size - 1 :].copy()
-        windows[1:] -= running[:-size]
-        sums = np.moveaxis(windows, 0, axis)
+    for axis, length in enumerate(sums.shape):
+        shape = (*sums.shape[:axis], length - size + 1, *sums.shape[axis + 1 :])
+        step = math.prod(sums.shape[axis + 1 :])
+        # Pixels that are neighbours along this axis stand `step` apart in a row.
+        rows = np.ascontiguousarray(sums).reshape(-1, length * step)
+        found = np.empty((len(rows), shape[axis] * step))
+        window_sums(rows, found, step, size)
+        sums = found.reshape(shape)
     return sums
 
 

@@ -15,6 +15,7 @@ from scipy.special import expit, logit
 
 from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Index
+from qualms.scores._pixel_kernels import calibration_gaps
 from qualms.scores._pixels import check_same_space, real_map
 
 _MAX_STEPS = 100
@@ -111,9 +112,7 @@ def ace(
             "turn uncertainties into confidences by fit_platt first"
         )
     edges = np.linspace(0.0, 1.0 + 1e-8, bins + 1)
-    which = np.digitize(conf, edges) - 1
-    size = _sums(which, count, bins)
-    gap = _sums(which, right - count * conf, bins)
+    size, gap = calibration_gaps(conf, right, count, edges)
     filled = size > 0
     return (
         float(np.mean(np.abs(gap[filled]) / size[filled])) if filled.any() else np.nan

@@ -1,0 +1,46 @@
+"""Compiled loops over the pixels of a map."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.jit import jit
+from qualms.scores._arrays import Array
+
+# Sums of one row kept in a core's own cache.
+BLOCK = 2048
+
+
+@jit
+def window_sums(rows: Array, sums: Array, step: int, size: int) -> None:
+    """Write to `sums` (B, K) the sums of `size` values of `rows`, `step` apart."""
+    for row in range(len(rows)):
+        for start in range(0, sums.shape[1], BLOCK):
+            kept = sums[row, start : start + BLOCK]
+            kept[:] = 0.0
+            for place in range(start, start + size * step, step):
+                terms = rows[row, place : place + len(kept)]
+                for i in range(len(kept)):
+                    kept[i] += terms[i]
+
+
+@jit
+def calibration_gaps(
+    conf: Array, right: Array, count: Array, edges: Array
+) -> NDArray[np.float64]:
+    """(2, B) per bin how often pixels count, and how far right they are beyond claims.
+
+    Bin b holds edges[b] <= conf < edges[b + 1].
+    """
+    bins = len(edges) - 1
+    found = np.zeros((2, bins))
+    scale = bins / edges[bins]
+    for i in range(len(conf)):
+        # Rounding may miss the bin by one.
+        at = min(int(conf[i] * scale), bins - 1)
+        if conf[i] < edges[at]:
+            at -= 1
+        elif conf[i] >= edges[at + 1]:
+            at += 1
+        found[0, at] += count[i]
+        found[1, at] += right[i] - count[i] * conf[i]
+    return found
