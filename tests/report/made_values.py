@@ -46,14 +46,11 @@ def known_components(dataset):
 def key_of(variant, one, score):
     """Where the protocol has it: at the settings that enter."""
     settings = one.settings
-    row = one.row
     if score.name in ("dice", "ged"):
         settings = {}
     elif score.name in ("ncc", "ace"):
         settings = {"measure": one.measure}
-    elif score.name == "gain":
-        row = f"{one.row}_queried"
-    return Key(variant, row, settings_text(settings), score.keys[0])
+    return Key(variant, one.row, settings_text(settings), score.keys[0])
 
 
 def add(cells, key, value):

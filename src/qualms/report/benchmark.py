@@ -63,7 +63,7 @@ def write_all(
     folder.mkdir(parents=True, exist_ok=True)
     paper = paper_of(results)
     numbers = write_results(results, folder / "results.csv", command=command)
-    tables = paper.tables(results)
+    tables = (*paper.tables(results), *paper.counts(results, data))
     written = write_tables(tables, folder / "tables")
     _remove_others(folder / "tables", "table_", {".csv", ".tex"}, written)
     can_draw = find_spec("matplotlib") is not None

@@ -5,7 +5,7 @@ is needed to read it.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import fill
@@ -19,10 +19,12 @@ from qualms.report.figures import (
     INK,
     SOFT,
     BarMark,
+    CloudMark,
     CurveMark,
     Drawing,
     HistogramMark,
     Mark,
+    OutlineMark,
     Panel,
     PictureMark,
     PointMark,
@@ -158,30 +160,48 @@ def _ticks(place: Any, ticks: Ticks | None) -> None:
 
 
 def _put(axes: "Axes", mark: Mark) -> None:
-    match mark:
-        case CurveMark():
-            _put_curve(axes, mark)
-        case PointMark():
-            _put_point(axes, mark)
-        case BarMark():
-            _put_bar(axes, mark)
-        case HistogramMark():
-            _put_histogram(axes, mark)
-        case PictureMark():
-            grey = "gray" if mark.pixels.ndim == 2 else None
-            axes.imshow(mark.pixels, cmap=grey, interpolation="nearest")
-        case RuleMark():
-            (x0, y0), (x1, y1) = mark.start, mark.end
-            axes.plot([x0, x1], [y0, y1], color=mark.colour, lw=0.8, ls=mark.line)
-        case WordMark():
-            look: dict[str, Any] = {"ha": mark.across, "va": mark.up}
-            axes.text(mark.x, mark.y, mark.text, fontsize=mark.size, **look)
+    _PUT[type(mark)](axes, mark)
+
+
+def _put_cloud(axes: "Axes", mark: CloudMark) -> None:
+    look: dict[str, Any] = {"marker": mark.marker, "ms": 2.5, "mew": 0, "ls": ""}
+    axes.plot(mark.x, mark.y, color=mark.colour, alpha=0.7, **look)
+
+
+def _put_rule(axes: "Axes", mark: RuleMark) -> None:
+    (x0, y0), (x1, y1) = mark.start, mark.end
+    axes.plot([x0, x1], [y0, y1], color=mark.colour, lw=0.8, ls=mark.line)
+
+
+def _put_words(axes: "Axes", mark: WordMark) -> None:
+    look: dict[str, Any] = {"ha": mark.across, "va": mark.up}
+    axes.text(mark.x, mark.y, mark.text, fontsize=mark.size, **look)
+
+
+def _put_picture(axes: "Axes", mark: PictureMark) -> None:
+    colours = ("inferno" if mark.heat else "gray") if mark.pixels.ndim == 2 else None
+    low, high = mark.scale or (None, None)
+    axes.imshow(mark.pixels, cmap=colours, vmin=low, vmax=high, interpolation="nearest")
+    # What is drawn on a picture must not make it smaller.
+    axes.autoscale(enable=False)
+
+
+def _put_outline(axes: "Axes", mark: OutlineMark) -> None:
+    # A region without border has no contour, and matplotlib would say so.
+    if mark.region.any() and not mark.region.all():
+        edge = np.pad(mark.region.astype(np.float64), 1)
+        height, width = edge.shape
+        x, y = np.arange(width) - 1, np.arange(height) - 1
+        look: dict[str, Any] = {"colors": mark.colour, "linestyles": mark.line}
+        axes.contour(x, y, edge, levels=[0.5], linewidths=0.9, **look)
 
 
 def _put_bar(axes: "Axes", mark: BarMark) -> None:
     axes.bar(mark.x, mark.height, width=mark.width, color=mark.colour)
     if math.isfinite(mark.low):
-        axes.vlines(mark.x - 0.15, mark.low, mark.high, color=INK, lw=1)
+        # A little left of the middle; a published number stands right of it.
+        at = mark.x - 0.1875 * mark.width
+        axes.vlines(at, mark.low, mark.high, color=INK, lw=min(1, 2.5 * mark.width))
 
 
 def _put_curve(axes: "Axes", mark: CurveMark) -> None:
@@ -225,6 +245,19 @@ def _put_histogram(axes: "Axes", mark: HistogramMark) -> None:
     axes.add_collection(made)
 
 
+_PUT: dict[type, Callable[["Axes", Any], None]] = {
+    BarMark: _put_bar,
+    CloudMark: _put_cloud,
+    CurveMark: _put_curve,
+    HistogramMark: _put_histogram,
+    OutlineMark: _put_outline,
+    PictureMark: _put_picture,
+    PointMark: _put_point,
+    RuleMark: _put_rule,
+    WordMark: _put_words,
+}
+
+
 def _beside(axes: "Axes", text: str) -> None:
     """Write right of a row of panels what it shows."""
     axes.annotate(
@@ -247,12 +280,13 @@ def _key(label: str, mark: Mark) -> Any:
         alpha = 0.6 if isinstance(mark, HistogramMark) else 1.0
         return Patch(color=colour, alpha=alpha, label=label)
     line: Any = getattr(mark, "line", "none")
+    marker = getattr(mark, "marker", "") or "none"
     return Line2D(
         [],
         [],
         label=label,
         color=colour,
-        marker=getattr(mark, "marker", "") or "none",
+        marker=marker,
         markerfacecolor="white" if hollow else colour,
         markersize=5,
         linestyle=line,

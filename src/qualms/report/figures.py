@@ -1,8 +1,8 @@
 """The vocabulary of figures: what may stand in a panel.
 
 A figure is a record (`Drawing`) of panels that hold marks: curves with bands, bars,
-points, histograms, reference lines, words and pictures. `qualms.report.draw` makes
-files of it.
+points, histograms, reference lines, words, pictures and outlines.
+`qualms.report.draw` makes files of it.
 """
 
 import math
@@ -85,9 +85,35 @@ class HistogramMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PictureMark:
-    """Pixels (H, W) or (H, W, 3); the panel shows nothing else."""
+    """Pixels (H, W) or (H, W, 3), with nothing but outlines on them."""
 
     pixels: NDArray[Any]
+    scale: tuple[float, float] | None = None
+    """Values of the first and the last colour; None for those of the pixels."""
+    heat: bool = False
+    """Whether it is a map of some quantity, from dark to bright, and not a picture."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OutlineMark:
+    """The border of a region of a picture."""
+
+    region: NDArray[np.bool_]
+    """(H, W)"""
+    colour: str
+    label: str = ""
+    line: str = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CloudMark:
+    """Many points of one kind."""
+
+    x: Array
+    y: Array
+    colour: str
+    marker: str = "o"
+    label: str = ""
 
 
 class RuleMark(NamedTuple):
@@ -112,7 +138,15 @@ class WordMark(NamedTuple):
 
 
 Mark = (
-    CurveMark | PointMark | BarMark | HistogramMark | PictureMark | RuleMark | WordMark
+    CurveMark
+    | PointMark
+    | CloudMark
+    | BarMark
+    | HistogramMark
+    | PictureMark
+    | OutlineMark
+    | RuleMark
+    | WordMark
 )
 _PER_INCH = 15
 """Letters of a legend that fit into an inch."""

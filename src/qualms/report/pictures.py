@@ -35,6 +35,8 @@ def prepared_dataset(
         **options: Options of the dataset besides those of the variant.
     """
     part = variant.dataset
+    if data is None:
+        return None
     signature = inspect.signature(find("datasets", part.name))
     defaults = {
         name: parameter.default
@@ -42,7 +44,7 @@ def prepared_dataset(
         if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not None
     }
     asked = {**defaults, **part.options, **options}
-    for file in sorted(data.glob(f"{part.name}-*/meta.json")) if data else ():
+    for file in sorted(data.glob(f"{part.name}-*/meta.json")):
         with suppress(DatasetError, OSError, ValueError):
             found = open_dataset(file.parent)
             if all(_agrees(v, found.options.get(name)) for name, v in asked.items()):
@@ -76,3 +78,30 @@ def _agrees(asked: Any, recorded: Any) -> bool:
     if isinstance(asked, dict) and isinstance(recorded, dict):
         return all(recorded.get(name) == value for name, value in asked.items())
     return bool(asked == recorded)
+
+
+def slice_picture(image: NDArray[Any], at: int | None) -> NDArray[Any]:
+    """One item (*space, channels) as a picture: a slice `at` of a volume, 0 to 1.
+
+    Bytes of three channels stay as they are.
+    """
+    here = image if at is None else image[at]
+    if here.dtype == np.uint8 and here.shape[-1] == 3:
+        return np.asarray(here)
+    grey = np.asarray(here[..., 0], np.float64)
+    low, high = float(grey.min()), float(grey.max())
+    return (grey - low) / ((high - low) or 1.0)
+
+
+def label_picture(labels: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
+    """Label maps (H, W) in colours, the same for a label wherever it is shown.
+
+    255, a pixel without a label, is white.
+    """
+    hues = (0.61803398875 * np.arange(256)) % 1.0
+    light = np.where(np.arange(256) % 2, 0.95, 0.7)
+    # Three waves, a third of the circle apart, go through all hues.
+    waves = [0.5 + 0.5 * np.cos(2 * np.pi * (hues - shift / 3)) for shift in range(3)]
+    colours = (255 * light[:, None] * np.stack(waves, axis=1)).astype(np.uint8)
+    colours[0], colours[255] = 0, 255
+    return np.asarray(colours[labels])

@@ -20,6 +20,10 @@ def _nothing(_results: BenchmarkResults, _data: Path | None) -> Iterator[Drawing
     return iter(())
 
 
+def _no_counts(_results: BenchmarkResults, _data: Path | None) -> tuple[Table, ...]:
+    return ()
+
+
 def _no_notes(_results: BenchmarkResults) -> list[str]:
     return []
 
@@ -32,5 +36,7 @@ class Paper:
     """All of them; those with `main` are printed even where not all are asked for."""
     figures: Callable[[BenchmarkResults, Path | None], Iterator[Drawing]] = _nothing
     """Of the results, and of the prepared datasets in a folder where one is given."""
+    counts: Callable[[BenchmarkResults, Path | None], tuple[Table, ...]] = _no_counts
+    """Tables about prepared datasets, such as the sizes of their splits."""
     notes: Callable[[BenchmarkResults], list[str]] = _no_notes
     """What the paper has and these results do not."""

@@ -79,7 +79,9 @@ class ScoreColumn(NamedTuple):
     @property
     def keys(self) -> tuple[str, ...]:
         """Where results may have it. Items without a shift are all in domain."""
-        if self.subset == "shifted" and self.name != "gain":
+        if self.name == "gain":
+            return ("gain",)
+        if self.subset == "shifted":
             return (f"shifted/{self.name}",)
         here = f"{self.subset}/{self.name}" if self.subset else self.name
         return tuple(dict.fromkeys((here, self.name)))
@@ -207,7 +209,7 @@ class Study(NamedTuple):
             known = settings_of(key.settings)
             if key.variant in names and cell.values and "measure" in known:
                 named = known["measure"], known.get("aggregation", "")
-                there[Component(_first_stage(key.row), *named)] = None
+                there[Component(key.row, *named)] = None
         aggregated = {(one.row, one.measure) for one in there if one.aggregation}
         order = {name: place for place, name in enumerate(self.results.preset.rows)}
         return sorted(
@@ -241,15 +243,14 @@ class Study(NamedTuple):
 
     def cell(self, variant: Variant, one: Component, score: ScoreColumn) -> Cell:
         """Our cell; one that says why where it is empty."""
-        rows = (f"{one.row}_queried", one.row) if score is GAIN else (one.row,)
         settings: tuple[dict[str, str], ...] = (
             one.settings,
             {"measure": one.measure},
             {},
         )
         empty: Cell | None = None
-        for row, at, name in product(rows, settings, score.keys):
-            key = Key(variant.name, row, settings_text(at), name)
+        for at, name in product(settings, score.keys):
+            key = Key(variant.name, one.row, settings_text(at), name)
             found = self.results.cells.get(key)
             if found is not None and found.values:
                 return found
@@ -326,10 +327,6 @@ def _printed(tables: tuple[str, ...]) -> dict[tuple[str, ...], Number]:
         for number in published("values").numbers
         if number.where["table"] in tables
     }
-
-
-def _first_stage(row: str) -> str:
-    return row.removesuffix("_queried")
 
 
 def _plain(text: str) -> str:
