@@ -82,14 +82,15 @@ def draw_tree(
         place, rectangle(-0.14, 0, 0.14, top - wide), picked(rng, TRUNK), VEGETATION
     )
     leaves = picked(rng, style.leaves)
-    count = 8 if place[1] < 40 else 3
+    count = 7 if place[1] < 35 else 3
     sizes = rng.uniform(0.45, 0.75, (count, 1, 1)) * (1 if count > 3 else 1.6)
     clumps = CIRCLE * sizes * rng.uniform(0.75, 1.2, (count, len(CIRCLE), 1))
-    shifts = rng.normal(0, 0.45, (count, 2))
-    for number in range(count):
-        clump = (clumps[number] + shifts[number]) * wide + (0.0, top - wide)
-        shade = leaves * (0.75 + 0.4 * number / count + 0.12 * shifts[number, 1])
-        canvas.upright(place, clump, shade, VEGETATION)
+    shifts = rng.normal(0, 0.45, (count, 1, 2))
+    outlines = (clumps + shifts) * wide
+    outlines[..., 1] += top - wide
+    shades = 0.75 + 0.4 * np.arange(count)[:, None] / count + 0.12 * shifts[:, :, 1]
+    for outline, colour in zip(outlines, leaves * shades, strict=True):
+        canvas.upright(place, outline, colour, VEGETATION)
 
 
 def draw_bush(

@@ -171,9 +171,9 @@ def _planted(rng: Rng, street: Street) -> list[Thing]:
         (1, street.right, street.fronts[1]),
     ):
         if rng.random() < 0.5:
-            row = np.arange(rng.uniform(6, 18), 120, rng.uniform(7, 14))
+            row = np.arange(rng.uniform(9, 20), 120, rng.uniform(7, 14))
             things += [(draw_tree, edge + 0.9 * outward, float(z)) for z in row]
-        behind = rng.uniform(8, 120, rng.integers(2, 9))
+        behind = rng.uniform(12, 120, rng.integers(2, 8))
         things += [
             (draw_tree, end + rng.uniform(2, 9) * outward, float(z)) for z in behind
         ]

@@ -100,7 +100,7 @@ def _end(
     canvas.upright(place, roof, paint.body * 0.92, CAR)
     canvas.upright(place, glass, paint.glass, CAR)
     canvas.upright(place, low, paint.body, CAR)
-    if place[1] > 50:
+    if place[1] > 30:
         return
     canvas.upright(place, rectangle(-half, 0.22, half, 0.42), paint.body * 0.45, CAR)
     light = (245, 240, 215) if coming else (190, 20, 24)
