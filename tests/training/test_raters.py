@@ -196,3 +196,31 @@ def test_large_label_maps_are_looked_at_a_few_at_a_time(shelf, tmp_path, monkeyp
     spec = made.spec(splits=("test",), epochs=1)
     run(spec, with_raters(), tmp_path, device="cpu")
     assert seen == [3] * 10
+
+
+def test_predictions_are_compared_with_draws_of_plain_labels():
+    draw = RaterDraw(Swaps({1: 19, 0: 23}, 0.5), CPU)
+    plain = np.array([[[0, 1], [2, 255]]], np.uint8)
+    found = np.stack([draw.references(plain, f"item {i}") for i in range(200)])
+    assert found.shape == (200, 5, 2, 2)
+    assert (found[..., 1, :] == [2, 255]).all()
+    for (row, column), labels in {(0, 0): [0, 23], (0, 1): [1, 19]}.items():
+        assert np.unique(found[..., row, column]).tolist() == labels
+        assert np.mean(found[..., row, column] == labels[1]) == pytest.approx(
+            0.5, abs=0.05
+        )
+    again = draw.references(plain, "item 3")
+    np.testing.assert_array_equal(again, found[3])
+    # The first is the one that the loss on `val` sees.
+    seen = draw.take(
+        torch.from_numpy(plain)[None], torch.tensor([0]), draw.fixed(["item 3"])
+    )
+    np.testing.assert_array_equal(seen[0], found[3, 0])
+
+
+def test_stored_raters_are_kept():
+    stored = np.random.default_rng(0).integers(0, 24, (5, 2, 2)).astype(np.uint8)
+    draw = RaterDraw(SWAPS, CPU)
+    np.testing.assert_array_equal(draw.references(stored, "a"), stored)
+    one = RaterDraw(NO_SWAPS, CPU)
+    np.testing.assert_array_equal(one.references(stored[:1], "a"), stored[:1])

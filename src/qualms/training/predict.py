@@ -160,18 +160,20 @@ def _host(name: str, whole: Tensor) -> NDArray[Any]:
 def _write_maps(
     folder: Path, predictor: Predictor, items: LoadedSplit, header: Header
 ) -> None:
-    split, row = items.split, 0
+    split, draw, row = items.split, items.draw, 0
+    assert draw is not None
     with SegmentationWriter(folder, header=header, threads=_WRITERS) as writer:
         for found in predictor.chunks(items):
             held = {name: _host(name, part) for name, part in found.items()}
             for i in range(len(held["mean_probs"])):
+                name = str(split.item[row])
                 maps = Maps(
                     mean_probs=held["mean_probs"][i],
                     expected_entropy=held["expected_entropy"][i],
                     draw_labels=held["draw_labels"][:, i],
-                    raters=np.asarray(split.target[row]),
+                    raters=draw.references(np.asarray(split.target[row]), name),
                 )
-                writer.add(str(split.item[row]), maps, **_about(split, row))
+                writer.add(name, maps, **_about(split, row))
                 row += 1
 
 

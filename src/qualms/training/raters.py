@@ -8,21 +8,26 @@ the item, so it is the same for all runs.
 A dataset may have classes with a second label (`Dataset.swaps`). Then every such class
 of a map has its second label with the probability `Dataset.swap_share`, in the whole
 map. A second label that is stored is turned back first. So items that are stored with
-several draws, such as those of a pool, are trained on as all others are.
+several draws, such as those of a pool, are trained on as all others are. Items that are
+stored with one map have no draws yet: predictions compare them with five, which depend
+on the name of the item alone.
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from qualms.training._error import TrainingError
 
 _LABELS = 256
 """Label maps have 8 bits."""
+_REFERENCES = 5
+"""Draws that predictions are compared with (Kahl et al., 2024)."""
 
 
 class Swaps(NamedTuple):
@@ -69,6 +74,17 @@ class RaterDraw:
         rater = (chance[:, 0] * raters).long().clamp(max=raters - 1)
         taken = maps.flatten(0, 1).index_select(0, rows * raters + rater)
         return self._swapped(taken, chance[:, 1:]) if self.swaps.classes else taken
+
+    def references(self, maps: NDArray[Any], name: str) -> NDArray[Any]:
+        """What predictions of the item `name`, which has `maps` (R, *space), keep."""
+        if not self.swaps.classes or len(maps) > 1:
+            return maps
+        names = [name, *(f"{name} {number}" for number in range(1, _REFERENCES))]
+        there = torch.from_numpy(maps[None].copy()).to(self._same.device)
+        rows = torch.zeros(_REFERENCES, dtype=torch.int64, device=there.device)
+        chance = self.fixed(names).to(there.device)
+        drawn: NDArray[Any] = self.take(there, rows, chance).cpu().numpy()
+        return drawn
 
     def _swapped(self, taken: Tensor, chance: Tensor) -> Tensor:
         new = torch.where(chance < self.swaps.share, self._second, self._first)
