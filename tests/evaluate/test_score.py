@@ -193,11 +193,11 @@ def test_embedding_rows_follow_the_definitions():
     assert results.row("human_alignment").value == pytest.approx(expected)
 
 
-def segmentation(folder, seed=0, items=6):
+def segmentation(folder, seed=0, items=6, draws=4, method="tta"):
     rng = np.random.default_rng(seed)
-    with predictions.SegmentationWriter(folder, header={"method": "tta"}) as writer:
+    with predictions.SegmentationWriter(folder, header={"method": method}) as writer:
         for i in range(items):
-            logits = rng.normal(0, 1, (4, 2, 20, 20)) + 1.5 * (np.arange(20) > 9)
+            logits = rng.normal(0, 1, (draws, 2, 20, 20)) + 1.5 * (np.arange(20) > 9)
             probs = np.stack([logits[:, 0], -logits[:, 0]], 1)
             probs = np.exp(probs) / np.exp(probs).sum(axis=1, keepdims=True)
             found = scores.sufficient_statistics(probs.astype(np.float32))
@@ -232,12 +232,36 @@ def test_segmentation_folders_are_scored_item_by_item(tmp_path):
         "aurc", measure="predictive", aggregation="patch"
     ).value == pytest.approx(aurc)
     assert {"ace", "ncc", "ood_auroc"} <= {row.score for row in results.rows}
+    quantile = [
+        scores.aggregate_quantile(
+            scores.uncertainty_maps(m.mean_probs, m.expected_entropy).epistemic
+        )
+        for m in read.maps
+    ]
+    found = results.row("ood_auroc", measure="epistemic", aggregation="quantile")
+    expected = scores.ood_auroc(quantile, read.arrays["shifted"])
+    assert found.value == pytest.approx(expected)
 
 
 def test_segmentation_without_validation_says_what_is_missing(tmp_path):
     results = qualms.score(segmentation(tmp_path / "test"), options=BARE)
     assert "ace" not in {row.score for row in results.rows}
     assert any("--val" in note for note in results.notes)
+
+
+def test_a_pool_of_plain_networks_has_the_measures_of_an_ensemble(tmp_path):
+    kinds = []
+    for draws in (1, 3):
+        folder = segmentation(tmp_path / str(draws), draws=draws, method="map")
+        rows = qualms.score(folder, options=BARE).rows
+        kinds.append({r.settings["measure"] for r in rows if r.score == "ncc"})
+    assert kinds == [{"predictive"}, {"predictive", "aleatoric", "epistemic"}]
+    read = predictions.read(tmp_path / "3")
+    entropies = [scores.entropy(m.mean_probs, class_axis=0) for m in read.maps]
+    found = qualms.score(tmp_path / "3", options=BARE)
+    expected = scores.ood_auroc([e.sum() for e in entropies], read.arrays["shifted"])
+    row = found.row("ood_auroc", measure="predictive", aggregation="image")
+    assert row.value == pytest.approx(expected)
 
 
 def test_workers_change_no_number(tmp_path):

@@ -1,16 +1,31 @@
 """Judging VALUES from predictions files alone."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from evaluate.made_maps import PLACES, made_benchmark, make_map_runs
+from evaluate.made_maps import PLACES, made_benchmark, make_map_runs, street
 from qualms import predictions, scores
 from qualms.benchmarks import Place
+from qualms.benchmarks.values import values
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
+from qualms.evaluate.protocols.values._entries import (
+    Beheld,
+    drop_entry,
+    gain_entry,
+)
+from qualms.evaluate.segmented import (
+    ItemColumn,
+    MapScores,
+    Reading,
+    measure_items,
+    validate,
+)
 from qualms.scores.as_published import values as released
+from qualms.shelf import find
 
 BARE = ScoreOptions(resamples=0, workers=2)
 BENCHMARK = made_benchmark()
@@ -250,3 +265,159 @@ def test_what_the_paper_has_not_is_not_compared_with_its_code(judged):
             extra = key.settings.endswith(("quantile", "boundary", "object"))
             plain = key.score.endswith(("dice", "aurc", "ood_auroc", "gain"))
             assert bool(found.as_published) == (plain and not extra)
+
+
+def test_a_threshold_may_be_that_of_each_run(made, judged):
+    variant = replace(VARIANTS["lidc"], settings={"threshold": "run"})
+    preset = replace(PRESET, variants=(variant,), rows=("ttd",))
+    alone = judge(BENCHMARK, preset, made, options=BARE)
+    maps, labels, _ = validation(made, "ttd", 0)
+    threshold = scores.threshold_from_validation(maps, labels)
+    read = files(made, "lidc", "ttd", "test")
+    values = [
+        scores.aggregate_threshold(m["EE"], threshold=threshold) for m in maps_of(read)
+    ]
+    moved = read.arrays["shifted"]
+    risk = 1 - np.array([dice_of(m) for m in read.maps])
+    settings = {"measure": "EE", "aggregation": "threshold"}
+    got = cell(alone, "lidc", "ttd", "shifted/aurc", **settings).values[0]
+    expected = scores.aurc(risk[moved], np.array(values)[moved])
+    assert got == pytest.approx(expected)
+
+
+def test_every_file_is_read_once_however_many_rows_ask_for_it(made, monkeypatch):
+    from qualms.predictions import _folder
+
+    loads = []
+    load = _folder.load_maps
+    monkeypatch.setattr(
+        _folder, "load_maps", lambda *args: (loads.append(1), load(*args))[1]
+    )
+    variants = tuple(VARIANTS[name] for name in ("toy_a", "toy_b"))
+    preset = replace(PRESET, variants=variants, rows=("ttd", "ssn"))
+    judge(BENCHMARK, preset, made, options=BARE)
+    # Four runs with 4 + 6 + 10 items; the first of each file is read when it is opened,
+    # and one of each subset is drawn in figures of each variant.
+    assert len(loads) <= 4 * (4 + 6 + 10 + 3 + 4)
+
+
+def street_file(draws=4, items=3):
+    rng = np.random.default_rng(0)
+    maps = [street(rng, draws) for _ in range(items)]
+    header = {"method": "mc_dropout", "ignore": 255}
+    return predictions.build({"maps": maps}, header=header)
+
+
+def test_ignored_pixels_and_second_labels_are_read_by_both_rules():
+    read = street_file()
+    reading = Reading(published=True, swaps=(1, 3), swap_share=1 / 3)
+    found = measure_items(read, reading, BARE)
+    item = read.maps[0]
+    options = {"classes": 4, "ignore": 255}
+    predicted = item.mean_probs.argmax(0)
+    for rule, theirs in ((scores, False), (released, True)):
+        dice = np.mean([rule.dice(predicted, r, **options) for r in item.raters])
+        assert found.of("dice", published=theirs)[0] == pytest.approx(dice)
+        ged = rule.ged(item.draw_labels, item.raters, **options)
+        assert found.of("ged", published=theirs)[0] == pytest.approx(ged)
+    own = scores.entropy(item.mean_probs, class_axis=0)
+    spread = scores.rater_variance(item.raters, ignore=255)
+    rated = np.isfinite(spread)
+    expected = np.corrcoef(own[rated], spread[rated])[0, 1]
+    assert found.of("ncc", "PE")[0] == pytest.approx(expected, abs=1e-6)
+    # The released code knows the chance of a swap, and keeps ignored pixels as certain.
+    chance = 2 / 9 * np.isin(item.raters[0], (1, 3))
+    expected = np.corrcoef(own.ravel(), chance.ravel())[0, 1] * 255 / 256
+    assert found.of("ncc", "PE", published=True)[0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_declared_street_scenes_have_the_second_labels_of_their_data():
+    for preset in values().presets.values():
+        for variant in preset.variants:
+            if "swaps" in variant.settings and variant.simulated:
+                recipe = find("datasets", variant.dataset.name)()
+                assert dict(recipe.swaps) == variant.settings["swaps"]
+
+
+def jackknife(value, n):
+    """The variance of a statistic, by leaving out one item at a time."""
+    each = np.array([value(np.delete(np.arange(n), i)) for i in range(n)])
+    return (n - 1) * each.var()
+
+
+def numbers(dice):
+    return MapScores(columns={ItemColumn("dice"): dice})
+
+
+def test_the_influence_on_a_gain_is_that_of_leaving_items_out():
+    rng = np.random.default_rng(0)
+    before, after, random = rng.uniform(0.3, 0.9, (3, 200))
+    beheld = Beheld(numbers(before), {"shifted": np.arange(200)}, False)
+    both = [numbers(after), numbers(random)]
+    entry = gain_entry(beheld, both, settings=PLACES[0], why="")
+
+    def gain(rows):
+        means = (dice[rows].mean() for dice in (before, after, random))
+        return scores.al_improvement(*means)
+
+    influence = entry.influence()
+    assert influence.value == pytest.approx(gain(np.arange(200)))
+    assert influence.values.sum() == pytest.approx(0, abs=1e-12)
+    found = np.sum(influence.values**2)
+    assert found == pytest.approx(jackknife(gain, 200), rel=0.03)
+
+
+def test_the_influence_on_a_drop_is_that_of_leaving_items_out():
+    dice = np.random.default_rng(1).uniform(0.3, 0.9, 200)
+    moved = np.arange(200) % 3 == 0
+    subsets = {"in_domain": np.flatnonzero(~moved), "shifted": np.flatnonzero(moved)}
+    (entry,) = drop_entry(Beheld(numbers(dice), subsets, False))
+
+    def drop(rows):
+        kept = dice[rows], moved[rows]
+        return 1 - kept[0][kept[1]].mean() / kept[0][~kept[1]].mean()
+
+    influence = entry.influence()
+    assert influence.value == pytest.approx(drop(np.arange(200)))
+    found = np.sum(influence.values**2)
+    assert found == pytest.approx(jackknife(drop, 200), rel=0.03)
+
+
+class Growing:
+    """As many items as asked for, each made when it is read."""
+
+    def __init__(self, items, maps):
+        self.items, self.maps = items, maps
+
+    def __len__(self):
+        return self.items
+
+    def __getitem__(self, index):
+        names = ("mean_probs", "expected_entropy", "draw_labels", "raters")
+        arrays = {name: getattr(self.maps, name).copy() for name in names}
+        return predictions.Maps(**arrays)
+
+
+def peak_of(work):
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_number_of_items():
+    read = street_file()
+    small = read.maps[0]
+    large = predictions.Maps(
+        mean_probs=np.tile(small.mean_probs, (1, 6, 6)),
+        expected_entropy=np.tile(small.expected_entropy, (6, 6)),
+        draw_labels=np.tile(small.draw_labels, (1, 6, 6)),
+        raters=np.tile(small.raters, (1, 6, 6)),
+    )
+    few, many = (replace(read, maps=Growing(n, large), n=n) for n in (6, 60))
+    reading = Reading(fitted=validate([few], BARE)[0], published=True)
+    peaks = [peak_of(lambda f=f: measure_items(f, reading, BARE)) for f in (few, many)]
+    # A few dozen numbers of each item stay, and none of its maps.
+    assert peaks[1] - peaks[0] < 54 * large.expected_entropy.nbytes / 2

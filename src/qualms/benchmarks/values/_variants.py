@@ -30,6 +30,9 @@ _FEATURES = {
     "spiculation": "SPI",
 }
 """Features of nodules by which the paper divides them, with short names."""
+SWAPPED = {0: 23, 1: 19, 8: 22, 11: 20, 13: 21}
+"""Classes of street scenes with a second label: road, sidewalk, vegetation, person and
+car. The released code takes the ambiguity of a pixel from them."""
 FOLDS = 5
 """Repeats of the screening, each with a split of its own."""
 
@@ -120,5 +123,5 @@ def street(
         network=network,
         training=training,
         configs={"ssn": "ssn_street"},
-        settings={"test": "test"},
+        settings={"test": "test", "swaps": SWAPPED},
     )

@@ -91,9 +91,12 @@ def measure_items(
 ) -> MapScores:
     """Every item once, several at a time; memory does not grow with their number."""
     work = partial(_measure, predictions.header, reading)
-    rows = list(streamed(work, predictions, options))
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return MapScores(columns=columns)
+    names: tuple[ItemColumn, ...] = ()
+    rows: list[Array] = []
+    for found in streamed(work, predictions, options):
+        names = names or tuple(found)
+        rows.append(np.array([found[name] for name in names]))
+    return MapScores(columns=dict(zip(names, np.stack(rows, axis=1), strict=True)))
 
 
 Numbers = Iterator[tuple[ItemColumn, float]]
