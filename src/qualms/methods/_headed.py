@@ -81,12 +81,18 @@ def read_head(head: nn.Module, features: Tensor) -> Tensor:
 
 
 class Readout(nn.Module):
-    """A head in two parts: its last linear layer, and what comes before it."""
+    """A head in two parts: its last linear layer, and what comes before it.
 
-    def __init__(self, trunk: nn.Module, last: nn.Module) -> None:
+    `beside` may read the inputs of the last layer for another purpose.
+    """
+
+    def __init__(
+        self, trunk: nn.Module, last: nn.Module, beside: nn.Module | None = None
+    ) -> None:
         super().__init__()
         self.trunk = trunk
         self.last = last
+        self.register_module("beside", beside)
 
     def forward(self, features: Tensor) -> Tensor:
         """Outputs (B, K, *space) of features (B, F, *space)."""

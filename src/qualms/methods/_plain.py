@@ -81,7 +81,38 @@ def plain_loss(network: nn.Module, batch: Batch, _moment: Moment) -> Tensor:
     return likelihood_loss(headed(network)(batch.x), batch, headed(network).task)
 
 
-def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
+def smoothed_loss(
+    smoothing: float, network: nn.Module, batch: Batch, _moment: Moment
+) -> Tensor:
+    """Mean cross-entropy with a share `smoothing` of each label over all classes."""
+    whole = headed(network)
+    return likelihood_loss(whole(batch.x), batch, whole.task, smoothing=smoothing)
+
+
+def check_smoothing(smoothing: float, task: Task | None = None) -> None:
+    """Refuse a share of the labels that is none, or labels where there are none."""
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}")
+    if smoothing and task is not None and task.name == "regression":
+        raise ValueError(
+            "smoothing is for labels of classes, and a regression has none; leave it "
+            "out"
+        )
+
+
+def classes_of(task: Task, method: str) -> int:
+    """The number of classes of `task`, without which `method` cannot do."""
+    if task.classes is None:
+        raise ValueError(
+            f"{method} needs a number of classes, and this task has none; choose a "
+            "dataset with classes"
+        )
+    return task.classes
+
+
+def likelihood_loss(
+    outputs: Tensor, batch: Batch, task: Task, *, smoothing: float = 0.0
+) -> Tensor:
     """Mean loss of `outputs` (B, K, *space): the cross-entropy, or the squared error.
 
     Pixels with the task's `ignore` label do not count. Outputs (B, 1) of a classifier
@@ -96,9 +127,7 @@ def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
             "choose a dataset with classes, or a method whose loss needs none"
         )
     target = batch.target.long()
-    loss = functional.cross_entropy(
-        _logits(outputs), target, ignore_index=_ignored(task), reduction="none"
-    )
+    loss = class_losses(outputs, target, task, smoothing=smoothing)
     counted = _counted(target, task)
     number = counted.to(loss.dtype).sum().clamp(min=1)
     likelihood = weighted_mean(loss, batch) * counted.numel() / number
@@ -106,6 +135,19 @@ def likelihood_loss(outputs: Tensor, batch: Batch, task: Task) -> Tensor:
         return likelihood
     dice = soft_dice(_logits(outputs).softmax(1), target, counted)
     return likelihood - weighted_mean(dice, batch)
+
+
+def class_losses(
+    outputs: Tensor, target: Tensor, task: Task, *, smoothing: float = 0.0
+) -> Tensor:
+    """Cross-entropy (B, *space) of each item or pixel; 0 where nothing is labelled."""
+    return functional.cross_entropy(
+        _logits(outputs),
+        target.long(),
+        ignore_index=_ignored(task),
+        reduction="none",
+        label_smoothing=smoothing,
+    )
 
 
 def soft_dice(probs: Tensor, target: Tensor, counted: Tensor) -> Tensor:

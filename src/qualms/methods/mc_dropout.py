@@ -20,7 +20,13 @@ from torch.nn import functional
 
 from qualms.methods._headed import Headed
 from qualms.methods._method import Method
-from qualms.methods._plain import passes, plain_head
+from qualms.methods._plain import (
+    check_smoothing,
+    passes,
+    plain_head,
+    plain_loss,
+    smoothed_loss,
+)
 from qualms.spec import Task
 
 DropoutPlace = Literal["declared", "activations", "blocks"]
@@ -47,6 +53,7 @@ def mc_dropout(
     draws: int = 10,
     place: DropoutPlace | None = None,
     projection: int | None = None,
+    smoothing: float = 0.0,
 ) -> Method:
     """Dropout of `rate` all over the network, and `draws` passes to predict.
 
@@ -60,7 +67,9 @@ def mc_dropout(
             activations where it declares nothing.
         projection: width of the embedding, a linear projection of the features; None
             for the features themselves. For the task embedding only.
+        smoothing: share of each label that is spread over all classes in the loss.
     """
+    check_smoothing(smoothing)
     if not 0 < rate < 1:
         raise ValueError(f"rate must lie between 0 and 1, got {rate}")
     if draws < 1:
@@ -70,7 +79,8 @@ def mc_dropout(
             f"place must be 'declared', 'activations' or 'blocks', got {place!r}"
         )
     return Method(
-        build=partial(_build, rate, place, projection),
+        build=partial(_build, rate, place, projection, smoothing),
+        loss=partial(smoothed_loss, smoothing) if smoothing else plain_loss,
         predict=partial(passes, draws),
     )
 
@@ -91,9 +101,11 @@ def _build(
     rate: float,
     place: DropoutPlace | None,
     projection: int | None,
+    smoothing: float,
     backbone: nn.Module,
     task: Task,
 ) -> Headed:
+    check_smoothing(smoothing, task)
     network = plain_head(backbone, task, projection=projection)
     found = _found(network, place)
     if not found:

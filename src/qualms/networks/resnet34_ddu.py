@@ -12,6 +12,8 @@ al., 2021; Miyato et al., 2018). A weight is scaled only where its norm exceeds 
 bound.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -53,8 +55,15 @@ def bound_convolutions(
     if coefficient <= 0:
         raise ValueError(f"the spectral bound must be positive, got {coefficient}")
     for layer, shape in _input_shapes(network, (1, channels, size, size)):
-        bound = _SpectralBound(layer, shape, coefficient)
-        parametrize.register_parametrization(layer, "weight", bound)
+        bound_convolution(layer, shape, coefficient)
+
+
+def bound_convolution(
+    layer: nn.Conv2d, shape: Sequence[int], coefficient: float
+) -> None:
+    """Bound the operator norm of `layer` on inputs of `shape` (1, channels, H, W)."""
+    bound = _SpectralBound(layer, torch.Size(shape), coefficient)
+    parametrize.register_parametrization(layer, "weight", bound)
 
 
 class _SpectralBound(nn.Module):

@@ -1,0 +1,43 @@
+"""InfoNCE between two views of every item (Oord et al., 2018, arXiv:1807.03748).
+
+As Kirchhof et al. (2023, arXiv:2307.03810) train it: the other view of an item is its
+positive, both views of all other items are its negatives, and only these stand in the
+denominator. Either view is an anchor once, and the loss is the mean over anchors;
+equation 1 of the paper adds up both directions, but counts the positive once.
+"""
+
+import torch
+from torch import Tensor
+
+from qualms.methods._batch import Batch
+
+VIEWS = 2
+
+
+def check_contrast(inverse_temperature: float) -> None:
+    """Refuse a temperature that is not positive."""
+    if inverse_temperature <= 0:
+        raise ValueError(
+            f"inverse_temperature must be positive, got {inverse_temperature}"
+        )
+
+
+def both_views(rows: Tensor, batch: Batch) -> Tensor:
+    """`rows` of two views, those of the first first.
+
+    Validation shows one view of each item, which then stands for both.
+    """
+    return rows if len(rows) > len(batch.target) else torch.cat([rows, rows])
+
+
+def contrast(vectors: Tensor, inverse_temperature: float) -> Tensor:
+    """Loss (..., B) of each item, from unit vectors (..., 2 B, D) of two views."""
+    count = vectors.shape[-2] // VIEWS
+    other = vectors.roll(count, -2)
+    loss = -inverse_temperature * (vectors * other).sum(-1)
+    if count > 1:  # a single item has no negatives
+        similar = inverse_temperature * vectors @ vectors.mT
+        item = torch.arange(count, device=vectors.device).repeat(VIEWS)
+        own = item[:, None] == item
+        loss = loss + similar.masked_fill(own, -torch.inf).logsumexp(-1)
+    return loss.view(*loss.shape[:-1], VIEWS, count).mean(-2)

@@ -1,0 +1,137 @@
+"""An uncertainty that a network of its own reads from the embedding.
+
+Kirchhof et al. (2023, arXiv:2307.03810) put it beside the last layer: three hidden
+layers and one positive output u for each item. For distributions over the sphere 1 / u
+is the concentration.
+"""
+
+from itertools import islice
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from qualms.methods._batch import Batches, Moment
+from qualms.methods._headed import (
+    Headed,
+    Readout,
+    embedding_readout,
+    features_of,
+    headed,
+    last_inputs,
+)
+from qualms.spec import Task
+
+WIDTH = 1024
+_HIDDEN_LAYERS = 3
+_LEAST = 1e-6
+_FIRST_BATCHES = 10
+
+
+class UncertaintyHead(nn.Module):
+    """A positive number (B,) for each embedding (B, D)."""
+
+    scale: Tensor
+    begun: Tensor
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for before in (features, *(width,) * (_HIDDEN_LAYERS - 1)):
+            layers += [nn.Linear(before, width), nn.LeakyReLU()]
+        self.layers = nn.Sequential(*layers, nn.Linear(width, 1))
+        self.register_buffer("scale", torch.ones(()))
+        self.register_buffer("begun", torch.zeros((), dtype=torch.bool))
+
+    def forward(self, embedding: Tensor) -> Tensor:
+        """Uncertainty (B,) of embeddings (B, D)."""
+        positive = functional.softplus(self.layers(embedding)[:, 0]) + _LEAST
+        return positive * self.scale
+
+    def begin(self, mean: Tensor, wanted: float) -> None:
+        """Scale all outputs, whose mean is `mean` now, so that it is `wanted`."""
+        self.scale.mul_(wanted / mean)
+        self.begun.fill_(True)
+
+
+class Uncertain(NamedTuple):
+    """Embeddings of a batch with their uncertainty, in float32 or better."""
+
+    embedding: Tensor
+    """(B, D)."""
+    uncertainty: Tensor
+    """(B,), positive."""
+
+    @property
+    def direction(self) -> Tensor:
+        """(B, D), embeddings of length 1."""
+        return functional.normalize(self.embedding, dim=1)
+
+    @property
+    def concentration(self) -> Tensor:
+        """(B,) in float64, of the von Mises-Fisher distribution of the direction."""
+        return 1 / self.uncertainty.double()
+
+    @property
+    def arrays(self) -> dict[str, Tensor]:
+        """As the predictions schema names them."""
+        return {"embedding": self.embedding, "uncertainty/head": self.uncertainty}
+
+
+def check_uncertainty(*, initial: float | None, width: int, draws: int = 1) -> None:
+    """Refuse an uncertainty that is not positive, an empty head, and no draws."""
+    if initial is not None and initial <= 0:
+        raise ValueError(
+            f"initial_uncertainty must be positive, or None, got {initial}"
+        )
+    if width < 1:
+        raise ValueError(f"width must be at least 1, got {width}")
+    if draws < 1:
+        raise ValueError(f"draws must be at least 1, got {draws}")
+
+
+def with_uncertainty(network: Headed, width: int) -> Headed:
+    """`network` with an uncertainty head beside its last layer."""
+    head = network.head
+    assert isinstance(head, Readout)
+    head.beside = UncertaintyHead(features_of(network.backbone), width)
+    return network
+
+
+def undivided(backbone: nn.Module, task: Task, width: int) -> Headed:
+    """`backbone` with an uncertainty head and no classifier, whatever the classes."""
+    network = Headed(backbone, embedding_readout(backbone, None), task)
+    return with_uncertainty(network, width)
+
+
+def uncertain(network: nn.Module, x: Tensor) -> Uncertain:
+    """Embeddings and uncertainties of one pass."""
+    whole = headed(network)
+    embedding = last_inputs(whole, x)
+    with torch.autocast(embedding.device.type, enabled=False):
+        return Uncertain(embedding, uncertainty_head(whole)(embedding))
+
+
+def uncertainty_head(network: Headed) -> UncertaintyHead:
+    """The part of the head that gives the uncertainty."""
+    head = network.head
+    assert isinstance(head, Readout)
+    assert isinstance(head.beside, UncertaintyHead)
+    return head.beside
+
+
+def start_uncertainty(
+    initial: float | None, network: nn.Module, _moment: Moment, batches: Batches
+) -> None:
+    """Before the first step, scale the uncertainty so that its mean is `initial`.
+
+    The scale is a buffer, which a checkpoint holds: a run that is resumed, or that
+    continues another one, keeps it.
+    """
+    head = uncertainty_head(headed(network))
+    if initial is None or bool(head.begun):
+        return
+    first = islice(batches(), _FIRST_BATCHES)
+    seen = [uncertain(network, batch.x).uncertainty for batch in first]
+    head.begin(torch.cat(seen).mean(), initial)

@@ -1,0 +1,147 @@
+"""HET-XL (Collier et al., 2023, arXiv:2301.12860): noise in the space of embeddings.
+
+The embedding of an item is Gaussian around the features, with a covariance
+V V' + diag(d) that a linear layer reads from them. The class probabilities are a mean
+over draws, at a temperature that is learned. As in URL (Kirchhof et al., 2023,
+arXiv:2307.03810) V has one column. Here every dimension has noise of its own, and the
+determinant is that of the covariance; in URL's released code all dimensions share one
+number, and the product of the diagonal stands for the determinant.
+"""
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from qualms.methods._headed import (
+    Embedded,
+    Headed,
+    Readout,
+    features_of,
+    headed,
+    last_inputs,
+)
+from qualms.methods._method import Method
+from qualms.methods._plain import (
+    check_smoothing,
+    classes_of,
+    smoothed_loss,
+    summarise,
+    summarise_embeddings,
+)
+from qualms.spec import Task
+
+
+def hetxl(
+    *,
+    rank: int = 1,
+    draws: int = 10,
+    scale: float = 0.011312,
+    smoothing: float = 0.0,
+) -> Method:
+    """Classes or embeddings, and `uncertainty/log_determinant` beside the entropy.
+
+    The noise belongs to the items rather than to the network, so classes are predicted
+    as one draw, their mean.
+
+    Args:
+        rank: columns of V.
+        draws: of the noise of each item. URL has 10 for ResNet-50 and 1000 for
+            ViT-Medium.
+        scale: standard deviation of the initial weights of the layer that gives the
+            covariance. The default is URL's best for ResNet-50; that for ViT-Medium is
+            0.011587.
+        smoothing: share of each label that is spread over all classes in the loss.
+    """
+    if rank < 1 or draws < 1 or scale <= 0:
+        raise ValueError(
+            "rank and draws must be at least 1 and scale positive, got "
+            f"{rank}, {draws} and {scale}"
+        )
+    check_smoothing(smoothing)
+    return Method(
+        build=partial(_build, rank, draws, scale),
+        loss=partial(smoothed_loss, smoothing),
+        predict=_predict,
+        tasks=frozenset({"classification", "embedding"}),
+    )
+
+
+class LowRank(NamedTuple):
+    """The covariance V V' + diag(d) of each item."""
+
+    factor: Tensor
+    """V, (B, D, rank)."""
+    diagonal: Tensor
+    """d, (B, D), positive."""
+
+    def draw(self, draws: int) -> Tensor:
+        """Noise (draws, B, D) with this covariance."""
+        factor, diagonal = self.factor, self.diagonal
+        shared = factor.new_empty(draws, len(factor), factor.shape[2]).normal_()
+        own = factor.new_empty(draws, *diagonal.shape).normal_()
+        return torch.einsum("bdr,sbr->sbd", factor, shared) + diagonal.sqrt() * own
+
+    @property
+    def log_determinant(self) -> Tensor:
+        """(B,) in float64, by the matrix determinant lemma."""
+        factor, diagonal = self.factor.double(), self.diagonal.double()
+        inner = factor.mT @ (factor / diagonal[..., None])
+        one = torch.eye(inner.shape[1], dtype=inner.dtype, device=inner.device)
+        lifted: Tensor = torch.linalg.slogdet(one + inner).logabsdet
+        return diagonal.log().sum(1) + lifted
+
+
+class NoisyClasses(nn.Module):
+    """A linear classifier of noisy embeddings."""
+
+    def __init__(self, linear: nn.Linear, rank: int, draws: int, scale: float) -> None:
+        super().__init__()
+        self.rank, self.draws = rank, draws
+        width = linear.in_features
+        self.linear = linear
+        self.covariance = nn.Linear(width, width * (rank + 1), bias=False)
+        nn.init.normal_(self.covariance.weight, std=scale)
+        self.temperature = nn.Parameter(torch.ones(()))
+        """Before the softplus."""
+
+    def noise(self, embedding: Tensor) -> LowRank:
+        """The covariance of the noise of embeddings (B, D)."""
+        width = embedding.shape[1]
+        parts: Tensor = self.covariance(embedding)
+        factor = parts[:, : width * self.rank].view(-1, width, self.rank)
+        diagonal = functional.softplus(parts[:, width * self.rank :])
+        return LowRank(factor, diagonal.clamp(min=torch.finfo(diagonal.dtype).tiny))
+
+    def forward(self, embedding: Tensor) -> Tensor:
+        """Logarithm (B, C) of the mean probabilities of embeddings (B, D)."""
+        noisy = embedding + self.noise(embedding).draw(self.draws)
+        logits = self.linear(noisy) / functional.softplus(self.temperature)
+        logs: Tensor = logits.log_softmax(2).logsumexp(0)
+        return logs - math.log(self.draws)
+
+
+def _build(
+    rank: int, draws: int, scale: float, backbone: nn.Module, task: Task
+) -> Headed:
+    linear = nn.Linear(features_of(backbone), classes_of(task, "hetxl"))
+    last = NoisyClasses(linear, rank, draws, scale)
+    return Headed(backbone, Readout(nn.Identity(), last), task)
+
+
+def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
+    whole = headed(network)
+    embedding, head = last_inputs(whole, x), whole.head
+    assert isinstance(head, Readout)
+    assert isinstance(head.last, NoisyClasses)
+    with torch.autocast(embedding.device.type, enabled=False):
+        outputs = head.last(embedding)
+        spread = head.last.noise(embedding).log_determinant
+    found = {"uncertainty/log_determinant": spread}
+    if task.name == "classification":
+        return {**summarise([outputs], task), **found}
+    embedded = Embedded(embedding, outputs)
+    return {**summarise_embeddings([embedded], task), **found}

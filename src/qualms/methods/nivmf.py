@@ -1,0 +1,138 @@
+"""Non-isotropic von Mises-Fisher classes (Kirchhof et al., 2022, arXiv:2207.03784).
+
+As in `elk`, an image is a von Mises-Fisher distribution over directions. The density of
+a class has a concentration for every axis: z belongs to it if z, stretched by these
+concentrations K and brought back to length 1, follows the von Mises-Fisher distribution
+whose mean and concentration are direction and length of K mean. Its normaliser has the
+determinant of that map, det K / |K z|^D, so that it is a density whatever K is. The
+expected likelihood is a mean over draws of the image, and the classes' logarithms of it
+are the logits of a cross-entropy.
+
+In the released code of URL (Kirchhof et al., 2023, arXiv:2307.03810) concentrations of
+classes are never trained, the normaliser is that of dimension 10, and z itself is
+compared with K mean. At the start, when all concentrations are equal, its loss is the
+same.
+"""
+
+import math
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from qualms.methods._batch import Batch, Moment
+from qualms.methods._contrastive import check_contrast
+from qualms.methods._headed import (
+    Embedded,
+    Headed,
+    Readout,
+    features_of,
+    headed,
+)
+from qualms.methods._method import Method
+from qualms.methods._plain import classes_of, summarise_embeddings, weighted_mean
+from qualms.methods._uncertain import (
+    WIDTH,
+    Uncertain,
+    check_uncertainty,
+    start_uncertainty,
+    uncertain,
+    with_uncertainty,
+)
+from qualms.methods._vmf import draw_vmf, log_normaliser
+from qualms.spec import Task
+
+_LEAST = 0.1
+"""Of a concentration."""
+
+
+def nivmf(
+    *,
+    inverse_temperature: float = 10.896,
+    initial_uncertainty: float | None = 0.001,
+    draws: int = 16,
+    width: int = WIDTH,
+) -> Method:
+    """Embeddings for classification, the learned `uncertainty/head`, and the entropy.
+
+    Args:
+        inverse_temperature: concentration of every axis of every class at the start.
+            The default is URL's best for ResNet-50; that for ViT-Medium is 31.353, the
+            range of its search 8 to 64.
+        initial_uncertainty: mean uncertainty before the first step; None leaves it as
+            the head starts, near 0.7.
+        draws: of each embedding.
+        width: of the three hidden layers of the uncertainty head.
+    """
+    check_contrast(inverse_temperature)
+    check_uncertainty(initial=initial_uncertainty, width=width, draws=draws)
+    return Method(
+        build=partial(_build, inverse_temperature, width),
+        loss=partial(_loss, draws),
+        predict=partial(_predict, draws),
+        epoch=partial(start_uncertainty, initial_uncertainty),
+        tasks=frozenset({"embedding"}),
+    )
+
+
+class ClassDensities(nn.Module):
+    """A non-isotropic von Mises-Fisher density for each class."""
+
+    def __init__(self, features: int, classes: int, concentration: float) -> None:
+        super().__init__()
+        self.mean = nn.Linear(features, classes, bias=False)
+        """Its weights point to the means; their lengths do not matter."""
+        stretch = torch.full((classes, features), concentration)
+        self.concentration = nn.Parameter(stretch)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Log densities (..., C) of directions of `vectors` (..., D), in float64."""
+        directions = functional.normalize(vectors, dim=-1)
+        mean = functional.normalize(self.mean.weight, dim=1)
+        stretch, dimension = self.concentration.clamp(min=_LEAST), mean.shape[1]
+        squares = stretch.square()
+        centre = squares.mean(1)
+        # |K z|^2 over its mean on the sphere, minus 1. The dimension multiplies its
+        # logarithm, and with it any rounding, so the number must be a small one.
+        uneven = squares / centre[:, None] - 1
+        excess = (directions.square() @ uneven.T).double()
+        aligned = (directions @ (squares * mean).T).double()
+        aligned = aligned / (centre.double() * (1 + excess)).sqrt()
+        length = torch.linalg.vector_norm((stretch * mean).double(), dim=1)
+        log_centre = centre.double().log()
+        uneven_logs = stretch.double().log().sum(1) - dimension / 2 * log_centre
+        constant = log_normaliser(length, dimension) + uneven_logs
+        return constant + aligned - dimension / 2 * excess.log1p()
+
+
+def _build(
+    inverse_temperature: float, width: int, backbone: nn.Module, task: Task
+) -> Headed:
+    features, classes = features_of(backbone), classes_of(task, "nivmf")
+    last = ClassDensities(features, classes, inverse_temperature)
+    network = Headed(backbone, Readout(nn.Identity(), last), task)
+    return with_uncertainty(network, width)
+
+
+def _loss(draws: int, network: nn.Module, batch: Batch, _moment: Moment) -> Tensor:
+    logits = _logits(draws, network, uncertain(network, batch.x))
+    loss = functional.cross_entropy(logits, batch.target.long(), reduction="none")
+    return weighted_mean(loss, batch).float()
+
+
+def _predict(
+    draws: int, network: nn.Module, x: Tensor, task: Task
+) -> dict[str, Tensor]:
+    found = uncertain(network, x)
+    embedded = Embedded(found.embedding, _logits(draws, network, found))
+    return {**summarise_embeddings([embedded], task), **found.arrays}
+
+
+def _logits(draws: int, network: nn.Module, found: Uncertain) -> Tensor:
+    head = headed(network).head
+    assert isinstance(head, Readout)
+    with torch.autocast(found.embedding.device.type, enabled=False):
+        drawn = draw_vmf(found.direction, found.concentration, draws)
+        densities: Tensor = head.last(drawn)
+        return densities.logsumexp(0) - math.log(draws)
