@@ -52,7 +52,8 @@ def test_datasets_exist_and_take_their_options(preset):
 @each_preset
 def test_simulated_datasets_have_the_splits_that_runs_predict(preset):
     for variant in preset.variants:
-        if variant.simulated:
+        # lidc_contours takes its outlines from a file; its own tests have its splits.
+        if variant.simulated and variant.dataset.name != "lidc_contours":
             assert not unknown("datasets", variant.dataset)
             recipe = find("datasets", variant.dataset.name)(**variant.dataset.options)
             assert set(variant.splits) < set(recipe.counts), variant.name

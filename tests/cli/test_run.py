@@ -64,9 +64,7 @@ def test_a_dry_run_lists_what_lacks_a_result_and_the_data_it_needs(run, tmp_path
     assert "regression, preset demo: 3 of 3 runs lack a result" in said.output
     assert len(hashes(said.output)) == 3
     assert "cells plain  map  seed 2" in said.output
-    assert "data: cells plain: will be simulated, or now by `qualms prepare" in (
-        said.output
-    )
+    assert "data: cells plain: will be made, or now by `qualms prepare" in (said.output)
     assert not (tmp_path / "runs").exists()
 
 

