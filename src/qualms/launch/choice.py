@@ -272,11 +272,7 @@ def _with_options(
     datasets = _spread("datasets", data, dataset)
     own = [v.network.name for v in preset.variants if v.network is not None]
     networks = _spread("networks", (preset.network.name, *own), network)
-    if loop:
-        from qualms.training.options import Training, training
-
-        check_options("training", loop, options_of(Training))
-        training(loop)  # refuses values of the right type that make no sense
+    _check_loop(loop)
     changed = tuple(
         replace(row, method=_part(row.method, methods)) for row in benchmark.rows
     )
@@ -301,6 +297,20 @@ def _with_options(
         networks={n: _without(own, network) for n, own in preset.networks.items()},
         training={**preset.training, **loop},
     )
+
+
+def _check_loop(loop: Mapping[str, Any]) -> None:
+    """Refuse options of training that do not exist, or values that make no sense."""
+    if not loop:
+        return
+    from qualms.training.options import Training, training
+
+    check_options("training", loop, options_of(Training))
+    if training(loop).epochs == 0:
+        raise ValueError(
+            "training option 'epochs' must be a whole number from 1 on, got 0; rows"
+            " that use the weights of others train for no epoch by themselves"
+        )
 
 
 def _data_of(variant: Variant) -> list[Part]:
