@@ -56,7 +56,8 @@ class Prepared:
 
     dataset: Dataset
     skipped: tuple[Skipped, ...]
-    """(unit key, sentence) of every unit that could not be loaded."""
+    """(unit key, sentence) of every unit that could not be loaded, and of every file
+    that the recipe leaves out."""
     counts: Mapping[str, int]
     """Items per stored split."""
 
