@@ -205,6 +205,7 @@ class Expectation:
 
     text: str
     variant: str
+    """'' for all variants, where `contest` is given."""
     rows: tuple[str, ...]
     """It holds if it holds for all of these rows."""
     score: str
@@ -223,6 +224,11 @@ class Expectation:
     """Other settings whose value is subtracted. What of variant, rows, score and
     settings is not named here is the same on both sides; nothing is subtracted if none
     is named."""
+    contest: str = ""
+    """Name of a setting, such as "aggregation". The numbers are then of its values
+    instead of rows: how far each falls behind the best of them where it does worst,
+    among all rows and other settings. No value wins everywhere if all of these are
+    above 0. For scores of which more is better."""
 
     @property
     def pairs(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ its cells empty; a repeat counts as soon as all runs of its pool are there.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,15 +16,14 @@ from typing import NamedTuple
 
 from qualms.benchmarks import (
     Benchmark,
-    Expectation,
     Place,
     Preset,
-    Settings,
     Variant,
     ensembles,
     selection_text,
     settings_text,
 )
+from qualms.evaluate.checks import checks_of
 from qualms.evaluate.entry import (
     Curve,
     Histogram,
@@ -51,7 +50,6 @@ from qualms.evaluate.reading import RunReader, complete_pools
 from qualms.evaluate.results import (
     BenchmarkResults,
     Cell,
-    Check,
     Cost,
     DrawnKey,
     Key,
@@ -111,7 +109,7 @@ def judge(
         histograms=found.histograms,
         scatters=found.scatters,
         slices=found.slices,
-        checks=_checks(benchmark, preset, found.cells),
+        checks=checks_of(benchmark, preset, found.cells),
         missing=tuple(reader.missing.values()),
         hardware=tuple(sorted(machines - {""})),
         seconds=_seconds(reader, reader.headers),
@@ -331,35 +329,3 @@ def _pool_notes(benchmark: Benchmark, preset: Preset) -> Iterator[str]:
             f"the {len(preset.seeds)} runs form one pool, so pools have one repeat: "
             "their intervals do not cover what other runs would change"
         )
-
-
-def _checks(
-    benchmark: Benchmark, preset: Preset, cells: Mapping[Key, Cell]
-) -> tuple[Check, ...]:
-    """The benchmark's expectations at this preset, with our numbers."""
-    known = {variant.name for variant in preset.variants}
-    return tuple(
-        Check(
-            expectation=expectation,
-            values={row: _value(expectation, row, cells) for row in expectation.rows},
-        )
-        for expectation in benchmark.expectations.get(preset.name, ())
-        if {expectation.variant, expectation.minus} - {""} <= known
-    )
-
-
-def _value(expectation: Expectation, row: str, cells: Mapping[Key, Cell]) -> float:
-    def mean(variant: str, row: str, score: str, settings: Settings) -> float:
-        key = Key(variant, row, settings_text(settings), score)
-        return cells[key].ours.mean if key in cells else math.nan
-
-    own = expectation.variant, row, expectation.score, expectation.settings
-    other = (
-        expectation.minus or expectation.variant,
-        expectation.pairs[row],
-        expectation.minus_score or expectation.score,
-        expectation.settings
-        if expectation.minus_settings is None
-        else expectation.minus_settings,
-    )
-    return mean(*own) - (mean(*other) if other != own else 0.0)

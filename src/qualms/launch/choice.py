@@ -367,7 +367,7 @@ def _with_expectations(benchmark: Benchmark, preset: Preset) -> Benchmark:
     kept = [
         shown
         for expected in benchmark.expectations.get(preset.name, ())
-        if {expected.variant, expected.minus or expected.variant} <= variants
+        if {expected.variant, expected.minus} - {""} <= variants
         if (shown := _of_rows(expected, preset.rows)).rows
     ]
     return replace(

@@ -37,23 +37,32 @@ FOLDS = 5
 """Repeats of the screening, each with a split of its own."""
 
 
-def toys(options: Options) -> Iterator[Variant]:
-    """The four scenarios; 3a and 3b are tested with the same runs."""
-    for scenario in ("1", "2"):
-        yield _toy(scenario, scenario, options, "test", ("test",))
+def toys(
+    options: Options, *, sizes: Mapping[str, Mapping[str, int]] | None = None
+) -> Iterator[Variant]:
+    """The four scenarios; 3a and 3b are tested with the same runs.
+
+    Args:
+        options: of the dataset.
+        sizes: items per split by scenario, where these are not the paper's.
+    """
     both = ("test/3a", "test/3b")
-    for split in both:
-        yield _toy(split.removeprefix("test/"), "3", options, split, both)
+    kinds = (("1", ("test",)), ("2", ("test",)), ("3", both))
+    for scenario, tests in kinds:
+        own = {"sizes": sizes[scenario]} if sizes else {}
+        part = Part(name="toy_shapes", options={"scenario": scenario, **options, **own})
+        for test in tests:
+            yield _toy(part, test, ("val", *tests))
 
 
-def _toy(
-    name: str, scenario: str, options: Options, test: str, tests: tuple[str, ...]
-) -> Variant:
+def _toy(dataset: Part, test: str, splits: tuple[str, ...]) -> Variant:
+    scenario = dataset.options["scenario"]
+    name = test.removeprefix("test/") if len(splits) > 2 else scenario
     return Variant(
         name=f"toy_{name}",
         label=f"Toy {name}",
-        dataset=Part(name="toy_shapes", options={"scenario": scenario, **options}),
-        splits=("val", *tests),
+        dataset=dataset,
+        splits=splits,
         test=test,
         shift="" if scenario == "1" else "grey spheres, cubes, and cut spheres",
         simulated=True,
