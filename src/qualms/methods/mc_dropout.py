@@ -1,6 +1,7 @@
 """Monte Carlo dropout (Gal & Ghahramani, 2016, arXiv:1506.02142).
 
-Dropout stays on at test time; each pass is a draw from an approximate posterior.
+Dropout stays on at test time; each pass is a draw from an approximate posterior. What
+lies before the first dropout is the same in all passes, and is computed once.
 
 On a GPU a compiler makes this dropout part of the layers around it: whether an entry
 stays is a hash of its position and of two random numbers per call. These are a few
@@ -10,7 +11,9 @@ until the backward pass. Uncompiled, each of these operations would be a pass ov
 memory, so there `functional.dropout` is faster.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Literal, NamedTuple, get_args
 
@@ -18,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qualms.methods._headed import Headed
+from qualms.methods._headed import Headed, headed
 from qualms.methods._method import Method
 from qualms.methods._plain import (
     check_smoothing,
@@ -81,7 +84,7 @@ def mc_dropout(
     return Method(
         build=partial(_build, rate, place, projection, smoothing),
         loss=partial(smoothed_loss, smoothing) if smoothing else plain_loss,
-        predict=partial(passes, draws),
+        predict=partial(_passes, draws),
     )
 
 
@@ -116,6 +119,79 @@ def _build(
     for parent, name, layer in found:
         parent.add_module(name, _Dropped(layer, rate))
     return network
+
+
+def _passes(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
+    compiled = any(m._compiled_call_impl is not None for m in network.modules())
+    if draws == 1 or compiled:  # compiled code calls no layer
+        return passes(draws, network, x, task)
+    with before_dropout_once(headed(network)):
+        return passes(draws, network, x, task)
+
+
+@contextmanager
+def before_dropout_once(network: Headed) -> Iterator[None]:
+    """Compute what comes before the first dropout only in the first pass within.
+
+    All passes must be of the same inputs. The first one notes the outputs of layers
+    that are done before any dropout, of the outermost ones; later passes are given
+    copies of them, as the next layer may change its input in place.
+    """
+    notes = _Notes(network)
+    try:
+        yield
+    finally:
+        notes.close()
+
+
+class _Notes:
+    def __init__(self, network: Headed) -> None:
+        self.outputs: dict[nn.Module, list[Tensor]] = {}
+        self.asked: Counter[nn.Module] = Counter()
+        """How often a layer was called in this pass."""
+        layers = list(network.modules())
+        self.ends = {layer.layer for layer in layers if isinstance(layer, _Dropped)}
+        self.hooks = [layer.register_forward_hook(self.note) for layer in layers]
+        self.begin = network.backbone.register_forward_pre_hook(
+            lambda *_: self.asked.clear()
+        )
+
+    def note(self, layer: nn.Module, _inputs: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            for inner in layer.modules():
+                if inner is not layer:
+                    self.outputs.pop(inner, None)
+            self.outputs.setdefault(layer, []).append(output.clone())
+        if layer in self.ends:
+            self.give()
+
+    def give(self) -> None:
+        """From now on give what is noted; this pass has had its part already."""
+        for hook in self.hooks:
+            hook.remove()
+        for layer, outputs in self.outputs.items():
+            self.asked[layer] = len(outputs)
+            layer.__dict__["forward"] = _given(layer, outputs, self.asked)
+
+    def close(self) -> None:
+        for hook in (*self.hooks, self.begin):
+            hook.remove()
+        for layer in self.outputs:
+            layer.__dict__.pop("forward", None)
+
+
+def _given(
+    layer: nn.Module, outputs: list[Tensor], asked: Counter[nn.Module]
+) -> Callable[..., object]:
+    compute = layer.forward
+
+    def forward(*inputs: object, **options: object) -> object:
+        asked[layer] += 1
+        if asked[layer] > len(outputs):
+            return compute(*inputs, **options)
+        return outputs[asked[layer] - 1].clone()
+
+    return forward
 
 
 class _Child(NamedTuple):
