@@ -19,9 +19,10 @@ from qualms.methods import (
     summarise_embeddings,
     weighted_mean,
 )
-from qualms.methods._plain import check_epochs, likelihood_terms
+from qualms.methods._plain import check_epochs, likelihood_terms, soft_dice
 from qualms.scores import decompose
 from qualms.spec import Task
+from scores.segmentation_items import GOLDEN, ball
 
 
 def count(network):
@@ -347,3 +348,13 @@ def test_every_method_with_the_likelihood_takes_the_dice(name):
     assert found[0] == found[1]
     # The rest of the loss, such as a KL term, is the same; Dice lies in -1..0.
     assert -1 < found[2] - found[0] < -0.05
+
+
+def test_dice_of_the_golden_ball_is_that_of_the_released_code():
+    item = ball(100)
+    probs = torch.from_numpy(item.probs.mean(axis=0))[None]
+    golden = GOLDEN["A_3d_binary"]["soft_dice_loss_mean_pred_per_rater"]
+    for rater, expected in zip(item.raters, golden, strict=True):
+        target = torch.from_numpy(rater)[None]
+        got = soft_dice(probs, target, torch.ones_like(target, dtype=torch.bool))
+        assert -got.item() == pytest.approx(expected, abs=1e-6)

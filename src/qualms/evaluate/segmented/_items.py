@@ -74,7 +74,8 @@ class MapScores:
     @property
     def measures(self) -> tuple[str, ...]:
         """The measures of these items, in order."""
-        return tuple(c.measure for c in self.columns if c.score == "ncc")
+        ours = (c for c in self.columns if c.score == "ncc" and not c.published)
+        return tuple(c.measure for c in ours)
 
     @property
     def aggregated(self) -> dict[tuple[str, str], Array]:
