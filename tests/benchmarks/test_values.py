@@ -8,6 +8,7 @@ import pytest
 
 from qualms.benchmarks import Place, pools_of, variant_of
 from qualms.benchmarks.values import values
+from qualms.launch import is_simulated
 from qualms.shelf import find, names
 
 BENCHMARK = values()
@@ -52,9 +53,8 @@ def test_datasets_exist_and_take_their_options(preset):
 @each_preset
 def test_simulated_datasets_have_the_splits_that_runs_predict(preset):
     for variant in preset.variants:
-        # lidc_contours takes its outlines from a file; its own tests have its splits.
-        if variant.simulated and variant.dataset.name != "lidc_contours":
-            assert not unknown("datasets", variant.dataset)
+        assert not unknown("datasets", variant.dataset)
+        if is_simulated(variant.dataset.name):
             recipe = find("datasets", variant.dataset.name)(**variant.dataset.options)
             assert set(variant.splits) < set(recipe.counts), variant.name
 

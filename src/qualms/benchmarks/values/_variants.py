@@ -30,11 +30,13 @@ _FEATURES = {
     "spiculation": "SPI",
 }
 """Features of nodules by which the paper divides them, with short names."""
-SWAPPED = {0: 23, 1: 19, 8: 22, 11: 20, 13: 21}
-"""Classes of street scenes with a second label: road, sidewalk, vegetation, person and
-car. The released code takes the ambiguity of a pixel from them."""
 FOLDS = 5
 """Repeats of the screening, each with a split of its own."""
+SCREENING_SEED = 123
+SWAPS = {0: 23, 1: 19, 8: 22, 11: 20, 13: 21}
+"""Classes of street scenes with a second label: road, sidewalk, vegetation, person and
+car. The released code takes the ambiguity of a pixel from them."""
+SWAP_SHARE = 1 / 3
 
 
 def toys(
@@ -101,6 +103,7 @@ def screened(
     for feature, short in _FEATURES.items():
         for fold in range(FOLDS):
             options = {"feature": feature, "design": "screening", "fold": fold}
+            options["seed"] = SCREENING_SEED + fold
             yield Variant(
                 name=f"screening_{feature}_{fold}",
                 label=f"LIDC {short}, fold {fold}",
@@ -131,6 +134,6 @@ def street(
         judged=_SCENES,
         network=network,
         training=training,
-        configs={"ssn": "ssn_street"},
-        settings={"test": "test", "swaps": SWAPPED},
+        configs={"ssn": "ssn_street", "tta": "tta_street"},
+        settings={"test": "test", "swaps": SWAPS, "swap_share": SWAP_SHARE},
     )
