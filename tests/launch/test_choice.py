@@ -364,7 +364,7 @@ def test_a_value_that_does_not_fit_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("epochs", 0), ("lr", -0.1), ("momentum", 2)]
+    ("name", "value"), [("epochs", -1), ("lr", -0.1), ("momentum", 2)]
 )
 def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, value):
     with pytest.raises(ValueError, match=f"training option '{name}' must be"):

@@ -170,7 +170,7 @@ def _methods(*, warmup: int) -> dict[str, dict[str, Any]]:
     """Options by method; `warmup` is the epochs in which an SSN learns its mean."""
     return {
         "mc_dropout": {"rate": 0.5, **_DRAWS},
-        "ssn": {"rank": 5, **_DRAWS, "warmup": warmup},
+        "ssn": {"rank": 5, **_DRAWS, "mean_epochs": warmup},
         "mfvi": _DRAWS,
         "radial": _DRAWS,
         "rank1": _DRAWS,
