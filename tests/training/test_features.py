@@ -21,12 +21,19 @@ def changed(backbone, task):
     return made.headed(backbone, task)
 
 
+def beside(backbone, task):
+    network = made.headed(backbone, task)
+    network.head.beside = nn.Linear(8, 1)
+    return network
+
+
 @pytest.fixture
 def bodies(monkeypatch):
     shelf = {
         "plain": Method(build=made.headed),
         "changed": Method(build=changed),
         "views": Method(build=made.headed, views=2),
+        "beside": Method(build=beside),
     }
     monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
     monkeypatch.setattr(
@@ -125,18 +132,20 @@ def test_chosen_items_and_the_weights_of_another_run_serve_too(bodies, tmp_path)
     assert same == {name for name in one if name.startswith("backbone.")}
 
 
-def test_a_start_from_other_classes_keeps_the_backbone_alone(bodies, tmp_path):
-    first = made.spec(epochs=1)
+def test_a_start_from_other_classes_keeps_what_fits(bodies, tmp_path):
+    first = made.spec(method="beside", epochs=1)
     run(first, made.dataset(), tmp_path / first.hash)
-    heard, second = made.Heard(), made.spec(start=first.hash, lr=0.0, epochs=1)
+    again = {"start": first.hash, "lr": 0.0, "epochs": 1}
+    heard, second = made.Heard(), made.spec(method="beside", **again)
     dataset = made.dataset(kind="classification")
     run(second, dataset, tmp_path / "second", watch=heard)
     one, other = weights(tmp_path / first.hash), weights(tmp_path / "second")
-    assert torch.equal(one["backbone.conv.weight"], other["backbone.conv.weight"])
+    for name in ("backbone.conv.weight", "head.beside.weight", "head.beside.bias"):
+        assert torch.equal(one[name], other[name])
     assert other["head.last.weight"].shape == (2, 8)
     assert heard.messages == [
-        f"the head of run {first.hash} is for another task; the backbone alone"
-        " continues"
+        f"the head of run {first.hash} is for another task; these parts begin anew:"
+        " head.last.bias, head.last.weight"
     ]
 
 

@@ -108,7 +108,8 @@ def start_from(
     """Begin with the weights of the finished run `run`, which lies beside `folder`.
 
     Where the head of that run has another form, as for other classes, the backbone
-    alone continues, and that is said. Without `say` such weights are refused.
+    continues with the parts of the head that fit, and that is said. Without `say` such
+    weights are refused.
 
     Returns:
         The seconds that `run` took.
@@ -125,21 +126,37 @@ def start_from(
     if _forms(held) == _forms(own):
         network.load_state_dict(held)
         return spent
-    held = {name: part for name, part in held.items() if not name.startswith(_HEAD)}
-    rest = {name: part for name, part in own.items() if not name.startswith(_HEAD)}
-    alike = isinstance(network, Headed) and _forms(held) == _forms(rest)
-    if not alike or say is None:
+    if say is None or not isinstance(network, Headed) or not _same_body(held, own):
         raise TrainingError(
             f"this run continues from run {run}, whose network is another one; start"
             " from a run of the same network"
         )
-    network.load_state_dict(held, strict=False)
-    say(f"the head of run {run} is for another task; the backbone alone continues")
+    fitting = {
+        name: part
+        for name, part in held.items()
+        if name in own and part.shape == own[name].shape
+    }
+    network.load_state_dict(fitting, strict=False)
+    if new := sorted(name for name in own if name not in fitting):
+        say(
+            f"the head of run {run} is for another task; these parts begin anew:"
+            f" {', '.join(new)}"
+        )
     return spent
 
 
 _HEAD = ("head.", "found.")
 """How names of weights begin that are not of the backbone."""
+
+
+def _same_body(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    """Whether all but the heads have the same form."""
+    bodies = (
+        {name: part for name, part in weights.items() if not name.startswith(_HEAD)}
+        for weights in (one, other)
+    )
+    first, second = map(_forms, bodies)
+    return first == second
 
 
 def _forms(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
