@@ -448,6 +448,20 @@ def test_every_ranked_column_has_a_best_row_and_differences_from_it(judged):
         assert best.value == 0.0
 
 
+def test_lent_weights_are_paid_for_once(tmp_path):
+    (row,) = (row for row in BENCHMARK.rows if row.name == DEMO.rows[0])
+    lent = replace(row, name="lent", weights_of=row.name)
+    benchmark = replace(BENCHMARK, rows=(row, lent), expectations={})
+    preset = replace(TINY, rows=(row.name, "lent"), variants=TINY.variants[:1])
+    make_runs(benchmark, preset, tmp_path)
+    found = judge(benchmark, preset, tmp_path, options=BARE)
+    runs = benchmark.runs(preset)
+    assert len({spec.start for spec in runs}) == len(runs) // 2 + 1
+    assert found.seconds == 2.0 * len(runs) / 2
+    cost = found.costs[preset.variants[0].name, "lent"]
+    assert cost == found.costs[preset.variants[0].name, row.name]
+
+
 def test_a_missing_run_is_listed_and_costs_its_repeats_only(copied):
     shutil.rmtree(folder(copied, "cells", "gaussian", 3))
     results = judge(BENCHMARK, TINY, copied, options=BARE)

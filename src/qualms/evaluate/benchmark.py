@@ -112,7 +112,7 @@ def judge(
         checks=checks_of(benchmark, preset, found.cells),
         missing=tuple(reader.missing.values()),
         hardware=tuple(sorted(machines - {""})),
-        seconds=_seconds(reader, reader.headers),
+        seconds=_seconds(reader, _trained(asked)),
         costs=found.costs,
         notes=tuple(_notes(asked)),
         level=options.level,
@@ -295,6 +295,13 @@ def _cost(reader: RunReader, specs: Sequence[RunSpec]) -> Cost:
     known = [h.parameters for h in headers if h.parameters is not None]
     seconds = _seconds(reader, [spec.hash for spec in specs])
     return Cost(seconds, known[0] if known else None)
+
+
+def _trained(asked: _Judging) -> set[str]:
+    """Runs that were trained; others state the cost of the weights they were lent."""
+    runs = asked.benchmark.runs(asked.preset)
+    trained = {spec.hash for spec in runs if spec.training.get("epochs") != 0}
+    return trained & asked.reader.headers.keys()
 
 
 def _seconds(reader: RunReader, hashes: Iterable[str]) -> float | None:
