@@ -4,16 +4,21 @@ import csv
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
-from qualms.evaluate.results import Key
+from qualms.datasets import prepare
+from qualms.evaluate.results import Cell, Key
 from qualms.published import published
 from qualms.report.benchmark import paper_of, print_benchmark
 from qualms.report.csv_files import write_table_csv
+from qualms.report.draw import draw
 from qualms.report.html import html_table
 from qualms.report.latex import latex_table
+from qualms.report.papers.values.components import effects
 from qualms.report.papers.values.settings import (
+    ACE,
     AUROC,
     NCC,
     Component,
@@ -27,6 +32,8 @@ from qualms.report.papers.values.verdicts import (
     Verdict,
     verdict,
 )
+from qualms.report.pictures import label_picture
+from qualms.shelf import find
 from report.made_values import BENCHMARK, DEMO, SMALL, add, results_as_published
 
 
@@ -264,3 +271,194 @@ def test_kinds_are_those_that_the_rows_declare():
     assert {row.name for row in BENCHMARK.rows if row.settings.get("measures")} >= {
         *("softmax", "ttd", "ensemble", "tta", "ssn"),
     }
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return results_as_published(preset=SMALL, drawn=True)
+
+
+@pytest.fixture(scope="module")
+def figures(drawn):
+    return {drawing.name: drawing for drawing in paper_of(drawn).figures(drawn, None)}
+
+
+def test_every_figure_of_results_is_there(figures):
+    numbers = {name.removeprefix("figure_") for name in figures}
+    assert numbers >= {
+        *("2b", "3_measure", "3_model", "3_aggregation", "8"),
+        *map(str, range(9, 15)),
+    }
+    for drawing in figures.values():
+        assert "preset small" in drawing.caption
+        stands_in = "simulated data, not the paper's" in drawing.caption
+        assert drawing.simulated == stands_in
+
+
+def test_figures_of_data_that_were_not_judged_are_left_out():
+    demo = results_as_published(preset=DEMO, drawn=True)
+    names = {drawing.name for drawing in paper_of(demo).figures(demo, None)}
+    assert "figure_9" in names
+    assert not names & {"figure_3_model", "figure_8", "figure_10", "figure_14"}
+    (note,) = paper_of(demo).notes(demo)
+    assert "nothing was judged on LIDC TEX, LIDC MAL, GTA5/CS" in note
+
+
+def test_effects_of_published_numbers_are_what_the_paper_says(results):
+    study = Study(results)
+
+    def effect(task, part, dataset):
+        return {
+            k: v.mean for k, v in effects(study, task, part, dataset, theirs).items()
+        }
+
+    real = ("lidc_tex", "lidc_mal", "gta5_cs")
+    for dataset in real:
+        models = effect("OoD detection", "model", dataset)
+        assert models["ensemble"] > 0
+        assert effect("OoD detection", "measure", dataset)["EU"] > 0
+        kinds = effect("Calibration, i.i.d.", "measure", dataset)
+        assert max(kinds, key=kinds.__getitem__) == "PU"
+    # "TTD performs at least nearly on average": so the mean is of what is compared.
+    assert min(effect("Calibration, i.i.d.", "model", d)["ttd"] for d in real) > -0.002
+    # "threshold aggregation is more effective" on i.i.d. items, patches on shifted.
+    tex = effect("Failure detection, i.i.d.", "aggregation", "lidc_tex")
+    assert tex["threshold"] > 0 > tex["patch"]
+    tex = effect("Failure detection, OoD", "aggregation", "lidc_tex")
+    assert tex["threshold"] < 0 < tex["patch"]
+
+
+def test_an_effect_is_the_mean_of_a_group_minus_that_of_all(results):
+    study = Study(results)
+    found = effects(study, "Calibration, i.i.d.", "model", "lidc_tex", theirs)
+    values = {
+        one.row: theirs("lidc_tex", one, ACE[0])
+        for one in published_components("lidc_tex")
+        if study.kind(one) == "PU"
+    }
+    middle = sum(values.values()) / 5
+    for row, value in values.items():
+        assert found[row].mean == pytest.approx(middle - value)
+        assert found[row].methods == 2
+        assert found[row].spread == pytest.approx(0.0, abs=1e-12)
+
+
+def test_measures_are_compared_without_the_softmax(results):
+    study = Study(results)
+    found = effects(study, "OoD detection", "measure", "lidc_tex", study.ours)
+    assert {kind: effect.methods for kind, effect in found.items()} == {
+        **{"PU": 8, "AU": 8, "EU": 8},
+    }
+    models = effects(study, "OoD detection", "model", "lidc_tex", study.ours)
+    assert {row: effect.methods for row, effect in models.items()} == {
+        **{"softmax": 2, "ttd": 4, "ensemble": 4, "tta": 4, "ssn": 4},
+    }
+
+
+def test_maps_have_the_papers_scales(figures):
+    for panel in figures["figure_9"].panels:
+        for mark in panel.marks:
+            if panel.title in ("MSR", "PE", "EE", "MI"):
+                assert mark.scale == (0.0, 0.5 if panel.title == "MSR" else 0.7)
+    drawing = figures["figure_9"]
+    assert drawing.sides == ("item", "segmented", "PU", "AU", "EU")
+    assert [panel.title for panel in drawing.rows[1]] == [
+        *("Softmax", "TTD", "Ensemble", "TTA", "SSN"),
+    ]
+    assert [panel.title for panel in drawing.rows[3]] == ["", "EE", "EE", "EE", "MI"]
+
+
+def test_sizes_are_drawn_with_and_without_division(figures):
+    above, below = figures["figure_8"].rows
+    assert [panel.title.partition(",")[0] for panel in above] == [
+        *("EU (MI)", "AU (EE)", "PU (PE)", "sizes"),
+    ]
+    top, bottom = above[0].marks[0], below[0].marks[0]
+    assert top.y == pytest.approx(bottom.y * bottom.x)
+    assert "TTD" in figures["figure_8"].title
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Toy images of the demo, few of them."""
+    folder = tmp_path_factory.mktemp("data")
+    for variant in DEMO.variants[:2]:
+        sizes = {"train": 8, "val": 4, "test": 12}
+        options = {**variant.dataset.options, "sizes": sizes}
+        recipe = find("datasets", "toy_shapes")(**options)
+        prepare(recipe, folder / f"toy_shapes-{variant.name}", workers=1)
+    return folder
+
+
+def few(preset):
+    """The preset with datasets of the sizes that are prepared."""
+    sizes = {"train": 8, "val": 4, "test": 12}
+    return replace(
+        preset,
+        variants=tuple(
+            replace(
+                variant,
+                dataset=replace(
+                    variant.dataset, options={**variant.dataset.options, "sizes": sizes}
+                ),
+            )
+            for variant in preset.variants[:2]
+        ),
+    )
+
+
+def test_items_are_counted_from_the_data(prepared):
+    demo = results_as_published(preset=few(DEMO))
+    (table,) = paper_of(demo).counts(demo, prepared)
+    assert table.name == "table_1"
+    counts = {
+        line.labels[0]: [cell.mean for cell in line.cells] for line in table.lines
+    }
+    assert counts == {
+        "Toy 1": [12, 12, 12, 12, 12, 0],
+        "Toy 2": [12, 0, 12, 6, 0, 6],
+    }
+    assert [cell.published.mean for cell in table.lines[1].cells] == [
+        *(200, 0, 42, 21, 0, 21),
+    ]
+    assert paper_of(demo).counts(demo, None) == ()
+
+
+def test_items_are_drawn_from_the_data(prepared, tmp_path):
+    demo = results_as_published(preset=few(DEMO), drawn=True)
+    made = {drawing.name: drawing for drawing in paper_of(demo).figures(demo, prepared)}
+    titles = [panel.title for panel in made["figure_4"].rows[0]]
+    assert titles[:4] == ["training item", "rater 1", "rater 2", "rater 3"]
+    titles = [panel.title for panel in made["figure_5"].rows[0]]
+    assert titles[2:] == ["test, plain", "test, grey", "test, cube", "test, border"]
+    for name in ("figure_4", "figure_9"):
+        assert {path.suffix for path in draw(made[name], tmp_path)} == {
+            *(".pdf", ".png", ".txt"),
+        }
+
+
+def test_shifts_are_screened_over_folds():
+    variants = tuple(v for v in SMALL.further if v.settings.get("screening"))[:10]
+    preset = replace(SMALL, variants=variants)
+    cells = {}
+    for number, variant in enumerate(variants):
+        for name, value in (
+            ("in_domain/dice", 0.8),
+            ("shifted/dice", 0.6),
+            ("dice_drop", 0.25 + 0.01 * (number % 5)),
+        ):
+            key = Key(variant.name, "softmax", "", name)
+            cells[key] = Cell(key=key, values=(value,), as_published=(value,))
+    made = replace(results_as_published(preset=preset), cells=cells)
+    table = tables_of(made)["table_2"]
+    assert len(table.lines) == 2
+    drop = table.lines[0].cells[2]
+    assert drop.mean == pytest.approx(27.0)
+    assert drop.spread == pytest.approx(math.sqrt(2.5))
+    assert drop.published.mean in (24.9244, 14.3093)
+
+
+def test_labels_of_streets_have_different_colours():
+    colours = label_picture(np.arange(24)[None], background=False)[0]
+    assert len({tuple(colour) for colour in colours.tolist()}) == 24
+    assert label_picture(np.array([[255]])).tolist() == [[[255, 255, 255]]]

@@ -93,15 +93,21 @@ def slice_picture(image: NDArray[Any], at: int | None) -> NDArray[Any]:
     return (grey - low) / ((high - low) or 1.0)
 
 
-def label_picture(labels: NDArray[np.integer[Any]]) -> NDArray[np.uint8]:
+def label_picture(
+    labels: NDArray[np.integer[Any]], *, background: bool = True
+) -> NDArray[np.uint8]:
     """Label maps (H, W) in colours, the same for a label wherever it is shown.
 
-    255, a pixel without a label, is white.
+    Args:
+        labels: 255, a pixel without a label, is white.
+        background: Whether label 0 is what is around objects, and black.
     """
-    hues = (0.61803398875 * np.arange(256)) % 1.0
-    light = np.where(np.arange(256) % 2, 0.95, 0.7)
+    numbers = np.arange(256)
+    # Steps of 7/24 of the circle: neighbouring classes, and 24 of them, differ.
+    hues = (7 * numbers / 24) % 1.0
+    light = np.where(numbers % 2, 0.95, 0.7)
     # Three waves, a third of the circle apart, go through all hues.
     waves = [0.5 + 0.5 * np.cos(2 * np.pi * (hues - shift / 3)) for shift in range(3)]
     colours = (255 * light[:, None] * np.stack(waves, axis=1)).astype(np.uint8)
-    colours[0], colours[255] = 0, 255
+    colours[0], colours[255] = 0 if background else 90, 255
     return np.asarray(colours[labels])

@@ -245,22 +245,22 @@ def _part_panel(
 ) -> Panel:
     marks: list[Mark] = []
     names = members(study, part)
+    found = {name: effects(study, task, part, name, study.ours) for name in datasets}
+    shown = [name for name, ours in found.items() if ours]
     step = 0.8 / len(names)
-    for place, dataset in enumerate(datasets):
-        ours = effects(study, task, part, dataset, study.ours)
+    for place, dataset in enumerate(shown):
         printed = effects(study, task, part, dataset, theirs)
         for number, (name, label) in enumerate(names.items()):
             x = place + step * (number - (len(names) - 1) / 2)
             look = label, SERIES[number % len(SERIES)]
-            marks += _effect_marks(x, step, ours.get(name), printed.get(name), look)
-    ends = -0.5, len(datasets) - 0.5
+            ours = found[dataset].get(name)
+            marks += _effect_marks(x, step, ours, printed.get(name), look)
+    ends = -0.5, len(shown) - 0.5
     return Panel(
         marks=(RuleMark((ends[0], 0), (ends[1], 0)), *_bars_first(marks)),
         title=task,
         y_label="better than average" if first else "",
-        x_ticks={
-            i: DATASETS[name].replace(" ", "\n") for i, name in enumerate(datasets)
-        },
+        x_ticks={i: DATASETS[name].replace(" ", "\n") for i, name in enumerate(shown)},
     )
 
 

@@ -129,7 +129,7 @@ def _kinds(study: Study, at: tuple[str, Variant], dataset: Dataset) -> Drawing:
         if many:
             rows.append(tuple(_item_panel(test, int(item)) for item in items))
             rows.append(
-                tuple(_panel(label_picture(test.target[item][0])) for item in items)
+                tuple(_panel(_street_labels(test, int(item))) for item in items)
             )
             sides += [side, "labels"]
         else:
@@ -147,6 +147,10 @@ def _kinds(study: Study, at: tuple[str, Variant], dataset: Dataset) -> Drawing:
         size=(1.7, 1.0) if many else (1.0, 1.05),
         legend_columns=5,
     )
+
+
+def _street_labels(split: Split, item: int) -> NDArray[np.uint8]:
+    return label_picture(np.asarray(split.target[item][0]), background=False)
 
 
 def _slices(split: Split) -> str:

@@ -148,7 +148,7 @@ def _item_row(shown: MapSlice, picture: NDArray[Any] | None) -> tuple[Panel, ...
         if picture is not None:
             panels.append(_bare(PictureMark(pixels=picture), title="item"))
         for number, labels in enumerate(shown.raters[:2], start=1):
-            mark = PictureMark(pixels=label_picture(labels))
+            mark = PictureMark(pixels=label_picture(labels, background=False))
             panels.append(_bare(mark, title=f"rater {number}"))
     else:
         outlines = tuple(
@@ -173,7 +173,7 @@ def _ground(shown: MapSlice, picture: NDArray[Any] | None) -> NDArray[Any]:
 def _predicted(model: ShownModel, picture: NDArray[Any] | None) -> Panel:
     shown = model.maps
     if _classes(shown) > 2:
-        mark = PictureMark(pixels=label_picture(shown.predicted))
+        mark = PictureMark(pixels=label_picture(shown.predicted, background=False))
         return _bare(mark, title=model.label)
     outline = OutlineMark(region=shown.predicted == 1, colour="#ffffff")
     ground = PictureMark(pixels=0.6 * _ground(shown, picture), scale=(0.0, 1.0))
