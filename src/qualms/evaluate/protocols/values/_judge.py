@@ -30,6 +30,7 @@ from qualms.evaluate.segmented import (
 from qualms.evaluate.slices import disputed_slices, size_scatters
 from qualms.evaluate.subsets import design_of
 from qualms.predictions import Predictions
+from qualms.spec import Part
 
 T = TypeVar("T")
 
@@ -43,7 +44,15 @@ class Found:
 
     def __init__(self) -> None:
         self._lock = RLock()
+        self._dataset: Part | None = None
         self._known: dict[Hashable, tuple[Sequence[object], Any]] = {}
+
+    def turn_to(self, dataset: Part) -> None:
+        """Let go of the files of other datasets, which are judged before or after."""
+        with self._lock:
+            if dataset != self._dataset:
+                self._known.clear()
+                self._dataset = dataset
 
     def once(self, what: Hashable, of: Sequence[object], make: Callable[[], T]) -> T:
         """`make()`, or what it gave for the same objects before."""
@@ -58,8 +67,9 @@ class Found:
 
 def judge_values(found: Found, repeat: Repeat) -> Judgement:
     """All numbers of one repeat."""
-    known = repeat.place.known
-    test = repeat.read(known.get("test", repeat.place.variant.test))
+    known, variant = repeat.place.known, repeat.place.variant
+    found.turn_to(variant.dataset)
+    test = repeat.read(known.get("test", variant.test))
     if test.task != "segmentation":
         raise AbsentError(f"{test.source} holds {test.task}, not segmented items")
     if _is_second(repeat) or "screening" in known:
