@@ -10,8 +10,10 @@ all rounds, to try other sizes.
 import argparse
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+from qualms.benchmarks import Preset
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
 from qualms.launch import Choice, Wish, everything, parse_options, run_all
@@ -29,7 +31,7 @@ def main() -> None:
     rounds = [int(number) for number in asked.rounds.split(",")]
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for name in asked.benchmark or ["retina", "regression"]:
+        for name in asked.benchmark or ["retina", "regression", "values"]:
             choices = [choice_of(name, number, asked) for number in rounds]
             # All rounds at once, so that no worker waits for the end of a round.
             specs = [spec for choice in choices for spec in choice.runs]
@@ -59,10 +61,16 @@ def choice_of(name: str, seed: int, asked: argparse.Namespace) -> Choice:
     count = len(plain.preset.seeds)
     seeds = tuple(range(100 + seed * count, 100 + (seed + 1) * count))
     options = {**parse_options(asked.options), "dataset.seed": seed}
-    (found,) = everything(
-        name, Wish(preset="demo", methods=methods, seeds=seeds, options=options)
-    )
-    return found
+    (found,) = everything(name, Wish(preset="demo", methods=methods, options=options))
+    return replace(found, preset=reseeded(found.preset, seeds))
+
+
+def reseeded(preset: Preset, seeds: tuple[int, ...]) -> Preset:
+    """The preset with other seeds in the places of its own."""
+    new = dict(zip(preset.seeds, seeds, strict=True))
+    pools = tuple(tuple(new[seed] for seed in pool) for pool in preset.pools)
+    alone = tuple(new[seed] for seed in preset.alone)
+    return replace(preset, seeds=seeds, pools=pools, alone=alone)
 
 
 def report(name: str, seed: int, choice: Choice, runs: Path) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from qualms.benchmarks import Place, pools_of, variant_of
 from qualms.benchmarks.values import values
-from qualms.launch import is_simulated
+from qualms.launch import Wish, everything, is_simulated
 from qualms.shelf import find, names
 
 BENCHMARK = values()
@@ -121,6 +121,18 @@ def test_augmentation_at_test_time_predicts_with_the_weights_of_softmax(preset):
         assert lent.start == lender.hash
         assert lent.training["epochs"] == 0
         assert lent.network == lender.network
+
+
+def test_a_row_that_is_asked_for_brings_the_runs_that_it_needs():
+    (choice,) = everything("values/toy_2", Wish(methods=("tta",)))
+    assert choice.preset.rows == ("tta",)
+    assert [run.method.name for run in choice.runs] == ["map", "tta"]
+    wish = Wish(preset="small", methods=("tta_queried",), seeds=(0,))
+    (choice,) = everything("values/gta", wish)
+    assert [(run.method.name, run.seed) for run in choice.runs] == [
+        ("map", 0),
+        *[("tta", 0)] * (1 + 2 * 2),
+    ]
 
 
 def test_active_learning_costs_41_trainings_for_each_repeat():

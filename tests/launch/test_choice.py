@@ -108,6 +108,12 @@ def test_variants_are_chosen_by_name_with_the_effects_they_can_show():
     )
 
 
+def test_variants_are_chosen_by_a_pattern():
+    assert names(choose("toy/*ai*").preset.variants) == ["plain", "tails"]
+    with pytest.raises(LookupError, match=r"no 'x\*' in the variants"):
+        choose("toy/x*")
+
+
 def test_methods_are_chosen_by_their_name_or_by_that_of_a_row():
     assert choose(methods=("map",)).preset.rows == ("point", "pooled")
     choice = choose(methods=("point",))

@@ -4,6 +4,7 @@ The result is again a benchmark and a preset, changed as the user asked. This pa
 both which runs are made and how they are judged.
 """
 
+import fnmatch
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -166,7 +167,9 @@ def _with_variants(
         return preset
     known = {v.name: v for v in (*preset.variants, *preset.further)}
     where = f"{benchmark.name}, preset {preset.name}"
-    chosen = [known[_known(name, known, "variants", where)] for name in asked]
+    # A pattern such as screening_* stands for all variants that fit it.
+    wanted = chain(*(fnmatch.filter(known, name) or [name] for name in asked))
+    chosen = [known[_known(name, known, "variants", where)] for name in wanted]
     return replace(preset, variants=tuple(chosen))
 
 
