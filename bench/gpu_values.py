@@ -32,6 +32,7 @@ from torch.nn import functional
 
 from qualms.datasets import Split
 from qualms.networks import make_network
+from qualms.networks.unet import grouped_convolution
 from qualms.shelf import find
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
@@ -82,12 +83,12 @@ def volumes(side):
     return noise.dataset(TASK, splits)
 
 
-def trained(data, what, *, device, method="map", epochs=4, **chosen):
+def trained(data, what, *, device, method="map", group=1, epochs=4, **chosen):
     """Volumes per second: without building and recording, and from end to end."""
     spec = RunSpec(
         benchmark="bench",
         dataset=Part(name="noise"),
-        network=Part(name="unet", options={"width": 8}),
+        network=Part(name="unet", options={"group": group}),
         method=Part(name=method, options={"mean_epochs": 1} if method == "ssn" else {}),
         seed=0,
         training={**TRAINING, "epochs": epochs, **chosen},
@@ -165,7 +166,7 @@ def convolution(width, before, fold, *, device, side, layout):
             return functional.conv3d(
                 x, kernel.contiguous(memory_format=layout), padding=1
             )
-        return folded(x, kernel, fold)
+        return grouped_convolution(x, kernel, None, fold)
 
     gradient = torch.ones_like(forward())
 
@@ -180,35 +181,6 @@ def convolution(width, before, fold, *, device, side, layout):
         f"| {before} to {width} filters, {side}^3 | {name}, {fold} voxels at once |"
         f" {1000 * there:.3f} ms | {1000 * back:.3f} ms | forward, and with backward |"
     )
-
-
-def folded(x, weight, fold):
-    """`conv3d` with padding 1, where `fold` voxels of the last axis are channels.
-
-    With channels last this is the same memory, and a convolution of more channels.
-    """
-    batch, _, *sides = x.shape
-    last = x.permute(0, 2, 3, 4, 1).reshape(batch, *sides[:2], sides[2] // fold, -1)
-    found = functional.conv3d(
-        last.permute(0, 4, 1, 2, 3), folded_kernel(weight, fold), padding=1
-    )
-    found = found.permute(0, 2, 3, 4, 1).reshape(batch, *sides, len(weight))
-    return found.permute(0, 4, 1, 2, 3)
-
-
-def folded_kernel(weight, fold):
-    """Kernel of a convolution over `fold` voxels at once, zero where they are far."""
-    out, before = weight.shape[:2]
-    at = torch.arange(fold, device=weight.device)
-    block = torch.arange(-1, 2, device=weight.device)
-    # Offset of an input voxel from an output voxel, by their places in their blocks.
-    offset = block * fold + at[None, :, None] - at[:, None, None]
-    near = (offset.abs() <= 1).to(weight.dtype)
-    spread = weight[..., (offset + 1).clamp(0, 2)] * near
-    # Axes are now: outputs, inputs, two of the kernel, places out and in, blocks.
-    kernel = spread.permute(4, 0, 5, 1, 2, 3, 6)
-    kernel = kernel.reshape(fold * out, fold * before, *weight.shape[2:4], 3)
-    return kernel.contiguous(memory_format=torch.channels_last_3d)
 
 
 def convolutions(device, side):
@@ -238,9 +210,11 @@ def work(device, side):
     measure = partial(trained, volumes(side), device=device)
     predict = partial(predicted, device=device, side=side)
     compiled = {**FAST, "compile": True}
+    grouped = {**LAST, "group": 4}
     return [
         (8, partial(measure, "bf16, recorded", **FAST)),
         (8, partial(measure, "bf16, recorded, channels last", **LAST)),
+        (8, partial(measure, "bf16, recorded, channels last, groups of 4", **grouped)),
         (30, partial(measure, "bf16, recorded, compiled", **compiled)),
         (12, partial(predict, "float32")),
         (10, partial(measure, "bf16, recorded", method="ssn", **FAST)),
@@ -251,6 +225,14 @@ def work(device, side):
                 measure,
                 "bf16, recorded, channels last, compiled",
                 **{**compiled, "channels_last": True},
+            ),
+        ),
+        (
+            30,
+            partial(
+                measure,
+                "bf16, recorded, channels last, groups of 4, compiled",
+                **{**grouped, "compile": True},
             ),
         ),
         (30, partial(measure, "bf16, recorded, compiled", method="ssn", **compiled)),

@@ -6,7 +6,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from methods.tiny import made
 from qualms.networks import make_network
-from qualms.networks.unet import unet
+from qualms.networks.unet import grouped_convolution, unet
 from qualms.spec import Part, Task
 
 TASKS = {
@@ -112,10 +112,45 @@ def test_a_step_never_looks_at_a_value():
         network(torch.randn(2, 1, 8, 8, 8)).sum().backward()
 
 
+@pytest.mark.parametrize("space", [2, 3])
+@pytest.mark.parametrize("group", [2, 4, 8])
+def test_a_convolution_over_groups_of_voxels_is_the_same(space, group):
+    kind = nn.Conv2d if space == 2 else nn.Conv3d
+    layer = kind(3, 5, 3, padding=1).double()
+    x = torch.randn(2, 3, *(4,) * (space - 1), 8, dtype=torch.float64)
+    x.requires_grad_()
+    found = grouped_convolution(x, layer.weight, layer.bias, group)
+    wanted = layer(x)
+    torch.testing.assert_close(found, wanted)
+    ways = torch.randn_like(wanted)
+    inputs = [x, layer.weight, layer.bias]
+    ours, theirs = (torch.autograd.grad(y, inputs, ways) for y in (found, wanted))
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_groups_change_rounding_alone():
+    torch.manual_seed(0)
+    plain = small(3, levels=3)
+    grouped = small(3, levels=3, group=4)
+    grouped.load_state_dict(plain.state_dict())
+    assert [level[0].group for level in grouped.down] == [4, 2, 1]
+    assert [level[1].group for level in grouped.up] == [1, 2, 4]
+    for side in (16, 18):  # groups of four do not fit into a side of 18
+        x = torch.randn(2, 1, 8, 8, side)
+        torch.testing.assert_close(grouped(x), plain(x), rtol=1e-4, atol=1e-5)
+
+
+def test_random_kernels_stay_random_in_groups():
+    network = made("mfvi").build(small(3, group=4), TASKS[3])
+    x = torch.randn(2, 1, 8, 8, 8)
+    assert not torch.equal(network(x), network(x))
+
+
 def test_wrong_options_end_in_a_sentence():
     with pytest.raises(ValueError, match="space must be 2 or 3, got 4"):
         unet(channels=1, space=4)
-    with pytest.raises(ValueError, match="at least 1, got 0 and 4"):
+    with pytest.raises(ValueError, match="at least 1, got 0, 4 and 1"):
         unet(channels=1, width=0)
     with pytest.raises(ValueError, match="images of 3 axes, got 2; set its option"):
         small(3)(torch.zeros(1, 1, 8, 8))

@@ -8,6 +8,11 @@ statistics, so a pass is the same in training and in evaluation mode.
 The released code counts 1,411,787 parameters for 8 filters and 5,644,947 for 16. That
 is this backbone, a 1x1x1 convolution to two classes, and another one to a single
 channel, which it declares for reconstruction and never uses.
+
+Convolutions of few filters leave the tensor cores of a GPU mostly idle. With channels
+last, neighbours along the last axis lie side by side in memory, so a few voxels can be
+read as one with more channels, at no cost. A convolution over such groups, whose kernel
+is 0 where two voxels are no neighbours, does more products in less time.
 """
 
 from typing import NamedTuple
@@ -18,7 +23,12 @@ from torch.nn import functional
 
 
 def unet(
-    *, channels: int, space: int = 3, width: int = 8, levels: int = 4
+    *,
+    channels: int,
+    space: int = 3,
+    width: int = 8,
+    levels: int = 4,
+    group: int = 1,
 ) -> nn.Module:
     """A map of `width` features for every voxel; 1,411,760 parameters by default.
 
@@ -31,14 +41,23 @@ def unet(
         width: filters of the first level; they double with every level. The paper has 8
             for the toy data and 16 for LIDC.
         levels: above the bottleneck.
+        group: voxels that convolutions of the first level take as one, for speed on a
+            GPU with channels last; half as many on every further level. It changes
+            rounding alone.
     """
     if space not in _KINDS:
         raise ValueError(f"space must be 2 or 3, got {space}")
-    if width < 1 or levels < 1:
+    if width < 1 or levels < 1 or group < 1:
         raise ValueError(
-            f"width and levels must be at least 1, got {width} and {levels}"
+            "width, levels and group must be at least 1, got "
+            f"{width}, {levels} and {group}"
         )
-    return UNet(channels=channels, space=space, width=width, levels=levels)
+    network = UNet(channels=channels, space=space, width=width, levels=levels)
+    for level, both in enumerate(zip(network.down, reversed(network.up), strict=True)):
+        for block in (block for side in both for block in side.children()):
+            assert isinstance(block, _ConvolutionBlock)
+            block.group = max(1, group >> level)
+    return network
 
 
 class UNet(nn.Module):
@@ -103,14 +122,61 @@ _KINDS = {
 }
 
 
+class _ConvolutionBlock(nn.Sequential):
+    """A convolution, and what follows it."""
+
+    group = 1
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, *others = self
+        # Not what a method has put in place of a convolution.
+        fits = self.group > 1 and x.shape[-1] % self.group == 0
+        if fits and isinstance(first, nn.Conv2d | nn.Conv3d):
+            x = grouped_convolution(x, first.weight, first.bias, self.group)
+        else:
+            x = first(x)
+        for layer in others:
+            x = layer(x)
+        return x
+
+
 def _contracted(kind: _Kind, before: int, after: int) -> nn.Sequential:
     convolution = kind.convolution(before, after, 3, padding=1)
-    return nn.Sequential(convolution, kind.norm(after), nn.LeakyReLU(inplace=True))
+    return _ConvolutionBlock(convolution, kind.norm(after), nn.LeakyReLU(inplace=True))
 
 
 def _expanded(kind: _Kind, before: int, after: int) -> nn.Sequential:
     convolution = kind.convolution(before, after, 3, padding=1)
-    return nn.Sequential(convolution, nn.LeakyReLU(inplace=True))
+    return _ConvolutionBlock(convolution, nn.LeakyReLU(inplace=True))
+
+
+def grouped_convolution(
+    x: Tensor, weight: Tensor, bias: Tensor | None, group: int
+) -> Tensor:
+    """A convolution of width 3 and padding 1, over `group` voxels of the last axis."""
+    convolve = functional.conv2d if x.ndim == 4 else functional.conv3d
+    sides = x.shape[2:]
+    last = x.movedim(1, -1).reshape(len(x), *sides[:-1], sides[-1] // group, -1)
+    shift = None if bias is None else bias.repeat(group)
+    kernel = _grouped_kernel(weight, group)
+    found = convolve(last.movedim(-1, 1), kernel, shift, padding=1)
+    return found.movedim(1, -1).reshape(len(x), *sides, len(weight)).movedim(-1, 1)
+
+
+def _grouped_kernel(weight: Tensor, group: int) -> Tensor:
+    """The kernel over groups: 0 where voxels of two groups are no neighbours."""
+    # For every place in a group, the kernel within three groups side by side.
+    wide = [
+        functional.pad(weight, (group - 1 + place, 2 * group - 2 - place))
+        for place in range(group)
+    ]
+    every = torch.stack(wide)  # place, outputs, inputs, ..., 3 * group
+    within = every.view(*every.shape[:-1], 3, group).movedim(-1, 2)
+    outputs, inputs = group * weight.shape[0], group * weight.shape[1]
+    kernel = within.reshape(outputs, inputs, *weight.shape[2:])
+    flat = weight.ndim == 4
+    layout = torch.channels_last if flat else torch.channels_last_3d
+    return kernel.contiguous(memory_format=layout)
 
 
 def _bottleneck(kind: _Kind, width: int) -> nn.Sequential:
