@@ -74,7 +74,7 @@ def test_layers_are_those_of_the_paper():
     assert kinds.count("ReLU") == 3
     norms = [m for m in network.modules() if isinstance(m, nn.InstanceNorm3d)]
     assert not any(m.affine or m.track_running_stats for m in norms)
-    widths = [level[0][0].out_channels for level in network.down]
+    widths = [level[0].layers[0].out_channels for level in network.down]
     assert widths == [8, 16, 32, 64]
     assert network.bottom[0].out_channels == 128
 

@@ -122,13 +122,16 @@ _KINDS = {
 }
 
 
-class _ConvolutionBlock(nn.Sequential):
+class _ConvolutionBlock(nn.Module):
     """A convolution, and what follows it."""
 
-    group = 1
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+        self.group = 1
 
     def forward(self, x: Tensor) -> Tensor:
-        first, *others = self
+        first, *others = self.layers
         # Not what a method has put in place of a convolution.
         fits = self.group > 1 and x.shape[-1] % self.group == 0
         if fits and isinstance(first, nn.Conv2d | nn.Conv3d):
@@ -140,12 +143,12 @@ class _ConvolutionBlock(nn.Sequential):
         return x
 
 
-def _contracted(kind: _Kind, before: int, after: int) -> nn.Sequential:
+def _contracted(kind: _Kind, before: int, after: int) -> _ConvolutionBlock:
     convolution = kind.convolution(before, after, 3, padding=1)
     return _ConvolutionBlock(convolution, kind.norm(after), nn.LeakyReLU(inplace=True))
 
 
-def _expanded(kind: _Kind, before: int, after: int) -> nn.Sequential:
+def _expanded(kind: _Kind, before: int, after: int) -> _ConvolutionBlock:
     convolution = kind.convolution(before, after, 3, padding=1)
     return _ConvolutionBlock(convolution, nn.LeakyReLU(inplace=True))
 
@@ -192,8 +195,8 @@ def _bottleneck(kind: _Kind, width: int) -> nn.Sequential:
 
 def _places(levels: int) -> list[str]:
     both = [(level, number) for level in range(levels) for number in (0, 1)]
-    down = [f"down.{level}.{number}.2" for level, number in both]
-    up = [f"up.{level}.{number}.1" for level, number in both]
+    down = [f"down.{level}.{number}.layers.2" for level, number in both]
+    up = [f"up.{level}.{number}.layers.1" for level, number in both]
     return [*down, "bottom.5", *up]
 
 
