@@ -29,6 +29,7 @@ from qualms.report.papers.values.settings import (
     AUROC,
     DATASETS,
     GAIN,
+    MODELS,
     NCC,
     Component,
     ScoreColumn,
@@ -83,6 +84,8 @@ def effects(
     Where measures are compared, the plain softmax is left out: it has one measure only.
     """
     score, suited = TASKS[task]
+    if part == "aggregation" and score in (*ACE, *NCC):
+        return {}  # Maps are judged there, before anything is aggregated.
     chosen = {}
     for one in _methods(study, dataset, value):
         kind = study.kind(one)
@@ -125,8 +128,8 @@ def members(study: Study, part: str) -> dict[str, str]:
         return {kind: f"{kind} measure" for kind in ("AU", "EU", "PU")}
     if part == "aggregation":
         return dict(zip(AGGREGATIONS, AGGREGATIONS, strict=True))
-    rows = (study.results.benchmark.row(name) for name in study.results.preset.rows)
-    return {row.name: row.label for row in rows if row.settings.get("measures")}
+    there = (name for name in study.results.preset.rows if name in MODELS)
+    return {name: study.results.benchmark.row(name).label for name in there}
 
 
 def component_tables(study: Study) -> Iterator[Table]:
@@ -206,7 +209,6 @@ def _part_drawing(
         task
         for task in TASKS
         if any(effects(study, task, part, name, study.ours) for name in datasets)
-        and (part != "aggregation" or TASKS[task][0] in (AUROC, GAIN, *AURC))
     ]
     if not shown:
         return

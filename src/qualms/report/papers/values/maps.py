@@ -27,7 +27,6 @@ NUMBERS = {
     ("lidc_mal", "in_domain"): "12",
     ("lidc_mal", "shifted"): "13",
     ("gta5_cs", "in_domain"): "14",
-    ("toy2", "shifted"): "",
     ("toy3b", "in_domain"): "",
     ("toy3b", "shifted"): "",
     ("gta5_cs", "shifted"): "",

@@ -156,7 +156,8 @@ def verdict_table(study: Study) -> Iterator[Table]:
             f"{CLEAR:g} (Q3), and at most {MARGIN:g} below that of the EU measure "
             f"(Q4). In brackets: of how many models and aggregations; yes from "
             f"{MOST:.0%} of them on, no below {FEW:.0%}; it depends where the answers "
-            "of toy scenarios are opposite. Figure 2a is as printed.",
+            "of toy scenarios are opposite. Figure 2a is as printed; what it says by "
+            "eye, after looking at maps, is not computed.",
         ),
         keys={"number": "2a", "preset": study.results.preset.told},
     )
@@ -171,6 +172,9 @@ def _verdict_lines(study: Study) -> Iterator[TableLine]:
             if there:
                 each = [_both_verdicts(study, question, name) for name in asked]
                 yield _verdict_line(question, group, each, FIGURE_2A[group][place])
+            if there and place < 2:
+                said = QUALITATIVE[group][place]
+                yield _verdict_line(question, f"{group}, by eye", [], said)
             if len(asked) > 1 and there:
                 for name in there:
                     pair = _both_verdicts(study, question, name)
@@ -208,7 +212,7 @@ def measure_pairs(study: Study, ones: Sequence[Component]) -> list[MeasurePair]:
 def _verdict_line(
     question: str, data: str, each: Sequence[VerdictPair], said: str
 ) -> TableLine:
-    texts = [_together(data, verdicts) for verdicts in zip(*each, strict=True)]
+    texts = [_together(data, found) for found in zip(*each, strict=True)] or ["", ""]
     return TableLine(
         labels=(data,),
         cells=tuple(TableCell(text=text) for text in (*texts, said)),
