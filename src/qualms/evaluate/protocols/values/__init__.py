@@ -39,11 +39,11 @@ def values() -> Protocol:
 
 
 def _notes(
-    _benchmark: Benchmark, preset: Preset, _options: ScoreOptions
+    benchmark: Benchmark, preset: Preset, _options: ScoreOptions
 ) -> tuple[str, ...]:
-    by_run = {v.settings.get("threshold", "method") for v in preset.variants}
-    whose = "each repeat of a row" if by_run == {"run"} else "all repeats of a row"
-    return (
+    rules = {v.settings.get("threshold", "method") for v in preset.variants}
+    whose = "each repeat of a row" if rules == {"run"} else "all repeats of a row"
+    notes: tuple[str, ...] = (
         "ours: Dice of two empty masks is 1, ignored pixels count nowhere, GED is the "
         "mean over pairs, NCC is Pearson's, one Platt fit for all validation pixels of "
         "a run, ties shared; beside the paper: its released code",
@@ -51,6 +51,10 @@ def _notes(
         "together; they and Platt fits are held fixed in intervals",
         "threshold_aurc and threshold_eaurc are the paper's equations 7 and 8; the "
         "released code computes neither them nor aurc",
-        "gain: relative Dice on shifted test items after querying half of the pool, "
-        "over that after drawing as many at random",
     )
+    if any("first" in benchmark.row(name).settings for name in preset.rows):
+        notes += (
+            "gain: relative Dice on shifted test items after querying half of the "
+            "pool, over that after drawing as many at random",
+        )
+    return notes
