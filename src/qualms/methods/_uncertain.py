@@ -45,9 +45,10 @@ class UncertaintyHead(nn.Module):
         self.register_buffer("begun", torch.zeros((), dtype=torch.bool))
 
     def forward(self, embedding: Tensor) -> Tensor:
-        """Uncertainty (B,) of embeddings (B, D)."""
-        positive = functional.softplus(self.layers(embedding)[:, 0]) + _LEAST
-        return positive * self.scale
+        """Uncertainty (B,) of embeddings (B, D), in float64."""
+        # In float32 all very certain items would have the least uncertainty there is.
+        outputs = self.layers(embedding)[:, 0].double()
+        return (functional.softplus(outputs) + _LEAST) * self.scale
 
     def begin(self, mean: Tensor, wanted: float) -> None:
         """Scale all outputs, whose mean is `mean` now, so that it is `wanted`."""
@@ -56,12 +57,12 @@ class UncertaintyHead(nn.Module):
 
 
 class Uncertain(NamedTuple):
-    """Embeddings of a batch with their uncertainty, in float32 or better."""
+    """Embeddings of a batch with their uncertainty."""
 
     embedding: Tensor
     """(B, D)."""
     uncertainty: Tensor
-    """(B,), positive."""
+    """(B,), positive, in float64."""
 
     @property
     def direction(self) -> Tensor:

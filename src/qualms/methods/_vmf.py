@@ -23,12 +23,12 @@ _TERMS = (
     (1 / 39813120, (4465125, -94121676, 349922430, -446185740, 185910725)),
 )
 """A factor and the coefficients of 1, t^2, t^4 ... in U_k(t) / t^k, for k from 1 on."""
-_TRIES = 40
+_TRIES = 32
 """Proposals for each draw. One in three or fewer is refused, so that all of them are
-in less than one of 10^18 draws; the first one is then taken."""
-_NODES = 49
-_ENDS = 3.0
-_REACH = 10.0
+in less than one of 10^14 draws; the first one is then taken."""
+_NODES = 33
+_ENDS = 2.7
+_REACH = 9.0
 """Of the quadrature of gradients: its nodes, the last of them before they are bent, and
 its length in standard deviations."""
 

@@ -95,13 +95,13 @@ def _loss(
         known, head = losses.detach(), uncertainty_head(whole)
         if margin is None:
             error = (head(embedding) - known).square()
-            return weighted_mean(losses + weight * error, batch)
+            return weighted_mean(losses + weight * error, batch).float()
         pairs = ranking_losses(head(embedding.detach()), known, margin)
         half = None if batch.weight is None else _pairs(batch.weight).mean(1)
         counted = pairs if half is None else pairs * half
         # A single item has nothing to be compared with.
         ranking = counted.sum() / max(len(counted), 1)
-        return weighted_mean(losses, batch) + weight * ranking
+        return weighted_mean(losses, batch) + weight * ranking.float()
 
 
 def ranking_losses(predicted: Tensor, losses: Tensor, margin: float) -> Tensor:

@@ -1,0 +1,83 @@
+"""Methods for embeddings in the loop: two views, cached features, other classes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from qualms import predictions
+from qualms.spec import Part, Task
+from qualms.training import run
+from training import made
+
+SMALL = Part(name="resnet_small", options={"width": 4, "blocks": [1]})
+
+
+def embedding_dataset(classes=2):
+    dataset = made.dataset(kind="classification")
+    return replace(dataset, task=Task(name="embedding", classes=classes))
+
+
+def spec_of(name, *, start=None, options=None, **training):
+    part = Part(name=name, options=options or {})
+    chosen = {"epochs": 2, "normalise": "none", **training}
+    return replace(made.spec(start=start, **chosen), method=part, network=SMALL)
+
+
+def predicted(folder, split="test"):
+    return predictions.read(folder / f"predictions/{split}.safetensors").arrays
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("infonce", "uncertainty/inverse_norm"), ("mcinfonce", "uncertainty/head")],
+)
+def test_two_views_are_trained_and_one_is_validated(tmp_path, name, wanted):
+    options = {} if name == "infonce" else {"width": 8}
+    spec = spec_of(name, options=options, augment=("hflip", "noise"), validate=1)
+    run(spec, embedding_dataset(), tmp_path)
+    found = predicted(tmp_path)
+    assert found["embedding"].shape == (30, 4)
+    assert np.unique(found[wanted]).size > 15
+    assert "predicted" not in found
+
+
+def test_a_ranking_head_is_trained_on_cached_features(tmp_path):
+    options = {"goal": "ranking", "width": 8, "initial_uncertainty": 0.1}
+    spec = spec_of("losspred", options=options, features="cached", validate=1)
+    run(spec, embedding_dataset(), tmp_path)
+    found = predicted(tmp_path)
+    assert np.unique(found["uncertainty/head"]).size > 15
+    kept = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
+    assert kept["head.beside.begun"]
+    assert kept["head.beside.scale"] != 1
+
+
+def test_a_gaussian_process_is_fitted_on_cached_features(tmp_path):
+    spec = spec_of("sngp", options={"features": 12}, features="cached", validate=1)
+    run(spec, embedding_dataset(), tmp_path)
+    kept = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
+    assert kept["found.factor"].shape == (12, 12)
+    assert np.unique(predicted(tmp_path)["uncertainty/variance"]).size > 15
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "kept"),
+    [
+        ("elk", {"width": 8}, "head.beside.layers.0.weight"),
+        ("sngp", {"features": 12}, "head.last.weight"),
+        ("hetxl", {}, "head.last.covariance.weight"),
+    ],
+)
+def test_a_few_shot_run_goes_on_with_all_but_the_classes(tmp_path, name, options, kept):
+    first = spec_of(name, options=options)
+    run(first, embedding_dataset(), tmp_path / first.hash)
+    again = spec_of(name, options=options, start=first.hash, lr=0.0, epochs=1)
+    run(again, embedding_dataset(classes=5), tmp_path / "again")
+    one, other = (
+        torch.load(tmp_path / folder / "checkpoint.pt", weights_only=True)["network"]
+        for folder in (first.hash, "again")
+    )
+    assert torch.equal(one[kept], other[kept])
+    assert torch.equal(one["backbone.stem.0.weight"], other["backbone.stem.0.weight"])
