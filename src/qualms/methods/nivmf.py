@@ -56,13 +56,15 @@ def nivmf(
 ) -> Method:
     """Embeddings for classification, the learned `uncertainty/head`, and the entropy.
 
+    Classes are predicted by their densities at the direction of the embedding.
+
     Args:
         inverse_temperature: concentration of every axis of every class at the start.
             The default is URL's best for ResNet-50; that for ViT-Medium is 31.353, the
             range of its search 8 to 64.
         initial_uncertainty: mean uncertainty before the first step; None leaves it as
             the head starts, near 0.7.
-        draws: of each embedding.
+        draws: of each embedding in a step.
         width: of the three hidden layers of the uncertainty head.
     """
     check_contrast(inverse_temperature)
@@ -70,7 +72,7 @@ def nivmf(
     return Method(
         build=partial(_build, inverse_temperature, width),
         loss=partial(_loss, draws),
-        predict=partial(_predict, draws),
+        predict=_predict,
         epoch=partial(start_uncertainty, initial_uncertainty),
         tasks=frozenset({"embedding"}),
     )
@@ -121,18 +123,23 @@ def _loss(draws: int, network: nn.Module, batch: Batch, _moment: Moment) -> Tens
     return weighted_mean(loss, batch).float()
 
 
-def _predict(
-    draws: int, network: nn.Module, x: Tensor, task: Task
-) -> dict[str, Tensor]:
+def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     found = uncertain(network, x)
-    embedded = Embedded(found.embedding, _logits(draws, network, found))
+    with torch.autocast(x.device.type, enabled=False):
+        densities = _classes(network)(found.embedding)
+    embedded = Embedded(found.embedding, densities)
     return {**summarise_embeddings([embedded], task), **found.arrays}
 
 
 def _logits(draws: int, network: nn.Module, found: Uncertain) -> Tensor:
-    head = headed(network).head
-    assert isinstance(head, Readout)
     with torch.autocast(found.embedding.device.type, enabled=False):
         drawn = draw_vmf(found.direction, found.concentration, draws)
-        densities: Tensor = head.last(drawn)
+        densities: Tensor = _classes(network)(drawn)
         return densities.logsumexp(0) - math.log(draws)
+
+
+def _classes(network: nn.Module) -> ClassDensities:
+    head = headed(network).head
+    assert isinstance(head, Readout)
+    assert isinstance(head.last, ClassDensities)
+    return head.last
