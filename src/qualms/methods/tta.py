@@ -9,7 +9,8 @@ Noise is added to what the network sees, after normalisation. Its standard devia
 drawn for every item between 0 and 0.1, as in the released code for volumes, which adds
 it to volumes of mean 0 and variance 1. For street scenes that code adds noise of
 variance 10 to 50 to 8-bit images: after normalisation by ImageNet's colours these are
-standard deviations of 0.055 to 0.123.
+standard deviations of 0.055 to 0.123. It draws the noise of a flipped scene anew, and
+here that is the noise of the scene itself.
 """
 
 from collections.abc import Iterator, Sequence
