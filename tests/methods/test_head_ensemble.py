@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from methods.tiny import TASKS, batches, built, made, moment, predicted
-from methods.url_cases import normal
+from methods.url_cases import LOGITS, normal
 from qualms.methods import Embedded, summarise_embeddings
 from qualms.methods.head_ensemble import ManyHeads
 from qualms.spec import Task
@@ -52,3 +52,10 @@ def test_parameters_are_those_of_the_paper(golden):
 def test_heads_are_needed():
     with pytest.raises(ValueError, match="heads must be at least 1"):
         made("head_ensemble", {"heads": 0})
+
+
+def test_the_entropy_of_one_head_has_the_golden_values(golden):
+    exact = golden("url")["E_heads"]["entropy_single"]
+    draw = Embedded(torch.zeros(12, 3), LOGITS)
+    found = summarise_embeddings([draw], Task(name="embedding", classes=7))
+    assert found["uncertainty/entropy"].tolist() == pytest.approx(exact)

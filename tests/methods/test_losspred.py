@@ -113,3 +113,15 @@ def test_two_classes_have_one_logit():
 def test_impossible_options_are_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         made("losspred", options)
+
+
+def test_parameters_are_those_of_the_paper(golden):
+    class Wide(torch.nn.Module):
+        features = 2048
+
+    notes = golden("url")["E_heads"]["verified_behaviour_notes"]
+    task = Task(name="embedding", classes=1000)
+    network = made("losspred").build(Wide(), task)
+    count = sum(weight.numel() for weight in network.parameters())
+    exact = notes["param_counts"]["resnet50 pred-net(1024)"]
+    assert count + 23_508_032 == exact

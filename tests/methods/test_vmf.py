@@ -142,3 +142,12 @@ def test_draws_of_large_concentrations_stay_at_the_mean():
     drawn.sum().backward()
     assert drawn.detach() == pytest.approx(mean.expand(5, -1, -1), abs=1e-4)
     assert kappa.grad.isfinite().all()
+
+
+def test_the_mean_cosine_of_the_golden_file(golden):
+    for name, case in golden("url")["C_vmf_sampler_mean_cosine"].items():
+        if not isinstance(case, dict):
+            continue
+        dimension, kappa = name.removeprefix("dim").split("_kappa")
+        found = mean_cosine(torch.tensor([float(kappa)]), int(dimension))
+        assert found.item() == pytest.approx(case["exact_A_p"], abs=1e-9)
