@@ -37,5 +37,8 @@ def test_every_command_of_the_readme_works_in_order(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:]
-    for page in ("demo", "runs/retina/demo", "runs/regression/demo"):
+    for page in (
+        "demo",
+        *(f"runs/{n}/demo" for n in ("retina", "regression", "values")),
+    ):
         assert (tmp_path / "qualms" / page / "index.html").exists()

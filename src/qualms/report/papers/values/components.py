@@ -21,7 +21,7 @@ from qualms.report.figures import (
     PointMark,
     RuleMark,
 )
-from qualms.report.papers.values.lines import study_about
+from qualms.report.papers.values.lines import study_about, study_source
 from qualms.report.papers.values.settings import (
     ACE,
     AGGREGATIONS,
@@ -226,7 +226,7 @@ def _part_drawing(
         "deviation over the other parts of a method, not over seeds, so they are wide. "
         f"{_LEFT_OUT[part]} Scores, times 100: AUROC, improvement over random items, "
         "AURC, ACE, NCC. Hollow diamonds are the paper's numbers, treated alike, on "
-        f"its own data. {study_about(study.results, variants)}.",
+        f"its own data. {study_source(study.results, variants)}",
         rows=tuple(tuple(panels[at : at + 4]) for at in range(0, len(panels), 4)),
         simulated=any(map(stands_in, variants)),
         size=(1.95, 1.75),
@@ -323,7 +323,7 @@ def toy_drawing(study: Study) -> Iterator[Drawing]:
             "softmax; whiskers are their deviation. Left: does uncertainty lie where "
             "raters disagree? Right: does it tell shifted items, while in-domain items "
             "become more ambiguous from Toy 2 to Toy 3b? Hollow diamonds are the "
-            f"paper's numbers. {study_about(study.results, variants)}.",
+            f"paper's numbers. {study_source(study.results, variants)}",
             rows=(tuple(panels),),
             size=(2.8, 2.2),
         )

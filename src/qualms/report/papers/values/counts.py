@@ -23,7 +23,7 @@ from qualms.report.figures import (
     WordMark,
 )
 from qualms.report.judged import SAMPLE, over_repeats
-from qualms.report.papers.values.lines import study_about, warned
+from qualms.report.papers.values.lines import study_about, study_source, warned
 from qualms.report.papers.values.settings import (
     DATASETS,
     FEATURES,
@@ -311,7 +311,7 @@ def split_drawings(study: Study, data: Path | None) -> Iterator[Drawing]:
                 "validation see in-domain items only; shifted ones are in the test set "
                 "and in the unlabelled pool, which active learning queries. The "
                 "screening of shifts has no pool. Hollow diamonds are the paper's "
-                f"numbers. {study_about(study.results, variants)}.",
+                f"numbers. {study_source(study.results, variants)}",
                 rows=tuple(
                     tuple(panels[at : at + 3]) for at in range(0, len(panels), 3)
                 ),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from qualms.benchmarks import Variant
 from qualms.datasets import Dataset, Split
 from qualms.report.figures import Drawing, OutlineMark, Panel, PictureMark
-from qualms.report.papers.values.lines import study_about
+from qualms.report.papers.values.lines import study_source
 from qualms.report.papers.values.maps import RATER_COLOURS
 from qualms.report.papers.values.settings import DATASETS, Study, stands_in
 from qualms.report.pictures import label_picture, prepared_dataset, slice_picture
@@ -67,7 +67,7 @@ def _ambiguous(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
         "they mark 10 %, 55 % and all of the volume that is bright enough. Right: "
         "where the raters of a test item disagree, which is where aleatoric "
         f"uncertainty is expected. {_slices(train)}"
-        f"{study_about(study.results, [variant])}.",
+        f"{study_source(study.results, [variant])}",
         rows=tuple(rows),
         simulated=stands_in(variant),
         size=(1.0, 1.05),
@@ -102,7 +102,7 @@ def _unseen(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
         caption="Sharp bright objects in noise, as in training, with their target; and "
         "test items: as in training (plain), of another grey value, of another shape, "
         "and cut by the border. The last three are shifted: epistemic uncertainty is "
-        f"expected there. {_slices(train)}{study_about(study.results, [variant])}.",
+        f"expected there. {_slices(train)}{study_source(study.results, [variant])}",
         rows=tuple(rows),
         simulated=stands_in(variant),
         size=(1.0, 1.05),
@@ -140,7 +140,7 @@ def _kinds(study: Study, at: tuple[str, Variant], dataset: Dataset) -> Drawing:
         name=f"figure_items_{name}",
         title=f"Items of {DATASETS[name]}",
         caption=f"Test items, in domain and shifted, {told}. {_slices(test)}Shifted: "
-        f"{variant.shift}. {study_about(study.results, [variant])}.",
+        f"{variant.shift}. {study_source(study.results, [variant])}",
         rows=tuple(rows),
         sides=tuple(sides),
         simulated=stands_in(variant),

@@ -80,6 +80,12 @@ def study_about(results: BenchmarkResults, variants: Sequence[Variant]) -> str:
     return f"{values_data_text(variants)}; preset {results.preset.told}"
 
 
+def study_source(results: BenchmarkResults, variants: Sequence[Variant]) -> str:
+    """The same as a sentence, for captions."""
+    about = study_about(results, variants)
+    return f"{about[0].upper()}{about[1:]}."
+
+
 def warned(variants: Sequence[Variant]) -> tuple[str, ...]:
     """A note where published numbers are of other data than ours."""
     return () if all(map(as_in_values, variants)) else (_ELSEWHERE,)

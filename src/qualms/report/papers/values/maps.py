@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from qualms.benchmarks import Variant
 from qualms.evaluate import MapSlice
 from qualms.report.figures import Drawing, Mark, OutlineMark, Panel, PictureMark
-from qualms.report.papers.values.lines import study_about
+from qualms.report.papers.values.lines import study_source
 from qualms.report.papers.values.settings import (
     DATASETS,
     KINDS,
@@ -102,17 +102,23 @@ def _drawing(
         name=name if number else f"{name}_{subset}",
         title=f"{f'Figure {number}: ' if number else ''}uncertainty maps of "
         f"{_ITEMS[subset]} item of {DATASETS[dataset]}",
-        caption=f"The item whose raters disagree most ({first.item}"
+        caption=f"{_which(first)} ({first.item}"
         f"{'' if first.at is None else f', slice {first.at}'}), {_overlaid(many)}, the "
         "raters' disagreement, what each model segments, and maps of predictive "
         "(PU), aleatoric (AU) and epistemic (EU) uncertainty; brighter is less "
-        f"certain, {scale}. {study_about(study.results, [variant])}.",
+        f"certain, {scale}. {study_source(study.results, [variant])}",
         rows=_padded(rows),
         sides=("item", "segmented", *KINDS),
         simulated=stands_in(variant),
         size=(1.05 * min(wide, 1.6), 1.15 if wide < 1.3 else 1.0),
         legend_columns=5,
     )
+
+
+def _which(shown: MapSlice) -> str:
+    if np.nan_to_num(shown.disagreement).any():
+        return "The item whose raters disagree most"
+    return "The first item, as raters agree on all"
 
 
 def _overlaid(many: bool) -> str:

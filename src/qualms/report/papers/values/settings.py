@@ -7,6 +7,7 @@ uncertainty.
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from typing import NamedTuple
@@ -185,21 +186,16 @@ def values_data_text(variants: Iterable[Variant]) -> str:
     return "; ".join(told)
 
 
-class Study(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Study:
     """Results seen as the paper's study."""
 
     results: BenchmarkResults
+    variants: Mapping[str, Variant] = field(init=False)
+    """The judged variant of each published dataset, in the order of tables."""
 
-    @property
-    def variants(self) -> dict[str, Variant]:
-        """The judged variant of each published dataset, in the order of tables."""
-        there = {key.variant for key, cell in self.results.cells.items() if cell.values}
-        found = {
-            dataset_of(variant): variant
-            for variant in reversed(self.results.preset.variants)
-            if variant.name in there
-        }
-        return {name: found[name] for name in DATASETS if name in found}
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variants", _judged_datasets(self.results))
 
     def components(self, variants: Iterable[Variant]) -> list[Component]:
         """Every method that was judged on some variant, in the order of tables."""
@@ -270,6 +266,16 @@ class Study(NamedTuple):
 
 DETAILED, SEPARATION = ("5", "6"), ("4a", "4b")
 """Tables that print numbers of methods; table 4 repeats some with fewer digits."""
+
+
+def _judged_datasets(results: BenchmarkResults) -> dict[str, Variant]:
+    there = {key.variant for key, cell in results.cells.items() if cell.values}
+    found = {
+        dataset_of(variant): variant
+        for variant in reversed(results.preset.variants)
+        if variant.name in there
+    }
+    return {name: found[name] for name in DATASETS if name in found}
 
 
 def theirs(dataset: str, one: Component, score: ScoreColumn) -> float:

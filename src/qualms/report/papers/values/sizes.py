@@ -11,7 +11,7 @@ from qualms.benchmarks import TableRow, Variant
 from qualms.evaluate import Scatter
 from qualms.evaluate.results import DrawnKey
 from qualms.report.figures import SERIES, CloudMark, Drawing, Mark, Panel, RuleMark
-from qualms.report.papers.values.lines import study_about
+from qualms.report.papers.values.lines import study_source
 from qualms.report.papers.values.settings import DATASETS, Study, stands_in
 
 _SUBSETS = {"in_domain": (SERIES[0], "in domain"), "shifted": (SERIES[1], "shifted")}
@@ -51,7 +51,7 @@ def _drawing(study: Study, dataset: str, variant: Variant, row: TableRow) -> Dra
         "its uncertainty; divided by the size, it need not. Right: the segmented size "
         "against the size that raters give, mean over raters; on the line they are "
         "equal. r is the correlation of all points. Items without a segmented pixel "
-        f"are left out. {study_about(study.results, [variant])}.",
+        f"are left out. {study_source(study.results, [variant])}",
         rows=((*top, _reference(study, variant, row)), tuple(below)),
         simulated=stands_in(variant),
         size=(1.75, 1.75),
