@@ -1,4 +1,4 @@
-"""What `make demo` does: score foreign files, run two benchmarks, link all results.
+"""What `make demo` does: score foreign files, run three benchmarks, link results.
 
 Every command is printed before it runs, so that it can be typed again. The files are
 made up (`examples/known_files.py`) and the benchmarks have simulated data, so nothing
@@ -38,6 +38,11 @@ BENCHMARKS = {
         "Regression: prediction intervals under shift",
         "Do prediction intervals keep their coverage? Simulated cells, the paper's ten"
         " kinds of interval.",
+    ),
+    "values --methods softmax,ttd,ensemble,tta,ssn": (
+        "VALUES: uncertainty of segmentation, by its parts",
+        "Which prediction model, measure and aggregation makes the uncertainty of"
+        " pixels useful? Toy images with known causes of uncertainty.",
     ),
 }
 ENDINGS = {".csv", ".tex", ".pdf", ".png"}
