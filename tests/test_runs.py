@@ -1,6 +1,8 @@
 """The folder of a run: what lies where, and how far the run is."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,6 +152,42 @@ def test_what_a_killed_process_left_is_removed(folder):
     runs.describe(folder, SPEC, {})
     stale = folder / ".qualms-0.tmp"
     stale.touch()
+    maps = runs.predictions_folder(folder) / ".qualms-1.tmp"
+    (maps / "items").mkdir(parents=True)
+    (maps / "items" / ".qualms-2.tmp").touch()
     runs.tidy(folder)
     assert not stale.exists()
+    assert not maps.exists()
+    assert runs.predictions_folder(folder).is_dir()
     assert (folder / "spec.json").exists()
+
+
+# The child is killed while it writes the second item of a folder of maps.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from qualms.predictions import Header, Maps, SegmentationWriter
+
+maps = Maps(
+    mean_probs=np.full((2, 4, 4), 0.5, np.float32),
+    expected_entropy=np.zeros((4, 4), np.float32),
+    draw_labels=np.zeros((1, 4, 4), np.uint8),
+    raters=np.zeros((1, 4, 4), np.uint8),
+)
+with SegmentationWriter(Path(sys.argv[1]), header=Header()) as writer:
+    writer.add("a", maps)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_folder_of_maps_that_a_killed_process_left_is_removed(folder):
+    runs.describe(folder, SPEC, {})
+    split = runs.split_stem(folder, "val")
+    split.parent.mkdir()
+    found = subprocess.run([sys.executable, "-c", KILLED, split], check=False)
+    assert found.returncode == -9
+    (left,) = split.parent.iterdir()
+    assert left.is_dir()
+    runs.tidy(folder)
+    assert list(split.parent.iterdir()) == []

@@ -7,6 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+LEFTOVER = ".qualms-*.tmp"
+"""What the files and folders are called that a killed process leaves half written."""
+
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
@@ -27,7 +30,7 @@ def beside(path: Path) -> Path:
         raise FileNotFoundError(
             f"there is no folder '{path.parent}' for '{path.name}'; create it first"
         )
-    return path.parent / f".qualms-{uuid4().hex}.tmp"
+    return path.parent / LEFTOVER.replace("*", uuid4().hex)
 
 
 def replace_folder(temporary: Path, folder: Path) -> None:

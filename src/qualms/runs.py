@@ -19,6 +19,7 @@ Files are written whole or not at all.
 import json
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import qualms
-from qualms.atomic import replacing
+from qualms.atomic import LEFTOVER, replacing
 from qualms.processes import LockError, locked
 from qualms.spec import RunSpec, split_place
 
@@ -209,8 +210,11 @@ def describe(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
 
 def tidy(folder: Path) -> None:
     """Remove what a killed process left half written; for the holder of the lock."""
-    for stale in folder.rglob(".qualms-*.tmp"):
-        stale.unlink()
+    for stale in list(folder.rglob(LEFTOVER)):
+        if stale.is_dir() and not stale.is_symlink():
+            shutil.rmtree(stale)  # maps of a split, half written
+        else:
+            stale.unlink(missing_ok=True)
 
 
 def mark_done(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
