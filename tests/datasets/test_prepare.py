@@ -498,6 +498,19 @@ def test_the_fingerprint_follows_the_options_and_the_data(source, tmp_path):
     assert len(prints) == 3
 
 
+def test_halves_of_a_split_take_turns_within_each_class():
+    target = np.array([4, 1, 4, 4, 1, 0, 4])
+    even, odd = (Subset(of="test", half=half).keep(target) for half in ("even", "odd"))
+    assert even.tolist() == [0, 1, 3, 5]
+    assert odd.tolist() == [2, 4, 6]
+
+
+def test_halves_survive_preparing(source, tmp_path):
+    subset = Subset(of="test", half="odd")
+    recipe = recipe_of(source, subsets={"test/odd": subset})
+    assert prepare(recipe, tmp_path, workers=1).dataset.subsets == {"test/odd": subset}
+
+
 def test_a_subset_is_a_filtered_split(source, tmp_path):
     subset = Subset(of="test", within=((0.0, 0.25), (3.25, 9.0)))
     recipe = recipe_of(source, subsets={"test/ends": subset})

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from qualms.atomic import replacing
-from qualms.datasets._recipe import DatasetError, Recipe
+from qualms.datasets._recipe import DatasetError, Recipe, Subset
 from qualms.spec import digest
 
 FORMAT = 1
@@ -38,7 +38,7 @@ def identity(recipe: Recipe) -> Meta:
         "version": recipe.version,
         "options": dict(recipe.options),
         "task": asdict(recipe.task),
-        "subsets": {name: asdict(subset) for name, subset in recipe.subsets.items()},
+        "subsets": {name: _told(subset) for name, subset in recipe.subsets.items()},
     }
     if recipe.swaps:
         pairs = sorted([int(a), int(b)] for a, b in recipe.swaps.items())
@@ -50,6 +50,11 @@ def identity(recipe: Recipe) -> Meta:
             f"options of {recipe.name!r} must be plain JSON values: {error}"
         ) from error
     return loaded
+
+
+def _told(subset: Subset) -> Meta:
+    """The fields of a subset; `half` only where it is used, as older caches lack it."""
+    return {key: value for key, value in asdict(subset).items() if value is not None}
 
 
 def cache_folder(root: str | Path, recipe: Recipe) -> Path:

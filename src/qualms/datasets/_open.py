@@ -213,4 +213,4 @@ def _encoded(arrays: Mapping[str, NDArray[Any]], side: int) -> Encoded:
 
 def _subset(fields: Meta) -> Subset:
     within = tuple((low, high) for low, high in fields["within"])
-    return Subset(of=fields["of"], within=within)
+    return Subset(of=fields["of"], within=within, half=fields.get("half"))

@@ -12,7 +12,7 @@ their own.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,20 +88,35 @@ class Divide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subset:
-    """The items of a split whose target lies in one of some closed ranges.
+    """Some items of a split, chosen by their targets.
 
-    It is not stored. Its predictions are those of the split, filtered.
+    They are those whose target lies in one of some closed ranges, or every other item
+    of each class. A subset is not stored. Its predictions are those of the split,
+    filtered.
     """
 
     of: str
     """Name of a stored split."""
-    within: tuple[tuple[float, float], ...]
+    within: tuple[tuple[float, float], ...] = ()
     """(lowest, highest) target of each range, both included."""
+    half: Literal["even", "odd"] | None = None
+    """Keep the items at even (0, 2, ...) or odd positions of their class instead."""
 
     def keep(self, target: NDArray[Any]) -> NDArray[np.intp]:
-        """Rows whose target lies in a range."""
+        """Rows whose target lies in a range, or those of the half."""
+        if self.half is not None:
+            return np.flatnonzero(_places(target) % 2 == (self.half == "odd"))
         inside = [(low <= target) & (target <= high) for low, high in self.within]
         return np.flatnonzero(np.any(inside, axis=0))
+
+
+def _places(target: NDArray[Any]) -> NDArray[np.intp]:
+    """The place of each item among the items of its class, from 0 on."""
+    order = np.argsort(target, kind="stable")
+    _, first, counts = np.unique(target[order], return_index=True, return_counts=True)
+    places = np.empty(len(target), np.intp)
+    places[order] = np.arange(len(target)) - np.repeat(first, counts)
+    return places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
