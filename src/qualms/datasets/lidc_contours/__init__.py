@@ -38,6 +38,7 @@ from qualms.datasets.lidc_contours.lesion import (
     look_of,
     nodule_depth,
     nodule_tissue,
+    reaction_share,
     spicule_share,
 )
 from qualms.datasets.lidc_contours.lung import (
@@ -72,6 +73,7 @@ CARD = Card(
     package=PACKAGE,
 )
 HU = (-1024.0, 3071.0)
+COLLAPSED = -60.0
 SIDE = 64
 SMALLEST = 16
 
@@ -137,6 +139,9 @@ def simulated_ct(nodule: Nodule, raters: NDArray[np.uint8], *, seed: int) -> Vol
     if inward is not None:
         wall = 1 / (1 + np.exp(np.clip(-inward / 0.4, -30, 30)))
         chest += wall * (chest_wall(rng, inward) - chest)
+    reaction = reaction_share(rng, depth, look, away)
+    if reaction is not None:
+        chest += reaction * (COLLAPSED - chest)
     chest += 0.8 * spicule_share(rng, depth, look) * (MUSCLE - 60 - chest)
     inner = nodule_tissue(rng, depth, look, aerated)
     chest += edge_haze(raters, depth) * np.maximum(inner - chest, 0)

@@ -18,6 +18,8 @@ from qualms.datasets.lidc_contours.lung import (
 FAR = 12
 """Voxels beyond the raters' masks within which depths are exact."""
 MEANS = ("subtlety", "margin", "spiculation", "texture", "malignancy")
+LARGE = 500
+"""Voxels from which on malignant nodules may have cavities and bubbles."""
 ABSENT = 6
 """The rating of a nodule without calcification."""
 
@@ -102,6 +104,39 @@ def spicule_share(rng: Rng, depth: Volume, look: Look) -> Volume:
     return share
 
 
+def reaction_share(
+    rng: Rng, depth: Volume, look: Look, away: NDArray[np.float64]
+) -> Volume | None:
+    """A wedge of collapsed lung that many malignant nodules have on one side.
+
+    No rater marks it. None where there is none.
+
+    Args:
+        rng: draws it.
+        depth: in mm.
+        look: its ratings.
+        away: the direction from the middle of the chest.
+    """
+    if rng.random() > 0.75 * np.clip((look.malignancy - 3.1) / 0.9, 0, 1):
+        return None
+    marked = np.argwhere(depth > 0)
+    radius = max((3 * len(marked) / (4 * np.pi)) ** (1 / 3), 2.0)
+    heading = away + rng.normal(0, 0.6, 3)
+    heading /= np.linalg.norm(heading)
+    offset = np.indices(depth.shape, np.float32).reshape(3, -1).T - (
+        marked.mean(axis=0) if len(marked) else np.array(depth.shape) / 2
+    )
+    along = (offset @ heading).reshape(depth.shape)
+    aside = np.sqrt(
+        np.maximum((offset**2).sum(axis=1).reshape(depth.shape) - along**2, 0)
+    )
+    reach = radius * rng.uniform(1.3, 2.1) + 3
+    uneven = 2.0 * tissue_noise(rng, depth.shape, 2.5)
+    edge = np.minimum(0.7 * radius + 0.2 * along - aside, reach - along) + uneven
+    share = np.where(along > 0, 1 / (1 + np.exp(np.clip(-edge / 0.7, -30, 30))), 0)
+    return np.asarray(rng.uniform(0.35, 0.85) * share, np.float32)
+
+
 def nodule_tissue(rng: Rng, depth: Volume, look: Look, aerated: float) -> Volume:
     """HU inside the nodule.
 
@@ -114,7 +149,7 @@ def nodule_tissue(rng: Rng, depth: Volume, look: Look, aerated: float) -> Volume
     shape = depth.shape
     relative = depth / max(float(depth.max()), 1.0)
     blotches, fine = tissue_noise(rng, shape, 2.2), tissue_noise(rng, shape, 1.2)
-    glass = np.interp(look.texture, [1, 2, 3, 4, 5], [0.24, 0.33, 0.52, 0.80, 1.0])
+    glass = np.interp(look.texture, [1, 2, 3, 4, 5], [0.28, 0.38, 0.55, 0.80, 1.0])
     solid = np.interp(look.texture, [1, 2, 3, 4, 5], [1.5, 1.0, 0.5, 0.1, -1.0])
     core = 1 / (1 + np.exp(-(relative + 0.15 * blotches - solid) / 0.08))
     dense = glass + (1 - glass) * core
@@ -129,12 +164,13 @@ def nodule_tissue(rng: Rng, depth: Volume, look: Look, aerated: float) -> Volume
 
 
 def _with_hollows(rng: Rng, tissue: Volume, depth: Volume, look: Look) -> Volume:
-    """Air in the middle of a cavity, and bubbles in some large malignant nodules."""
-    if look.inner == 4:
+    """Air in a cavity, or in bubbles; some large malignant nodules have one of them."""
+    large = np.count_nonzero(depth > 0) > LARGE and look.malignancy > 3.5
+    if look.inner == 4 or (large and rng.random() < 0.3):
         hollow = 1 / (1 + np.exp(-(depth / max(float(depth.max()), 1.0) - 0.4) / 0.08))
         return np.asarray(tissue + hollow * (AIR + 80 - tissue), np.float32)
     inside = np.argwhere(depth > 2)
-    if look.malignancy < 3.5 or len(inside) < 200 or rng.random() > 0.4:
+    if not large or not len(inside) or rng.random() > 0.6:
         return tissue
     share = np.zeros(depth.shape, np.float32)
     for _ in range(2 + rng.poisson(3)):
