@@ -110,6 +110,20 @@ def test_spicules_reach_out_of_the_nodule(tmp_path):
     assert spiky[shell].mean() > plain[shell].mean() + 30
 
 
+def test_many_malignant_nodules_have_collapsed_lung_beside_them(tmp_path):
+    raters = np.stack([ball(32, 5)] * 4)
+    shell = (ball(32, 10) == 1) & (ball(32, 7) == 0)
+    dense = []
+    for malignancy in (1, 5):
+        folder = tmp_path / str(malignancy)
+        folder.mkdir()
+        nodule = rated(folder, malignancy=malignancy)
+        images = [simulated_ct(nodule, raters, seed=seed) for seed in range(8)]
+        dense.append([float((image[shell] > -600).mean()) for image in images])
+    benign, malignant = np.array(dense)
+    assert (malignant > benign + 0.03).sum() >= 4
+
+
 def test_the_depth_is_the_mean_over_raters():
     depth = nodule_depth(np.stack([ball(48, 5), ball(48, 9)]))
     middle = depth[24, 24]
