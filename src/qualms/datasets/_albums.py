@@ -7,6 +7,7 @@ the album's file. A picture that the album lacks is left out and reported.
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,16 +111,17 @@ def _find(labels: Labels, album: Album) -> _ShownPictures:
 
 
 def _skipped(recipe: Recipe, albums: Mapping[str, Album]) -> list[Skipped]:
-    """The pictures of `recipe` that could not be loaded."""
+    """What `recipe` leaves out, and its pictures that could not be loaded."""
     shown: dict[str, set[str]] = {name: set() for name in albums}
     for one in recipe.shown.values():
         shown[recipe_digest(one.album)].update(one.labels.item.tolist())
-    return [
+    lost = (
         skipped
         for name, album in albums.items()
         for skipped in album.skipped
         if skipped.key in shown[name]
-    ]
+    )
+    return [*starmap(Skipped, recipe.left_out.items()), *lost]
 
 
 def _write(

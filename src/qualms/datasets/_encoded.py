@@ -112,11 +112,18 @@ class Encoded:
         return pictures
 
 
-def jpeg(image: NDArray[np.uint8], *, quality: int) -> bytes:
-    """An image (H, W, 3) in OpenCV's order, blue first, as a JPEG file."""
+def jpeg(image: NDArray[np.uint8], *, quality: int, full_colour: bool = False) -> bytes:
+    """An image (H, W, 3) in OpenCV's order, blue first, as a JPEG file.
+
+    Colours have half the resolution of the image unless `full_colour` is set.
+    """
     import cv2
 
-    written, data = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])
+    options = [cv2.IMWRITE_JPEG_QUALITY, quality]
+    if full_colour:
+        whole = cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444
+        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, whole]
+    written, data = cv2.imencode(".jpg", image, options)
     if not written:
         raise ValueError(f"cannot write an image {image.shape} {image.dtype} as JPEG")
     return data.tobytes()

@@ -1,0 +1,40 @@
+"""Benthic: animals of the sea floor, which are hard to tell apart.
+
+Langenkämper et al. (2020) and Schoening et al. (2020), with the votes and folds of DCIC
+(Schmarje et al., 2022), as used by URL (Kirchhof et al., 2023, arXiv:2307.03810).
+"""
+
+from pathlib import Path
+
+from qualms.datasets._recipe import Recipe
+from qualms.datasets._retrieval.pictures import CROP_SHARE, checked_fit
+from qualms.datasets._retrieval.votes import VotedSet, votes_card, votes_recipe
+
+FOLDER = "Benthic"
+CARD = votes_card(
+    "Benthic",
+    folder=FOLDER,
+    licence="see the publisher (Zenodo record 7152309)",
+    citation=(
+        "Langenkämper, van Kevelaer, Purser, Nattkemper. Gear-induced concept drift in "
+        "marine images and its effect on deep learning classification. Frontiers in "
+        "Marine Science 7, 2020. Schoening et al. Megafauna community assessment of "
+        "polymetallic-nodule fields with cameras. Biogeosciences 17, 2020."
+    ),
+)
+IMAGES = 4_867
+
+
+def benthic(
+    root: str | Path, *, side: int = 224, crop_share: float = CROP_SHARE
+) -> Recipe:
+    """Images (side, side, 3) with `votes`. Splits train, val, test.
+
+    Args:
+        root: the publisher's files, see the card.
+        side: height and width of pictures.
+        crop_share: the part of the short side that the centre crop keeps; 0.875 is that
+            of the released code.
+    """
+    one = VotedSet("benthic", FOLDER, IMAGES, CARD)
+    return votes_recipe(one, Path(root), checked_fit(side, crop_share))
