@@ -1,0 +1,264 @@
+"""Do uncertainties of pretrained representations hold on unseen classes?
+
+Kirchhof, Mucsányi, Oh and Kasneci (2023, NeurIPS Datasets and Benchmarks,
+arXiv:2307.03810): URL. A network that embeds images and says how uncertain it is of
+each is trained on one set, upstream, and judged on others, downstream, whose classes it
+never saw: is the nearest other image of the same class (R@1), and is the uncertainty
+higher where it is not (R-AUROC)?
+
+Beyond the paper: intervals of every number, every uncertainty that a method gives, and
+`species`, simulated data on which the ambiguity of each image is known.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from qualms.benchmarks._benchmark import Benchmark
+from qualms.benchmarks._records import Expectation, Preset, Selection, Variant
+from qualms.benchmarks.url._configs import (
+    BACKBONES,
+    CONFIGS_EACH,
+    all_configs,
+    best_names,
+    plain_names,
+    searched_ranges,
+    spread_names,
+)
+from qualms.benchmarks.url._rows import FIRST_NAMES, ROWS, SECOND, few_shot_names
+from qualms.spec import Part
+
+_REAL = ("cub", "cars", "sop")
+_REAL_VOTES = ("cifar10h", "benthic", "pig", "turkey", "treeversity")
+_PARTS = {"cars": "cars196"}
+"""Datasets whose name on the shelf is another one."""
+_MADE = ("birds", "cars", "products")
+_MADE_VOTES = ("votes",)
+_VAL = "validation items of the downstream sets, of epochs whose R@1 is at least 0.1"
+# The splits are the `val` of every retrieval set of a run.
+_SELECTIONS = (
+    Selection(
+        name="r_auroc",
+        rule="val_r_auroc",
+        splits=(),
+        label="mean R-AUROC",
+        items=_VAL,
+    ),
+    Selection(
+        name="recall",
+        rule="val_recall",
+        splits=(),
+        label="mean R@1",
+        items="validation items of the downstream sets",
+    ),
+)
+_TRAINING: dict[str, Any] = {
+    **{"epochs": 32, "optimiser": "lamb", "weight_decay": 2e-5, "batch": 128},
+    **{"accumulate": 16, "partial": False, "schedule": "cosine", "warmup_epochs": 5},
+    **{"warmup_lr": 1e-4, "augment": ["crop", "hflip", "jitter"], "crop_pass": True},
+}
+"""The paper's training."""
+_GPU = {"precision": "fp16", "channels_last": True}
+_NETWORKS = {
+    "resnet50": Part(name="timm:resnet50.a1_in1k", options={"pretrained": True}),
+    "vit_medium": Part(
+        name="timm:vit_medium_patch16_gap_256.sw_in12k_ft_in1k",
+        options={"pretrained": True},
+    ),
+}
+_LABELS = {"resnet50": "ResNet-50", "vit_medium": "ViT-Medium"}
+_CHOSEN: Mapping[str, Mapping[str, str]] = {
+    "resnet50": {"mcdropout": "mutual_information"},
+    "vit_medium": {},
+}
+"""The uncertainty that the paper takes, where that is not the first of a row."""
+
+
+def url() -> Benchmark:
+    """Version 1 has the paper's protocol with the paper's mathematics."""
+    presets = (_demo(), _small(), _paper())
+    return Benchmark(
+        name="url",
+        version=1,
+        title="Uncertainty of representations on unseen classes",
+        paper="Kirchhof et al. (2023), arXiv:2307.03810",
+        task="embedding",
+        rows=ROWS,
+        presets={preset.name: preset for preset in presets},
+        published="url",
+        expectations={"demo": _effects("species"), "small": _effects("resnet50")},
+        configs=all_configs(),
+        search={name: searched_ranges() for name in ("species", *BACKBONES)},
+        selections=_SELECTIONS,
+    )
+
+
+def _paper() -> Preset:
+    sides = {"resnet50": 224, "vit_medium": 256}
+    variants: list[Variant] = []
+    further: list[Variant] = []
+    for backbone in BACKBONES:
+        side = {"side": sides[backbone]}
+        one = Variant(
+            name=backbone,
+            label=_LABELS[backbone],
+            dataset=Part(name="imagenet", options=side),
+            datasets={
+                name: Part(name=_PARTS.get(name, name), options=side)
+                for name in (*_REAL, *_REAL_VOTES)
+            },
+            splits=tuple(_splits(_REAL, _REAL_VOTES)),
+            network=_NETWORKS[backbone],
+            training={"select_by": "val_r_auroc"},
+            selection="r_auroc",
+            configs=best_names(backbone),
+            rows=(*FIRST_NAMES, *few_shot_names(backbone, _REAL)),
+            settings=_settings(_REAL, _REAL_VOTES, backbone),
+        )
+        variants += [one, _by_recall(one)]
+        further += _tradeoff(one)
+    return Preset(
+        name="paper",
+        variants=tuple(variants),
+        further=tuple(further),
+        rows=(*FIRST_NAMES, *(row.name for row in SECOND)),
+        network=_NETWORKS["resnet50"],
+        training={**_TRAINING, **_GPU},
+        seeds=(1, 2, 3),
+        pools=((1,), (2,), (3,)),
+        note="ImageNet and the eight downstream sets, 32 epochs with the paper's best "
+        "hyperparameters. Datasets that are not prepared are left out",
+    )
+
+
+def _small() -> Preset:
+    one = replace(
+        _simulated("resnet50", side=64, sizes=_SMALL_SIZES),
+        label=_LABELS["resnet50"],
+        training={"select_by": "val_r_auroc"},
+        selection="r_auroc",
+        configs=plain_names(),
+        rows=(*FIRST_NAMES, *few_shot_names("resnet50", _MADE)),
+    )
+    return Preset(
+        name="small",
+        variants=(one, _by_recall(one)),
+        further=tuple(_tradeoff(one)),
+        rows=(*FIRST_NAMES, *(row.name for row in SECOND)),
+        network=Part(name="resnet50"),
+        training={
+            **{**_TRAINING, **_GPU, "accumulate": 1, "optimiser": "adam", "lr": 1e-3},
+            "batch": 256,
+        },
+        seeds=(1, 2, 3),
+        pools=((1,), (2,), (3,)),
+        note="simulated species of 64 x 64 pixels; a ResNet-50 from random weights",
+    )
+
+
+def _demo() -> Preset:
+    return Preset(
+        name="demo",
+        variants=(_simulated("species", side=_DEMO_SIDE, sizes=_DEMO_SIZES),),
+        rows=FIRST_NAMES,
+        network=Part(name="resnet_small"),
+        training={
+            **{"epochs": 8, "batch": 64, "lr": 3e-3, "schedule": "cosine"},
+            **{"warmup_epochs": 1, "warmup_lr": 1e-4, "partial": False},
+            **{"augment": ["crop", "hflip"], "crop_pass": True},
+        },
+        methods=_NARROW,
+        seeds=(1,),
+        pools=((1,),),
+        note="few and small images of simulated species, and a small network",
+    )
+
+
+_DEMO_SIDE = 32
+_DEMO_SIZES: Mapping[str, Mapping[str, int]] = {
+    "upstream": {"train": 2000, "test": 400},
+    "birds": {"train": 100, "val": 200, "test": 400},
+    "cars": {"train": 100, "val": 200, "test": 400},
+    "products": {"train": 100, "val": 200, "test": 400},
+    "votes": {"val": 200, "test": 400},
+}
+_SMALL_SIZES: Mapping[str, Mapping[str, int]] = {
+    "upstream": {"train": 40_000, "test": 5_000},
+    "birds": {"train": 1_000, "val": 2_000, "test": 4_000},
+    "cars": {"train": 1_000, "val": 2_000, "test": 4_000},
+    "products": {"train": 1_000, "val": 3_000, "test": 6_000},
+    "votes": {"val": 1_000, "test": 2_000},
+}
+_NARROW = {
+    name: {"width": 128} for name in ("mcinfonce", "elk", "nivmf", "hib", "losspred")
+}
+"""A head as wide as the paper's would be most of a small network."""
+
+
+def _simulated(
+    name: str, *, side: int, sizes: Mapping[str, Mapping[str, int]]
+) -> Variant:
+    def species(family: str) -> Part:
+        options = {"family": family, "side": side, "sizes": sizes[family]}
+        return Part(name="species", options=options)
+
+    return Variant(
+        name=name,
+        label="Species",
+        dataset=species("upstream"),
+        datasets={family: species(family) for family in (*_MADE, *_MADE_VOTES)},
+        splits=tuple(_splits(_MADE, _MADE_VOTES)),
+        simulated=True,
+        rows=FIRST_NAMES,
+        settings=_settings(_MADE, _MADE_VOTES, "resnet50"),
+    )
+
+
+def _splits(retrieval: tuple[str, ...], votes: tuple[str, ...]) -> Iterator[str]:
+    yield "test"
+    for name in retrieval:
+        yield from (f"{name}:val", f"{name}:test")
+    for name in votes:
+        yield f"{name}:test"
+
+
+def _settings(
+    retrieval: tuple[str, ...], votes: tuple[str, ...], backbone: str
+) -> dict[str, Any]:
+    """What the protocol must know: which downstream sets serve which question."""
+    return {
+        "retrieval": retrieval,
+        "votes": votes,
+        "backbone": backbone,
+        "chosen": _CHOSEN[backbone],
+    }
+
+
+def _by_recall(one: Variant) -> Variant:
+    """The same training, with the epoch that retrieves best."""
+    return replace(
+        one,
+        name=f"{one.name}_recall",
+        label=f"{one.label}, chosen by R@1",
+        training={**one.training, "select_by": "val_recall"},
+        selection="recall",
+        rows=FIRST_NAMES,
+        settings={**one.settings, "of": one.name},
+    )
+
+
+def _tradeoff(one: Variant) -> Iterator[Variant]:
+    """Ten configs of each method, whose runs are judged on test items."""
+    for number in range(CONFIGS_EACH):
+        yield replace(
+            one,
+            name=f"tradeoff_{one.name}_{number}",
+            label=f"{one.label}, configuration {number}",
+            configs=spread_names(number),
+            rows=FIRST_NAMES,
+            settings={**one.settings, "of": one.name, "config": number},
+        )
+
+
+def _effects(_variant: str) -> tuple[Expectation, ...]:
+    return ()

@@ -1,0 +1,191 @@
+"""Hyperparameters of URL: the best that the paper found, ten others, and the search.
+
+The learning rates of the paper are for 256 items; a step has about 2048, and the rate
+grows with the square root of their ratio.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from qualms.benchmarks._records import Config, Range
+
+BACKBONES = ("resnet50", "vit_medium")
+CONFIGS_EACH = 10
+"""Configurations of each method in the study of the trade-off."""
+
+_BATCHES = {"infonce": (96, 21), "mcinfonce": (96, 21), "hib": (96, 21)}
+_USUAL_BATCH = (128, 16)
+_HIB_VIT = (48, 43)
+_WARM = {"method.initial_uncertainty": 0.001}
+_COLD: dict[str, Any] = {"method.initial_uncertainty": None}
+
+
+def _t(value: float) -> dict[str, float]:
+    return {"method.inverse_temperature": value}
+
+
+Chosen = Mapping[str, tuple[float, Mapping[str, Any]]]
+_BEST: Mapping[str, Chosen] = {
+    "resnet50": {
+        "map": (2.7583e-3, {}),
+        "infonce": (4.4526e-4, _t(15.183)),
+        "mcinfonce": (2.3842e-5, {**_t(52.431), **_WARM, "warmup_lr": 3.4877e-5}),
+        "elk": (8.3245e-3, {**_t(27.685), **_COLD}),
+        "nivmf": (1.4943e-4, {**_t(10.896), **_WARM}),
+        "hib": (
+            5.6066e-5,
+            {**_t(26.850), "method.offset": 2.0435, **_WARM, "warmup_lr": 2.2865e-6},
+        ),
+        "hetxl": (3.0257e-4, {"method.scale": 0.011312}),
+        "losspred": (9.0767e-3, {"method.weight": 0.041375, **_COLD}),
+        "mc_dropout": (1.6200e-4, {"method.rate": 0.087022}),
+        "head_ensemble": (4.4059e-3, {}),
+        "sngp": (3.9350e-3, {"method.spectral_bound": 3.0035}),
+    },
+    "vit_medium": {
+        "map": (4.9540e-3, {}),
+        "infonce": (6.2465e-3, _t(20.820)),
+        "mcinfonce": (3.1867e-3, {**_t(50.276), **_WARM}),
+        "elk": (9.0417e-3, {**_t(56.774), **_COLD}),
+        "nivmf": (2.7583e-3, {**_t(31.353), **_WARM}),
+        "hib": (5.9204e-4, {**_t(13.956), "method.offset": -5.3607, **_WARM}),
+        "hetxl": (1.2722e-4, {"method.scale": 0.011587, "method.draws": 1000}),
+        "losspred": (2.6590e-3, {"method.weight": 0.011425, **_WARM}),
+        "mc_dropout": (2.7583e-3, {"method.rate": 0.13340}),
+        "head_ensemble": (4.9448e-3, {}),
+        "sngp": (2.9739e-4, {}),
+    },
+}
+"""By backbone and method: the rate for 256 items, and further options."""
+_NOTES = {
+    ("vit_medium", "nivmf"): "the selected runs of the released code have a rate of "
+    "3.73e-4 for 256 items",
+    ("resnet50", "sngp"): "the selected runs of the released code have a rate of "
+    "2.118e-4 for 256 items",
+    ("vit_medium", "hetxl"): "the paper's commands take the log-determinant, the "
+    "selected runs of the released code the entropy",
+}
+_TEMPERATURE = Range(option="method.inverse_temperature", low=8, high=64, log=False)
+_START = Range(option="method.initial_uncertainty", choices=(None, 0.001))
+_RANGES: Mapping[str, tuple[Range, ...]] = {
+    "map": (),
+    "infonce": (_TEMPERATURE,),
+    "mcinfonce": (_TEMPERATURE, _START),
+    "elk": (_TEMPERATURE, _START),
+    "nivmf": (_TEMPERATURE, _START),
+    "hib": (
+        _TEMPERATURE,
+        _START,
+        Range(option="method.offset", low=-8, high=8, log=False),
+    ),
+    "hetxl": (Range(option="method.scale", low=0.003, high=0.1),),
+    "losspred": (Range(option="method.weight", low=0.01, high=0.99), _START),
+    "mc_dropout": (Range(option="method.rate", low=0.05, high=0.25, log=False),),
+    "head_ensemble": (),
+    "sngp": (Range(option="method.layer_norm", choices=(True, False)),),
+}
+"""What the paper searches besides the learning rate."""
+_RATES = (1e-4, 1e-2)
+_CHOSEN_BY = {
+    **dict.fromkeys(("elk", "nivmf", "losspred"), "head"),
+    **dict.fromkeys(("hetxl", "head_ensemble", "sngp"), "entropy"),
+    "mc_dropout": "mutual_information",
+}
+"""The uncertainty that chooses the epoch, of methods that have several."""
+
+
+def all_configs() -> dict[str, Config]:
+    """The best ones of the paper, and those of the trade-off, by name."""
+    return {**dict(_best()), **dict(_spread()), **dict(_plain())}
+
+
+def best_names(backbone: str) -> dict[str, str]:
+    """By method, the name of the paper's best config for a backbone."""
+    return {method: f"{method}_{backbone}" for method in _BEST[backbone]}
+
+
+def plain_names() -> dict[str, str]:
+    """By method, the name of the config that says by what its epoch is chosen."""
+    return {method: f"{method}_plain" for method in _CHOSEN_BY}
+
+
+def spread_names(number: int) -> dict[str, str]:
+    """By method, the name of its config of that number in the trade-off."""
+    return {method: f"{method}_{number}" for method in _RANGES}
+
+
+def searched_ranges() -> dict[str, tuple[Range, ...]]:
+    """By method, what `qualms tune` searches."""
+    low, high = (_scaled(rate, _USUAL_BATCH) for rate in _RATES)
+    rate = Range(option="lr", low=low, high=high)
+    return {method: (rate, *own) for method, own in _RANGES.items()}
+
+
+def _best() -> Iterator[tuple[str, Config]]:
+    for backbone, chosen in _BEST.items():
+        for method, (rate, options) in chosen.items():
+            batch = _BATCHES.get(method, _USUAL_BATCH)
+            if (backbone, method) == ("vit_medium", "hib"):
+                batch = _HIB_VIT
+            own: dict[str, Any] = {
+                **{"batch": batch[0], "accumulate": batch[1]},
+                **_selecting(method, backbone),
+            }
+            yield (
+                f"{method}_{backbone}",
+                Config(
+                    method=method,
+                    options={"lr": _scaled(rate, batch), **own, **options},
+                    note=_NOTES.get((backbone, method), ""),
+                ),
+            )
+
+
+def _selecting(method: str, backbone: str = "resnet50") -> dict[str, str]:
+    known = _CHOSEN_BY.get(method)
+    if (backbone, method) == ("vit_medium", "mc_dropout"):
+        known = "entropy"
+    return {} if known is None else {"select_uncertainty": known}
+
+
+def _plain() -> Iterator[tuple[str, Config]]:
+    for method in _CHOSEN_BY:
+        yield f"{method}_plain", Config(method=method, options=_selecting(method))
+
+
+def _spread() -> Iterator[tuple[str, Config]]:
+    """Ten configs of each method, spread evenly over what the paper searches."""
+    for method, ranges in searched_ranges().items():
+        for number in range(CONFIGS_EACH):
+            shares = (_share(number, axis) for axis in range(len(ranges)))
+            chosen = {
+                one.option: _at(one, share)
+                for one, share in zip(ranges, shares, strict=True)
+            }
+            options = {**chosen, **_selecting(method)}
+            yield f"{method}_{number}", Config(method=method, options=options)
+
+
+def _share(number: int, axis: int) -> float:
+    """Between 0 and 1: even along every axis, and along no two in step (Halton)."""
+    base = (2, 3, 5, 7)[axis]
+    share, left, unit = 0.0, number + 1, 1.0
+    while left:
+        unit /= base
+        share += unit * (left % base)
+        left //= base
+    return share
+
+
+def _at(one: Range, share: float) -> Any:
+    if one.choices:
+        return one.choices[int(share * len(one.choices))]
+    if one.log:
+        return float(f"{one.low * (one.high / one.low) ** share:.5g}")
+    return float(f"{one.low + (one.high - one.low) * share:.5g}")
+
+
+def _scaled(rate: float, batch: tuple[int, int]) -> float:
+    """The rate of a step, from that for 256 items."""
+    return rate * math.sqrt(math.prod(batch) / 256)

@@ -1,0 +1,92 @@
+"""Rows of the url benchmark: eleven methods, and their second trainings on few items.
+
+A row is judged once, at {}. Its setting `us` names the uncertainties that it is judged
+by, the paper's own first; `u` is a setting of the scores.
+"""
+
+from collections.abc import Iterator
+
+from qualms.benchmarks._records import Stage, TableRow
+from qualms.spec import Part
+
+_PARTS = ("entropy", "mutual_information", "expected_entropy")
+
+PAPER_ROWS = tuple(
+    TableRow(name=name, label=label, method=Part(name=method), settings={"us": us})
+    for name, label, method, us in (
+        ("ce", "CE", "map", ("entropy",)),
+        ("infonce", "InfoNCE", "infonce", ("inverse_norm",)),
+        ("mcinfonce", "MCInfoNCE", "mcinfonce", ("head",)),
+        ("elk", "ELK", "elk", ("head", "entropy")),
+        ("nivmf", "nivMF", "nivmf", ("head", "entropy")),
+        ("hib", "HIB", "hib", ("head",)),
+        ("hetxl", "HET-XL", "hetxl", ("entropy", "log_determinant")),
+        ("losspred", "Losspred", "losspred", ("head", "entropy")),
+        ("mcdropout", "MCDropout", "mc_dropout", _PARTS),
+        ("ensemble", "Ensemble", "head_ensemble", _PARTS),
+        ("sngp", "SNGP", "sngp", ("entropy", "variance")),
+    )
+)
+"""The eleven methods of the paper. The Jensen-Shannon divergence of draws is their
+mutual information."""
+
+SHOTS = (1, 2, 5, 10)
+"""Items of each class in the few-shot study."""
+_ALL = 1_000_000
+_CONTINUED = {
+    "resnet50": ("ce", "mcinfonce", "elk", "nivmf"),
+    "vit_medium": ("ce", "elk", "losspred", "sngp"),
+}
+"""The methods whose few-shot training the paper shows, by backbone."""
+_TAUGHT = ("birds", "products", "cub", "cars", "sop")
+"""Names of the downstream sets that few-shot rows may train on."""
+
+
+def few_shot_names(backbone: str, data: tuple[str, ...]) -> tuple[str, ...]:
+    """The few-shot rows of a backbone on some downstream sets, and the many-shot one.
+
+    >>> few_shot_names("resnet50", ("cub",))[:2]
+    ('ce_few1_cub', 'ce_few2_cub')
+    """
+    few = [
+        f"{row}_few{k}_{name}"
+        for row in _CONTINUED[backbone]
+        for k in SHOTS
+        for name in data
+    ]
+    return (*few, *(f"ce_many_{name}" for name in data))
+
+
+def _second_trainings() -> Iterator[TableRow]:
+    continued = {row for rows in _CONTINUED.values() for row in rows}
+    for first in PAPER_ROWS:
+        for data in _TAUGHT if first.name in continued else ():
+            for k in SHOTS:
+                yield _taught(first, data, k, f"few{k}", f"{k} per class")
+            if first.name == "ce":
+                yield _taught(first, data, _ALL, "many", "half of all items")
+
+
+def _taught(first: TableRow, data: str, k: int, name: str, told: str) -> TableRow:
+    """A second training on items of the test classes, judged on their other half."""
+    return TableRow(
+        name=f"{first.name}_{name}_{data}",
+        label=f"{first.label}, {told} of {data}",
+        method=first.method,
+        settings={**first.settings, "first": first.name, "shots": k, "data": data},
+        stage=Stage(
+            row=first.name,
+            rule="few_shot",
+            split=f"{data}:test/even",
+            options={"k": k, "spaced": True},
+            splits=(f"{data}:test/odd",),
+            continues=True,
+        ),
+    )
+
+
+SECOND = tuple(_second_trainings())
+"""Each method of the few-shot study, after training on items of the test classes."""
+
+ROWS = (*PAPER_ROWS, *SECOND)
+FIRST_NAMES = tuple(row.name for row in PAPER_ROWS)

@@ -1,0 +1,163 @@
+"""The url benchmark names what exists, and runs what the paper ran."""
+
+import inspect
+import math
+from collections import Counter
+from dataclasses import fields, replace
+
+import pytest
+
+from qualms.benchmarks import Place, variant_of
+from qualms.benchmarks.url import url
+from qualms.launch import Wish, everything, is_simulated
+from qualms.shelf import find, names
+from qualms.spec import split_place
+
+BENCHMARK = url()
+PRESETS = list(BENCHMARK.presets.values())
+DEMO, SMALL, PAPER = PRESETS
+METHODS = (
+    *("ce", "infonce", "mcinfonce", "elk", "nivmf", "hib", "hetxl", "losspred"),
+    *("mcdropout", "ensemble", "sngp"),
+)
+each_preset = pytest.mark.parametrize("preset", PRESETS, ids=lambda p: p.name)
+
+
+def variants(preset):
+    return (*preset.variants, *preset.further)
+
+
+def spec(preset, variant, row, seed=1):
+    place = Place(variant_of(preset, variant), BENCHMARK.row(row), {})
+    return BENCHMARK.spec(preset, place, seed)
+
+
+def unknown(shelf, part):
+    """Options that a part of the shelf does not take; a missing part skips the test."""
+    if part.name.startswith("timm:"):
+        return set()
+    if part.name not in names(shelf):
+        pytest.skip(f"{part.name} is not on the shelf {shelf}")
+    return part.options.keys() - inspect.signature(find(shelf, part.name)).parameters
+
+
+def test_it_is_on_the_shelf():
+    assert find("benchmarks", "url")() == BENCHMARK
+
+
+@each_preset
+def test_datasets_exist_and_take_their_options(preset):
+    for variant in variants(preset):
+        for part in (variant.dataset, *variant.datasets.values()):
+            assert not unknown("datasets", part), variant.name
+
+
+@each_preset
+def test_simulated_datasets_have_the_splits_that_runs_predict(preset):
+    for variant in preset.variants:
+        parts = {"": variant.dataset, **variant.datasets}
+        for split in variant.splits:
+            name, own = split_place(split)
+            assert not unknown("datasets", parts[name])
+            if is_simulated(parts[name].name):
+                recipe = find("datasets", parts[name].name)(**parts[name].options)
+                assert own in recipe.counts, split
+
+
+@each_preset
+def test_methods_networks_and_the_loop_take_their_options(preset):
+    pytest.importorskip("torch")
+    from qualms.training.options import Training, training
+
+    if "crop_pass" not in {field.name for field in fields(Training)}:
+        pytest.skip("training has no option 'crop_pass' yet")
+    chosen = replace(preset, variants=variants(preset))
+    kinds = {
+        (str(run.method), str(run.network), str(run.training)): run
+        for run in BENCHMARK.runs(chosen)
+    }
+    for run in kinds.values():
+        assert not unknown("networks", run.network), run.network
+        assert not unknown("methods", run.method), run.method
+        # Making the method and the options checks their values too.
+        find("methods", run.method.name)(**run.method.options)
+        training(run.training)
+
+
+@each_preset
+def test_every_preset_has_the_eleven_methods_of_the_paper(preset):
+    assert preset.rows[:11] == METHODS
+    for variant in preset.variants:
+        assert variant.rows[:11] == METHODS
+
+
+@each_preset
+def test_runs_come_after_those_that_they_need(preset):
+    order = {run.hash: i for i, run in enumerate(BENCHMARK.runs(preset))}
+    for run in BENCHMARK.runs(preset):
+        assert all(order[name] < order[run.hash] for name in run.parents)
+
+
+def test_the_paper_trains_as_it_says():
+    for variant, side in (("resnet50", 224), ("vit_medium", 256)):
+        run = spec(PAPER, variant, "ce")
+        assert run.dataset.options == {"side": side}
+        assert len(run.datasets) == 8
+        assert (run.training["optimiser"], run.training["epochs"]) == ("lamb", 32)
+        for row in METHODS:
+            own = spec(PAPER, variant, row).training
+            assert 2016 <= own["batch"] * own["accumulate"] <= 2064
+    assert {run.seed for run in BENCHMARK.runs(PAPER)} == {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("variant", "row", "rate"),
+    [
+        ("resnet50", "ce", 0.007801785043803659),
+        ("resnet50", "infonce", 0.0012494973069077698),
+        ("resnet50", "mcinfonce", 6.690659320813086e-05),
+        ("vit_medium", "ce", 0.014012068596076578),
+        ("vit_medium", "hib", 0.0016810841548162677),
+    ],
+)
+def test_rates_are_those_of_the_released_runs(variant, row, rate):
+    """As the released code's table of runs states them, after scaling."""
+    assert math.isclose(spec(PAPER, variant, row).training["lr"], rate, rel_tol=1e-4)
+
+
+def test_each_method_is_chosen_twice():
+    for preset in (SMALL, PAPER):
+        by = Counter(variant.selection for variant in preset.variants)
+        assert by["r_auroc"] == by["recall"] > 0
+        for variant in preset.variants:
+            rule = BENCHMARK.selection(variant.selection).rule
+            assert variant.training["select_by"] == rule
+
+
+def test_few_shot_rows_go_on_from_the_first_training_and_never_see_what_is_judged():
+    run = spec(SMALL, "resnet50", "ce_few2_birds")
+    first = spec(SMALL, "resnet50", "ce")
+    assert run.start == first.hash
+    assert (run.items.name, run.items.split) == ("few_shot", "birds:test/even")
+    assert run.items.options["k"] == 2
+    assert run.splits == ("birds:test/odd",)
+
+
+def test_the_trade_off_is_ten_configs_of_each_method_on_request():
+    for preset, backbones in ((SMALL, 1), (PAPER, 2)):
+        assert len(preset.further) == 10 * backbones
+        options = {
+            row: {
+                str(sorted(spec(preset, v.name, row).training.items()))
+                + str(spec(preset, v.name, row).method)
+                for v in preset.further[:10]
+            }
+            for row in METHODS
+        }
+        assert all(len(each) == 10 for each in options.values())
+
+
+def test_a_few_shot_row_that_is_asked_for_brings_the_run_that_it_needs():
+    wish = Wish(preset="small", methods=("ce_few5_cars",), seeds=(2,))
+    (choice,) = everything("url/resnet50", wish)
+    assert [(run.method.name, run.seed) for run in choice.runs] == [("map", 2)] * 2
