@@ -234,7 +234,10 @@ def _group_heads(table: Table, block: _Block) -> list[str]:
 
 def _print_block(table: Table, block: _Block, console: Console) -> None:
     """Heads, and each section below its title, which is as long as it needs."""
-    sections = table.sections()
+    sections = [
+        (title, _told(table, block, lines)) for title, lines in table.sections()
+    ]
+    sections = [(title, lines) for title, lines in sections if lines]
     if any(title for title, _ in sections):
         console.print(_grid(table, block, [], heads=True))
     for number, (title, lines) in enumerate(sections):
@@ -244,6 +247,17 @@ def _print_block(table: Table, block: _Block, console: Console) -> None:
             console.print(f"[bold]{escape(title)}[/bold]", highlight=False)
         alone = len(sections) == 1 and not title
         console.print(_grid(table, block, lines, heads=alone))
+
+
+def _told(table: Table, block: _Block, lines: list[TableLine]) -> list[TableLine]:
+    """Lines without those that have numbers in other blocks alone."""
+    others = [place for place in table.filled() if place not in block.places]
+    return [
+        line
+        for line in lines
+        if any(table.shown(place, line).known for place in block.places)
+        or not any(table.shown(place, line).known for place in others)
+    ]
 
 
 def _grid(table: Table, block: _Block, lines: list[TableLine], *, heads: bool) -> Grid:

@@ -54,16 +54,6 @@ TASKS: Mapping[str, tuple[ScoreColumn, tuple[str, ...]]] = {
 }
 """The score of each task, and the kinds of measures that suit it: the others are left
 out where models or aggregations are compared."""
-_SHORT = {
-    "OoD detection": "OoD detection",
-    "Active learning": "active learning",
-    "Failure detection, i.i.d.": "failures i.i.d.",
-    "Failure detection, OoD": "failures OoD",
-    "Calibration, i.i.d.": "calibr. i.i.d.",
-    "Calibration, OoD": "calibr. OoD",
-    "Ambiguity, i.i.d.": "ambiguity i.i.d.",
-    "Ambiguity, OoD": "ambiguity OoD",
-}
 _SCALE = 100.0
 
 
@@ -147,10 +137,7 @@ def component_tables(study: Study) -> Iterator[Table]:
                 title=f"{DATASETS[dataset]}: what parts of a method change (x 100)",
                 about=study_about(study.results, [variant]),
                 simulated=stands_in(variant),
-                columns=tuple(
-                    Column(label=_SHORT[task], decimals=1, keys={"task": task})
-                    for task in tasks
-                ),
+                columns=tuple(map(_task_column, tasks)),
                 lines=lines,
                 left=("part",),
                 notes=(
@@ -166,6 +153,12 @@ def component_tables(study: Study) -> Iterator[Table]:
                     "variant": variant.name,
                 },
             )
+
+
+def _task_column(task: str) -> Column:
+    group, _, items = task.partition(", ")
+    label = items or TASKS[task][0].label
+    return Column(label=label, group=group, decimals=1, keys={"task": task})
 
 
 def _effect_lines(
