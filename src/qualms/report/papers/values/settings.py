@@ -311,6 +311,7 @@ def published_components(dataset: str) -> list[Component]:
     return list(dict.fromkeys(found))
 
 
+@cache
 def settings_of(text: str) -> Mapping[str, str]:
     """Settings from their text.
 
