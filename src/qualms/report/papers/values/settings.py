@@ -193,19 +193,17 @@ class Study:
     results: BenchmarkResults
     variants: Mapping[str, Variant] = field(init=False)
     """The judged variant of each published dataset, in the order of tables."""
+    judged: Mapping[str, list[Component]] = field(init=False)
+    """By variant, the methods that were judged on it, in the order of cells."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variants", _judged_datasets(self.results))
+        object.__setattr__(self, "judged", _judged_components(self.results))
 
     def components(self, variants: Iterable[Variant]) -> list[Component]:
         """Every method that was judged on some variant, in the order of tables."""
-        names = {variant.name for variant in variants}
-        there: dict[Component, None] = {}
-        for key, cell in self.results.cells.items():
-            known = settings_of(key.settings)
-            if key.variant in names and cell.values and "measure" in known:
-                named = known["measure"], known.get("aggregation", "")
-                there[Component(key.row, *named)] = None
+        names = dict.fromkeys(variant.name for variant in variants)
+        there = dict.fromkeys(one for n in names for one in self.judged.get(n, ()))
         aggregated = {(one.row, one.measure) for one in there if one.aggregation}
         order = {name: place for place, name in enumerate(self.results.preset.rows)}
         return sorted(
@@ -276,6 +274,16 @@ def _judged_datasets(results: BenchmarkResults) -> dict[str, Variant]:
         if variant.name in there
     }
     return {name: found[name] for name in DATASETS if name in found}
+
+
+def _judged_components(results: BenchmarkResults) -> dict[str, list[Component]]:
+    found: dict[str, dict[Component, None]] = {}
+    for key, cell in results.cells.items():
+        known = settings_of(key.settings)
+        if cell.values and "measure" in known:
+            one = Component(key.row, known["measure"], known.get("aggregation", ""))
+            found.setdefault(key.variant, {})[one] = None
+    return {variant: list(ones) for variant, ones in found.items()}
 
 
 def theirs(dataset: str, one: Component, score: ScoreColumn) -> float:
