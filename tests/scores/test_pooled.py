@@ -1,10 +1,11 @@
 """Quantiles of many maps in bounded memory, against NumPy on all of them."""
 
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qualms.scores import PooledValues, pooled_quantile
@@ -20,6 +21,7 @@ def pooled(maps, **options):
 singles = st.floats(-(2.0**99), 2.0**99, width=32)
 
 
+@settings(deadline=None)  # its first call compiles
 @given(
     st.lists(st.lists(singles, min_size=1, max_size=9), min_size=1, max_size=5),
     st.floats(0.0, 1.0),
@@ -74,3 +76,13 @@ def test_wrong_arguments_are_refused():
         PooledValues(limit=1)
     with pytest.raises(ValueError, match="values must be finite"):
         PooledValues().add([np.nan])
+
+
+def test_threads_may_add_maps_at_once():
+    rng = np.random.default_rng(3)
+    maps = [rng.random(3000).astype(np.float32) for _ in range(40)]
+    alone, together = pooled(maps, limit=5000), PooledValues(limit=5000)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(together.add, maps))
+    shares = np.linspace(0, 1, 41)
+    assert [together.quantile(s) for s in shares] == [alone.quantile(s) for s in shares]

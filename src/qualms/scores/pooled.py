@@ -1,10 +1,12 @@
 """Quantiles of the pixels of many maps, in memory that does not grow with them."""
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.jit import jit
 from qualms.scores._arrays import Index
 from qualms.scores._pixels import real_map
 
@@ -21,7 +23,8 @@ class PooledValues:
 
     Quantiles are exact while at most `limit` distinct values occur. Beyond, values are
     rounded to as many binary digits as `limit` distinct values allow, and `accuracy`
-    says how far a quantile may be off. The order of the maps does not matter.
+    says how far a quantile may be off. The order of the maps does not matter, and
+    several threads may add them.
 
     >>> pooled = PooledValues()
     >>> for uncertainty_map in ([[0.0, 1.0]], [[2.0, 3.0], [4.0, 5.0]]):
@@ -38,13 +41,16 @@ class PooledValues:
         self._key: Keys = np.empty(0, dtype=np.uint32)
         self._count: Index = np.empty(0, dtype=np.int64)
         self._waiting: list[Keys] = []
+        self._lock = Lock()
 
     def add(self, values: ArrayLike) -> None:
         """Take in the values of one map of any shape."""
         single = real_map("values", values).astype(np.float32).ravel()
-        self._waiting.append(_key_of(single))
-        if sum(map(len, self._waiting)) >= self._limit:
-            self._merge()
+        key = _key_of(single)
+        with self._lock:
+            self._waiting.append(key)
+            if sum(map(len, self._waiting)) >= self._limit:
+                self._merge()
 
     def quantile(self, share: float) -> float:
         """The quantile of all values at `share` in [0, 1], linearly interpolated."""
@@ -73,25 +79,39 @@ class PooledValues:
             return
         new = np.sort(np.concatenate(self._waiting))
         self._waiting.clear()
-        found, times = self._rounded(new, np.ones(len(new), dtype=np.int64))
-        key = np.concatenate([self._key, found])
-        # Two ascending runs, which a stable sort merges in one pass.
-        order = np.argsort(key, kind="stable")
-        count = np.concatenate([self._count, times])[order]
-        self._key, self._count = _summed(key[order], count)
+        self._key, self._count = _merged(self._key, self._count, new, self._dropped)
         while len(self._key) > self._limit:
             self._dropped += 1
-            self._key, self._count = self._rounded(self._key, self._count)
-
-    def _rounded(self, key: Keys, count: Index) -> tuple[Keys, Index]:
-        dropped = np.uint32(self._dropped)
-        return _summed(key >> dropped << dropped, count)
+            none = np.empty(0, dtype=np.uint32)
+            rounded = _merged(self._key, self._count, none, self._dropped)
+            self._key, self._count = rounded
 
 
-def _summed(key: Keys, count: Index) -> tuple[Keys, Index]:
-    """The distinct values of ascending `key`, and the sums of their `count`."""
-    first = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-    return key[first], np.add.reduceat(count, first)
+@jit
+def _merged(
+    key: Keys, count: Index, new: Keys, dropped: int
+) -> tuple[Keys, NDArray[np.int64]]:
+    """The distinct values of two ascending arrays with their counts, `new` one each.
+
+    The last `dropped` binary digits of both are left out.
+    """
+    kept = np.uint32(0xFFFFFFFF >> dropped << dropped)
+    most = len(key) + len(new)
+    keys, counts = np.empty(most, np.uint32), np.empty(most, np.int64)
+    used = at = other = 0
+    while at < len(key) or other < len(new):
+        if other == len(new) or (at < len(key) and key[at] <= new[other]):
+            value, times = key[at] & kept, count[at]
+            at += 1
+        else:
+            value, times = new[other] & kept, 1
+            other += 1
+        if used and keys[used - 1] == value:
+            counts[used - 1] += times
+        else:
+            keys[used], counts[used] = value, times
+            used += 1
+    return keys[:used].copy(), counts[:used].copy()
 
 
 def _key_of(values: NDArray[np.float32]) -> Keys:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.evaluate.entry import ScoreOptions
@@ -40,15 +39,14 @@ def validate(
     `published` adds the Platt scaling of the released code.
     """
     shares: list[float] = []
-    values: dict[str, PooledValues] = defaultdict(PooledValues)
+    values: dict[str, PooledValues] = {}
     fits = []
     for run in runs:
         pooled: dict[str, UncertaintyHistogram] = {}
         single: dict[str, list[Platt]] = defaultdict(list)
-        for part in streamed(partial(_known, run.header, published), run, options):
+        work = partial(_known, run.header, published, values)
+        for part in streamed(work, run, options):
             shares.append(part.background)
-            for name, uncertainty_map in part.maps.items():
-                values[name].add(uncertainty_map)
             for name, histogram in part.histogram.items():
                 known = pooled.get(name)
                 pooled[name] = histogram if known is None else known + histogram
@@ -70,27 +68,31 @@ def validate(
 class _ValidationItem(NamedTuple):
     background: float
     """Share of class 0 over the draws' label maps and the mean prediction."""
-    maps: dict[str, NDArray[np.float32]]
     histogram: dict[str, UncertaintyHistogram]
     platt: dict[str, Platt]
 
 
-def _known(header: Header, published: bool, maps: Maps) -> _ValidationItem:
+def _known(
+    header: Header, published: bool, values: dict[str, PooledValues], maps: Maps
+) -> _ValidationItem:
+    """What is known of an item; the values of its maps are added to `values`."""
     measures = measured_maps(header, maps)
+    for name, measured in measures.items():
+        # Here, in one of several threads, as sorting values takes long.
+        values.setdefault(name, PooledValues()).add(measured)
     predicted = segmented_labels(maps)
     labels = np.concatenate([maps.draw_labels, predicted[None]])
     agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
     high = float(np.log(len(maps.mean_probs)))
     histogram = {
         name: scores.uncertainty_histogram(
-            np.maximum(values, 0), agreed.correct, total=agreed.total, high=high
+            np.maximum(measured, 0), agreed.correct, total=agreed.total, high=high
         )
-        for name, values in measures.items()
+        for name, measured in measures.items()
     }
     rated = bool(agreed.total.any())
     return _ValidationItem(
         float(scores.background_share([labels])),
-        {name: values.astype(np.float32) for name, values in measures.items()},
         histogram,
         {n: _fitted(h) for n, h in histogram.items()} if published and rated else {},
     )

@@ -61,5 +61,8 @@ def measured_maps(header: Header, maps: Maps) -> dict[str, Map]:
 
 def segmented_labels(maps: Maps) -> NDArray[np.uint8]:
     """(*space) the most probable class of the mean prediction."""
-    labels: NDArray[np.uint8] = maps.mean_probs.argmax(axis=0).astype(np.uint8)
+    probs = maps.mean_probs
+    # Of two classes the first one wins a tie as well, in a fraction of the time.
+    first = probs[1] > probs[0] if len(probs) == 2 else probs.argmax(axis=0)
+    labels: NDArray[np.uint8] = first.astype(np.uint8)
     return labels
