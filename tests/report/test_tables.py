@@ -235,3 +235,28 @@ def test_numbers_have_four_digits(value, text):
 
 def test_a_rounded_zero_has_no_sign():
     assert digits(-0.004, 1) == "0.0"
+
+
+def test_a_line_stands_only_in_the_blocks_that_have_its_numbers():
+    columns = tuple(
+        Column(label=f"a column that is wide {number}", group=f"group {number}")
+        for number in range(4)
+    )
+    one = TableCell(mean=1.0, text="a rather long text that stands alone")
+    lines = tuple(
+        TableLine(
+            labels=(f"line {row}",),
+            cells=tuple(one if place == row else TableCell() for place in range(4)),
+            section=f"a section with a title that is longer than its column {row}",
+        )
+        for row in range(4)
+    )
+    made = Table(name="t", title="t", columns=columns, lines=lines)
+    console = Console(width=60)
+    with console.capture() as capture:
+        print_table(made, console=console)
+    text = capture.get()
+    assert max(map(len, text.splitlines())) <= 60
+    for row in range(4):
+        assert text.count(f"line {row}") == 1
+        assert f"a section with a title that is longer than its column {row}" in text
