@@ -82,6 +82,24 @@ def test_the_best_is_printed_as_a_command_that_sets_exactly_its_options(tune, tm
     assert done == len(ranked)
 
 
+def test_a_search_by_tpe_says_what_is_known_of_it(tune, tmp_path):
+    said = tune("--sampler", "tpe", "--trials", "6", "--dry-run")
+    assert said.exit_code == 0, said.output
+    lines = said.output.splitlines()
+    assert "selection in_domain, sampler tpe: 6 trials by AUROC" in lines[0]
+    assert lines[1].startswith("6 of 6 lack a result in ")
+    assert [line.split()[0] for line in lines[3:7]] == list("0123")
+    assert lines[-1] == "the other 2 follow from the results of those before them"
+    assert not (tmp_path / "runs").exists()
+
+    said = tune("--sampler", "tpe", "--trials", "6", "--at-once", "2")
+    assert said.exit_code == 0, said.output
+    made = re.findall(r"^trial (\d+): val_auroc ", said.output, re.M)
+    assert sorted(made) == list("012345")
+    plan = tune("--sampler", "tpe", "--trials", "6", "--dry-run").output.splitlines()
+    assert [line.split()[0] for line in plan[3:]] == list("012345")
+
+
 def test_trials_that_failed_are_listed_with_their_logs(tune):
     said = tune("--trials", "2", "-o", "lr=0.4")
     assert said.exit_code == 1
@@ -114,6 +132,7 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(tune, monkeypatch):
         (["retina", "--method", "map"], "''. Known: country, severity, country_joint"),
         (["regression/cells", "--method", "map"], "states no ranges to search"),
         (["toy/plain", "--method", "map", "--trials", "0"], "trials must be at least"),
+        (["toy/plain", "--method", "map", "--sampler", "tpa"], "Did you mean 'tpe'"),
     ],
 )
 def test_mistakes_end_in_a_sentence_and_code_2(arguments, said, capsys, monkeypatch):

@@ -16,7 +16,13 @@ import pytest
 from launch import searched
 from launch.fakes import working_on
 from qualms.launch import Wish, everything, parse_options, prepared, run_all, trials
-from qualms.launch.tune import ranked_trials, search_of, trials_of, tune
+from qualms.launch.tune import (
+    proposals_of,
+    ranked_trials,
+    search_of,
+    trials_of,
+    tune,
+)
 from qualms.predictions import read
 from qualms.runs import run_folder
 from qualms.shelf import find
@@ -51,7 +57,7 @@ def search(target="toy/plain", method="map", selection="", seed=0, **options):
 
 def started(found, count, out, data):
     launch = partial(run_all, out=out, data=data, device="cpu", work=searched.work)
-    return tune(found, trials_of(found, count), launch=launch, out=out)
+    return tune(found, proposals_of(found, count, out=out), launch=launch, out=out)
 
 
 def carry_out(found, count, out, data):

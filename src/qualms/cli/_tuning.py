@@ -20,35 +20,39 @@ from qualms.launch import (
     run_all,
     written,
 )
-from qualms.launch.tune import Search, Trial, Tried, ranked_trials, tune
+from qualms.launch.tune import Proposals, Search, Trial, Tried, ranked_trials, tune
 from qualms.runs import check_writable
 
 __all__ = ["Workshop", "make_trials", "show_trials"]
 
 
-def show_trials(search: Search, trials: Sequence[Trial], out: Path) -> None:
+def show_trials(search: Search, proposals: Proposals, out: Path) -> None:
     """Print the trials of a search, and which of them lack a result."""
+    trials = proposals.known
     left = {spec.hash for spec in lacking([trial.spec for trial in trials], out)}
-    typer.echo(_headline(search, len(trials)))
-    typer.echo(f"{len(left)} of {len(trials)} lack a result in {out}")
+    typer.echo(_headline(search, proposals.count))
+    later = proposals.count - len(trials)
+    typer.echo(f"{len(left) + later} of {proposals.count} lack a result in {out}")
     rows = [
         [str(t.number), *_cells(t), "" if t.spec.hash in left else "done"]
         for t in trials
     ]
     _print_table(["trial", *trials[0].options, ""], rows)
+    if later:
+        typer.echo(f"the other {later} follow from the results of those before them")
 
 
-def make_trials(search: Search, trials: Sequence[Trial], shop: Workshop) -> int:
+def make_trials(search: Search, proposals: Proposals, shop: Workshop) -> int:
     """Make the trials and print the best; gives the exit code of the command."""
     started = time.monotonic()
-    typer.echo(_headline(search, len(trials)))
+    typer.echo(_headline(search, proposals.count))
     found: list[Tried] = []
     try:
-        _make(search, trials, shop, found)
+        _make(search, proposals, shop, found)
     except KeyboardInterrupt:
         typer.echo(
-            f"interrupted after {len(found)} of {len(trials)} trials; finished work is"
-            " kept, run again to go on",
+            f"interrupted after {len(found)} of {proposals.count} trials; finished work"
+            " is kept, run again to go on",
             err=True,
         )
         return 130
@@ -66,16 +70,19 @@ def _headline(search: Search, count: int) -> str:
 
 
 def _make(
-    search: Search, trials: Sequence[Trial], shop: Workshop, found: list[Tried]
+    search: Search, proposals: Proposals, shop: Workshop, found: list[Tried]
 ) -> None:
-    specs = [trial.spec for trial in trials]
-    left = lacking(specs, shop.out)
+    specs = [trial.spec for trial in proposals.known]
+    later = proposals.count - len(specs)
+    left = later or len(lacking(specs, shop.out))
     check_writable(shop.out)
     if left:
         check_installed()
-    workers = shop.workers or (default_workers(shop.device) if left else 1)
+    usual = default_workers(shop.device) if left else 1
+    # Workers that have nothing to do would still get their share of the cores.
+    workers = shop.workers or min(usual, proposals.at_once)
     console = Console()
-    with view(len({spec.hash for spec in specs}), console) as seen:
+    with view(len({spec.hash for spec in specs}) + later, console) as seen:
         launch = partial(
             run_all,
             out=shop.out,
@@ -85,7 +92,7 @@ def _make(
             watch=seen,
             progress=seen.data,
         )
-        with closing(tune(search, trials, launch=launch, out=shop.out)) as coming:
+        with closing(tune(search, proposals, launch=launch, out=shop.out)) as coming:
             for tried in coming:
                 seen.ended(tried.outcome)
                 found.append(tried)

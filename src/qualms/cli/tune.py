@@ -20,6 +20,13 @@ def tune(
         ),
     ] = "",
     trials: Annotated[int, typer.Option(help="How many to try.")] = 32,
+    sampler: Annotated[
+        str,
+        typer.Option(help="sobol: evenly; tpe: where earlier trials did well."),
+    ] = "sobol",
+    at_once: Annotated[
+        int, typer.Option(help="Trials that tpe proposes before it looks again.")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Of the search and of its runs.")] = 0,
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
     config: Annotated[str, typer.Option(help="A named set of options.")] = "",
@@ -52,7 +59,7 @@ def tune(
     """
     from qualms.cli._tuning import Workshop, make_trials, show_trials
     from qualms.launch import Wish, default_cache, parse_options
-    from qualms.launch.tune import search_of, trials_of
+    from qualms.launch.tune import proposals_of, search_of
 
     wish = Wish(
         preset=preset,
@@ -61,12 +68,12 @@ def tune(
         seeds=(seed,),
         options=parse_options(option or []),
     )
-    search = search_of(target, wish, selection)
-    made = trials_of(search, trials)
+    search = search_of(target, wish, selection, sampler=sampler)
+    proposals = proposals_of(search, trials, out=out, at_once=at_once)
     if dry_run:
-        show_trials(search, made, out)
+        show_trials(search, proposals, out)
         return
     shop = Workshop(
         out=out, data=data or default_cache(), workers=workers, device=device
     )
-    raise typer.Exit(make_trials(search, made, shop))
+    raise typer.Exit(make_trials(search, proposals, shop))

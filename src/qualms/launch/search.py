@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from qualms.benchmarks import Benchmark, Range, Selection
 from qualms.launch._selections import Unchanged, with_selection
@@ -12,6 +12,10 @@ from qualms.launch.choice import Choice, Wish, choice_of
 from qualms.launch.options import written
 from qualms.shelf import find, names, suggest
 from qualms.spec import RunSpec, digest
+
+Sampler = Literal["sobol", "tpe"]
+"""How trials are chosen: evenly, or by the results of those before them."""
+SAMPLERS: tuple[Sampler, ...] = ("sobol", "tpe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +29,7 @@ class Search:
     ranges: tuple[Range, ...]
     base: RunSpec
     """The spec of all trials, apart from the options that they search."""
+    sampler: Sampler = "sobol"
 
     @property
     def method(self) -> str:
@@ -37,7 +42,7 @@ class Search:
         return (
             f"{self.base.benchmark}/{self.variant}, {self.method}, preset"
             f" {self.wish.preset}, seed {self.base.seed}, selection"
-            f" {self.selection.name}"
+            f" {self.selection.name}{self._suffix(', sampler ')}"
         )
 
     def folder(self, out: Path) -> Path:
@@ -45,7 +50,8 @@ class Search:
         told = [self.base.to_json(), *(asdict(each) for each in self.ranges)]
         mark = digest(json.dumps(told, sort_keys=True))[:8]
         parts = (self.variant, self.method, self.selection.name, self.wish.preset, mark)
-        return out / self.base.benchmark / "tune" / "-".join(parts)
+        name = "-".join(parts) + self._suffix("-")
+        return out / self.base.benchmark / "tune" / name
 
     def command(self, options: Mapping[str, Any]) -> list[str]:
         """The words of a command that runs the benchmark with `options`."""
@@ -55,8 +61,14 @@ class Search:
         texts = written({**self.wish.options, **options})
         return words + [word for text in texts for word in ("-o", text)]
 
+    def _suffix(self, sign: str) -> str:
+        """What tells the search from an even one with the same ranges."""
+        return "" if self.sampler == "sobol" else f"{sign}{self.sampler}"
 
-def search_of(target: str, wish: Wish, selection: str = "") -> Search:
+
+def search_of(
+    target: str, wish: Wish, selection: str = "", *, sampler: str = "sobol"
+) -> Search:
     """The search that `target`, as BENCHMARK/VARIANT, and `wish` name.
 
     The wish names one method and one seed. Options that it states are not searched.
@@ -64,6 +76,12 @@ def search_of(target: str, wish: Wish, selection: str = "") -> Search:
     variant with the same data that has it.
     """
     name, _, variant = target.partition("/")
+    chosen = next((each for each in SAMPLERS if each == sampler), None)
+    if chosen is None:
+        raise LookupError(
+            f"no sampler {sampler!r}.{suggest(sampler, SAMPLERS)} Known:"
+            f" {', '.join(SAMPLERS)}."
+        )
     benchmark: Benchmark = find("benchmarks", name)()
     _check_searchable(benchmark, variant, wish.preset)
     known = [each.name for each in benchmark.selections]
@@ -83,6 +101,7 @@ def search_of(target: str, wish: Wish, selection: str = "") -> Search:
         selection=searched,
         ranges=_ranges(benchmark, variant, base.method.name, wish),
         base=base,
+        sampler=chosen,
     )
 
 

@@ -1,4 +1,4 @@
-"""The trials of a search: points of a quasi-random sequence, each an ordinary run."""
+"""The trials of a search: points of its ranges, each an ordinary run."""
 
 import warnings
 from collections.abc import Mapping
@@ -41,6 +41,11 @@ class Tried:
     error: str
     """Why it has no score, in a sentence."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether another process makes it."""
+        return self.outcome.status == "busy"
+
 
 def trials_of(search: Search, count: int) -> list[Trial]:
     """The first `count` points of the search's scrambled Sobol sequence.
@@ -65,7 +70,7 @@ def trials_of(search: Search, count: int) -> list[Trial]:
         optuna.trial.create_trial(params=first, distributions=space, value=0.0)
     )
     drawn = (study.ask(space).params for _ in range(count))
-    return [_trial(search, number, values) for number, values in enumerate(drawn)]
+    return [trial_at(search, number, values) for number, values in enumerate(drawn)]
 
 
 def check_optuna() -> None:
@@ -91,11 +96,8 @@ def distribution(each: Range) -> "BaseDistribution":
     return FloatDistribution(each.low, each.high, log=each.log)
 
 
-def _any_of(each: Range) -> Any:
-    return each.choices[0] if each.choices else each.low
-
-
-def _trial(search: Search, number: int, drawn: Mapping[str, Any]) -> Trial:
+def trial_at(search: Search, number: int, drawn: Mapping[str, Any]) -> Trial:
+    """The trial with the values `drawn`, by the name of their range."""
     values = {
         name_of(each): _rounded(each, drawn[name_of(each)]) for each in search.ranges
     }
@@ -109,6 +111,10 @@ def _trial(search: Search, number: int, drawn: Mapping[str, Any]) -> Trial:
         options=options,
         spec=_with(search.base, options, search.selection.splits),
     )
+
+
+def _any_of(each: Range) -> Any:
+    return each.choices[0] if each.choices else each.low
 
 
 def _rounded(each: Range, value: Any) -> Any:

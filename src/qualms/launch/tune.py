@@ -7,6 +7,7 @@ journal of Optuna, beside the table of trials and the best configuration.
 
 import csv
 import json
+import math
 import shlex
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from qualms import __version__
 from qualms.atomic import replacing
 from qualms.launch.here import RunOutcome
+from qualms.launch.proposals import Proposals, proposals_of
 from qualms.launch.search import Search, search_of
 from qualms.launch.trials import Trial, Tried, distribution, name_of, trials_of
 from qualms.predictions import PredictionsError, read
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
     from optuna import Study
 
 __all__ = [
+    "Proposals",
     "Search",
     "Trial",
     "Tried",
+    "proposals_of",
     "ranked_trials",
     "search_of",
     "trials_of",
@@ -41,33 +45,41 @@ Launch = Callable[[Sequence[RunSpec]], Generator[RunOutcome, None, None]]
 
 
 def tune(
-    search: Search, trials: Sequence[Trial], *, launch: Launch, out: Path
+    search: Search, proposals: Proposals, *, launch: Launch, out: Path
 ) -> Generator[Tried, None, None]:
-    """Make `trials`, and yield the result of each; failed ones do not stop the others.
+    """Make trials, and yield the result of each; failed ones do not stop the others.
 
     At the end the table of trials and the best configuration are written to the folder
     of the search, as trials.csv and best.json.
 
     Args:
         search: what is searched.
-        trials: its trials, from `trials_of`.
+        proposals: its trials, from `proposals_of`.
         launch: makes the runs, below `out`.
         out: where runs and the results of the search are kept.
     """
-    folder, found = search.folder(out), []
+    folder = search.folder(out)
     journal = _Journal(search, folder)
+    found: dict[int, Tried] = {}
+    while trials := proposals.ask(found):
+        for tried in _made(search, trials, launch):
+            found[tried.trial.number] = tried
+            if not tried.is_busy:
+                journal.record(tried)
+                yield tried
+    yield from (tried for tried in found.values() if tried.is_busy)
+    _write(search, ranked_trials([*found.values()]), folder)
+
+
+def _made(search: Search, trials: Sequence[Trial], launch: Launch) -> Iterator[Tried]:
+    """Make `trials`; those that come out alike share their run."""
     by_run: dict[str, list[Trial]] = {}
     for trial in trials:
         by_run.setdefault(trial.spec.hash, []).append(trial)
     with closing(launch([trial.spec for trial in trials])) as outcomes:
         for outcome in outcomes:
             for trial in by_run[outcome.spec.hash]:
-                tried = _judged(search, trial, outcome)
-                if outcome.status != "busy":
-                    journal.record(tried)
-                found.append(tried)
-                yield tried
-    _write(search, ranked_trials(found), folder)
+                yield _judged(search, trial, outcome)
 
 
 def ranked_trials(found: Sequence[Tried]) -> list[Tried]:
@@ -86,6 +98,8 @@ def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> Tried:
             value = _value(search, outcome.folder)
         except (PredictionsError, OSError) as wrong:
             error = str(wrong)
+        if value is not None and math.isnan(value):
+            value, error = None, f"{search.selection.rule} is not defined for it"
     elif outcome.status == "busy":
         error = "another process makes it; run again to see it"
     return Tried(trial=trial, outcome=outcome, value=value, error=error)
