@@ -106,13 +106,13 @@ def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> Tried:
 
 
 def _value(search: Search, folder: Path) -> float:
-    from qualms.training.selection import PredictedSplit, selection_score
+    from qualms.training.selection import predicted_split, selection_score
 
-    judged = []
+    rule, judged = search.selection.rule, []
     for split in search.selection.splits:
         arrays = read(stored(folder, split) or split_stem(folder, split)).arrays
-        judged.append(PredictedSplit(arrays["probs"], arrays["target"]))
-    return selection_score(search.selection.rule, judged)
+        judged.append(predicted_split(rule, arrays))
+    return selection_score(rule, judged)
 
 
 def _write(search: Search, found: Sequence[Tried], folder: Path) -> None:

@@ -129,11 +129,18 @@ def class_readout(
 ) -> Readout:
     """One linear layer over the features, or over a linear `projection` of them.
 
-    A backbone may state in `head_sd` the standard deviation of the initial weights of
-    its classifier; the biases then start at 0. Otherwise torch's defaults hold.
+    A backbone may have the `classifier` that its weights were trained with, which is
+    taken where it has as many outputs. Or it states in `head_sd` the standard deviation
+    of the initial weights; the biases then start at 0. Otherwise torch's defaults hold.
     """
     trunk, width = _projected(backbone, projection)
     last = nn.Linear(width, outputs)
+    known = getattr(backbone, "classifier", None)
+    if known is not None and known.weight.shape == last.weight.shape:
+        with torch.no_grad():
+            last.weight.copy_(known.weight)
+            last.bias.copy_(known.bias)
+        return Readout(trunk, last)
     sd = getattr(backbone, "head_sd", None)
     if sd is not None:
         nn.init.normal_(last.weight, std=sd)

@@ -3,8 +3,9 @@
 A network is a function of its options that returns an `nn.Module` with the attribute
 `features` and `forward(x)` from (B, channels, *space) to (B, features), or to maps
 (B, features, *space) for segmentation. It may also state `dropout_after`, the names of
-the layers after which Monte Carlo dropout acts, and `head_sd`, the standard deviation
-of the initial weights of a classifier. Networks of timm need no file.
+the layers after which Monte Carlo dropout acts; `head_sd`, the standard deviation of
+the initial weights of a classifier; or `classifier`, the last layer that came with its
+weights. Networks of timm need no file.
 """
 
 import inspect
@@ -14,15 +15,24 @@ from typing import Any
 from torch import nn
 
 from qualms.networks._timm import (
+    IMAGENET,
+    Colours,
     TimmBackbone,
     is_timm_name,
     load_torchvision,
+    timm_colours,
     timm_names,
 )
 from qualms.shelf import find, names, suggest
 from qualms.spec import Part
 
-__all__ = ["load_torchvision", "make_network"]
+__all__ = [
+    "IMAGENET",
+    "Colours",
+    "load_torchvision",
+    "make_network",
+    "network_colours",
+]
 
 _PREFIX = "timm:"
 
@@ -46,6 +56,18 @@ def make_network(part: Part, *, channels: int) -> nn.Module:
             f" {', '.join(known)}, and any timm name."
         )
     return TimmBackbone(name, channels=channels, options=part.options)
+
+
+def network_colours(part: Part) -> Colours:
+    """What images are normalised by for the network that `part` names.
+
+    Networks of timm state what their weights were trained with. Those of our own shelf
+    take the colours of ImageNet.
+    """
+    if part.name in names("networks"):
+        return IMAGENET
+    name = part.name.removeprefix(_PREFIX)
+    return timm_colours(name) if is_timm_name(name) else IMAGENET
 
 
 def _called(make: Callable[..., Any], part: Part, channels: int) -> Any:

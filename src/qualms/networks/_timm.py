@@ -11,12 +11,22 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
-_OURS = ("num_classes", "in_chans", "global_pool")
+from qualms.networks._weights import Classifier, load_weights
+
+Pool = Literal["own", "average", "max"]
+_OURS = ("num_classes", "in_chans", "global_pool", "pretrained", "checkpoint_path")
+_INSTEAD = {
+    "global_pool": "; state pool='average' or 'max'",
+    "pretrained": "; state weights='pretrained'",
+    "checkpoint_path": "; state weights=PATH",
+}
+_POOLS = {"average": "avg", "max": "max"}
 # The windows of an image meet the global queries of another one: timm repeats them in
 # another order than the windows.
 _MIXING = ("gcvit",)
@@ -28,15 +38,47 @@ _OPERATORS = (
 _DECLARED: list[torch.library.Library] = []
 
 
+class Colours(NamedTuple):
+    """Mean and standard deviation of each colour, of images in 0..1."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+IMAGENET = Colours((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
 class TimmBackbone(nn.Module):
     """A timm network without its classifier.
 
-    Images (B, channels, H, W) become pooled features (B, features).
+    Images (B, channels, H, W) become pooled features (B, features). Besides the options
+    of timm it has two of its own. `weights` is "random"; "pretrained" for those of
+    timm, which are read from its cache or downloaded; or the path of a file with a
+    state dict or safetensors. `pool` is "own" for the network's (the mean in most
+    networks), "average" or "max".
+
+    `classifier` is the last layer that came with the weights, if any, and `note` says
+    what the user should know of them.
     """
 
     def __init__(self, name: str, *, channels: int, options: Mapping[str, Any]) -> None:
         super().__init__()
-        self.network = _created(name, channels, options)
+        given = {"weights": "random", "pool": "own", **options}
+        weights, pool = given.pop("weights"), given.pop("pool")
+        if pool not in get_args(Pool):
+            raise ValueError(f"pool must be 'own', 'average' or 'max', got {pool!r}")
+        if pool != "own":
+            given["global_pool"] = _POOLS[pool]
+        _check_ours(name, options)
+        self.classifier: Classifier | None = None
+        self.note = ""
+        if weights == "pretrained":
+            self.network = _pretrained(name, channels, given)
+            self.classifier = _split_off(self.network)
+        else:
+            self.network = _created(name, channels, {**given, "num_classes": 0})
+        if weights not in ("pretrained", "random"):
+            self.classifier, self.note = load_weights(self.network, Path(str(weights)))
         # Where a network does not state what its classifier would read, these are that.
         width = getattr(self.network, "head_hidden_size", self.network.num_features)
         self.features = int(width)
@@ -45,6 +87,15 @@ class TimmBackbone(nn.Module):
         """Features (B, features) of images (B, channels, H, W)."""
         features: Tensor = self.network(x)
         return features
+
+
+def timm_colours(name: str) -> Colours:
+    """What the images that timm's network `name` was trained on are normalised by."""
+    load_timm()
+    stated = import_module("timm.models").get_pretrained_cfg(name)
+    if stated is None:
+        return IMAGENET
+    return Colours(tuple(stated.mean), tuple(stated.std))
 
 
 def is_timm_name(name: str) -> bool:
@@ -86,22 +137,48 @@ def _declare() -> None:
         del sys.modules[name]
 
 
-def _created(name: str, channels: int, options: Mapping[str, Any]) -> Any:
+def _check_ours(name: str, options: Mapping[str, Any]) -> None:
     taken = sorted(set(options) & set(_OURS))
     if taken:
+        instead = "".join(_INSTEAD.get(one, "") for one in taken)
         raise ValueError(
             f"{', '.join(taken)} of {name!r} follow from the task and the data; leave "
-            "them out"
+            f"them out{instead}"
         )
     if name.startswith(_MIXING):
         raise ValueError(
             f"timm's {name!r} mixes the items of a batch, so a prediction would depend "
             "on the items that are predicted with it; choose another network"
         )
+
+
+def _created(name: str, channels: int, options: Mapping[str, Any]) -> Any:
+    ours = {"num_classes", "global_pool", "pretrained"}
     try:
         create = load_timm().create_model
-        return create(name, num_classes=0, in_chans=channels, **options)
+        return create(name, in_chans=channels, **options)
     except TypeError as error:
+        stated = {key: value for key, value in options.items() if key not in ours}
         raise ValueError(
-            f"timm's {name!r} cannot be made with the options {dict(options)}: {error}"
+            f"timm's {name!r} cannot be made with the options {stated}: {error}"
         ) from error
+
+
+def _pretrained(name: str, channels: int, options: Mapping[str, Any]) -> Any:
+    try:
+        return _created(name, channels, {**options, "pretrained": True})
+    except (OSError, RuntimeError) as error:
+        why = str(error).partition("\n")[0].rstrip(".")
+        raise ValueError(
+            f"the pretrained weights of timm's {name!r} cannot be had: {why}; state "
+            "the path of a file in 'weights', or train from weights='random'"
+        ) from error
+
+
+def _split_off(network: Any) -> Classifier | None:
+    """Take the classifier away from `network`."""
+    last = network.get_classifier()
+    network.reset_classifier(0)
+    if not isinstance(last, nn.Linear) or last.bias is None:
+        return None
+    return Classifier(last.weight.detach(), last.bias.detach())

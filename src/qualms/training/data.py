@@ -140,6 +140,17 @@ class Splits:
             )
         return self._datasets[name]
 
+    @property
+    def further(self) -> tuple[str, ...]:
+        """The names of the further datasets."""
+        return tuple(name for name in self._datasets if name)
+
+    def has(self, split: str) -> bool:
+        """Whether there is a split of that name."""
+        name, own = split_place(split)
+        there = self._datasets.get(name)
+        return there is not None and own in (*there.splits, *there.subsets)
+
     def stored(self, split: str) -> Split:
         """`split` as its dataset has it."""
         return self.dataset_of(split).split(split_place(split)[1])

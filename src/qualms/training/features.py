@@ -116,7 +116,8 @@ class FeatureCache:
 
         They are read from the file `name`, which is written first if it is not whole.
         """
-        path = features_folder(self.folder) / f"{name.replace('/', '~')}.npy"
+        stem = name.replace("/", "~").replace(":", "@")
+        path = features_folder(self.folder) / f"{stem}.npy"
         if not self._is_whole(path, len(rows)):
             with writing(self.folder):
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -11,13 +11,12 @@ from torch import Tensor
 
 from qualms.datasets import Split
 from qualms.methods import Batch
+from qualms.networks import IMAGENET, Colours
 from qualms.training._error import TrainingError
 from qualms.training.augment import augment
 from qualms.training.data import LoadedSplit, RawItems
 from qualms.training.options import Training
 
-_MEAN = (0.485, 0.456, 0.406)
-_STD = (0.229, 0.224, 0.225)
 _COLOURS = 3
 _BYTE = 255.0
 _TINY = 1e-8
@@ -48,17 +47,25 @@ class _Affine(NamedTuple):
     scale: Tensor
     shift: Tensor
 
+    def to(self, device: torch.device) -> "_Affine":
+        return _Affine(self.scale.to(device), self.shift.to(device))
+
 
 def make_inputs(
-    items: LoadedSplit, options: Training, *, ignore: int | None = None
+    items: LoadedSplit,
+    options: Training,
+    *,
+    ignore: int | None = None,
+    colours: Colours = IMAGENET,
 ) -> Inputs:
     """How items become batches for a network that trains on `items`.
 
     Augmented label maps are `ignore` where an image has no pixels, or 0 without it.
+    `colours` are those that are normalised by.
     """
     shape = items.split.image.shape
     space, stored = len(shape) - 2, shape[-1]
-    normal = _normal(stored, space, options, items.device)
+    normal = _normal(stored, space, options, colours).to(items.device)
     from_bytes = _Affine(normal.scale * (1 / _BYTE), normal.shift)
     layout = _layout(space, options)
 
@@ -119,21 +126,19 @@ def _apply(affine: _Affine, image: Tensor, layout: torch.memory_format) -> Tenso
     return x.contiguous(memory_format=layout)
 
 
-def _normal(
-    stored: int, space: int, options: Training, device: torch.device
-) -> _Affine:
-    if options.normalise != "imagenet":
+def _normal(stored: int, space: int, options: Training, colours: Colours) -> _Affine:
+    if options.normalise not in ("network", "imagenet"):
         scale, shift = torch.ones(stored), torch.zeros(stored)
     elif stored in (1, _COLOURS):
-        scale = 1 / torch.tensor(_STD)
-        shift = -torch.tensor(_MEAN) / torch.tensor(_STD)
+        mean, std = torch.tensor(colours.mean), torch.tensor(colours.std)
+        scale, shift = 1 / std, -mean / std
     else:
         raise TrainingError(
-            f"normalise='imagenet' is for images of 1 or 3 channels, these have"
-            f" {stored}; train with normalise='none'"
+            f"normalise={options.normalise!r} is for images of 1 or 3 channels, these"
+            f" have {stored}; train with normalise='none'"
         )
     shape = (-1, *(1,) * space)
-    return _Affine(scale.view(shape).to(device), shift.view(shape).to(device))
+    return _Affine(scale.view(shape), shift.view(shape))
 
 
 def _layout(space: int, options: Training) -> torch.memory_format:

@@ -24,7 +24,7 @@ from torch import Tensor
 from qualms.atomic import replacing
 from qualms.predictions import Predictions, PredictionsError, read
 from qualms.runs import items_path, sibling, stored
-from qualms.spec import ItemRule, RunSpec, digest, split_place
+from qualms.spec import ItemRule, RunSpec, Task, digest, split_place
 from qualms.training._error import TrainingError, writing
 from qualms.training.data import LoadedSplit, Splits
 from qualms.training.item_rules import Candidates, choose
@@ -63,6 +63,33 @@ def training_items(
         if write:
             _write(path, spec, listed)
     return _found(listed, path, splits)
+
+
+def trained_task(spec: RunSpec, splits: Splits) -> Task:
+    """The task of the dataset whose items `spec` trains on.
+
+    A rule may choose items of a further dataset, whose classes are then told apart.
+    """
+    own = splits.dataset.task
+    if spec.items is None:
+        return own
+    keep = spec.items.options.get("keep", ())
+    read = (spec.items.split, *(() if isinstance(keep, str) else keep))
+    found = {name: splits.dataset_of(name).task for name in read}
+    task = found[spec.items.split]
+    for name, other in found.items():
+        if other != task:
+            raise TrainingError(
+                f"items of {spec.items.split!r} and {name!r} cannot be trained on"
+                " together: their datasets have other tasks or classes; keep splits of"
+                " the same dataset"
+            )
+    if task.name != own.name:
+        raise TrainingError(
+            f"the run is for {own.name}, and {spec.items.split!r} is for {task.name};"
+            " choose items of another dataset"
+        )
+    return task
 
 
 def _chosen(spec: RunSpec, rule: ItemRule, folder: Path, splits: Splits) -> Listed:

@@ -102,6 +102,12 @@ def _backbone(network: nn.Module) -> nn.Module:
     return next((part.backbone for part in found), network)
 
 
+def backbone_note(network: nn.Module) -> str:
+    """What the user should know of the weights that a backbone starts with, or ''."""
+    note = getattr(_backbone(network), "note", "")
+    return note if isinstance(note, str) else ""
+
+
 def start_from(
     network: nn.Module, folder: Path, run: str, say: Callable[[str], None] | None
 ) -> float:

@@ -135,17 +135,20 @@ def _mean(run: Run, epoch: int, losses: Tensor) -> float:
 
 
 def _look(run: Run, moment: Moment) -> float | None:
-    """The loss on `val`, None in epochs without validation; keeps the best weights."""
-    options, stand = run.options, run.stand
+    """The loss on `val`, None in epochs without one; keeps the best weights."""
+    options, stand, by = run.options, run.stand, run.options.select_by
     every = 1 if options.needs_val else options.validate
     if not every or (moment.epoch + 1) % every:
         return None
-    value = None
+    loss = value = None
     with run.place.machine.autocast():
-        loss = validation_loss(run.validator, run.validation_split("val"), moment)
-        if options.select_by != "last":
-            looks = run.validation_split
-            value = goodness(options.select_by, loss, run.validator, looks)
+        if run.has_loss:
+            loss = validation_loss(run.validator, run.validation_split("val"), moment)
+        if by == "val_loss" and loss is not None:
+            value = -loss
+        elif by not in ("last", "val_loss"):
+            splits = map(run.validation_split, run.selected_on)
+            value = goodness(options, run.validator, splits)
     if value is not None and value > stand.best_value:
         stand.best_value = value
         state = run.learner.network.state_dict()
@@ -182,6 +185,12 @@ def _fit(run: Run) -> None:
     if run.stand.best is not None:
         network.load_state_dict(run.stand.best)
         run.stand.best = None
+    elif run.options.epochs and run.options.select_by != "last":
+        run.place.watch.message(
+            run.spec,
+            f"no epoch counts for select_by={run.options.select_by!r}; the weights of"
+            " the last one are kept",
+        )
     seed(run.spec.seed, "after")
     network.eval()
     with torch.no_grad():

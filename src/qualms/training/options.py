@@ -11,7 +11,7 @@ from qualms.training.selection import RULES
 Optimiser = Literal["adam", "sgd", "rmsprop", "lamb"]
 Schedule = Literal["constant", "step", "linear", "polynomial", "plateau", "cosine"]
 Precision = Literal["float32", "tf32", "bf16", "fp16"]
-Normalise = Literal["imagenet", "item", "none"]
+Normalise = Literal["network", "imagenet", "item", "none"]
 Augmentation = Literal[
     "hflip", "flips", "rotate", "zoom", "noise", "byte_noise", "jitter", "crop"
 ]
@@ -72,11 +72,13 @@ class Training:
     true also tells the user where it is not."""
     deterministic: bool = False
     """Use only algorithms that give the same bits every time; on a CPU all do."""
-    normalise: Normalise = "imagenet"
-    """Images of 8 bits become 0..1. "imagenet" then subtracts the mean of ImageNet's
-    colours, divides by their standard deviation, and repeats a single channel three
-    times; "item" gives each channel of each item the mean 0 and the standard deviation
-    1; "none" does nothing more."""
+    normalise: Normalise = "network"
+    """Images of 8 bits become 0..1. "network" then subtracts a mean of each colour,
+    divides by its standard deviation, and repeats a single channel three times. These
+    are the numbers that a network of timm was trained with, otherwise those of
+    ImageNet, which "imagenet" takes for every network. "item" gives
+    each channel of each item the mean 0 and the standard deviation 1; "none" does
+    nothing more."""
     augment: tuple[Augmentation, ...] = ()
     """Random changes, in this order. They see images in 0..1, or what normalise="item"
     has made of them. "flips" turns every axis and "noise" has a standard deviation up
@@ -89,12 +91,21 @@ class Training:
     """Which epoch's weights are kept: the last, or the best by one of the rules of
     `qualms.training.selection`: "val_loss" and "val_auroc" on the split `val`,
     "val_referral" and "val_referral_kept" by the area under the referral curve of
-    accuracy on as many items of `val` as of `val/shifted`."""
+    accuracy on as many items of `val` as of `val/shifted`; "val_r_auroc" and
+    "val_recall" by retrieval on the splits of `select_on`."""
+    select_on: tuple[str, ...] = ()
+    """Splits by which "val_r_auroc" and "val_recall" choose, such as "birds:val"; none
+    are those called `val` of all further datasets without votes."""
+    select_uncertainty: str = ""
+    """Name of the uncertainty whose R-AUROC is taken; '' for the method's first."""
     validate: int = 0
     """Validate every so many epochs; 0 validates only if the schedule or the selection
     needs it."""
     predict_batch: int = 256
     """Items predicted at once; fewer where their label maps are large."""
+    crop_pass: bool = False
+    """Whether embeddings are also predicted for the centre of each image, a share of
+    0.1 to 0.75 of its side that its name decides; only the uncertainty is kept."""
     sinks: tuple[Sink, ...] = ()
     """Where epochs are logged in addition to log.jsonl."""
 
@@ -191,7 +202,15 @@ _CHECKS: dict[str, _Check] = {
     "augment": _some_of(Augmentation),
     "features": _one_of(Features),
     "select_by": (lambda value: value in RULES, f"one of {', '.join(RULES)}"),
+    "select_on": (
+        lambda value: (
+            isinstance(value, tuple) and all(isinstance(name, str) for name in value)
+        ),
+        "a list of names of splits",
+    ),
+    "select_uncertainty": (lambda value: isinstance(value, str), "a name"),
     "validate": _whole(0),
     "predict_batch": _whole(1),
+    "crop_pass": _YES_NO,
     "sinks": _some_of(Sink),
 }

@@ -17,6 +17,7 @@ from qualms.predictions import write as write_predictions
 from qualms.runs import split_stem
 from qualms.spec import Task, split_place
 from qualms.training._error import TrainingError
+from qualms.training.crops import centre_crops, crop_shares
 from qualms.training.data import LoadedSplit, Splits
 from qualms.training.inputs import Inputs, check_readable
 
@@ -37,18 +38,23 @@ class Predictor:
     inputs: Inputs
     batch: int
     say: Callable[[str], None]
+    crops: bool = False
+    """Whether the uncertainty of each image's centre is predicted too."""
 
     def __call__(self, items: LoadedSplit) -> Arrays:
         """Predictions of all `items` as the predictions schema names them."""
+        return {name: _host(name, part) for name, part in self.tensors(items).items()}
+
+    def tensors(self, items: LoadedSplit) -> dict[str, Tensor]:
+        """The same, as tensors on the device."""
         parts: dict[str, list[Tensor]] = {}
         for found in self.chunks(items):
             for name, part in found.items():
                 parts.setdefault(name, []).append(part)
-        joined = {
+        return {
             name: torch.cat(held, dim=_axis(self.task, name, held[0]))
             for name, held in parts.items()
         }
-        return {name: _host(name, whole) for name, whole in joined.items()}
 
     @torch.no_grad()
     def chunks(self, items: LoadedSplit) -> Iterator[Mapping[str, Tensor]]:
@@ -59,10 +65,8 @@ class Predictor:
             rows = torch.arange(done, len(items))
             try:
                 for raw in items.batches(rows, size):
-                    found = self.method.predict(
-                        self.network, self.inputs.plain(raw).x, self.task
-                    )
-                    yield found
+                    names = items.split.item[done : done + len(raw.target)]
+                    yield self._predicted(self.inputs.plain(raw).x, names)
                     done += len(raw.target)
             except torch.OutOfMemoryError:
                 if size == 1:
@@ -70,6 +74,21 @@ class Predictor:
                 size //= 2
                 torch.cuda.empty_cache()
                 self.say(f"the device is out of memory; predicting {size} at a time")
+
+    def _predicted(self, x: Tensor, names: NDArray[Any]) -> Mapping[str, Tensor]:
+        found = self.method.predict(self.network, x, self.task)
+        if not self.crops:
+            return found
+        cropped = centre_crops(x, crop_shares(names))
+        again = self.method.predict(self.network, cropped, self.task)
+        return {
+            **found,
+            **{
+                name.replace("uncertainty/", "uncertainty_cropped/"): values
+                for name, values in again.items()
+                if name.startswith("uncertainty/")
+            },
+        }
 
 
 def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from qualms.methods import Batch
+from qualms.networks import IMAGENET, Colours, network_colours
 from qualms.spec import RunSpec, Task
 from qualms.training._error import TrainingError
 from qualms.training.capture import Recorder
@@ -19,15 +20,20 @@ from qualms.training.checkpoint import Saver, State, read_checkpoint
 from qualms.training.data import LoadedSplit, Splits, feed
 from qualms.training.features import FeatureCache, feature_inputs
 from qualms.training.inputs import Inputs, make_inputs
-from qualms.training.items import TrainingItems, training_items
-from qualms.training.learner import Learner, make_learner, start_from
+from qualms.training.items import TrainingItems, trained_task, training_items
+from qualms.training.learner import (
+    Learner,
+    backbone_note,
+    make_learner,
+    start_from,
+)
 from qualms.training.log import Log
 from qualms.training.machine import Machine
 from qualms.training.options import Training, training
 from qualms.training.predict import Predictor, check_predictable
 from qualms.training.schedule import Plateau
 from qualms.training.seeds import shuffled
-from qualms.training.selection import check_selection
+from qualms.training.selection import RULES, check_selection, selection_splits
 from qualms.training.step import Board, Stepper
 from qualms.training.team import check_divides, make_objective
 from qualms.training.watch import Watch
@@ -75,6 +81,8 @@ class Run:
     folder: Path
     options: Training
     place: Workplace
+    task: Task
+    """Of the dataset whose items it trains on."""
     items: LoadedSplit
     """What it trains on: a split, or several, joined."""
     rows: Tensor
@@ -111,17 +119,18 @@ class Run:
         return Predictor(
             network=self.learner.network,
             method=self.learner.method,
-            task=self.place.splits.dataset.task,
+            task=self.task,
             inputs=self.inputs,
             batch=self.at_once,
             say=partial(self.place.watch.message, self.spec),
+            crops=self.options.crop_pass,
         )
 
     @property
     def validator(self) -> Predictor:
         """What is trained as it is now, to be asked about `validation_split`s."""
         network, inputs = self.learner.trained, self.stepper.inputs
-        return replace(self.predictor, network=network, inputs=inputs)
+        return replace(self.predictor, network=network, inputs=inputs, crops=False)
 
     def validation_split(self, name: str) -> LoadedSplit:
         """A split that the run looks at in training: its images, or their features."""
@@ -132,6 +141,22 @@ class Run:
             rows = torch.arange(len(items))
             self.looked_at[name] = self.cache.load(name, items, rows)
         return self.looked_at[name]
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether `val` has a loss: rules by retrieval need no such split.
+
+        Nor is there one where the run trains on items of another dataset.
+        """
+        splits, rule = self.place.splits, RULES[self.options.select_by]
+        if self.task != splits.dataset.task:
+            return False
+        return splits.has("val") or rule.task != "embedding"
+
+    @property
+    def selected_on(self) -> tuple[str, ...]:
+        """The splits by which an epoch is chosen."""
+        return selection_splits(self.options, self.place.splits)
 
     def order(self, epoch: int) -> Tensor:
         """The rows that `epoch` visits, step by step."""
@@ -180,16 +205,19 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     """
     (spec, folder), splits, machine = job, place.splits, place.machine
     setup = _Setup(job, place, training(spec.training), micro)
-    options = setup.options
-    _check_fits(options, spec, splits.dataset.task)
-    check_selection(options, splits.dataset)
+    options, task = setup.options, trained_task(spec, splits)
+    _check_fits(options, spec, task)
+    check_selection(options, splits)
     chosen = training_items(spec, folder, splits, write=machine.team.leads)
     check_divides(options, len(chosen.rows), machine.team)
-    ignore = splits.dataset.task.ignore
-    inputs = make_inputs(chosen.items, options, ignore=ignore)
+    inputs = make_inputs(
+        chosen.items, options, ignore=task.ignore, colours=_colours(options, spec)
+    )
     for split in spec.splits:
         check_predictable(split, splits, inputs)
-    learner = make_learner(spec, splits.dataset.task, options, inputs, machine)
+    learner = make_learner(spec, task, options, inputs, machine)
+    if note := backbone_note(learner.network):
+        place.watch.message(spec, note)
     stand = _resumed(setup, learner)
     cache = _cache(setup, learner, inputs)
     if cache is not None:
@@ -202,6 +230,7 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
         folder=folder,
         options=options,
         place=place,
+        task=task,
         items=chosen.items,
         rows=chosen.rows,
         counts=counts,
@@ -278,11 +307,21 @@ def _counts(rows: int, options: Training) -> list[int]:
     return [stride] * steps + [left] * (left > 0 and options.partial)
 
 
+def _colours(options: Training, spec: RunSpec) -> Colours:
+    """Mean and deviation of colours as the network knows them."""
+    return network_colours(spec.network) if options.normalise == "network" else IMAGENET
+
+
 def _check_fits(options: Training, spec: RunSpec, task: Task) -> None:
     if options.loss != "likelihood" and task.name != "segmentation":
         raise TrainingError(
             f"loss={options.loss!r} is for segmentation, and {spec.dataset.name!r} is"
             f" {task.name}; train with loss='likelihood'"
+        )
+    if options.crop_pass and task.name != "embedding":
+        raise TrainingError(
+            f"crop_pass=true is for embeddings, and {spec.dataset.name!r} is"
+            f" {task.name}; leave it out"
         )
     if not options.epochs and spec.start is None:
         raise TrainingError(

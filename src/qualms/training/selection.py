@@ -8,9 +8,13 @@ changes what a score on shifted test items means.
 shifted items. Its text describes the accuracy of the items that are kept; when its runs
 were tuned and their epochs chosen, items that were referred counted as right. Version 1
 of the benchmark follows what was run, and the rule of the text is "val_referral_kept".
+
+"val_r_auroc" and "val_recall" are those of URL (Kirchhof et al., 2023): the mean over
+validation splits of further datasets, which the option `select_on` names. An epoch that
+retrieves less than a tenth of the items correctly does not count for the first.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +22,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets import Dataset
 from qualms.training._error import TrainingError
+from qualms.training.data import Splits
 
 if TYPE_CHECKING:
     from qualms.training.options import Training
@@ -32,14 +37,28 @@ class PredictedSplit(NamedTuple):
     """(N,) classes."""
 
 
+class RetrievedSplit(NamedTuple):
+    """Whether the items of a split retrieve their own class, (N,) each."""
+
+    hits: NDArray[np.float64]
+    """Probability that the nearest other item is of the same class."""
+    uncertainty: NDArray[Any]
+
+
+LEAST_RECALL = 0.1
+"""R@1 from which on an epoch counts for "val_r_auroc" (Kirchhof et al., 2023)."""
+
+
 class SelectionRule(NamedTuple):
     """A value of `select_by`."""
 
     splits: tuple[str, ...] = ()
-    """The splits that it looks at."""
+    """The splits that it looks at; those of "embedding" are named by a run."""
     score: Callable[..., float] | None = None
     """Of the `PredictedSplit` of each of them, larger is better; None for rules that
     need no predictions."""
+    task: str = "classification"
+    """What it is for, if it needs predictions."""
 
     @property
     def needs_shifted(self) -> bool:
@@ -47,32 +66,97 @@ class SelectionRule(NamedTuple):
         return "val/shifted" in self.splits
 
 
-def check_selection(options: "Training", dataset: Dataset) -> None:
-    """Refuse a rule that the dataset has no items, or no classes, for."""
-    by = options.select_by
+def check_selection(options: "Training", splits: Splits) -> None:
+    """Refuse a rule that the datasets have no items, or no classes, for."""
+    by, dataset = options.select_by, splits.dataset
+    rule, task = RULES[by], dataset.task
     if options.schedule == "plateau" and "val" not in dataset.splits:
         raise TrainingError(
             f"schedule='plateau' needs the split 'val', which {dataset.name!r} does not"
             " have; take another schedule"
         )
-    for split in RULES[by].splits:
-        if split not in (*dataset.splits, *dataset.subsets):
+    if options.select_on and rule.task != "embedding":
+        raise TrainingError(
+            f"select_on={list(options.select_on)} is for rules by retrieval, and"
+            f" select_by={by!r} looks at {', '.join(rule.splits) or 'no split'}; leave"
+            " it out"
+        )
+    if rule.score is not None and task.name != rule.task:
+        raise TrainingError(
+            f"select_by={by!r} is for {rule.task}, and {dataset.name!r} is"
+            f" {task.name}; select by 'val_loss'"
+        )
+    for split in selection_splits(options, splits):
+        if not splits.has(split):
             raise TrainingError(
                 f"select_by={by!r} needs the split {split!r}, which {dataset.name!r}"
                 " does not have; select by another rule"
             )
-    task = dataset.task
-    if RULES[by].score is not None and task.name != "classification":
-        raise TrainingError(
-            f"select_by={by!r} is for classification, and {dataset.name!r} is"
-            f" {task.name}; select by 'val_loss'"
-        )
     if by == "val_auroc":
         _check_two_classes(dataset)
 
 
-def selection_score(by: str, predicted: list[PredictedSplit]) -> float:
-    """The score of the rule `by`, larger is better, of the splits it looks at."""
+def selection_splits(options: "Training", splits: Splits) -> tuple[str, ...]:
+    """The splits that the rule of a run looks at.
+
+    Rules by retrieval look at those that the run names, otherwise at the split `val` of
+    every further dataset, but for those with the votes of people.
+    """
+    rule = RULES[options.select_by]
+    if rule.task != "embedding":
+        return rule.splits
+    if options.select_on:
+        return options.select_on
+    further = [f"{name}:val" for name in splits.further]
+    found = [
+        split
+        for split in further
+        if splits.has(split) and "votes" not in splits.stored(split).extra
+    ]
+    if not found:
+        raise TrainingError(
+            f"select_by={options.select_by!r} needs validation items of further"
+            " datasets, and there are none; name splits in 'select_on', or select by"
+            " another rule"
+        )
+    return tuple(found)
+
+
+def stated_uncertainty(arrays: Mapping[str, Any], name: str = "") -> Any:
+    """The array `uncertainty/<name>` of predictions; '' for the first there is."""
+    known = {
+        key.removeprefix(_UNCERTAINTY): key
+        for key in arrays
+        if key.startswith(_UNCERTAINTY)
+    }
+    if name and name not in known:
+        raise TrainingError(
+            f"select_uncertainty must be one of {', '.join(known)}, which this method"
+            f" gives, got {name!r}"
+        )
+    return arrays[known[name] if name else next(iter(known.values()))]
+
+
+def predicted_split(
+    by: str, arrays: Mapping[str, NDArray[Any]], uncertainty: str = ""
+) -> PredictedSplit | RetrievedSplit:
+    """What the rule `by` needs of a file of predictions."""
+    if RULES[by].task != "embedding":
+        return PredictedSplit(arrays["probs"], arrays["target"])
+    from qualms.scores import retrieval_hits
+
+    known = np.asarray(arrays["target"]) >= 0
+    hits = retrieval_hits(arrays["embedding"][known], arrays["target"][known])
+    return RetrievedSplit(hits, stated_uncertainty(arrays, uncertainty)[known])
+
+
+def selection_score(
+    by: str, predicted: Sequence[PredictedSplit | RetrievedSplit]
+) -> float:
+    """The score of the rule `by`, larger is better, of the splits it looks at.
+
+    It is nan where the rule leaves the epoch out.
+    """
     score = RULES[by].score
     if score is None:
         raise ValueError(f"the rule {by!r} does not score predictions")
@@ -130,6 +214,22 @@ def _mean(predicted: PredictedSplit) -> NDArray[np.float64]:
     return mean
 
 
+def _r_auroc(*splits: RetrievedSplit) -> float:
+    """Mean R-AUROC; nan where the mean R@1 is too low, or a split has only hits."""
+    from qualms.scores import weighted_auroc
+
+    if _recall(*splits) < LEAST_RECALL:
+        return float("nan")
+    found = [weighted_auroc(u, 1 - hits, hits) for hits, u in splits]
+    return float(np.mean(found))
+
+
+def _recall(*splits: RetrievedSplit) -> float:
+    """Mean R@1."""
+    return float(np.mean([hits.mean() for hits, _ in splits]))
+
+
+_UNCERTAINTY = "uncertainty/"
 _JOINT = ("val", "val/shifted")
 RULES: Mapping[str, SelectionRule] = {
     "last": SelectionRule(),
@@ -137,6 +237,8 @@ RULES: Mapping[str, SelectionRule] = {
     "val_auroc": SelectionRule(("val",), _auroc),
     "val_referral": SelectionRule(_JOINT, _referral),
     "val_referral_kept": SelectionRule(_JOINT, _referral_kept),
+    "val_r_auroc": SelectionRule((), _r_auroc, "embedding"),
+    "val_recall": SelectionRule((), _recall, "embedding"),
 }
 """Every value of `select_by`: the last epoch, or the best by a score on `val` (and
-`val/shifted`)."""
+`val/shifted`), or on validation splits of further datasets."""

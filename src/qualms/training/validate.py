@@ -1,6 +1,6 @@
 """Scores of a network on validation items while it is trained."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -8,8 +8,16 @@ import torch
 
 from qualms.methods import Moment
 from qualms.training.data import LoadedSplit
+from qualms.training.neighbours import find_nearest
+from qualms.training.options import Training
 from qualms.training.predict import Predictor
-from qualms.training.selection import RULES, PredictedSplit, selection_score
+from qualms.training.selection import (
+    RULES,
+    PredictedSplit,
+    RetrievedSplit,
+    selection_score,
+    stated_uncertainty,
+)
 
 
 def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) -> float:
@@ -30,18 +38,17 @@ def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) ->
 
 
 def goodness(
-    by: str, loss: float, predictor: Predictor, look: Callable[[str], LoadedSplit]
+    options: Training, predictor: Predictor, splits: Iterable[LoadedSplit]
 ) -> float:
-    """How good an epoch is, larger is better, by the rule `by`.
+    """How good an epoch is, larger is better, by the rule of `options`.
 
     Rules other than the loss judge what the method predicts, with all of its draws, for
-    the splits that `look` gives by name.
+    `splits`. It is nan where the rule leaves the epoch out.
     """
-    if by == "val_loss":
-        return -loss
-    return selection_score(
-        by, [_predicted(predictor, look(n)) for n in RULES[by].splits]
-    )
+    by, named = options.select_by, options.select_uncertainty
+    if RULES[by].task == "embedding":
+        return selection_score(by, [_retrieved(predictor, s, named) for s in splits])
+    return selection_score(by, [_predicted(predictor, s) for s in splits])
 
 
 def _predicted(predictor: Predictor, items: LoadedSplit) -> PredictedSplit:
@@ -51,3 +58,15 @@ def _predicted(predictor: Predictor, items: LoadedSplit) -> PredictedSplit:
     else:
         probs = found["probs"]
     return PredictedSplit(probs, np.asarray(items.split.target))
+
+
+def _retrieved(predictor: Predictor, items: LoadedSplit, name: str) -> RetrievedSplit:
+    """Neighbours are sought where the embeddings are."""
+    found = predictor.tensors(items)
+    embedding = found["embedding"]
+    target = torch.from_numpy(np.array(items.split.target)).to(embedding.device)
+    known = (target >= 0).nonzero()[:, 0]
+    # An item of no known class is no one's neighbour, as in all scores.
+    hits = find_nearest(embedding[known], target[known]).hits
+    uncertainty = stated_uncertainty(found, name)[known]
+    return RetrievedSplit(hits.cpu().numpy(), uncertainty.double().cpu().numpy())

@@ -1,0 +1,93 @@
+"""The search on the device and the one of the scores find the same."""
+
+import numpy as np
+import pytest
+import torch
+
+from qualms.scores import nearest_neighbour, retrieval_hits
+from qualms.training import neighbours
+from qualms.training.neighbours import find_nearest
+
+
+def embeddings(kind):
+    rng = np.random.default_rng(3)
+    if kind == "plain":
+        return rng.standard_normal((300, 24)).astype(np.float32)
+    if kind == "copies":  # exact ties, also by scaled copies
+        rows = rng.standard_normal((40, 6)).astype(np.float32)
+        return np.concatenate([rows, rows[:25], 4 * rows[10:30], rows[:7]])
+    if kind == "close":  # closer than float32 can tell
+        centre = rng.standard_normal(50)
+        return (centre + 1e-5 * rng.standard_normal((120, 50))).astype(np.float32)
+    if kind == "lattice":  # as many ties as there can be without copies
+        return rng.integers(-1, 2, (200, 4)).astype(np.float32)
+    if kind == "collapsed":
+        return np.ones((150, 5), np.float32)
+    huge = rng.standard_normal((60, 8)).astype(np.float32)
+    huge[:20] *= 1e30
+    huge[20:40] *= 1e-30
+    huge[50:55] = 0
+    return huge
+
+
+KINDS = ["plain", "copies", "close", "lattice", "collapsed", "extreme"]
+
+
+@pytest.mark.parametrize("tile", [None, 32, 17])
+@pytest.mark.parametrize("kind", KINDS)
+def test_neighbours_are_those_of_the_scores(kind, tile):
+    rows = embeddings(kind)
+    target = np.random.default_rng(0).integers(0, 4, len(rows))
+    found = find_nearest(torch.from_numpy(rows), torch.from_numpy(target), tile=tile)
+    np.testing.assert_array_equal(found.nearest, nearest_neighbour(rows))
+    np.testing.assert_allclose(found.hits, retrieval_hits(rows, target), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_close_neighbours_are_settled_alike(kind, monkeypatch):
+    monkeypatch.setattr(neighbours, "_FEW", 0)
+    monkeypatch.setattr(neighbours, "_ROUGH", {"cpu": 900})
+    monkeypatch.setattr(neighbours, "_PAIRS", {"cpu": 700})
+    test_neighbours_are_those_of_the_scores(kind, 32)
+
+
+def test_rounded_products_change_nothing(monkeypatch):
+    """A product of ten bits, as that of a GPU, is only trusted where it can be."""
+    rows = embeddings("plain")
+    target = np.random.default_rng(0).integers(0, 4, len(rows))
+    exact = torch.mm
+
+    def rough(one, other, out):
+        half, kept = neighbours._TF32
+        cut = [
+            part.contiguous().clone().view(torch.int32).add_(half).bitwise_and_(kept)
+            for part in (one, other)
+        ]
+        return exact(*(part.view(torch.float32) for part in cut), out=out)
+
+    def wide(embedding, target):
+        units = plain(embedding, target)
+        cut = units.rounded.view(torch.int32).add_(0x1000).bitwise_and_(~0x1FFF)
+        cut = cut.view(torch.float32)
+        exact_rows = neighbours._unit(embedding)
+        off = float((exact_rows - cut).norm(dim=1).max())
+        return units._replace(rounded=cut, margin=2 * (2 * off + off**2) + 1e-5)
+
+    plain = neighbours._units
+    monkeypatch.setattr(neighbours, "_units", wide)
+    monkeypatch.setattr(torch, "mm", rough)
+    found = find_nearest(torch.from_numpy(rows), torch.from_numpy(target), tile=64)
+    np.testing.assert_array_equal(found.nearest, nearest_neighbour(rows))
+
+
+def test_autocast_does_not_reach_the_search():
+    rows = embeddings("plain")
+    target = torch.zeros(len(rows))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = find_nearest(torch.from_numpy(rows), target)
+    np.testing.assert_array_equal(found.nearest, nearest_neighbour(rows))
+
+
+def test_one_item_has_no_neighbour():
+    with pytest.raises(ValueError, match="at least two items, got 1"):
+        find_nearest(torch.ones(1, 3), torch.zeros(1))

@@ -1,0 +1,198 @@
+"""Epochs chosen by retrieval on further datasets, few-shot runs, and crops."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from qualms import predictions, scores
+from qualms.spec import ItemRule, Part, Task
+from qualms.training import TrainingError, run
+from qualms.training.selection import (
+    RetrievedSplit,
+    predicted_split,
+    selection_score,
+)
+from training import made
+
+SMALL = Part(name="resnet_small", options={"width": 4, "blocks": [1]})
+
+
+def embedded(classes, *, count=24, votes=False, val=True):
+    dataset = made.dataset(train=40, val=count, test=count, kind="classification")
+
+    def with_classes(split):
+        target = (np.arange(len(split)) % classes).astype(np.int64)
+        extra = {"votes": np.ones((len(split), 2))} if votes else {}
+        return replace(split, target=target, extra=extra)
+
+    splits = {name: with_classes(part) for name, part in dataset.splits.items()}
+    splits["test/even"] = splits["test"]
+    if not val:
+        del splits["val"]
+    task = Task(name="embedding", classes=classes)
+    return replace(dataset, task=task, splits=splits)
+
+
+def spec_of(method="map", *, splits=("test", "birds:test"), start=None, **training):
+    chosen = {"epochs": 2, "normalise": "none", **training}
+    names = ("birds", "cars", "votes")
+    return replace(
+        made.spec(splits=(), start=start, **chosen),
+        method=Part(name=method, options={"width": 8} if method == "losspred" else {}),
+        network=SMALL,
+        datasets={name: Part(name="made") for name in names},
+        splits=splits,
+    )
+
+
+def data():
+    return {
+        "": embedded(3, val=False),
+        "birds": embedded(5),
+        "cars": embedded(4, count=30),
+        "votes": embedded(2, votes=True),
+    }
+
+
+def found_in(folder, split):
+    path = folder / "predictions" / (split.replace(":", "@") + ".safetensors")
+    return predictions.read(path).arrays
+
+
+def test_the_score_is_the_mean_over_splits_and_needs_some_recall():
+    rng = np.random.default_rng(0)
+    splits = [
+        RetrievedSplit((rng.random(50) < share).astype(float), rng.random(50))
+        for share in (0.5, 0.3)
+    ]
+    wanted = np.mean([scores.auroc(u, hits == 0) for hits, u in splits])
+    assert selection_score("val_r_auroc", splits) == pytest.approx(wanted, rel=1e-12)
+    recall = np.mean([hits.mean() for hits, _ in splits])
+    assert selection_score("val_recall", splits) == pytest.approx(recall, rel=1e-12)
+    few = [RetrievedSplit((np.arange(50) < 4) * 1.0, rng.random(50))] * 2
+    assert np.isnan(selection_score("val_r_auroc", few))
+    assert selection_score("val_recall", few) == pytest.approx(0.08)
+
+
+@pytest.mark.parametrize("by", ["val_r_auroc", "val_recall"])
+def test_the_epoch_that_is_kept_is_the_best_by_the_rule(tmp_path, by):
+    """Every epoch is judged again from predictions, by the scores."""
+    spec = spec_of("losspred", splits=("birds:val", "cars:val"), lr=0.03, epochs=5)
+    values = []
+    for epochs in range(1, 6):
+        whole = {**spec.training, "schedule": "constant", "epochs": epochs}
+        one = replace(spec, training=whole)
+        run(one, data(), tmp_path / str(epochs))
+        judged = [
+            predicted_split(by, found_in(tmp_path / str(epochs), split))
+            for split in spec.splits
+        ]
+        values.append(selection_score(by, judged))
+    assert np.nanmax(values) > np.nanmin(values)
+    best = int(np.nanargmax(values)) + 1
+    chosen = replace(spec, training={**spec.training, "select_by": by})
+    run(chosen, data(), tmp_path / "chosen")
+    for split in spec.splits:
+        np.testing.assert_allclose(
+            found_in(tmp_path / "chosen", split)["embedding"],
+            found_in(tmp_path / str(best), split)["embedding"],
+            rtol=1e-5,
+            atol=1e-6,
+        )
+
+
+def test_a_split_and_an_uncertainty_can_be_named(tmp_path):
+    options = {"select_by": "val_r_auroc", "select_on": ("cars:val",)}
+    run(spec_of(**options, select_uncertainty="entropy"), data(), tmp_path / "a")
+    cases = (
+        ({"select_on": ("cars:vla",)}, "needs the split 'cars:vla'"),
+        ({"select_uncertainty": "head"}, "must be one of entropy, which this method"),
+    )
+    for number, (changed, said) in enumerate(cases):
+        with pytest.raises(TrainingError, match=said):
+            run(spec_of(**{**options, **changed}), data(), tmp_path / str(number))
+    with pytest.raises(TrainingError, match=r"select_on=.* is for rules by retrieval"):
+        run(spec_of(select_on=("cars:val",)), data(), tmp_path / "b")
+    alone = {name: data()[name] for name in ("", "votes")}
+    asked = replace(spec_of(select_by="val_recall"), splits=("test",))
+    with pytest.raises(TrainingError, match="name splits in 'select_on'"):
+        run(asked, alone, tmp_path / "c")
+
+
+def test_the_last_weights_are_kept_where_no_epoch_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr("qualms.training.selection.LEAST_RECALL", 1.1)
+    heard = made.Heard()
+    run(spec_of(select_by="val_r_auroc"), data(), tmp_path, watch=heard)
+    assert heard.messages == [
+        "no epoch counts for select_by='val_r_auroc'; the weights of the last one are"
+        " kept"
+    ]
+
+
+def test_cached_features_of_further_datasets_are_validated_on(tmp_path):
+    spec = spec_of("losspred", select_by="val_recall", features="cached")
+    run(spec, data(), tmp_path)
+    assert found_in(tmp_path, "birds:test")["uncertainty/head"].shape == (24,)
+
+
+def test_a_few_shot_run_learns_the_classes_of_a_further_dataset(tmp_path):
+    first = spec_of("losspred")
+    run(first, data(), tmp_path / first.hash)
+    rule = ItemRule(name="few_shot", split="birds:test/even", options={"k": 2})
+    again = replace(
+        spec_of("losspred", start=first.hash, lr=0.0, select_by="val_r_auroc"),
+        items=rule,
+        splits=("birds:test",),
+    )
+    heard = made.Heard()
+    run(again, data(), tmp_path / again.hash, watch=heard)
+    one, other = (
+        torch.load(tmp_path / run / "checkpoint.pt", weights_only=True)["network"]
+        for run in (first.hash, again.hash)
+    )
+    assert one["head.last.weight"].shape[0] == 3
+    assert other["head.last.weight"].shape[0] == 5
+    for kept in ("head.beside.layers.0.weight", "backbone.stem.0.weight"):
+        assert torch.equal(one[kept], other[kept])
+    assert "head.last.weight" in heard.messages[0]
+    listed = json.loads((tmp_path / again.hash / "items.json").read_text())["items"]
+    assert len(listed["birds:test/even"]) == 10
+    assert found_in(tmp_path / again.hash, "birds:test")["predicted"].max() < 5
+
+
+def test_items_of_datasets_with_other_classes_are_not_mixed(tmp_path):
+    options = {"k": 2, "keep": ["train"]}
+    rule = ItemRule(name="few_shot", split="birds:test/even", options=options)
+    with pytest.raises(TrainingError, match="cannot be trained on together"):
+        run(replace(spec_of(), items=rule), data(), tmp_path)
+
+
+def test_the_centre_of_each_image_has_an_uncertainty_of_its_own(tmp_path):
+    run(spec_of(crop_pass=True), data(), tmp_path / "a")
+    found = found_in(tmp_path / "a", "birds:test")
+    whole, cropped = (
+        found[f"{name}/entropy"] for name in ("uncertainty", "uncertainty_cropped")
+    )
+    assert cropped.shape == whole.shape
+    assert not np.array_equal(cropped, whole)
+    run(spec_of(crop_pass=True, predict_batch=5), data(), tmp_path / "b")
+    again = found_in(tmp_path / "b", "birds:test")
+    np.testing.assert_allclose(again["uncertainty_cropped/entropy"], cropped, rtol=1e-5)
+    assert not any("cropped" in name for name in found_in_plain(tmp_path))
+    with pytest.raises(TrainingError, match="crop_pass=true is for embeddings"):
+        run(made.spec(crop_pass=True), made.dataset(), tmp_path / "c")
+
+
+def found_in_plain(folder):
+    run(spec_of(), data(), folder / "plain")
+    return found_in(folder / "plain", "birds:test")
+
+
+def test_upstream_classes_are_predicted(tmp_path):
+    run(spec_of(), data(), tmp_path)
+    found = found_in(tmp_path, "test")
+    assert found["predicted"].shape == found["target"].shape
+    assert set(found["predicted"]) <= {0, 1, 2}
