@@ -1,14 +1,22 @@
 """Data for runs: simulated when needed, real ones found again without their source."""
 
 import importlib
+import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from datasets.fake_lidc import write_database
-from qualms.datasets import DatasetError, cache_folder, open_dataset, prepare
+from qualms.datasets import (
+    DatasetError,
+    cache_folder,
+    fashion_mnist,
+    open_dataset,
+    prepare,
+)
 from qualms.launch import data_key, default_cache, needed, prepared, recipe_of
 from qualms.spec import Part
 
@@ -123,6 +131,17 @@ def test_a_dataset_with_a_changed_byte_is_not_launched(tmp_path):
     image.write_bytes(stored)
     with pytest.raises(DatasetError, match=r"train\.image\.npy changed .*; delete /"):
         prepared([part], tmp_path, workers=1)
+
+
+def test_what_the_operating_system_brings_is_read_without_a_folder(
+    tmp_path, monkeypatch
+):
+    part, missing = Part(name="fashion_mnist"), tmp_path / "missing"
+    for place, said in ((missing, "--from"), (tmp_path, f"in {tmp_path} or in")):
+        card = replace(fashion_mnist.CARD, place=str(place))
+        monkeypatch.setattr(fashion_mnist, "CARD", card)
+        with pytest.raises(ValueError, match=re.escape(said)):
+            recipe_of(part)
 
 
 def test_what_an_installed_package_brings_is_made_without_a_folder(

@@ -40,6 +40,9 @@ class Card:
     package: str | None = None
     """A Python package that brings the data. Where it is installed, its name stands for
     the folder, and no folder has to be named."""
+    place: str | None = None
+    """The folder in which a package of the operating system puts the data. Where it
+    exists, no folder has to be named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,13 @@ class Subset:
             return np.flatnonzero(_places(target) % 2 == (self.half == "odd"))
         inside = [(low <= target) & (target <= high) for low, high in self.within]
         return np.flatnonzero(np.any(inside, axis=0))
+
+
+HALVES: Mapping[str, Subset] = {
+    "test/even": Subset(of="test", half="even"),
+    "test/odd": Subset(of="test", half="odd"),
+}
+"""Half of the items of each test class to train on, and half to test (few-shot)."""
 
 
 def _places(target: NDArray[Any]) -> NDArray[np.intp]:

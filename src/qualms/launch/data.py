@@ -87,8 +87,10 @@ def is_simulated(name: str) -> bool:
 
 def _package(name: str) -> Path | None:
     """What stands for the publisher's folder if a package brings the data."""
-    package = card_of(name).package
-    return Path(package) if package and find_spec(package) else None
+    card = card_of(name)
+    if card.package and find_spec(card.package):
+        return Path(card.package)
+    return Path(card.place) if card.place and Path(card.place).is_dir() else None
 
 
 def card_of(name: str) -> Card:

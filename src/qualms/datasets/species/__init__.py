@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
-from qualms.datasets._recipe import Card, LoadedItems, Recipe, Subset, Unit
+from qualms.datasets._recipe import HALVES, Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
 from qualms.datasets.species.annotators import annotator_votes, class_distances
 from qualms.datasets.species.downstream import draw_bird, draw_product, draw_sedan
@@ -81,10 +81,6 @@ FAMILIES: Mapping[str, Family] = {
         {"train": 5_000, "val": 2_500, "test": 10_000}, (draw_product,), each=5
     ),
     "votes": Family({"val": 1_000, "test": 1_000}, PLANS[:2], classes=10),
-}
-HALVES: Mapping[str, Subset] = {
-    "test/even": Subset(of="test", half="even"),
-    "test/odd": Subset(of="test", half="odd"),
 }
 
 
