@@ -55,7 +55,7 @@ from qualms.evaluate.results import (
     Key,
     summary,
 )
-from qualms.predictions import Predictions, PredictionsError
+from qualms.predictions import Header, Predictions, PredictionsError
 from qualms.scores import Difference
 from qualms.scores.inference import ConfidenceSet
 from qualms.spec import RunSpec
@@ -294,7 +294,20 @@ def _cost(reader: RunReader, specs: Sequence[RunSpec]) -> Cost:
     headers = [reader.headers[spec.hash] for spec in specs]
     known = [h.parameters for h in headers if h.parameters is not None]
     seconds = _seconds(reader, [spec.hash for spec in specs])
-    return Cost(seconds, known[0] if known else None)
+    epochs = sum(spec.training.get("epochs", 0) for spec in specs)
+    return Cost(
+        seconds=seconds,
+        parameters=known[0] if known else None,
+        per_epoch=seconds / epochs if seconds is not None and epochs else None,
+        per_item=_stated(headers, "seconds_per_item"),
+        per_crop=_stated(headers, "seconds_per_crop"),
+    )
+
+
+def _stated(headers: Sequence[Header], name: str) -> float | None:
+    """The mean of a number that headers state about their predictions."""
+    found = [header.about[name] for header in headers if name in header.about]
+    return math.fsum(found) / len(found) if found else None
 
 
 def _trained(asked: _Judging) -> set[str]:

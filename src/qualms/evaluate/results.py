@@ -222,6 +222,12 @@ class Cost(NamedTuple):
     """Of all its runs together, training and prediction."""
     parameters: int | None
     """Of one network."""
+    per_epoch: float | None = None
+    """Seconds of an epoch of training."""
+    per_item: float | None = None
+    """Seconds to predict an item."""
+    per_crop: float | None = None
+    """Seconds to predict its crop, where crops are predicted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,181 @@
+"""Figures 1, 6, 10 and 12: a score of every method as bars."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from qualms.benchmarks import Variant
+from qualms.evaluate.results import Cell
+from qualms.report.figures import (
+    SERIES,
+    SOFT,
+    BarMark,
+    Drawing,
+    Mark,
+    Panel,
+    PointMark,
+    RuleMark,
+)
+from qualms.report.papers.url.settings import (
+    BY_R_AUROC,
+    BY_RECALL,
+    MIXED,
+    OOD,
+    R_AUROC,
+    RECALL,
+    UrlScore,
+    UrlStudy,
+    named_number,
+    released_number,
+)
+from qualms.report.papers.url.shots import shot_values
+
+_READ = (
+    "Bars are means over seeds, with the lowest and the highest one; of a single seed, "
+    "the interval over items. Methods stand in order of their height; the axis of an "
+    "AUROC begins near 0.4."
+)
+
+
+def bar_figures(study: UrlStudy) -> Iterator[Drawing]:
+    """Those that have numbers."""
+    main = study.backbones
+    recall = [v for v in study.judged if v.selection == "recall"]
+    yield from _figure(
+        study,
+        main,
+        R_AUROC,
+        ("1", "uncertainty on unseen classes", BY_R_AUROC),
+        "R-AUROC, the chance that an item with a wrong nearest neighbour is less "
+        "certain than one with a right one; mean over the downstream sets.",
+    )
+    yield from _figure(
+        study,
+        recall,
+        RECALL,
+        ("6", "retrieval on unseen classes, chosen by R@1", BY_RECALL),
+        "R@1, the share of items whose nearest other item is of the same class; "
+        "epochs were chosen by it.",
+    )
+    yield from _figure(
+        study,
+        main,
+        OOD,
+        ("10", "telling downstream items from upstream ones", BY_R_AUROC),
+        "AUROC of the uncertainty for downstream items among as many upstream ones; "
+        "mean over the downstream sets.",
+    )
+    yield from _figure(
+        study,
+        main,
+        MIXED,
+        ("12", "uncertainty on mixed items", BY_R_AUROC),
+        "R-AUROC of downstream and upstream items together, as many of each; mean over "
+        "the downstream sets.",
+    )
+
+
+def _figure(
+    study: UrlStudy,
+    variants: Sequence[Variant],
+    score: UrlScore,
+    about: tuple[str, str, str],
+    caption: str,
+) -> Iterator[Drawing]:
+    number, title, source = about
+    shown = [v for v in variants if any(_heights(study, v, score).values())]
+    if shown:
+        yield Drawing(
+            name=f"figure_{number}",
+            title=f"Figure {number}: {title}",
+            caption=f"{caption} {_READ} Hollow diamonds are the released runs of the "
+            f"paper, on its own data. {study.source(shown)}",
+            rows=tuple((_panel(study, v, score, source),) for v in shown),
+            simulated=any(variant.simulated for variant in shown),
+            size=(6.4, 2.0),
+        )
+
+
+def _heights(study: UrlStudy, variant: Variant, score: UrlScore) -> dict[str, float]:
+    found = {row.name: study.mean(variant, row.name, score) for row in study.methods}
+    known = {row: value for row, value in found.items() if math.isfinite(value)}
+    return dict(sorted(known.items(), key=lambda pair: -pair[1]))
+
+
+def _panel(study: UrlStudy, variant: Variant, score: UrlScore, source: str) -> Panel:
+    heights = _heights(study, variant, score)
+    bars = [
+        _bar(study.cell(variant, row, score), place)
+        for place, row in enumerate(heights)
+    ]
+    marks: list[Mark] = [*bars, *_published(heights, variant, score, source)]
+    ends = -0.6, len(heights) - 0.4
+    if math.isfinite(score.chance):
+        marks.append(_level(ends, score.chance, ":", "chance"))
+    levels = list(_many_shot(study, variant, score, ends))
+    tops = [bar.high for bar in bars] + [level.start[1] for level in levels]
+    low = 0.0 if score is RECALL else 0.4
+    return Panel(
+        marks=(*marks, *levels),
+        title=variant.label,
+        y_label=score.label,
+        x_ticks={p: _broken(study.label(row)) for p, row in enumerate(heights)},
+        x_range=ends,
+        y_range=(
+            min(low, 0.95 * min(heights.values())),
+            max(filter(math.isfinite, (*tops, *heights.values()))) * 1.05,
+        ),
+        y_most=1.0,
+    )
+
+
+def _bar(cell: Cell, place: int) -> BarMark:
+    alone = len(cell.values) == 1
+    return BarMark(
+        x=place,
+        height=cell.ours.mean,
+        low=cell.low if alone else min(cell.values),
+        high=cell.high if alone else max(cell.values),
+        colour=SERIES[0],
+        width=0.7,
+    )
+
+
+def _published(
+    heights: Mapping[str, float], variant: Variant, score: UrlScore, source: str
+) -> Iterator[PointMark]:
+    for place, row in enumerate(heights):
+        number = released_number(variant, row, score.metric, source)
+        if number is not None and not variant.simulated:
+            yield PointMark(
+                x=place,
+                y=number.mean,
+                marker="D",
+                hollow=True,
+                size=4,
+                label="released runs",
+            )
+
+
+def _broken(label: str) -> str:
+    """A long name on two lines, so that neighbours do not touch."""
+    return label.replace("MC", "MC\n", 1)
+
+
+def _many_shot(
+    study: UrlStudy, variant: Variant, score: UrlScore, ends: tuple[float, float]
+) -> Iterator[RuleMark]:
+    """Cross-entropy trained on half of the items of the test classes."""
+    if score not in (R_AUROC, RECALL):
+        return
+    main = next((v for v in study.kin(variant) if "of" not in v.settings), variant)
+    values = shot_values(study, main, "ce", "many", score)
+    if values:
+        height = math.fsum(values) / len(values)
+        yield _level(ends, height, "--", "trained on the test classes")
+    printed = named_number(f"{score.name}_many_shot")
+    if math.isfinite(printed) and not variant.simulated:
+        yield _level(ends, printed, "-.", "trained on the test classes, paper")
+
+
+def _level(ends: tuple[float, float], height: float, line: str, label: str) -> RuleMark:
+    return RuleMark((ends[0], height), (ends[1], height), SOFT, line, label)

@@ -1,0 +1,321 @@
+"""Figures 2 to 5 and 7 to 9: how two scores go together."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from qualms.benchmarks import Variant
+from qualms.report.figures import (
+    CloudMark,
+    CurveMark,
+    Drawing,
+    Mark,
+    Panel,
+    PictureMark,
+    PointMark,
+    WordMark,
+)
+from qualms.report.papers.url.correlations import correlated, correlation
+from qualms.report.papers.url.settings import (
+    BY_R_AUROC,
+    CROP,
+    HUMAN,
+    MIXED,
+    OOD,
+    R_AUROC,
+    RECALL,
+    SOFT_CROP,
+    SOFT_R_AUROC,
+    UP_CROP,
+    UP_R_AUROC,
+    UP_RECALL,
+    UP_TOP_1,
+    UrlScore,
+    UrlStudy,
+    family_of,
+    released_number,
+)
+
+LEAST_RECALL = 0.1
+"""R@1 on validation items from which on a run may be chosen by its R-AUROC."""
+_MATRIX = {
+    "up\ntop-1": UP_TOP_1,
+    "up\nR@1": UP_RECALL,
+    "up\nR-AUROC": UP_R_AUROC,
+    "up\ncrop": UP_CROP,
+    "R@1": RECALL,
+    "R-AUROC": R_AUROC,
+    "crop": CROP,
+    "OOD": OOD,
+    "mixed": MIXED,
+    "human": HUMAN,
+}
+"""Scores of figure 9, by short names."""
+_LIGHT = (-3.0, 1.0)
+"""Range of greys of figure 9: numbers stay legible on the darkest."""
+
+
+def scatter_figures(study: UrlStudy) -> Iterator[Drawing]:
+    """Those that have numbers."""
+    yield from _both_scores(study)
+    yield from _chosen_twice(study)
+    yield from _pair_figure(
+        study,
+        ("4", "what upstream items tell about downstream ones"),
+        ((UP_R_AUROC, R_AUROC), (UP_CROP, R_AUROC)),
+        ("upstream R-AUROC", "upstream crop rate"),
+    )
+    yield from _pair_figure(
+        study,
+        ("5", "R-AUROC, people and crops"),
+        ((HUMAN, SOFT_R_AUROC), (SOFT_CROP, SOFT_R_AUROC)),
+        ("human alignment", "crop rate"),
+    )
+    yield from _trade_offs(study)
+    yield from _matrix(study)
+
+
+def _both_scores(study: UrlStudy) -> Iterator[Drawing]:
+    shown = study.backbones
+    if not shown:
+        return
+    panels = []
+    for variant in shown:
+        marks: list[Mark] = [
+            _point(study, point.row, point.x, point.y)
+            for point in study.points((variant,), RECALL, R_AUROC)
+        ]
+        if not variant.simulated:
+            marks += _released(study, variant)
+        panels.append(_axes(marks, variant.label))
+    yield Drawing(
+        name="figure_2",
+        title="Figure 2: retrieval and uncertainty of every method",
+        caption="R-AUROC against R@1, means over the downstream sets; a marker for "
+        "every seed. Hollow markers are the released runs of the paper. "
+        f"{study.source(shown)}",
+        rows=(tuple(panels),),
+        simulated=any(variant.simulated for variant in shown),
+        size=(2.9, 2.4),
+    )
+
+
+def _released(study: UrlStudy, variant: Variant) -> Iterator[Mark]:
+    for row in study.methods:
+        both = [
+            released_number(variant, row.name, metric, BY_R_AUROC)
+            for metric in ("recall_at_1", "r_auroc")
+        ]
+        known = [number.mean for number in both if number is not None]
+        if len(known) == 2:
+            look = study.look(row.name)
+            yield PointMark(
+                x=known[0],
+                y=known[1],
+                colour=look.colour,
+                marker=look.marker,
+                hollow=True,
+            )
+
+
+def _chosen_twice(study: UrlStudy) -> Iterator[Drawing]:
+    """Figure 3: the run chosen by R-AUROC, and the one chosen by R@1."""
+    panels, shown = [], []
+    for family in study.families.values():
+        if not any(v.selection == "recall" or "config" in v.settings for v in family):
+            continue
+        marks: list[Mark] = []
+        for row in study.methods:
+            by = [choice(study, family, row.name, by) for by in (R_AUROC, RECALL)]
+            ends = [
+                (study.mean(v, row.name, RECALL), study.mean(v, row.name, R_AUROC))
+                for v in by
+                if v is not None
+            ]
+            if len(ends) == 2 and np.isfinite(ends).all():
+                x, y = np.array(ends).T
+                colour = study.look(row.name).colour
+                marks.append(CurveMark(x=x, y=y, colour=colour))
+                marks.append(_point(study, row.name, x[0], y[0]))
+                marker = study.look(row.name).marker
+                marks.append(
+                    PointMark(x=x[1], y=y[1], colour=colour, marker=marker, hollow=True)
+                )
+        panels.append(_axes(marks, family[0].label))
+        shown += family
+    if panels:
+        yield Drawing(
+            name="figure_3",
+            title="Figure 3: chosen by R-AUROC, and chosen by R@1",
+            caption="Means over seeds of the runs that validation items choose by "
+            "R-AUROC (filled) and by R@1 (hollow), joined by a line: a long one is a "
+            "trade-off between uncertainty and retrieval. Runs may differ in their "
+            "epoch and, where several were judged, in their configuration. "
+            f"{study.source(shown)}",
+            rows=(tuple(panels),),
+            simulated=any(variant.simulated for variant in shown),
+            size=(2.9, 2.4),
+        )
+
+
+def choice(
+    study: UrlStudy, family: Sequence[Variant], row: str, by: UrlScore
+) -> Variant | None:
+    """The variant of a family that validation items choose for a method.
+
+    Runs that retrieve less than a tenth do not count for R-AUROC. Without validation
+    scores, the variant whose epochs were chosen that way.
+    """
+    rated = {
+        variant.name: study.mean(variant, row, f"val/{by.name}")
+        for variant in family
+        if by is RECALL or study.mean(variant, row, "val/recall_at_1") >= LEAST_RECALL
+    }
+    known = {name: value for name, value in rated.items() if math.isfinite(value)}
+    if known:
+        best = max(known, key=lambda name: known[name])
+        return next(variant for variant in family if variant.name == best)
+    wanted = "recall" if by is RECALL else "r_auroc"
+    return next((v for v in family if v.selection == wanted), None)
+
+
+def _pair_figure(
+    study: UrlStudy,
+    about: tuple[str, str],
+    pairs: Sequence[tuple[UrlScore, UrlScore]],
+    labels: Sequence[str],
+) -> Iterator[Drawing]:
+    number, title = about
+    panels = []
+    for (x, y), label in zip(pairs, labels, strict=True):
+        marks = [
+            _point(study, point.row, point.x, point.y, size=3.5)
+            for point in study.points(study.judged, x, y)
+        ]
+        found = correlation(study, study.judged, x, y).value
+        told = f"rank corr. {found:.2f}" if math.isfinite(found) else ""
+        panels.append(_axes(marks, told, x_label=label, y_label=y.label))
+    if any(panel.marks for panel in panels):
+        yield Drawing(
+            name=f"figure_{number}",
+            title=f"Figure {number}: {title}",
+            caption="A marker for every run of every method that was judged, other "
+            "configurations among them, with Spearman's rank correlation of all of "
+            f"them. {study.source(study.judged)}",
+            rows=(tuple(panels),),
+            simulated=any(variant.simulated for variant in study.judged),
+            size=(2.9, 2.4),
+        )
+
+
+def _trade_offs(study: UrlStudy) -> Iterator[Drawing]:
+    """Figures 7 and 8: R@1 and R-AUROC over the configurations of each method."""
+    for family in study.families.values():
+        configured = [v for v in family if "config" in v.settings]
+        if not configured:
+            continue
+        panels = [_trade_off(study, configured, row.name) for row in study.methods]
+        backbone = configured[0].settings["backbone"]
+        number = "8" if backbone == "vit_medium" else "7"
+        name = family_of(configured[0])
+        yield Drawing(
+            name=f"figure_{number}",
+            title=f"Figure {number}: R@1 and R-AUROC over configurations of {name}",
+            caption="A point for every configuration and seed, with Spearman's rank "
+            "correlation. Runs whose R@1 is below 0.1 are left out. "
+            f"{study.source(configured)}",
+            rows=tuple(tuple(panels[at : at + 4]) for at in range(0, len(panels), 4)),
+            simulated=any(variant.simulated for variant in configured),
+            size=(1.9, 1.7),
+        )
+
+
+def _trade_off(study: UrlStudy, variants: Sequence[Variant], row: str) -> Panel:
+    pairs = [
+        (point.x, point.y)
+        for point in study.points(variants, RECALL, R_AUROC)
+        if point.row == row and point.x >= LEAST_RECALL
+    ]
+    if not pairs:
+        return Panel(title=study.label(row), empty="no runs")
+    x, y = np.array(pairs, np.float64).T
+    value = correlated(pairs).value
+    told = f" ({value:.2f})" if math.isfinite(value) else ""
+    return Panel(
+        marks=(CloudMark(x=x, y=y, colour=study.look(row).colour),),
+        title=f"{study.label(row)}{told}",
+        x_label="R@1",
+        y_label="R-AUROC",
+    )
+
+
+def _matrix(study: UrlStudy) -> Iterator[Drawing]:
+    """Figure 9: correlations between all scores."""
+    names = list(_MATRIX)
+    found = np.array(
+        [
+            [
+                correlation(study, study.judged, _MATRIX[a], _MATRIX[b]).value
+                for b in names
+            ]
+            for a in names
+        ]
+    )
+    if not np.isfinite(found).any():
+        return
+    words = tuple(
+        WordMark(column, row, f"{found[row, column]:.2f}", size=5.5)
+        for row, column in np.ndindex(found.shape)
+        if math.isfinite(found[row, column])
+    )
+    ticks: dict[float, str] = dict(enumerate(names))
+    yield Drawing(
+        name="figure_9",
+        title="Figure 9: rank correlations between scores",
+        caption="Spearman's rank correlation over every run of every method that was "
+        "judged; 'up' is of upstream items, the others are means over the downstream "
+        f"sets, 'human' over those with votes. {study.source(study.judged)}",
+        rows=(
+            (
+                Panel(
+                    marks=(PictureMark(pixels=found, scale=_LIGHT), *words),
+                    x_ticks=ticks,
+                    y_ticks=ticks,
+                    framed=False,
+                ),
+            ),
+        ),
+        simulated=any(variant.simulated for variant in study.judged),
+        size=(6.4, 4.6),
+    )
+
+
+def _point(
+    study: UrlStudy, row: str, x: float, y: float, *, size: float = 5.0
+) -> PointMark:
+    look = study.look(row)
+    return PointMark(
+        x=x,
+        y=y,
+        colour=look.colour,
+        marker=look.marker,
+        label=study.label(row),
+        size=size,
+    )
+
+
+def _axes(
+    marks: Sequence[Mark],
+    title: str,
+    *,
+    x_label: str = "R@1",
+    y_label: str = "R-AUROC",
+) -> Panel:
+    return Panel(
+        marks=tuple(marks),
+        title=title,
+        x_label=x_label,
+        y_label=y_label,
+        empty="" if marks else "no runs",
+    )

@@ -1,0 +1,150 @@
+"""The URL benchmark's tables and figures, ours beside the published numbers."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from evaluate.made_embeddings import make_embedding_runs
+from qualms.benchmarks import variant_of
+from qualms.evaluate import ScoreOptions
+from qualms.evaluate.benchmark import judge
+from qualms.evaluate.results import Cell, Key
+from qualms.report.benchmark import paper_of, write_all
+from qualms.report.figures import BarMark, PointMark
+from qualms.report.latex import latex_table
+from qualms.report.papers.url.correlations import correlated
+from qualms.report.papers.url.scatters import choice
+from qualms.report.papers.url.settings import (
+    R_AUROC,
+    RECALL,
+    UrlStudy,
+    named_number,
+)
+from report.made_url import BENCHMARK, SMALL, url_results_as_published
+
+
+@pytest.fixture(scope="module")
+def results():
+    return url_results_as_published()
+
+
+@pytest.fixture(scope="module")
+def tables(results):
+    return {table.name: table for table in paper_of(results).tables(results)}
+
+
+@pytest.fixture(scope="module")
+def figures(results):
+    return {one.name: one for one in paper_of(results).figures(results, None)}
+
+
+def line(table, variant, row):
+    (found,) = [
+        one
+        for one in table.lines
+        if (one.keys["variant"], one.keys["row"]) == (variant, row)
+    ]
+    return found
+
+
+def test_our_numbers_stand_beside_the_published_ones(tables):
+    table = tables["table_results"]
+    assert len(table.lines) == 22
+    cells = line(table, "resnet50", "mcinfonce").cells
+    assert cells[0].mean == pytest.approx(0.5694)
+    for one in table.lines:
+        for cell in one.cells:
+            assert cell.published.mean == pytest.approx(cell.mean)
+            assert cell.gap == pytest.approx(0.0)
+
+
+def test_numbers_of_simulated_data_are_not_compared():
+    results = url_results_as_published(SMALL)
+    found = {table.name: table for table in paper_of(results).tables(results)}
+    table = found["table_results"]
+    assert table.simulated
+    assert any("not for their size" in note for note in table.notes)
+    for one in table.lines:
+        assert all(math.isnan(cell.gap) for cell in one.cells)
+
+
+def test_table_1_has_the_papers_costs(tables):
+    cells = line(tables["table_1"], "resnet50", "mcdropout").cells
+    assert cells[0].mean == pytest.approx(cells[0].published.mean)
+    assert cells[2].mean == pytest.approx(7105 / 5971)
+    assert cells[4].mean == pytest.approx(13.1)
+    assert cells[3].mean == pytest.approx(13.1 / 2)
+
+
+def test_few_shot_numbers_are_means_over_sets(tables):
+    cells = line(tables["table_few_shot"], "resnet50", "ce").cells
+    assert [cell.mean for cell in cells[:5]] == pytest.approx(
+        [0.558, 0.607, 0.646, 0.692, 0.684]
+    )
+
+
+def test_every_table_is_latex(tables):
+    for table in tables.values():
+        assert "\\begin{tabular}" in latex_table(table)
+
+
+def test_bars_stand_in_order_and_show_the_extreme_seeds(figures):
+    for name in ("figure_1", "figure_6", "figure_10", "figure_12"):
+        for panel in figures[name].panels:
+            bars = [mark for mark in panel.marks if isinstance(mark, BarMark)]
+            heights = [bar.height for bar in bars]
+            assert len(bars) == 11
+            assert heights == sorted(heights, reverse=True)
+            for bar in bars:
+                assert bar.high - bar.low == pytest.approx(0.02)
+
+
+def test_published_points_lie_on_ours(figures):
+    panel = figures["figure_1"].panels[0]
+    bars = {mark.x: mark.height for mark in panel.marks if isinstance(mark, BarMark)}
+    hollow = [mark for mark in panel.marks if isinstance(mark, PointMark)]
+    assert len(hollow) == 11
+    assert all(bars[mark.x] == pytest.approx(mark.y) for mark in hollow)
+
+
+def test_correlations_of_the_text_are_found():
+    assert named_number("rank_corr_human_alignment_vs_r_auroc") == 0.8
+    assert named_number("r_auroc_many_shot") == 0.68
+    assert math.isnan(correlated([(1.0, 2.0), (2.0, 1.0)]).value)
+    assert correlated([(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)]).value == -1.0
+
+
+def test_a_configuration_is_chosen_on_validation_items_that_retrieve():
+    """That with the best R-AUROC retrieves too little, and may not be chosen."""
+    preset = replace(SMALL, variants=SMALL.further[:3])
+    cells = {}
+    rated = ((0.9, 0.05), (0.6, 0.3), (0.5, 0.7))
+    for variant, (auroc, recall) in zip(preset.variants, rated, strict=True):
+        for score, value in (("r_auroc", auroc), ("recall_at_1", recall)):
+            key = Key(variant.name, "ce", "", f"val/{score}")
+            cells[key] = Cell(key=key, values=(value,))
+    results = replace(url_results_as_published(preset), cells=cells)
+    study = UrlStudy(results)
+    chosen = [choice(study, preset.variants, "ce", by) for by in (R_AUROC, RECALL)]
+    assert chosen == [preset.variants[1], preset.variants[2]]
+
+
+def test_everything_is_written_from_predictions(tmp_path):
+    names = ("resnet50", "resnet50_recall", "tradeoff_resnet50_0")
+    few = tuple(f"ce_few2_{name}" for name in ("birds", "cars", "products"))
+    preset = replace(
+        SMALL,
+        variants=tuple(variant_of(SMALL, name) for name in names),
+        rows=("ce", "infonce", "elk", *few),
+        seeds=(1, 2),
+        pools=((1,), (2,)),
+    )
+    make_embedding_runs(BENCHMARK, preset, tmp_path)
+    options = ScoreOptions(resamples=0, workers=2)
+    results = judge(BENCHMARK, preset, tmp_path, options=options)
+    written = write_all(results, tmp_path / "shown")
+    there = {path.stem for path in written.figures}
+    assert there == {f"figure_{number}" for number in range(1, 14)} - {"figure_8"}
+    tables = {path.stem for path in written.tables}
+    assert {"table_1", "table_results", "table_by_set", "table_few_shot"} <= tables
