@@ -27,6 +27,7 @@ CHANGED = {
     "start": "0123456789abcdef",
     "items": ItemRule(name="most_uncertain", runs=("0123456789abcdef",)),
     "datasets": {"birds": Part(name="cub", options={"size": 64})},
+    "sources": {"methods/mine": "0" * 16},
     "version": 2,
 }
 

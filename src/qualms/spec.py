@@ -90,6 +90,9 @@ class RunSpec:
     """How its training items are chosen, where it does not train on all of them."""
     datasets: Mapping[str, Part] = field(default_factory=dict)
     """Further datasets by name; the run predicts splits of them."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """A digest of the code of each part that is not the package's own, by its shelf and
+    name, e.g. "methods/mine"."""
     version: int = 1
     """Version of the benchmark: numbers of different versions never mix."""
 
@@ -152,8 +155,9 @@ class RunSpec:
     def _fields(self) -> dict[str, Any]:
         fields = asdict(self)
         # A spec that says nothing about them has the hash it had before they existed.
-        if not fields["datasets"]:
-            del fields["datasets"]
+        for name in ("datasets", "sources"):
+            if not fields[name]:
+                del fields[name]
         return fields
 
 

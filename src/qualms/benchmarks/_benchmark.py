@@ -15,7 +15,7 @@ from qualms.benchmarks._records import (
     TableRow,
     Variant,
 )
-from qualms.shelf import suggest
+from qualms.shelf import source_of, suggest
 from qualms.spec import ItemRule, Part, RunSpec, TaskName
 
 Named = TypeVar("Named", Variant, TableRow)
@@ -68,9 +68,13 @@ class Benchmark:
 
     def spec(self, preset: Preset, place: Place, seed: int) -> RunSpec:
         """The training that a number at `place` comes from."""
+        made = self._lent if place.row.weights_of else self._trained
+        spec = made(preset, place, seed)
+        return replace(spec, sources=_sources(spec))
+
+    def _trained(self, preset: Preset, place: Place, seed: int) -> RunSpec:
+        """A run that is trained."""
         variant, row, _ = place
-        if row.weights_of:
-            return self._lent(preset, place, seed)
         config = self._config(place)
         network = variant.network or preset.network
         own = preset.networks.get(row.method.name, {})
@@ -165,6 +169,16 @@ class Benchmark:
             "items": rule,
             "start": asked[0].hash if stage.continues else None,
         }
+
+
+def _sources(spec: RunSpec) -> dict[str, str]:
+    """A digest of the code of each part of `spec` that is not the package's own."""
+    parts = [("methods", spec.method), ("networks", spec.network)]
+    parts += [("datasets", part) for part in spec.parts.values()]
+    found = {
+        f"{shelf}/{part.name}": source_of(shelf, part.name) for shelf, part in parts
+    }
+    return {name: digest for name, digest in found.items() if digest}
 
 
 def _fits(settings: Settings, variant: Variant) -> bool:

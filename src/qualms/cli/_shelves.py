@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rich.markup import escape
 
 from qualms.launch import card_of, check_installed, options_of, written
-from qualms.shelf import find, names
+from qualms.shelf import find, names, outside_parts
 
 
 class Listing(NamedTuple):
@@ -53,6 +53,8 @@ def benchmarks() -> Listing:
             further = ", ".join(variant.name for variant in preset.further)
             size = f"{len(benchmark.runs(preset))} runs"
             title = escape(benchmark.title)
+            part = outside_parts("benchmarks").get(name)
+            title += "" if part is None else f" (from {escape(part.where)})"
             rows.append((name, title, preset.name, size, variants, further))
     columns = ("name", "what", "preset", "size", "variants", "only if named")
     return Listing(columns, rows)
@@ -72,15 +74,18 @@ def scores() -> Listing:
     """Every score with its label, direction and range."""
     from qualms import scores as shelf
 
+    own = {name: vars(shelf)[name] for name in shelf.__all__}
     rows = []
-    for name in shelf.__all__:
-        function = vars(shelf)[name]
+    for name, function in (
+        own | {n: find("scores", n) for n in names("scores")}
+    ).items():
         try:
             about = shelf.about(function)
         except LookupError:  # a record or a curve, not a score
             continue
         limits = f"{_limit(about.low)} to {_limit(about.high)}"
-        rows.append((name, _first(function), about.label, about.better, limits))
+        what = _what("scores", name, function)
+        rows.append((name, what, about.label, about.better, limits))
     return Listing(("name", "what", "label", "better", "range"), rows)
 
 
@@ -104,8 +109,16 @@ def _parts(shelf: str) -> Listing:
             else f"{option}={_default(value.default)}"
             for option, value in options_of(function, shelf=shelf).items()
         ]
-        rows.append((name, _first(function), escape(", ".join(options))))
+        what = _what(shelf, name, function)
+        rows.append((name, what, escape(", ".join(options))))
     return Listing(("name", "what", "options"), rows)
+
+
+def _what(shelf: str, name: str, function: Callable[..., Any]) -> str:
+    """The first sentence about a part, and where it lives if not in the package."""
+    part = outside_parts(shelf).get(name)
+    said = _first(function)
+    return said if part is None else f"{said} (from {escape(part.where)})".strip()
 
 
 def _first(function: Callable[..., Any]) -> str:

@@ -5,11 +5,14 @@ from typing import Annotated
 
 import typer
 
+from qualms.cli._include import Include
+
 SHELVES = ("methods", "datasets", "benchmarks", "configs", "networks", "scores")
 
 
 def list_parts(
     shelf: Annotated[str, typer.Argument(metavar="SHELF", help=", ".join(SHELVES))],
+    include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
     """List methods, datasets, benchmarks, configs, networks or scores."""
     from rich.console import Console

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qualms.cli._include import Include
+
 if TYPE_CHECKING:
     from qualms.datasets import Prepared, Progress
 
@@ -27,6 +29,7 @@ def prepare(
     option: Annotated[
         list[str] | None, typer.Option("-o", help="For example variant=tails.")
     ] = None,
+    include: Include = None,  # noqa: ARG001 - its callback takes it
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes; one per core by default.")
     ] = None,

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from qualms.cli._include import Include
+
 
 def run(
     benchmark: Annotated[
@@ -39,6 +41,7 @@ def run(
         list[str] | None,
         typer.Option("-o", help="epochs=3, method.rate=0.2, network.width=8 ..."),
     ] = None,
+    include: Include = None,  # noqa: ARG001 - its callback takes it
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list what lacks a result.")
     ] = False,

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qualms.cli._include import Include
+
 if TYPE_CHECKING:
     from qualms.evaluate import ScoreOptions
 
 
 def score(
     files: Annotated[list[Path], typer.Argument(help="Predictions files or folders.")],
+    include: Include = None,  # noqa: ARG001 - its callback takes it
     task: Annotated[
         str | None, typer.Option(help="What the arrays are, where that is unclear.")
     ] = None,

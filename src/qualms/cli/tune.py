@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from qualms.cli._include import Include
+
 
 def tune(
     target: Annotated[
@@ -47,6 +49,7 @@ def tune(
         list[str] | None,
         typer.Option("-o", help="Held fixed, e.g. epochs=3; not searched then."),
     ] = None,
+    include: Include = None,  # noqa: ARG001 - its callback takes it
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only list the trials.")
     ] = False,

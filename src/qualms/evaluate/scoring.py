@@ -10,6 +10,7 @@ import numpy as np
 from qualms.evaluate.compare import Comparison, compare
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.kernel import Estimated, estimated
+from qualms.evaluate.outside_scores import with_outside_scores
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.validation import check_validation
 from qualms.predictions import Header, Predictions, build, read
@@ -142,7 +143,7 @@ def judge_file(
 ) -> Judgement:
     """The judgement of one file by its task."""
     judge: TaskJudge = find("evaluate.tasks", predictions.task)
-    return judge(predictions, val, options)
+    return with_outside_scores(judge(predictions, val, options), predictions, options)
 
 
 def _row(found: Estimated) -> ScoreRow:

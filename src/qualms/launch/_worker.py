@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 from qualms.datasets import open_dataset
 from qualms.processes import Channel, Event, Message, Relay, locked
 from qualms.runs import describe, is_done, lock_path, log_path, mark_failed, tidy
+from qualms.shelf import source_of
 from qualms.spec import RunSpec
 
 RunStatus = Literal["done", "skipped", "failed", "busy"]
@@ -138,6 +139,7 @@ def _train(held: Held, places: Mapping[str, Path], channel: Channel, post: Post)
                 sys.stdout.write(f"{now}: starts on {post.device}\n")
                 work = post.work or _run_together()
                 for spec, folder in held:
+                    _refuse_changed(spec)
                     tidy(folder)
                     stated = {"device": post.device, "command": post.command}
                     describe(folder, spec, stated)
@@ -149,6 +151,17 @@ def _train(held: Held, places: Mapping[str, Path], channel: Channel, post: Post)
     except Exception as error:
         return _sentence(error)
     return "training ended without marking the run as done"
+
+
+def _refuse_changed(spec: RunSpec) -> None:
+    """Refuse a run whose parts from outside are no longer what it was named after."""
+    for name, digest in spec.sources.items():
+        shelf, _, part = name.rpartition("/")
+        if source_of(shelf, part) != digest:
+            raise ValueError(
+                f"the code of {name} has changed since this run was planned, or is not"
+                " included; start the command again"
+            )
 
 
 def _run_together() -> Work:

@@ -8,9 +8,9 @@ import inspect
 import json
 import os
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from importlib import import_module
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from qualms.datasets import (
     verify_dataset,
 )
 from qualms.launch.options import Option, check_options, options_of, written
-from qualms.shelf import find
+from qualms.shelf import find, source_of
 from qualms.spec import Part
 
 Watched = Callable[[Part, int, int], None]
@@ -77,7 +77,13 @@ def recipe_of(part: Part, root: Path | None = None) -> Recipe:
                 f" with --from. {card_of(part.name).obtain}"
             )
         recipe = function(root, **part.options)
-    return recipe
+    return replace(recipe, options={**recipe.options, **_code(part.name)})
+
+
+def _code(name: str) -> dict[str, str]:
+    """Names the code of a dataset from outside, whose changes must not go unnoticed."""
+    source = source_of("datasets", name)
+    return {"code": source} if source else {}
 
 
 def is_simulated(name: str) -> bool:
@@ -95,8 +101,13 @@ def _package(name: str) -> Path | None:
 
 def card_of(name: str) -> Card:
     """What a reader must know before using a dataset."""
-    find("datasets", name)
-    card: Card = import_module(f"qualms.datasets.{name}").CARD
+    module = sys.modules[find("datasets", name).__module__]
+    card: Card | None = getattr(module, "CARD", None)
+    if card is None:
+        raise DatasetError(
+            f"{module.__file__} must have a CARD beside {name!r}: its title, licence"
+            " and source, as qualms.datasets.Card"
+        )
     return card
 
 
@@ -168,7 +179,7 @@ def _items(dataset: Dataset) -> dict[str, int]:
 def _look_up(part: Part, data: Path) -> Path | None:
     """The folder of the prepared dataset with these options, if there is one."""
     asked = {name: option.default for name, option in _options(part).items()}
-    asked |= part.options
+    asked |= {**part.options, **_code(part.name)}
     folders = [file.parent for file in sorted(data.glob(f"{part.name}-*/meta.json"))]
     fitting = [
         folder for folder in folders if _is(open_dataset(folder), part.name, asked)

@@ -1,0 +1,3 @@
+"""What the parts beside it share."""
+
+BRIGHT = 100

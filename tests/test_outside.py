@@ -1,0 +1,133 @@
+"""Parts that live outside the package."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from qualms import shelf
+
+PARTS = Path(__file__).parent / "outside_parts"
+
+
+def qualms(*words, cwd, **environment):
+    """Run the command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "qualms", *map(str, words)],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "200", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def home(tmp_path):
+    shutil.copytree(PARTS, tmp_path / "mine", ignore=shutil.ignore_patterns("__py*"))
+    return tmp_path
+
+
+def test_parts_of_a_file_are_listed_as_such(home):
+    for name, known in {
+        "methods": "plainest",
+        "datasets": "spots",
+        "networks": "tiny",
+        "benchmarks": "my_study",
+        "scores": "share_above_half",
+    }.items():
+        told = qualms("list", name, "--include", home / "mine" / "spots.py", cwd=home)
+        assert told.returncode == 0, told.stderr
+        (line,) = [line for line in told.stdout.splitlines() if known in line]
+        assert f"(from {home / 'mine' / 'spots.py'})" in line
+        assert known not in qualms("list", name, cwd=home).stdout
+
+
+def test_a_benchmark_from_outside_runs_on_two_workers_and_knows_its_code(home):
+    words = ("run", "my_study", "--include", home / "mine", "--workers", 2)
+    words += ("--data", home / "data", "--device", "cpu")
+    made = qualms(*words, cwd=home)
+    assert made.returncode == 0, made.stderr
+    assert "4 runs: 4 done" in made.stdout + made.stderr
+    again = qualms(*words, "--dry-run", cwd=home)
+    assert "plainest" not in again.stdout
+    # A file beside it, which it takes something from, is part of the code too.
+    (home / "mine" / "_scale.py").write_text("BRIGHT = 90\n")
+    changed = qualms(*words, "--dry-run", cwd=home)
+    assert changed.stdout.count("plainest") == 2
+    assert changed.stdout.count(" map ") == 2  # its dataset has changed too
+
+
+def test_the_environment_includes_as_the_option_does(home):
+    told = qualms("list", "methods", cwd=home, QUALMS_INCLUDE=str(home / "mine"))
+    assert "plainest" in told.stdout
+
+
+def test_a_score_from_outside_is_judged_with_an_interval(home):
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 2, 200)
+    prob = np.clip(rng.normal(0.3 + 0.4 * target, 0.2), 0, 1)
+    np.savez(home / "mine.npz", target=target, prob=prob)
+    words = ("score", home / "mine.npz", "--include", home / "mine", "--json")
+    told = qualms(*words, cwd=home)
+    assert told.returncode == 0, told.stderr
+    (row,) = [
+        row
+        for row in json.loads(told.stdout)["files"][0]["scores"]
+        if row["score"] == "share_above_half"
+    ]
+    right = np.mean((prob > 0.5) == target)
+    assert row["value"] == pytest.approx(right)
+    assert row["low"] < right < row["high"]
+    np.savez(home / "numbers.npz", target=prob, mean=prob)
+    told = qualms("score", home / "numbers.npz", "--include", home / "mine", cwd=home)
+    assert "share_above_half is left out: it reads probs" in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("empty.py", "x = 1\n", "holds no part"),
+        ("broken.py", "import nowhere_at_all\n", "ModuleNotFoundError"),
+        ("json.py", "x = 1\n", "Python has another module 'json'; rename the file"),
+        ("no-name.py", "x = 1\n", "it must be named like NAME.py"),
+        ("taken_name.py", "", "methods has 'map' from qualms itself already"),
+    ],
+)
+def test_what_cannot_be_included_is_refused_in_a_sentence(home, name, text, said):
+    if name == "taken_name.py":
+        text = "from qualms.methods import Method\n\ndef map() -> Method:\n    pass\n"
+    file = home / "given" / name  # not in the folder that Python itself looks at
+    file.parent.mkdir()
+    file.write_text(text)
+    told = qualms("list", "methods", "--include", file, cwd=home)
+    assert told.returncode == 2
+    assert said in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_a_path_that_is_not_there_is_refused():
+    with pytest.raises(ValueError, match=r"nothing to include at nowhere\.py"):
+        shelf.include(["nowhere.py"])
+
+
+def test_entry_points_of_installed_packages_are_parts(home):
+    """A package is installed where its metadata lies on the path."""
+    place = home / "site"
+    about = place / "spots_package-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: spots-package\n")
+    (about / "entry_points.txt").write_text(
+        "[qualms.methods]\nplainest = spots:plainest\n"
+    )
+    for file in PARTS.glob("*.py"):
+        shutil.copy(file, place)
+    path = os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])
+    told = qualms("list", "methods", cwd=home, PYTHONPATH=path)
+    (line,) = [line for line in told.stdout.splitlines() if "plainest" in line]
+    assert "(from spots-package)" in line
