@@ -8,6 +8,7 @@ from qualms.evaluate.segmented._items import (
     MapScores,
     Reading,
     measure_items,
+    quality_entries,
 )
 from qualms.evaluate.segmented._stream import map_roles, measured_maps
 
@@ -21,5 +22,6 @@ __all__ = [
     "map_roles",
     "measure_items",
     "measured_maps",
+    "quality_entries",
     "validate",
 ]

@@ -1,6 +1,6 @@
-"""One pass over segmented items: from maps to a few numbers of each item."""
+"""One pass over segmented items: from maps to a few numbers of each, and means."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, ScoreOptions
+from qualms.evaluate.entry import Array, Entry, Index, ScoreOptions
 from qualms.evaluate.segmented._fit import Validation
 from qualms.evaluate.segmented._stream import (
     Map,
@@ -20,8 +20,10 @@ from qualms.evaluate.segmented._stream import (
 from qualms.predictions import Header, Maps, Predictions
 from qualms.scores import Platt
 from qualms.scores.as_published import values as published
+from qualms.scores.inference import mean_influence
 
 PATCH = 10
+CONSTANT = "the map or the raters' disagreement is constant on every item"
 AGGREGATIONS = ("image", "patch", "threshold")
 """Those of Kahl et al. (2024)."""
 EXTRAS = ("quantile", "boundary", "object")
@@ -98,6 +100,38 @@ def measure_items(
         names = names or tuple(found)
         rows.append(np.array([found[name] for name in names]))
     return MapScores(columns=dict(zip(names, np.stack(rows, axis=1), strict=True)))
+
+
+def quality_entries(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
+    """Means of Dice, GED, NCC and ACE over the items at `index`, called `subset`."""
+    for score in (scores.dice, scores.ged, scores.ncc, scores.ace):
+        for column, values in measured.columns.items():
+            if column.score == score.__name__ and not column.published:
+                theirs = measured.of(*column[:3], published=True)
+                at = {"measure": column.measure} if column.measure else {}
+                yield _mean_entry(score, values, theirs, subset, index, at)
+
+
+def _mean_entry(
+    score: Callable[..., Any],
+    values: Array,
+    theirs: Array,
+    subset: str,
+    index: Index,
+    settings: Mapping[str, str],
+) -> Entry:
+    """The mean over the items where the score is defined; theirs is of all of them."""
+    chosen = values[index]
+    return Entry(
+        score=score,
+        value=scores.mean_defined(chosen).mean,
+        index=index,
+        influence=partial(mean_influence, chosen, about=scores.about(score)),
+        subset=subset,
+        settings=settings,
+        as_published=float(np.mean(theirs[index])),
+        why=CONSTANT,
+    )
 
 
 Numbers = Iterator[tuple[ItemColumn, float]]

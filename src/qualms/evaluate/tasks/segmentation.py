@@ -5,11 +5,10 @@ uncertainty announce failures (AURC) and shifted images (AUROC), is it calibrate
 and does it follow the raters' disagreement (NCC, GED)?
 """
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from qualms.evaluate.segmented import (
     Validation,
     map_roles,
     measure_items,
+    quality_entries,
     validate,
 )
 from qualms.evaluate.subsets import (
@@ -31,7 +31,6 @@ from qualms.evaluate.subsets import (
     unknown_notes,
 )
 from qualms.predictions import Predictions
-from qualms.scores.inference import mean_influence
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -40,7 +39,6 @@ Part = TypeVar("Part", Entry, Curve)
 NO_VAL = (
     "threshold aggregation and calibration (ACE) need validation predictions: --val"
 )
-CONSTANT = "the map or the raters' disagreement is constant on every item"
 
 
 def segmentation(
@@ -59,7 +57,7 @@ def segmentation(
     chosen = {name: index for name, index in chosen.items() if name != "balanced"}
     entries: list[Entry] = []
     for subset, index in chosen.items():
-        entries += _quality(measured, subset, index)
+        entries += quality_entries(measured, subset, index)
         entries += _failure(measured, subset, index)
     entries += _shift(predictions, measured)
     return Judgement(
@@ -92,38 +90,6 @@ def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
             f"val must hold the same kind of maps as {predictions.source} ({mine}), "
             f"got {theirs} in {val.source}; predict both splits with the same run"
         )
-
-
-def _quality(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
-    by_score = {
-        f.__name__: f for f in (scores.dice, scores.ged, scores.ncc, scores.ace)
-    }
-    for name, score in by_score.items():
-        for column, values in measured.columns.items():
-            if column.score == name:
-                at = {"measure": column.measure} if column.measure else {}
-                yield _mean_entry(score, values, subset, index, at)
-
-
-def _mean_entry(
-    score: Callable[..., Any],
-    values: Array,
-    subset: str,
-    index: Index,
-    settings: Mapping[str, str],
-) -> Entry:
-    """The mean over items where the score is defined."""
-    chosen = values[index]
-    defined = chosen[np.isfinite(chosen)]
-    return Entry(
-        score=score,
-        value=float(defined.mean()) if defined.size else math.nan,
-        influence=partial(mean_influence, chosen, about=scores.about(score)),
-        index=index,
-        subset=subset,
-        settings=settings,
-        why=CONSTANT,
-    )
 
 
 def _failure(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:

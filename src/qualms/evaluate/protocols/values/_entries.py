@@ -13,9 +13,8 @@ from qualms import scores
 from qualms.evaluate.entry import Array, Entry, Index, entry_of
 from qualms.evaluate.segmented import EXTRAS, MapScores
 from qualms.scores.as_published import values as published
-from qualms.scores.inference import Influence, mean_influence
+from qualms.scores.inference import Influence
 
-CONSTANT = "the map or the raters' disagreement is constant on every item"
 BY_AURC = "it differs from aurc, which has an interval, by the ends of the curve alone"
 BY_AUROC = "ood_auroc of the same items has one"
 NOTHING = "nothing was segmented before"
@@ -35,39 +34,6 @@ class Beheld(NamedTuple):
     subsets: Mapping[str, Index]
     theirs: bool
     """Whether the released code has numbers of this row."""
-
-
-def quality_entries(beheld: Beheld) -> Iterator[Entry]:
-    """Means over items of Dice, GED, NCC and ACE."""
-    for subset, index in beheld.subsets.items():
-        for score in (scores.dice, scores.ged, scores.ncc, scores.ace):
-            for column, values in beheld.measured.columns.items():
-                if column.score == score.__name__ and not column.published:
-                    theirs = beheld.measured.of(*column[:3], published=True)
-                    at = {"measure": column.measure} if column.measure else {}
-                    yield _mean_entry(score, values, theirs, subset, index, at)
-
-
-def _mean_entry(
-    score: Callable[..., Any],
-    values: Array,
-    theirs: Array,
-    subset: str,
-    index: Index,
-    settings: Mapping[str, str],
-) -> Entry:
-    """The mean over the items where the score is defined; theirs is of all of them."""
-    chosen = values[index]
-    return Entry(
-        score=score,
-        value=scores.mean_defined(chosen).mean,
-        index=index,
-        influence=partial(mean_influence, chosen, about=scores.about(score)),
-        subset=subset,
-        settings=settings,
-        as_published=float(np.mean(theirs[index])),
-        why=CONSTANT,
-    )
 
 
 def failure_entries(beheld: Beheld) -> Iterator[Entry]:

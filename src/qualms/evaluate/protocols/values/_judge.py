@@ -17,7 +17,6 @@ from qualms.evaluate.protocols.values._entries import (
     drop_entry,
     failure_entries,
     gain_entry,
-    quality_entries,
 )
 from qualms.evaluate.segmented import (
     MapScores,
@@ -25,6 +24,7 @@ from qualms.evaluate.segmented import (
     Validation,
     measure_items,
     measured_maps,
+    quality_entries,
     validate,
 )
 from qualms.evaluate.slices import disputed_slices, size_scatters
@@ -81,7 +81,7 @@ def _overlap_alone(found: Found, repeat: Repeat, test: Predictions) -> Judgement
     """Dice, and what a shift costs of it: of second trainings and shift screenings."""
     measured = _measured(found, test, _reading(repeat, dice_only=True), repeat)
     beheld = Beheld(measured, subsets_of(test), _theirs(repeat))
-    entries = list(quality_entries(beheld))
+    entries = _quality(beheld)
     if _is_second(repeat):
         # These rows stand for what another one gained, and compete with none.
         entries = [replace(entry, ranked=False) for entry in entries]
@@ -100,7 +100,7 @@ def _everything(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
         design, first = design.joined(design_of(pool)), test.n
     asked = _measured(found, pool, reading, repeat)
     entries = (
-        *quality_entries(beheld),
+        *_quality(beheld),
         *failure_entries(beheld),
         *detection_entries(asked, _shifted(pool), first, _theirs(repeat)),
         *_gains(found, repeat, beheld),
@@ -111,6 +111,14 @@ def _everything(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
         scatters=tuple(_scatters(beheld)),
         slices=tuple(_slices(test, beheld)),
     )
+
+
+def _quality(beheld: Beheld) -> list[Entry]:
+    return [
+        entry
+        for subset, index in beheld.subsets.items()
+        for entry in quality_entries(beheld.measured, subset, index)
+    ]
 
 
 def _is_second(repeat: Repeat) -> bool:
