@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -82,6 +83,14 @@ def test_wide_tables_are_broken_between_column_groups():
     text = shown(table(columns=6), 80)
     heads = [line for line in text.splitlines() if line.endswith("referred")]
     assert [re.findall(r"\d+%", line) for line in heads] == [["0%", "50%"], ["100%"]]
+
+
+@pytest.mark.parametrize("label", ["predictive, threshold", "ResNet-50, " * 3])
+def test_labels_stand_on_one_line_where_there_is_room(label):
+    made = table(columns=1)
+    lines = (replace(line, labels=("AURC", label)) for line in made.lines)
+    made = replace(made, left=("score", "by"), lines=tuple(lines))
+    assert re.search(rf"AURC +{label.strip()} ", shown(made, 80))
 
 
 def test_a_terminal_says_why_cells_are_empty_and_what_the_table_is_of():

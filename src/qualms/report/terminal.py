@@ -135,14 +135,19 @@ def _blocks(table: Table, places: list[int], width: int) -> Iterator[_Block]:
 
 
 def _widened(table: Table, block: _Block, width: int) -> _Block:
-    """The block with columns as wide as their heads, as far as there is room."""
+    """The block with labels on one line, and whole heads, as far as there is room."""
     sizes, spare = dict(block.sizes), width - block.needed
+    left = list(block.left)
+    for place, longest in enumerate(_longest_labels(table)):
+        if 0 < longest - left[place] <= spare:
+            spare -= longest - left[place]
+            left[place] = longest
     for place in block.places:
         more = len(table.columns[place].head) - sizes[place]
         if 0 < more <= spare:
             sizes[place] += more
             spare -= more
-    return block._replace(sizes=sizes)
+    return block._replace(left=tuple(left), sizes=sizes)
 
 
 def _pieces(
@@ -159,11 +164,18 @@ def _pieces(
 def _left(table: Table, width: int, *, narrow: bool) -> tuple[int, ...]:
     """Widths of the columns that hold labels."""
     found = []
-    for place, head in enumerate(table.left):
-        longest = max(len(printable(line.labels[place])) for line in table.lines)
+    for place, longest in enumerate(_longest_labels(table)):
         most = max(_LABEL, width // 3) if not (narrow or place) else _LABEL
-        found.append(min(max(longest, len(head)), most))
+        found.append(min(longest, most))
     return tuple(found)
+
+
+def _longest_labels(table: Table) -> list[int]:
+    """What each column of labels needs to show them on one line."""
+    return [
+        max([len(head), *(len(printable(ln.labels[place])) for ln in table.lines)])
+        for place, head in enumerate(table.left)
+    ]
 
 
 def _widths(table: Table, places: list[int]) -> _Widths:
