@@ -1,7 +1,9 @@
+import colorsys
+
 import pytest
 import torch
 
-from qualms.training.augment import augment
+from qualms.training.augment import _blurring, _turned_hue, augment
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +58,78 @@ def test_a_crop_shows_a_part_of_the_image_in_full_size():
     assert (high - low).mean() < 0.9
     assert (found.diff(dim=3) >= 0).all()
     torch.testing.assert_close(found[:, :, :1].expand_as(found), found)
+
+
+def test_jitter_keeps_what_has_no_colour_grey():
+    grey = torch.rand(30, 1, 4, 4).expand(-1, 3, -1, -1)
+    found = augment(("jitter", "hue_jitter"), grey, torch.zeros(30)).image
+    torch.testing.assert_close(found[:, 1:], found[:, :1].expand(-1, 2, -1, -1))
+
+
+def test_hues_are_turned_as_colorsys_turns_them():
+    image = torch.rand(400, 3, 1, 1)
+    found = _turned_hue(image)
+    moved = []
+    for before, after in zip(image, found, strict=True):
+        one, other = (
+            colorsys.rgb_to_hsv(*i.flatten().tolist()) for i in (before, after)
+        )
+        assert other[1:] == pytest.approx(one[1:], abs=1e-4)
+        moved.append((other[0] - one[0] + 0.5) % 1 - 0.5)
+        back = colorsys.hsv_to_rgb((one[0] + moved[-1]) % 1, *one[1:])
+        assert back == pytest.approx(after.flatten().tolist(), abs=1e-4)
+    moved = torch.tensor(moved)
+    assert moved.abs().max() < 0.1001
+    assert moved.std() == pytest.approx(0.2 / 12**0.5, rel=0.1)
+
+
+def test_some_items_lose_their_colour_and_most_are_jittered():
+    image = torch.rand(1000, 3, 4, 4)
+    grey = augment(("grey",), image, torch.zeros(1000)).image
+    without = (grey.amax(1) - grey.amin(1)).amax((1, 2)) < 1e-6
+    assert without.float().mean() == pytest.approx(0.2, abs=0.04)
+    luma = (image * torch.tensor([0.299, 0.587, 0.114]).view(3, 1, 1)).sum(1)
+    torch.testing.assert_close(grey[without, 0], luma[without])
+    torch.testing.assert_close(grey[~without], image[~without])
+    jittered = augment(("hue_jitter",), image, torch.zeros(1000)).image
+    same = (jittered == image).flatten(1).all(1)
+    assert same.float().mean() == pytest.approx(0.2, abs=0.04)
+
+
+def test_a_blur_is_gaussian_with_a_radius_for_each_item():
+    image = torch.zeros(200, 1, 31, 31)
+    image[:, :, 15, 15] = 1
+    found = augment(("blur",), image, torch.zeros(200)).image[:, 0]
+    place = torch.arange(31) - 15.0
+    variance = (found.sum(1) * place**2).sum(1)
+    torch.testing.assert_close(found.sum((1, 2)), torch.ones(200))
+    assert variance.max().sqrt() < 2.01
+    assert variance.sqrt()[variance.sqrt() > 0.6].mean() == pytest.approx(1.3, abs=0.12)
+    from scipy.ndimage import gaussian_filter
+
+    wide = variance.argmax()
+    smooth = torch.rand(1, 1, 31, 31)
+    radius = float(variance[wide].sqrt())
+    matrix = _blurring(31, torch.tensor([radius]))[0]
+    inner = (matrix @ smooth[0, 0] @ matrix.T)[8:-8, 8:-8].numpy()
+    wanted = gaussian_filter(smooth[0, 0].numpy(), radius, truncate=6)[8:-8, 8:-8]
+    assert inner == pytest.approx(wanted, abs=1e-3)
+    even = augment(("blur",), torch.full((5, 3, 8, 8), 0.3), torch.zeros(5)).image
+    torch.testing.assert_close(even, torch.full((5, 3, 8, 8), 0.3))
+
+
+def test_crops_are_as_wide_as_they_are_high_on_average():
+    """Ratios are even in their logarithm: 4:3 is as frequent as 3:4."""
+    ramp = torch.linspace(0, 1, 64)
+    both = torch.stack(torch.meshgrid(ramp, ramp, indexing="ij")).expand(
+        2000, -1, -1, -1
+    )
+    found = augment(("crop",), both, torch.zeros(2000)).image
+    high, wide = (found[:, i].amax((1, 2)) - found[:, i].amin((1, 2)) for i in (0, 1))
+    inside = (high < 0.9) & (wide < 0.9)
+    ratio = (wide / high)[inside].log()
+    assert ratio.mean() == pytest.approx(0, abs=0.015)
+    assert ratio.abs().max() < 0.35
 
 
 def test_a_crop_of_label_maps_is_refused():

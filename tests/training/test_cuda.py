@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from qualms import predictions
 from qualms.methods import likelihood_loss, summarise
-from qualms.spec import Task
+from qualms.scores import nearest_neighbour, retrieval_hits
+from qualms.spec import Part, Task
 from qualms.training import run, run_together
+from qualms.training.neighbours import find_nearest
 from training import made
 
 pytestmark = [
@@ -108,6 +111,34 @@ def test_a_recorded_step_draws_raters_swaps_and_scenes(shelf, tmp_path):
         assert heard.messages == []
     eager, recorded = (weights(tmp_path / name) for name in ("eager", "recorded"))
     close(eager, recorded, rtol=1e-4, atol=1e-5)
+
+
+def test_the_changes_of_two_views_are_recorded(tmp_path):
+    dataset = made.dataset(kind="classification", channels=3)
+    dataset = replace(dataset, task=Task(name="embedding", classes=2))
+    changes = ("crop", "hue_jitter", "grey", "blur", "hflip")
+    spec = replace(
+        made.spec(capture=True, epochs=6, augment=changes),
+        method=Part(name="infonce"),
+        network=Part(name="resnet_small", options={"width": 4, "blocks": [1]}),
+    )
+    heard = made.Heard()
+    run(spec, dataset, tmp_path, device="cuda", watch=heard)
+    assert heard.messages == []
+
+
+def test_neighbours_of_tf32_products_are_those_of_the_scores():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((3000, 256)).astype(np.float32)
+    rows[2000:2500] = rows[:500] + 1e-4 * rng.standard_normal((500, 256))
+    rows[2990:] = rows[:10]
+    target = rng.integers(0, 20, 3000)
+    there = torch.from_numpy(rows).cuda(), torch.from_numpy(target).cuda()
+    for tile in (None, 700):
+        found = find_nearest(*there, tile=tile)
+        assert found.nearest.tolist() == nearest_neighbour(rows).tolist()
+        wanted = retrieval_hits(rows, target)
+        np.testing.assert_allclose(found.hits.cpu(), wanted, rtol=1e-12)
 
 
 def test_a_head_is_recorded_on_cached_features(shelf, tmp_path):

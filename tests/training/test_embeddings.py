@@ -35,7 +35,8 @@ def predicted(folder, split="test"):
 )
 def test_two_views_are_trained_and_one_is_validated(tmp_path, name, wanted):
     options = {} if name == "infonce" else {"width": 8}
-    spec = spec_of(name, options=options, augment=("hflip", "noise"), validate=1)
+    changes = ("crop", "hue_jitter", "grey", "blur", "hflip")
+    spec = spec_of(name, options=options, augment=changes, validate=1)
     run(spec, embedding_dataset(), tmp_path)
     found = predicted(tmp_path)
     assert found["embedding"].shape == (30, 4)

@@ -26,7 +26,18 @@ _SOMETIMES = 0.5
 _JITTER = 0.4
 _AREA = (0.08, 1.0)
 _RATIO = (3 / 4, 4 / 3)
-"""Kirchhof et al. (2023): brightness, contrast and saturation by 0.4; crops."""
+"""Kirchhof et al. (2023): brightness, contrast and saturation by 0.4; crops. Theirs
+are interpolated at random, bilinear or bicubic, and these are always bilinear."""
+_SATURATION = 0.2
+_HUE = 0.1
+_JITTERED = 0.8
+_GREY = 0.2
+_RADIUS = (0.1, 2.0)
+"""The same for methods without labels: brightness and contrast by 0.4, saturation by
+0.2 and hue by 0.1 of the circle for 0.8 of the items, 0.2 of them grey, all blurred."""
+_COLOURS = 3
+_LUMA = (0.299, 0.587, 0.114)
+"""How bright each colour is (ITU-R BT.601)."""
 
 
 class Augmented(NamedTuple):
@@ -126,13 +137,82 @@ def _moved(batch: Augmented, theta: Tensor) -> Augmented:
 
 
 def _jitter(batch: Augmented) -> Augmented:
+    image = _coloured(batch.image, _JITTER)
+    return batch._replace(image=image)
+
+
+def _hue_jitter(batch: Augmented) -> Augmented:
+    """Jitter that turns hues as well, for most of the items."""
     image = batch.image
-    image = (image * _around_one(image)).clamp(0, 1)
-    mean = image.mean(dim=tuple(range(1, image.ndim)), keepdim=True)
-    image = torch.lerp(mean, image, _around_one(image)).clamp(0, 1)
-    grey = image.mean(dim=1, keepdim=True)
-    coloured = torch.lerp(grey, image, _around_one(image)).clamp(0, 1)
-    return batch._replace(image=coloured)
+    changed = _turned_hue(_coloured(image, _SATURATION))
+    chosen = _per_item(image) < _JITTERED
+    return batch._replace(image=torch.where(chosen, changed, image))
+
+
+def _coloured(image: Tensor, saturation: float) -> Tensor:
+    """Brightness, contrast and saturation, in this order."""
+    image = (image * _around_one(image, _JITTER)).clamp(0, 1)
+    mean = _luma(image).mean(dim=tuple(range(1, image.ndim)), keepdim=True)
+    image = torch.lerp(mean, image, _around_one(image, _JITTER)).clamp(0, 1)
+    by = _around_one(image, saturation)
+    return torch.lerp(_luma(image), image, by).clamp(0, 1)
+
+
+def _turned_hue(image: Tensor) -> Tensor:
+    """Hues turned by up to a tenth of the circle; saturation and value stay."""
+    if image.shape[1] != _COLOURS:
+        return image
+    red, green, blue = image.unbind(1)
+    value, low = image.amax(1), image.amin(1)
+    chroma = value - low
+    by = torch.where(chroma > 0, chroma, 1.0)
+    of_red = (green - blue) / by
+    of_green, of_blue = 2 + (blue - red) / by, 4 + (red - green) / by
+    sixth = torch.where(value == green, of_green, of_blue)
+    sixth = torch.where(value == red, of_red, sixth)
+    turn = (6 * _HUE * (2 * _uniform(image, 0, 1) - 1)).view(-1, *(1,) * chroma.dim())
+    sixth = sixth + turn[..., 0] + 12  # positive, and a full circle is 6
+    # Each colour rises, stays, falls and stays along the circle, in turn.
+    parts = [(sixth + shift) % 6 for shift in (5, 3, 1)]
+    share = [torch.minimum(part, 4 - part).clamp(0, 1) for part in parts]
+    return torch.stack([value - chroma * one for one in share], 1)
+
+
+def _grey(batch: Augmented) -> Augmented:
+    image = batch.image
+    chosen = _per_item(image) < _GREY
+    grey = _luma(image).expand_as(image)
+    return batch._replace(image=torch.where(chosen, grey, image))
+
+
+def _luma(image: Tensor) -> Tensor:
+    """(B, 1, *space) how bright each pixel is."""
+    if image.shape[1] != _COLOURS:
+        return image.mean(dim=1, keepdim=True)
+    # Numbers one by one: a recorded step cannot bring a list of them to the device.
+    red, green, blue = (
+        part * by for part, by in zip(image.unbind(1), _LUMA, strict=True)
+    )
+    return (red + green + blue)[:, None]
+
+
+def _blur(batch: Augmented) -> Augmented:
+    """A Gaussian blur of 0.1 to 2 pixels, by a matrix for each axis of each item."""
+    image = batch.image
+    if image.ndim != _FLAT:
+        raise ValueError("'blur' serves images of two axes, not volumes")
+    radius = _uniform(image, *_RADIUS)
+    down, across = (_blurring(n, radius) for n in image.shape[2:])
+    blurred = down[:, None] @ image @ across[:, None].mT
+    return batch._replace(image=blurred)
+
+
+def _blurring(length: int, radius: Tensor) -> Tensor:
+    """(B, length, length) weights that sum to 1 also where the image ends."""
+    place = torch.arange(length, device=radius.device, dtype=radius.dtype)
+    apart = (place[:, None] - place) / radius.view(-1, 1, 1)
+    weight = torch.exp(-0.5 * apart.square())
+    return weight / weight.sum(-1, keepdim=True)
 
 
 def _crop(batch: Augmented) -> Augmented:
@@ -142,7 +222,7 @@ def _crop(batch: Augmented) -> Augmented:
         raise ValueError("'crop' serves images with one target each, not label maps")
     count = len(image)
     area = _uniform(image, *_AREA)
-    ratio = _uniform(image, _RATIO[0], _RATIO[1])
+    ratio = _uniform(image, math.log(_RATIO[0]), math.log(_RATIO[1])).exp()
     wide, high = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
     theta = image.new_zeros(count, 2, 3)
     theta[:, 0, 0], theta[:, 1, 1] = wide, high
@@ -161,8 +241,8 @@ def _per_item(image: Tensor) -> Tensor:
     return _uniform(image, 0, 1).view(-1, *(1,) * (image.ndim - 1))
 
 
-def _around_one(image: Tensor) -> Tensor:
-    return 1 + _JITTER * (2 * _per_item(image) - 1)
+def _around_one(image: Tensor, by: float) -> Tensor:
+    return 1 + by * (2 * _per_item(image) - 1)
 
 
 def _uniform(image: Tensor, low: float, high: float) -> Tensor:
@@ -177,5 +257,8 @@ _CHANGES: dict[str, Callable[[Augmented], Augmented]] = {
     "noise": _noise,
     "byte_noise": _byte_noise,
     "jitter": _jitter,
+    "hue_jitter": _hue_jitter,
+    "grey": _grey,
+    "blur": _blur,
     "crop": _crop,
 }

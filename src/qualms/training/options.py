@@ -13,7 +13,17 @@ Schedule = Literal["constant", "step", "linear", "polynomial", "plateau", "cosin
 Precision = Literal["float32", "tf32", "bf16", "fp16"]
 Normalise = Literal["network", "imagenet", "item", "none"]
 Augmentation = Literal[
-    "hflip", "flips", "rotate", "zoom", "noise", "byte_noise", "jitter", "crop"
+    "hflip",
+    "flips",
+    "rotate",
+    "zoom",
+    "noise",
+    "byte_noise",
+    "jitter",
+    "hue_jitter",
+    "grey",
+    "blur",
+    "crop",
 ]
 ClassWeights = Literal["none", "minibatch"]
 Features = Literal["learned", "cached"]
@@ -83,7 +93,9 @@ class Training:
     """Random changes, in this order. They see images in 0..1, or what normalise="item"
     has made of them. "flips" turns every axis and "noise" has a standard deviation up
     to 0.1; "hflip", "rotate" (by 22.5 degrees), "zoom" (0.8 to 1.2) and "byte_noise"
-    (of a variance of 10 to 50 on the scale 0..255) are those of street scenes."""
+    (of a variance of 10 to 50 on the scale 0..255) are those of street scenes.
+    Kirchhof et al. (2023) have "crop", "jitter" and "hflip"; for two views "crop",
+    "hue_jitter", "grey", "blur" and "hflip"."""
     features: Features = "learned"
     """"cached" trains the head alone: the backbone is kept as it starts, in evaluation
     mode, and its features of every item are computed once, without augmentation."""
