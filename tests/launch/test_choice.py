@@ -498,4 +498,25 @@ def test_of_all_benchmarks_those_are_run_that_have_the_method():
     with pytest.raises(LookupError, match="in the methods of benchmarks"):
         everything("", Wish(methods=("gausian", "map")))
     with pytest.raises(LookupError, match="in the methods of retina"):
+        everything("retina", Wish(methods=("gausian",)))
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("retina", ["laplace", "laplace_pair"]),
+        ("regression", ["laplace", "laplace_ensemble"]),
+    ],
+)
+def test_a_method_that_the_benchmark_lacks_gets_rows_and_pools(name, rows):
+    (chosen,) = everything(name, Wish(methods=("laplace",)))
+    assert list(chosen.preset.rows) == rows
+    made = [chosen.benchmark.row(row) for row in rows]
+    assert all(row.beyond and row.method.name == "laplace" for row in made)
+    assert made[1].pool == max(len(pool) for pool in chosen.preset.pools)
+    assert {spec.method.name for spec in chosen.runs} == {"laplace"}
+
+
+def test_a_method_of_another_task_is_refused():
+    with pytest.raises(ValueError, match="retina is about classification, and 'gauss"):
         everything("retina", Wish(methods=("gaussian",)))

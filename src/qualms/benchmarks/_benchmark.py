@@ -21,6 +21,10 @@ from qualms.spec import ItemRule, Part, RunSpec, TaskName
 Named = TypeVar("Named", Variant, TableRow)
 
 
+GUEST = TableRow(name="{method}", label="{method}", method=Part(name=""))
+"""The plain row of a method that a benchmark does not have."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
     """A protocol with a version; numbers of different versions never mix."""
@@ -44,6 +48,10 @@ class Benchmark:
     """By variant and method, what `qualms tune` searches."""
     selections: tuple[Selection, ...] = ()
     """How epochs and configurations may be chosen."""
+    guests: tuple[TableRow, ...] = (GUEST,)
+    """Rows of a method that the benchmark does not have; in their names and labels
+    {method} stands for the method. Those that pool as many runs as rows of the preset
+    do are used."""
 
     def row(self, name: str) -> TableRow:
         """The row `name`."""

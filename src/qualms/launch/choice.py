@@ -20,6 +20,7 @@ from qualms.benchmarks import (
 )
 from qualms.launch._selections import Unchanged, check_config, check_rules
 from qualms.launch.data import data_key
+from qualms.launch.guests import with_guests
 from qualms.launch.options import check_options, options_of, written
 from qualms.shelf import find, names, suggest
 from qualms.spec import Part, RunSpec
@@ -78,6 +79,7 @@ def choice_of(name: str, wish: Wish) -> Choice:
         config = _known(wish.config, benchmark.configs, "configs", name)
         check_config(declared, preset, config)
         preset, options = _with_config(benchmark, preset, config, options)
+    benchmark, preset = with_guests(benchmark, preset, wish.methods)
     preset = _with_methods(benchmark, preset, wish.methods)
     _check_taken(benchmark, preset, wish.config)
     asked = preset.rows

@@ -17,6 +17,7 @@ from qualms.benchmarks._records import Expectation, Preset, TableRow
 from qualms.benchmarks.regression._rows import (
     BEYOND,
     COMMON,
+    GUESTS,
     PAPER_ROWS,
     VARIATIONS,
     cell_counts,
@@ -44,6 +45,7 @@ def regression() -> Benchmark:
         paper="Gustafsson, Danelljan, Schön (2023), arXiv:2302.03679",
         task="regression",
         rows=PAPER_ROWS + VARIATIONS + BEYOND,
+        guests=GUESTS,
         presets={preset.name: preset for preset in presets},
         scores=(
             "val_mae",

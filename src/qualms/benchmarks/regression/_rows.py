@@ -7,11 +7,20 @@ real datasets.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from qualms.benchmarks._benchmark import GUEST
 from qualms.benchmarks._records import Settings, TableRow, Variant
 from qualms.datasets import GRADED_COUNTS, GRADED_YAWS, Subset
 from qualms.spec import Part
 
 _MAP, _GAUSSIAN = Part(name="map"), Part(name="gaussian")
+
+_PLAIN = replace(GUEST, settings={"interval": "gaussian"})
+GUESTS = (
+    _PLAIN,
+    replace(_PLAIN, name="{method}_ensemble", label="{method} Ensemble", pool=5),
+)
+"""Rows of a method that the benchmark does not have: its variance, or that of its
+draws, gives the interval."""
 
 PAPER_ROWS = (
     TableRow(

@@ -16,6 +16,7 @@ from qualms.benchmarks._records import Expectation, Preset
 from qualms.benchmarks.retina._configs import published_configs
 from qualms.benchmarks.retina._rows import (
     ENSEMBLES,
+    GUESTS,
     METHODS,
     PAIRS,
     ROWS,
@@ -43,6 +44,7 @@ def retina() -> Benchmark:
         paper="Band et al. (2021), arXiv:2211.12717",
         task="classification",
         rows=ROWS,
+        guests=GUESTS,
         presets={preset.name: preset for preset in presets},
         scores=SCORES,
         published="retina",

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from qualms.benchmarks._benchmark import GUEST
 from qualms.benchmarks._records import Selection, TableRow, Variant
 from qualms.benchmarks.retina._configs import config_name
 from qualms.spec import Part
@@ -47,6 +48,13 @@ ROWS = (
         for name, row in zip(METHODS, PAIRS, strict=True)
     ),
 )
+
+GUESTS = (
+    GUEST,
+    replace(GUEST, name="{method}_ensemble", label="{method} Ensemble", pool=3),
+    replace(GUEST, name="{method}_pair", label="{method} Ensemble of 2", pool=2),
+)
+"""Rows of a method that the paper does not have."""
 
 _SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")
 _CURVES = ("accuracy", "nll", "auroc", "auprc")

@@ -17,6 +17,7 @@ from qualms.benchmarks._records import Config, Expectation, Preset
 from qualms.benchmarks.values._rows import (
     BEYOND_NAMES,
     FIRST_NAMES,
+    GUESTS,
     MEMBERS,
     ROWS,
     SECOND_NAMES,
@@ -82,6 +83,7 @@ def values() -> Benchmark:
         paper="Kahl et al. (2024), arXiv:2401.08501",
         task="segmentation",
         rows=ROWS,
+        guests=GUESTS,
         presets={preset.name: preset for preset in presets},
         published="values",
         expectations={preset.name: _effects(preset) for preset in presets},

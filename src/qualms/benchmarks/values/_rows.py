@@ -10,7 +10,9 @@ items.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
+from qualms.benchmarks._benchmark import GUEST
 from qualms.benchmarks._records import Settings, Stage, TableRow
 from qualms.spec import Part
 
@@ -85,6 +87,13 @@ BEYOND = (
         beyond=True,
     ),
 )
+
+_PLAIN = replace(GUEST, settings={"measures": _USUAL})
+GUESTS = (
+    _PLAIN,
+    replace(_PLAIN, name="{method}_ensemble", label="{method} Ensemble", pool=MEMBERS),
+)
+"""Rows of a method that neither the paper has nor we."""
 
 _SHARE: Mapping[str, object] = {"share": 0.5, "keep": ["train"]}
 """Half of the pool joins the training items."""
