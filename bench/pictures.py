@@ -8,6 +8,7 @@ docs/lidc.md) lidc_contours.png.
 
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,13 @@ from qualms.datasets import prepare
 from qualms.datasets._lidc.database import installed_database
 from qualms.datasets._street import CLASSES, COLOURS
 from qualms.datasets.lidc_contours import lidc_contours
+from qualms.datasets.species import FAMILIES, species
 from qualms.datasets.street_sim import street_sim
 from qualms.datasets.toy_shapes import toy_shapes
 
 SECOND = ((46, 247, 180), (167, 242, 242), (30, 193, 252), (242, 160, 19), (84, 86, 22))
 """Colours of second labels in the released code."""
+COLUMNS = 10
 RATERS = ("#2e8bff", "#ffb000", "#ff4040")
 FOURTH = "#35c04a"
 WINDOW = (-1150, 350)
@@ -135,6 +138,59 @@ def draw_nodules(file):
     return figure
 
 
+def shown_species():
+    """(label, [(title, image)]): clear pictures, classes, and growing ambiguity."""
+    first = species_items("upstream", 150)
+    clear = np.flatnonzero(first.extra["group"] == "clear")
+    yield "upstream", [("", first.image[row]) for row in clear[:COLUMNS]]
+    for family in ("birds", "cars", "products"):
+        split = species_items(family, 160)
+        classes = [np.flatnonzero(split.target == k) for k in np.unique(split.target)]
+        rows = np.concatenate([rows[:5] for rows in classes[:2]])
+        yield family, [("", split.image[row]) for row in rows]
+    voted = species_items("votes", 400)
+    for kind in ("occluded", "blurred", "cropped"):
+        rows = np.flatnonzero(voted.extra["group"] == kind)
+        rows = rows[voted.extra["ambiguity"][rows].argsort()]
+        rows = rows[np.linspace(0, len(rows) - 1, COLUMNS).astype(int)]
+        share = voted.extra["votes"][rows] / voted.extra["votes"][rows].sum(1)[:, None]
+        bits = (share * np.log2(1 / share.clip(1e-9))).sum(axis=1)
+        titles = (
+            f"{ambiguity:.1f} / {entropy:.1f}"
+            for ambiguity, entropy in zip(
+                voted.extra["ambiguity"][rows], bits, strict=True
+            )
+        )
+        yield kind, list(zip(titles, voted.image[rows], strict=True))
+
+
+def species_items(family, count):
+    """The first test items of a family."""
+    sizes = dict.fromkeys(FAMILIES[family].sizes, 1) | {"test": count}
+    with tempfile.TemporaryDirectory() as folder:
+        test = prepare(
+            species(family=family, sizes=sizes), folder, workers=1
+        ).dataset.splits["test"]
+        extra = {name: np.array(array) for name, array in test.extra.items()}
+        arrays = {"image": np.array(test.image), "target": np.array(test.target)}
+        return replace(test, **arrays, extra=extra)
+
+
+def draw_species():
+    """The ambiguity of a picture and the entropy of its votes in bits are above it."""
+    figure = Figure(figsize=(7.4, 6.0), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.01, h_pad=0.01, wspace=0, hspace=0)
+    rows = list(shown_species())
+    axes = figure.subplots(len(rows), COLUMNS)
+    for line, (label, pictures) in zip(axes, rows, strict=True):
+        for ax, (title, image) in zip(line, pictures, strict=True):
+            ax.imshow(image)
+            ax.set(xticks=[], yticks=[])
+            ax.set_title(title, fontsize=6, pad=1.5)
+        line[0].set_ylabel(label, fontsize=8)
+    return figure
+
+
 def save(figure, path):
     """Save with 256 colours: textures would make a large file."""
     figure.savefig(path, dpi=100)
@@ -146,6 +202,7 @@ def save(figure, path):
 def main(folder):
     save(draw_shapes(), folder / "toy_shapes.png")
     save(draw_streets(), folder / "street_sim.png")
+    save(draw_species(), folder / "species.png")
     database = installed_database()
     if database is not None:
         save(draw_nodules(database), folder / "lidc_contours.png")

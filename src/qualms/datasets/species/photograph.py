@@ -2,7 +2,8 @@
 
 One picture suffers from at most one trouble, and its ambiguity, 0 to 1, says how much.
 An occluded object is hidden by its ambiguity times `HIDDEN` of its area, a blurred one
-is out of focus, a cropped one is seen from too near. Clear pictures have ambiguity 0.
+is out of focus and pale, a cropped one is seen from too near. Clear pictures have
+ambiguity 0.
 """
 
 from collections.abc import Callable
@@ -20,11 +21,13 @@ CLEAR = 0.4
 """Share of clear pictures; the troubles share the rest equally."""
 LEAST = 0.2
 """Least ambiguity of a picture that is not clear."""
-HIDDEN = 0.95
+HIDDEN = 0.9
 """Share of an object that is hidden at ambiguity 1."""
-BLUR = 0.14
+BLUR = 0.1
 """Standard deviation of the blur at ambiguity 1, as a share of the side."""
-NEARER = 3.0
+HAZE = 0.85
+"""Contrast that a blurred picture loses at ambiguity 1."""
+NEARER = 4.0
 """How many times larger an object is seen at ambiguity 1."""
 NOISE = 0.012
 
@@ -69,6 +72,7 @@ def photograph(
     if trouble.kind == "blurred":
         width = BLUR * side * trouble.ambiguity
         small = cv2.GaussianBlur(small, (0, 0), width, borderType=cv2.BORDER_REFLECT)
+        small += HAZE * trouble.ambiguity * (small.mean() - small)
     return _exposed(np.asarray(small), rng)
 
 
@@ -100,7 +104,7 @@ def _pose(trouble: Trouble, rng: np.random.Generator) -> Pose:
 
 
 def _background(rng: np.random.Generator, size: int) -> Floats:
-    """A soft mixture of a few dull colours, with some blobs out of focus."""
+    """A soft mixture of a few dull colours."""
     import cv2
 
     shade = rng.uniform(0.25, 0.85)
