@@ -82,3 +82,12 @@ def test_a_few_shot_run_goes_on_with_all_but_the_classes(tmp_path, name, options
     )
     assert torch.equal(one[kept], other[kept])
     assert torch.equal(one["backbone.stem.0.weight"], other["backbone.stem.0.weight"])
+
+
+def test_the_known_ambiguity_of_items_is_kept(tmp_path):
+    dataset = embedding_dataset()
+    test = dataset.splits["test"]
+    known = np.linspace(0, 1, len(test), dtype=np.float32)
+    splits = {**dataset.splits, "test": replace(test, extra={"ambiguity": known})}
+    run(spec_of("infonce"), replace(dataset, splits=splits), tmp_path)
+    np.testing.assert_allclose(predicted(tmp_path)["extra/ambiguity"], known)

@@ -24,6 +24,8 @@ from qualms.training.inputs import Inputs, check_readable
 Arrays = dict[str, NDArray[Any]]
 _CARRIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
 """Arrays of a split that its predictions keep."""
+_KEPT_AS_EXTRA = ("ambiguity",)
+"""Arrays of simulated items that the schema does not name."""
 _WRITERS = 4
 """Threads that write label maps while the next ones are predicted."""
 
@@ -139,10 +141,16 @@ def _of_the_split(split: Split, task: Task) -> Arrays:
         for name in _CARRIED
         if name in split.extra and array_field(task.name, name) is not None
     }
+    extra = {
+        f"extra/{name}": np.asarray(split.extra[name])
+        for name in _KEPT_AS_EXTRA
+        if name in split.extra and array_field(task.name, f"extra/{name}") is not None
+    }
     return {
         "target": np.asarray(split.target),
         "item": np.asarray(split.item),
         **carried,
+        **extra,
     }
 
 

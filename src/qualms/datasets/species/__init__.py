@@ -131,6 +131,7 @@ def species(
         load=partial(_load, family=family, classes=number, side=side, seed=seed),
         counts=wanted,
         subsets={} if number else HALVES,
+        version=2,
     )
 
 
