@@ -502,18 +502,20 @@ def test_of_all_benchmarks_those_are_run_that_have_the_method():
 
 
 @pytest.mark.parametrize(
-    ("name", "rows"),
+    ("name", "preset", "rows"),
     [
-        ("retina", ["laplace", "laplace_pair"]),
-        ("regression", ["laplace", "laplace_ensemble"]),
+        ("retina", "demo", {"laplace": 1, "laplace_pair": 2}),
+        ("retina", "small", {"laplace": 1, "laplace_ensemble": 3}),
+        ("regression", "demo", {"laplace": 1}),
+        ("regression", "small", {"laplace": 1, "laplace_ensemble": 5}),
     ],
 )
-def test_a_method_that_the_benchmark_lacks_gets_rows_and_pools(name, rows):
-    (chosen,) = everything(name, Wish(methods=("laplace",)))
-    assert list(chosen.preset.rows) == rows
+def test_a_method_that_the_benchmark_lacks_gets_rows_and_pools(name, preset, rows):
+    (chosen,) = everything(name, Wish(preset=preset, methods=("laplace",)))
+    assert list(chosen.preset.rows) == list(rows)
     made = [chosen.benchmark.row(row) for row in rows]
     assert all(row.beyond and row.method.name == "laplace" for row in made)
-    assert made[1].pool == max(len(pool) for pool in chosen.preset.pools)
+    assert [row.pool for row in made] == list(rows.values())
     assert {spec.method.name for spec in chosen.runs} == {"laplace"}
 
 
