@@ -90,6 +90,14 @@ def test_the_toy_study_has_63_trainings():
 
 
 @each_preset
+def test_runs_have_the_same_hashes_whenever_they_are_declared(preset):
+    again = values().presets[preset.name]
+    one, other = (BENCHMARK.runs(preset), values().runs(again))
+    assert [run.hash for run in one] == [run.hash for run in other]
+    assert len({run.hash for run in one}) == len(one)
+
+
+@each_preset
 def test_scenarios_3a_and_3b_share_their_runs(preset):
     a, b = (trainings(preset, name) for name in ("toy_3a", "toy_3b"))
     assert [run.hash for run in a] == [run.hash for run in b]
