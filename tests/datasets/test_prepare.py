@@ -367,12 +367,16 @@ def test_a_damaged_shard_is_removed_and_made_again(source, tmp_path):
     recipe = recipe_of(source, counts={"test": 5})
     with pytest.raises(DatasetError, match="test 4 instead of 5"):
         prepare(recipe, tmp_path / "cache", workers=1)
-    shard = sorted((tmp_path / "cache").glob("shards/*/*.npz"))[2]
-    stored = bytearray(shard.read_bytes())
-    where = stored.index(b"NUMPY")
+    shard = sorted((tmp_path / "cache").glob("shards/*/*.shard"))[2]
+    stored = shard.read_bytes()
+    where = stored.index(b"\n") + 5
+    changed = bytes([stored[where] ^ 1])
     for damage in (
-        bytes(stored[:200]),
-        bytes(stored[: where + 123] + b"\x99" + stored[where + 124 :]),
+        b"",
+        stored[:20],
+        stored[:where],
+        b"[]" + stored[stored.index(b"\n") :],
+        stored[:where] + changed + stored[where + 1 :],
     ):
         shard.write_bytes(damage)
         with pytest.raises(DatasetError, match="was damaged and has been removed"):
