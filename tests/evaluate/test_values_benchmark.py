@@ -1,5 +1,6 @@
 """Judging VALUES from predictions files alone."""
 
+import shutil
 import tracemalloc
 from dataclasses import replace
 
@@ -225,6 +226,27 @@ def test_a_second_training_that_is_missing_leaves_the_gain_empty(made, tmp_path)
     assert found.values == ()
     assert lacking[0] in found.why
     assert {run.hash for run in judged.missing} == set(lacking)
+
+
+def test_a_damaged_item_is_named_and_other_rows_keep_their_numbers(made, tmp_path):
+    out = tmp_path / "runs"
+    shutil.copytree(made, out)
+    for row, settings in (("ssn", {}), ("ttd_queried", PLACES[0])):
+        place = Place(VARIANTS["lidc"], BENCHMARK.row(row), settings)
+        run = out / "values" / BENCHMARK.spec(PRESET, place, 0).hash
+        item = run / "predictions" / "test" / "000002.safetensors"
+        item.write_bytes(item.read_bytes()[:200])
+    found = judge(BENCHMARK, PRESET, out, options=BARE)
+    lost = cell(found, "lidc", "ssn", "in_domain/dice")
+    assert not lost.values
+    assert "000002.safetensors" in lost.why
+    # The absence of a whole row says why its numbers with further settings lack.
+    assert cell(found, "lidc", "ssn", "in_domain/ncc", measure="PE").why == lost.why
+    assert f"ssn has no number on lidc: {lost.why}" in found.notes
+    gain = cell(found, "lidc", "ttd", "gain", **PLACES[0])
+    assert "000002.safetensors" in gain.why
+    assert cell(found, "lidc", "ttd", "gain", **PLACES[1]).values
+    assert cell(found, "lidc", "ttd", "in_domain/dice").values
 
 
 def test_a_screening_says_what_the_shift_costs(judged):

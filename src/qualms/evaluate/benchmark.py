@@ -78,6 +78,8 @@ class _JudgedRow(NamedTuple):
     specs: tuple[RunSpec, ...]
     repeats: Sequence[Judgement]
     why: str = ""
+    damaged: bool = False
+    """Whether that is because a file cannot be read."""
 
 
 def judge(
@@ -111,10 +113,11 @@ def judge(
         slices=found.slices,
         checks=checks_of(benchmark, preset, found.cells),
         missing=tuple(reader.missing.values()),
+        absent=found.absent,
         hardware=tuple(sorted(machines - {""})),
         seconds=_seconds(reader, _trained(asked)),
         costs=found.costs,
-        notes=tuple(_notes(asked)),
+        notes=(*found.damaged, *_notes(asked)),
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,
@@ -133,14 +136,15 @@ class _Gathered:
     scatters: dict[DrawnKey, Scatter] = field(default_factory=dict)
     slices: dict[DrawnKey, MapSlice] = field(default_factory=dict)
     costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
+    absent: dict[Key, str] = field(default_factory=dict)
+    damaged: list[str] = field(default_factory=list)
+    """Notes on rows whose files cannot be read."""
 
     def add(self, rows: list[_JudgedRow], asked: _Judging) -> None:
         """Estimate and rank the rows of one variant."""
         options = asked.options
         for row in rows:
-            self.cells.update(
-                (cell.key, cell) for cell in _absent(asked.benchmark, row)
-            )
+            self._skip(row, asked.benchmark)
             where = row.place.variant.name, row.place.row.name
             self.costs[where] = _cost(asked.reader, row.specs)
         found = [(row, estimated(row.repeats, options)) for row in rows if row.repeats]
@@ -157,6 +161,21 @@ class _Gathered:
             self.ties[key] = settled.group
             for name, difference in settled.differences.items():
                 self.differences[key._replace(row=name)] = difference
+
+    def _skip(self, row: _JudgedRow, benchmark: Benchmark) -> None:
+        """Say why a row has no numbers, if it has none."""
+        if row.repeats:
+            return
+        variant, which, settings = row.place
+        key = Key(variant.name, which.name, settings_text(settings), "")
+        self.absent[key] = row.why
+        for score in benchmark.scores:
+            named = key._replace(score=score)
+            self.cells[named] = Cell(key=named, why=row.why)
+        if row.damaged:
+            self.damaged.append(
+                f"{which.label} has no number on {variant.label}: {row.why}"
+            )
 
 
 def _variants(asked: _Judging) -> Iterator[list[_JudgedRow]]:
@@ -236,17 +255,9 @@ def _finished(row: _Waiting) -> _JudgedRow:
     try:
         repeats = [repeat.result() for repeat in row.repeats]
     except (AbsentError, PredictionsError) as error:
-        return _JudgedRow(row.place, row.specs, (), str(error))
+        damaged = isinstance(error, PredictionsError)
+        return _JudgedRow(row.place, row.specs, (), str(error), damaged)
     return _JudgedRow(row.place, row.specs, repeats)
-
-
-def _absent(benchmark: Benchmark, row: _JudgedRow) -> Iterator[Cell]:
-    """A cell for each declared score that says why a row has no number."""
-    if not row.repeats:
-        place, settings = row.place, settings_text(row.place.settings)
-        for score in benchmark.scores:
-            key = Key(place.variant.name, place.row.name, settings, score)
-            yield Cell(key=key, why=row.why)
 
 
 def _key(place: Place, found: Estimated) -> Key:

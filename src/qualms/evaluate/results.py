@@ -250,6 +250,8 @@ class BenchmarkResults:
     slices: Mapping[DrawnKey, MapSlice] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     missing: tuple[Missing, ...] = ()
+    absent: Mapping[Key, str] = field(default_factory=dict)
+    """Why a row has no number at some settings; the score of its key is ''."""
     hardware: tuple[str, ...] = ()
     """Machines named by the predictions."""
     seconds: float | None = None
@@ -266,8 +268,13 @@ class BenchmarkResults:
     ) -> Cell:
         """The cell there; one without values, saying so, if it was not judged."""
         key = Key(variant, row, settings_text(settings or {}), score)
-        why = f"not part of preset {self.preset.name}"
-        return self.cells.get(key, Cell(key=key, why=why))
+        return self.cells.get(key) or Cell(key=key, why=self.why_absent(key))
+
+    def why_absent(self, key: Key) -> str:
+        """Why there is no cell at `key`."""
+        row = key._replace(score="")
+        known = self.absent.get(row) or self.absent.get(row._replace(settings=""))
+        return known or f"not part of preset {self.preset.name}"
 
     def tied(self, cell: Cell) -> bool:
         """Whether a cell cannot be told apart from the best of its column."""

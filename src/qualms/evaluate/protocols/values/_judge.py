@@ -29,7 +29,7 @@ from qualms.evaluate.segmented import (
 )
 from qualms.evaluate.slices import disputed_slices, size_scatters
 from qualms.evaluate.subsets import design_of
-from qualms.predictions import Predictions
+from qualms.predictions import Predictions, PredictionsError
 from qualms.spec import Part
 
 T = TypeVar("T")
@@ -217,7 +217,7 @@ def _gains(found: Found, repeat: Repeat, beheld: Beheld) -> list[Entry]:
         try:
             reading = _reading(repeat, dice_only=True)
             return _Second(_measured(found, read(split), reading, repeat))
-        except AbsentError as error:
+        except (AbsentError, PredictionsError) as error:
             return _Second(None, str(error))
 
     random = second(drawn[0].read)

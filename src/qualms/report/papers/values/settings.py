@@ -250,7 +250,7 @@ class Study:
                 return found
             empty = empty or found
         key = Key(variant.name, one.row, settings_text(one.settings), score.keys[0])
-        return empty or Cell(key=key, why=f"not part of {self.results.preset.name}")
+        return empty or Cell(key=key, why=self.results.why_absent(key))
 
     def ours(self, dataset: str, one: Component, score: ScoreColumn) -> float:
         """Our mean, by the rule of the released code where it has one."""
