@@ -14,6 +14,7 @@ from qualms.training.selection import (
     RetrievedSplit,
     predicted_split,
     selection_score,
+    stated_uncertainty,
 )
 from training import made
 
@@ -102,6 +103,16 @@ def test_the_epoch_that_is_kept_is_the_best_by_the_rule(tmp_path, by):
             rtol=1e-5,
             atol=1e-6,
         )
+
+
+def test_a_method_is_known_by_its_head_whatever_the_order_of_arrays():
+    names = ("entropy", "head", "variance")
+    arrays = {f"uncertainty/{name}": name for name in names}
+    assert stated_uncertainty(arrays) == "head"
+    del arrays["uncertainty/head"]
+    assert stated_uncertainty(dict(reversed(arrays.items()))) == "entropy"
+    assert stated_uncertainty(arrays, "variance") == "variance"
+    assert stated_uncertainty({"uncertainty/inverse_norm": 1}) == 1
 
 
 def test_a_split_and_an_uncertainty_can_be_named(tmp_path):

@@ -11,7 +11,7 @@ from qualms.launch._selections import Unchanged, with_selection
 from qualms.launch.choice import Choice, Wish, choice_of
 from qualms.launch.options import written
 from qualms.shelf import find, names, suggest
-from qualms.spec import RunSpec, digest
+from qualms.spec import RunSpec, digest, split_place
 
 Sampler = Literal["sobol", "tpe"]
 """How trials are chosen: evenly, or by the results of those before them."""
@@ -35,6 +35,17 @@ class Search:
     def method(self) -> str:
         """The method whose options are searched."""
         return self.base.method.name
+
+    @property
+    def judged_on(self) -> tuple[str, ...]:
+        """The splits that trials are judged on.
+
+        A selection that names none takes the validation splits of further datasets that
+        the runs of its variant predict.
+        """
+        further = (split for split in self.base.splits if split_place(split)[0])
+        found = tuple(split for split in further if split_place(split)[1] == "val")
+        return self.selection.splits or found
 
     @property
     def title(self) -> str:

@@ -109,7 +109,7 @@ def trial_at(search: Search, number: int, drawn: Mapping[str, Any]) -> Trial:
         number=number,
         values=values,
         options=options,
-        spec=_with(search.base, options, search.selection.splits),
+        spec=_with(search.base, options, search.judged_on),
     )
 
 

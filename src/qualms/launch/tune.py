@@ -109,9 +109,10 @@ def _value(search: Search, folder: Path) -> float:
     from qualms.training.selection import predicted_split, selection_score
 
     rule, judged = search.selection.rule, []
-    for split in search.selection.splits:
+    uncertainty = str(search.base.training.get("select_uncertainty", ""))
+    for split in search.judged_on:
         arrays = read(stored(folder, split) or split_stem(folder, split)).arrays
-        judged.append(predicted_split(rule, arrays))
+        judged.append(predicted_split(rule, arrays, uncertainty))
     return selection_score(rule, judged)
 
 

@@ -109,7 +109,8 @@ class Training:
     """Splits by which "val_r_auroc" and "val_recall" choose, such as "birds:val"; none
     are those called `val` of all further datasets without votes."""
     select_uncertainty: str = ""
-    """Name of the uncertainty whose R-AUROC is taken; '' for the method's first."""
+    """Name of the uncertainty whose R-AUROC is taken; '' for that of the method's
+    uncertainty head, else the entropy, else the only one."""
     validate: int = 0
     """Validate every so many epochs; 0 validates only if the schedule or the selection
     needs it."""

@@ -123,7 +123,11 @@ def selection_splits(options: "Training", splits: Splits) -> tuple[str, ...]:
 
 
 def stated_uncertainty(arrays: Mapping[str, Any], name: str = "") -> Any:
-    """The array `uncertainty/<name>` of predictions; '' for the first there is."""
+    """The array `uncertainty/<name>` of predictions.
+
+    '' is the one that a method is known by: that of its uncertainty head, else the
+    entropy, else the first there is.
+    """
     known = {
         key.removeprefix(_UNCERTAINTY): key
         for key in arrays
@@ -134,7 +138,8 @@ def stated_uncertainty(arrays: Mapping[str, Any], name: str = "") -> Any:
             f"select_uncertainty must be one of {', '.join(known)}, which this method"
             f" gives, got {name!r}"
         )
-    return arrays[known[name] if name else next(iter(known.values()))]
+    main = next((own for own in _MAIN if own in known), next(iter(known)))
+    return arrays[known[name or main]]
 
 
 def predicted_split(
@@ -230,6 +235,7 @@ def _recall(*splits: RetrievedSplit) -> float:
 
 
 _UNCERTAINTY = "uncertainty/"
+_MAIN = ("head", "entropy")
 _JOINT = ("val", "val/shifted")
 RULES: Mapping[str, SelectionRule] = {
     "last": SelectionRule(),

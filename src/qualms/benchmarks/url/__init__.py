@@ -60,10 +60,10 @@ _TRAINING: dict[str, Any] = {
 """The paper's training."""
 _GPU = {"precision": "fp16", "channels_last": True}
 _NETWORKS = {
-    "resnet50": Part(name="timm:resnet50.a1_in1k", options={"pretrained": True}),
+    "resnet50": Part(name="timm:resnet50.a1_in1k", options={"weights": "pretrained"}),
     "vit_medium": Part(
         name="timm:vit_medium_patch16_gap_256.sw_in12k_ft_in1k",
-        options={"pretrained": True},
+        options={"weights": "pretrained"},
     ),
 }
 _LABELS = {"resnet50": "ResNet-50", "vit_medium": "ViT-Medium"}
