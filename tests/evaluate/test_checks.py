@@ -88,3 +88,25 @@ def test_a_contest_leaves_out_what_is_undefined_and_other_rows():
 def test_a_contest_without_numbers_is_not_stated():
     assert check({}) == ()
     assert check(cells(a_PE_patch=0.9), replace(CONTEST, score="dice")) == ()
+
+
+def test_one_row_is_enough_where_some_are_asked_for():
+    expectation = replace(
+        CONTEST, contest="", variant="v", low=0.6, some=True, settings=AT
+    )
+    (found,) = check(cells(a_PE_image=0.7, b_PE_image=0.4), expectation)
+    assert found.held
+    assert found.known
+    (found,) = check(cells(a_PE_image=0.7), expectation)
+    assert found.held
+    assert found.known
+    (found,) = check(cells(a_PE_image=0.5), expectation)
+    assert not found.held
+    assert not found.known
+    (found,) = check(
+        cells(a_PE_image=0.7, b_PE_image=0.4), replace(expectation, some=False)
+    )
+    assert not found.held
+
+
+AT = {"measure": "PE", "aggregation": "image"}

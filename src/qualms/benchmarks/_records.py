@@ -207,7 +207,8 @@ class Expectation:
     variant: str
     """'' for all variants, where `contest` is given."""
     rows: tuple[str, ...]
-    """It holds if it holds for all of these rows."""
+    """It holds if it holds for all of these rows; for one of them where `some` is so.
+    """
     score: str
     low: float
     high: float
@@ -224,6 +225,8 @@ class Expectation:
     """Other settings whose value is subtracted. What of variant, rows, score and
     settings is not named here is the same on both sides; nothing is subtracted if none
     is named."""
+    some: bool = False
+    """Whether one row for which it holds is enough."""
     contest: str = ""
     """Name of a setting, such as "aggregation". The numbers are then of its values
     instead of rows: how far each falls behind the best of them where it does worst,

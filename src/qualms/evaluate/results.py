@@ -205,14 +205,17 @@ class Check:
 
     @property
     def known(self) -> bool:
-        """Whether every number is there."""
+        """Whether enough numbers are there to tell."""
+        if self.expectation.some and self.held:
+            return True
         return all(math.isfinite(value) for value in self.values.values())
 
     @property
     def held(self) -> bool:
-        """Whether it holds for every row."""
+        """Whether it holds for every row, or for some where that is enough."""
         low, high = self.expectation.low, self.expectation.high
-        return all(low <= value <= high for value in self.values.values())
+        enough = any if self.expectation.some else all
+        return enough(low <= value <= high for value in self.values.values())
 
 
 class Cost(NamedTuple):

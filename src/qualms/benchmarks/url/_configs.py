@@ -89,8 +89,7 @@ _RANGES: Mapping[str, tuple[Range, ...]] = {
 _RATES = (1e-4, 1e-2)
 _CHOSEN_BY = {
     **dict.fromkeys(("elk", "nivmf", "losspred"), "head"),
-    **dict.fromkeys(("hetxl", "head_ensemble", "sngp"), "entropy"),
-    "mc_dropout": "mutual_information",
+    **dict.fromkeys(("hetxl", "mc_dropout", "head_ensemble", "sngp"), "entropy"),
 }
 """The uncertainty that chooses the epoch, of methods that have several."""
 
@@ -142,10 +141,10 @@ def _best() -> Iterator[tuple[str, Config]]:
             )
 
 
-def _selecting(method: str, backbone: str = "resnet50") -> dict[str, str]:
+def _selecting(method: str, backbone: str = "") -> dict[str, str]:
     known = _CHOSEN_BY.get(method)
-    if (backbone, method) == ("vit_medium", "mc_dropout"):
-        known = "entropy"
+    if (backbone, method) == ("resnet50", "mc_dropout"):
+        known = "mutual_information"
     return {} if known is None else {"select_uncertainty": known}
 
 
