@@ -369,9 +369,11 @@ def test_maps_have_the_papers_scales(figures):
     drawing = figures["figure_9"]
     assert drawing.sides == ("item", "segmented", "PU", "AU", "EU")
     assert [panel.title for panel in drawing.rows[1]] == [
-        *("Softmax", "TTD", "Ensemble", "TTA", "SSN"),
+        *("Softmax", "TTD", "Ensemble", "TTA", "SSN", "Last-layer Laplace"),
     ]
-    assert [panel.title for panel in drawing.rows[3]] == ["", "EE", "EE", "EE", "MI"]
+    assert [panel.title for panel in drawing.rows[3]] == [
+        *("", "EE", "EE", "EE", "MI", "EE"),
+    ]
 
 
 def test_sizes_are_drawn_with_and_without_division(figures):
