@@ -12,6 +12,7 @@ Beyond the paper: intervals of every number, every uncertainty that a method giv
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from qualms.benchmarks._benchmark import Benchmark
@@ -273,37 +274,29 @@ def _tradeoff(one: Variant) -> Iterator[Variant]:
 
 def _effects(variant: str, *, chance: float) -> tuple[Expectation, ...]:
     """What must be so if uncertainties transfer at all."""
+    every = partial(Expectation, variant=variant, rows=FIRST_NAMES, high=1.0)
     return (
-        Expectation(
+        every(
             text="unseen classes are retrieved well above chance, which is "
             f"{chance:g} (R@1)",
             meaning="embeddings that were trained on other classes bring items of one "
             "unseen class together",
-            variant=variant,
-            rows=FIRST_NAMES,
             score="recall_at_1",
             low=2.5 * chance,
-            high=1.0,
         ),
-        Expectation(
+        every(
             text="the best uncertainty announces wrong neighbours (R-AUROC above 0.6)",
             meaning="what was learned about uncertainty upstream holds for classes "
             "that were never seen",
-            variant=variant,
-            rows=FIRST_NAMES,
             score="r_auroc",
             low=0.6,
-            high=1.0,
             some=True,
         ),
-        Expectation(
+        every(
             text="some uncertainty rises when images are cropped (crop rate above 0.5)",
             meaning="a crop shows less of the object, so that there is less to go by",
-            variant=variant,
-            rows=FIRST_NAMES,
             score="crop_rate",
             low=0.5,
-            high=1.0,
             some=True,
         ),
         Expectation(
