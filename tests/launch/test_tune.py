@@ -111,6 +111,14 @@ def test_a_trial_is_an_ordinary_run_that_sees_no_test_item():
     assert search().selection.splits == ("val",)
 
 
+def test_a_selection_without_splits_looks_at_those_of_further_datasets():
+    found = search("url/species", "mcinfonce")
+    assert found.selection.splits == ()
+    (trial,) = trials_of(found, 1)
+    assert trial.spec.splits == ("birds:val", "cars:val", "products:val")
+    assert trial.spec.training["select_by"] == "val_r_auroc"
+
+
 @pytest.mark.parametrize("method", ["map", "mc_dropout"])
 def test_the_command_of_a_trial_trains_what_the_trial_trained(method):
     found = search("toy/plain_joint", method, epochs=7)

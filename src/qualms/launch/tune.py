@@ -95,7 +95,7 @@ def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> Tried:
     value, error = None, outcome.error
     if outcome.status in ("done", "skipped"):
         try:
-            value = _value(search, outcome.folder)
+            value = _value(search, trial, outcome.folder)
         except (PredictionsError, OSError) as wrong:
             error = str(wrong)
         if value is not None and math.isnan(value):
@@ -105,11 +105,11 @@ def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> Tried:
     return Tried(trial=trial, outcome=outcome, value=value, error=error)
 
 
-def _value(search: Search, folder: Path) -> float:
+def _value(search: Search, trial: Trial, folder: Path) -> float:
     from qualms.training.selection import predicted_split, selection_score
 
     rule, judged = search.selection.rule, []
-    uncertainty = str(search.base.training.get("select_uncertainty", ""))
+    uncertainty = str(trial.spec.training.get("select_uncertainty", ""))
     for split in search.judged_on:
         arrays = read(stored(folder, split) or split_stem(folder, split)).arrays
         judged.append(predicted_split(rule, arrays, uncertainty))
