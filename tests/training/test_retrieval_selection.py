@@ -154,7 +154,14 @@ def test_a_few_shot_run_learns_the_classes_of_a_further_dataset(tmp_path):
     run(first, data(), tmp_path / first.hash)
     rule = ItemRule(name="few_shot", split="birds:test/even", options={"k": 2})
     again = replace(
-        spec_of("losspred", start=first.hash, lr=0.0, select_by="val_r_auroc"),
+        spec_of(
+            "losspred",
+            start=first.hash,
+            lr=0.0,
+            select_by="val_r_auroc",
+            batch=16,  # more than there are
+            partial=False,
+        ),
         items=rule,
         splits=("birds:test",),
     )
@@ -171,7 +178,14 @@ def test_a_few_shot_run_learns_the_classes_of_a_further_dataset(tmp_path):
     assert "head.last.weight" in heard.messages[0]
     listed = json.loads((tmp_path / again.hash / "items.json").read_text())["items"]
     assert len(listed["birds:test/even"]) == 10
+    logged = (tmp_path / again.hash / "log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["steps"] for line in logged] == [1, 1]
     assert found_in(tmp_path / again.hash, "birds:test")["predicted"].max() < 5
+
+
+def test_a_batch_that_a_whole_split_does_not_fill_is_refused(tmp_path):
+    with pytest.raises(TrainingError, match="partial=false leaves no step: one takes"):
+        run(spec_of(batch=64, partial=False), data(), tmp_path)
 
 
 def test_items_of_datasets_with_other_classes_are_not_mixed(tmp_path):

@@ -46,7 +46,8 @@ class Training:
     """Batches whose gradients are averaged before the weights move."""
     partial: bool = True
     """Whether the last step of an epoch may be smaller than the others; if not, the
-    last few items of every epoch's order are skipped."""
+    last few items of every epoch's order are skipped. Chosen items that are too few
+    for a step make one."""
     loss: Loss = "likelihood"
     """"dice_likelihood" adds the negative soft Dice of all classes to the likelihood of
     label maps (Kahl et al., 2024). A method with a loss of its own keeps it."""

@@ -222,7 +222,7 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     cache = _cache(setup, learner, inputs)
     if cache is not None:
         chosen = _on_features(cache, chosen)
-    counts = _counts(len(chosen.rows) * options.epoch_passes, options)
+    counts = _counts(len(chosen.rows) * options.epoch_passes, setup)
     seen = inputs if cache is None else feature_inputs(inputs, options)
     stepper = _stepper(setup, learner, chosen.items, seen, counts)
     return Run(
@@ -295,16 +295,22 @@ def _at_once(options: Training, passed: int) -> int:
     return max(1, options.predict_batch * passed // options.batch)
 
 
-def _counts(rows: int, options: Training) -> list[int]:
-    """Items in each step of an epoch."""
+def _counts(rows: int, setup: _Setup) -> list[int]:
+    """Items in each step of an epoch.
+
+    Few items that a rule has chosen make one step, if they do not fill one.
+    """
+    options, alone = setup.options, setup.place.machine.team.size == 1
     stride = options.batch * options.accumulate
     steps, left = divmod(rows, stride)
-    if not options.partial and not steps:
+    few = not steps and setup.job.spec.items is not None and alone
+    smaller = options.partial or few
+    if not smaller and not steps:
         raise TrainingError(
             f"partial=false leaves no step: one takes {stride} items, and there are"
             f" {rows} to train on; choose a smaller batch"
         )
-    return [stride] * steps + [left] * (left > 0 and options.partial)
+    return [stride] * steps + [left] * (left > 0 and smaller)
 
 
 def _colours(options: Training, spec: RunSpec) -> Colours:
