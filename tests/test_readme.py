@@ -39,6 +39,6 @@ def test_every_command_of_the_readme_works_in_order(tmp_path):
     assert done.returncode == 0, done.stdout[-4000:]
     for page in (
         "demo",
-        *(f"runs/{n}/demo" for n in ("retina", "regression", "values")),
+        *(f"runs/{n}/demo" for n in ("retina", "regression", "values", "url")),
     ):
         assert (tmp_path / "qualms" / page / "index.html").exists()

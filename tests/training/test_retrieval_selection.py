@@ -203,6 +203,9 @@ def test_the_centre_of_each_image_has_an_uncertainty_of_its_own(tmp_path):
     )
     assert cropped.shape == whole.shape
     assert not np.array_equal(cropped, whole)
+    path = tmp_path / "a" / "predictions" / "birds@test.safetensors"
+    stated = predictions.read(path).header.about
+    assert min(stated["seconds_per_item"], stated["seconds_per_crop"]) > 0
     run(spec_of(crop_pass=True, predict_batch=5), data(), tmp_path / "b")
     again = found_in(tmp_path / "b", "birds:test")
     np.testing.assert_allclose(again["uncertainty_cropped/entropy"], cropped, rtol=1e-5)

@@ -1,7 +1,8 @@
 """Predictions of a trained network on one split, and the file that holds them."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ _CARRIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
 """Arrays of a split that its predictions keep."""
 _KEPT_AS_EXTRA = ("ambiguity",)
 """Arrays of simulated items that the schema does not name."""
+_TIMED = 64
+"""Items whose prediction is timed."""
 _WRITERS = 4
 """Threads that write label maps while the next ones are predicted."""
 
@@ -132,7 +135,35 @@ def write_split(
         _write_maps(path, predictor, items, header)
         return
     arrays = predictor(items) | _of_the_split(items.split, predictor.task)
+    if predictor.task.name == "embedding":
+        header = replace(header, about={**header.about, **_pace(predictor, items)})
     write_predictions(path, arrays, header=header)
+
+
+@torch.no_grad()
+def _pace(predictor: Predictor, items: LoadedSplit) -> dict[str, float]:
+    """Seconds to predict an item of a batch, and those of its crop apart."""
+    rows = torch.arange(min(len(items), predictor.batch, _TIMED))
+    raw = next(iter(items.batches(rows, len(rows))))
+    x = predictor.inputs.plain(raw).x
+
+    def seconds(pixels: Callable[[], Tensor]) -> float:
+        _wait(x)
+        started = time.perf_counter()
+        predictor.method.predict(predictor.network, pixels(), predictor.task)
+        _wait(x)
+        return (time.perf_counter() - started) / len(x)
+
+    found = {"seconds_per_item": seconds(lambda: x)}
+    if predictor.crops:
+        shares = crop_shares(items.split.item[: len(x)])
+        found["seconds_per_crop"] = seconds(lambda: centre_crops(x, shares))
+    return found
+
+
+def _wait(x: Tensor) -> None:
+    if x.is_cuda:
+        torch.cuda.synchronize(x.device)
 
 
 def _of_the_split(split: Split, task: Task) -> Arrays:

@@ -92,6 +92,9 @@ _CHOSEN_BY = {
     **dict.fromkeys(("hetxl", "mc_dropout", "head_ensemble", "sngp"), "entropy"),
 }
 """The uncertainty that chooses the epoch, of methods that have several."""
+_VIEWS = {"augment": ["crop", "hue_jitter", "grey", "blur", "hflip"]}
+"""How methods without labels see an item twice."""
+_WITHOUT_LABELS = ("infonce", "mcinfonce")
 
 
 def all_configs() -> dict[str, Config]:
@@ -105,8 +108,8 @@ def best_names(backbone: str) -> dict[str, str]:
 
 
 def plain_names() -> dict[str, str]:
-    """By method, the name of the config that says by what its epoch is chosen."""
-    return {method: f"{method}_plain" for method in _CHOSEN_BY}
+    """By method, the name of the config with what the paper does not search."""
+    return {method: f"{method}_plain" for method in (*_CHOSEN_BY, *_WITHOUT_LABELS)}
 
 
 def spread_names(number: int) -> dict[str, str]:
@@ -129,7 +132,7 @@ def _best() -> Iterator[tuple[str, Config]]:
                 batch = _HIB_VIT
             own: dict[str, Any] = {
                 **{"batch": batch[0], "accumulate": batch[1]},
-                **_selecting(method, backbone),
+                **_plainly(method, backbone),
             }
             yield (
                 f"{method}_{backbone}",
@@ -141,7 +144,10 @@ def _best() -> Iterator[tuple[str, Config]]:
             )
 
 
-def _selecting(method: str, backbone: str = "") -> dict[str, str]:
+def _plainly(method: str, backbone: str = "") -> dict[str, Any]:
+    """What holds for a method whatever is searched."""
+    if method in _WITHOUT_LABELS:
+        return dict(_VIEWS)
     known = _CHOSEN_BY.get(method)
     if (backbone, method) == ("resnet50", "mc_dropout"):
         known = "mutual_information"
@@ -149,8 +155,8 @@ def _selecting(method: str, backbone: str = "") -> dict[str, str]:
 
 
 def _plain() -> Iterator[tuple[str, Config]]:
-    for method in _CHOSEN_BY:
-        yield f"{method}_plain", Config(method=method, options=_selecting(method))
+    for method in (*_CHOSEN_BY, *_WITHOUT_LABELS):
+        yield f"{method}_plain", Config(method=method, options=_plainly(method))
 
 
 def _spread() -> Iterator[tuple[str, Config]]:
@@ -162,7 +168,7 @@ def _spread() -> Iterator[tuple[str, Config]]:
                 one.option: _at(one, share)
                 for one, share in zip(ranges, shares, strict=True)
             }
-            options = {**chosen, **_selecting(method)}
+            options = {**chosen, **_plainly(method)}
             yield f"{method}_{number}", Config(method=method, options=options)
 
 
