@@ -20,6 +20,7 @@ from qualms.datasets._retrieval.splits import _spread
 from qualms.datasets.cars196 import cars196
 from qualms.datasets.cub import cub
 from qualms.datasets.sop import sop
+from qualms.training.item_rules import Candidates, choose
 
 SPLITS = {
     "train": "train",
@@ -69,6 +70,21 @@ def test_splits_are_those_of_the_released_code(root, splits, make, name, split):
 @pytest.mark.parametrize("split", SPLITS)
 def test_products_are_split_by_kind_as_in_the_released_code(products, splits, split):
     assert pairs(sop(products), split) == splits[f"SOP_{SPLITS[split]}"]
+
+
+@pytest.mark.parametrize(("make", "name"), [(cub, "CUB"), (cars196, "CARS")])
+def test_few_shots_are_those_of_the_released_code(root, splits, make, name):
+    labels = make(root).shown["test/even"].labels
+    candidates = Candidates(
+        split="test/even",
+        item=labels.item,
+        target=labels.target,
+        seed=0,
+        predictions=lambda _: [],
+    )
+    rows = choose("few_shot", candidates, {"k": 2, "spaced": True})
+    chosen = [[str(labels.item[row]), int(labels.target[row])] for row in rows]
+    assert chosen == splits[f"{name}_trainontest_fewshot2"]
 
 
 def test_images_for_training_are_spread_as_in_the_released_code(splits):
