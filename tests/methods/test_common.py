@@ -23,7 +23,7 @@ from qualms.predictions import Maps
 from qualms.shelf import names
 from qualms.spec import TASKS as ALL_TASKS
 
-# Phases short enough for a test, and every selection score.
+# Phases short enough for a test, weights of every epoch, and every selection score.
 OPTIONS = {
     "gaussian": {
         "warmup": 1,
@@ -31,6 +31,8 @@ OPTIONS = {
         "select": ["gmm2", "knn5", "knn3", "knn4_l2"],
     },
     "quantile": {"warmup": 1},
+    "snapshot": {"cycles": 100},
+    "swag": {"start": 0.0, "draws": 4},
 }
 CASES = [
     pytest.param(name, task, id=f"{name}-{task}")

@@ -116,6 +116,8 @@ def trained(method, task, *, seed=0, epochs=range(3), lr=0.01):
             optimiser.step()
     with torch.no_grad():
         method.after(network.eval(), batches(task))
+        if method.calibrate is not None:
+            method.calibrate(network, batches(task))
     return network
 
 

@@ -92,6 +92,21 @@ def test_polynomial_is_that_of_torch():
     np.testing.assert_allclose(whole(options).ravel(), expected, rtol=1e-10)
 
 
+def test_a_method_may_have_a_schedule_of_its_own():
+    options = Training(epochs=4, lr=8.0, schedule="cosine", warmup_epochs=2)
+
+    def own(time, epochs):
+        return 1 - time / epochs
+
+    found = torch.stack(
+        [
+            rates(options, epoch=epoch, steps=2, plateau=Plateau(), own=own)
+            for epoch in range(4)
+        ]
+    )
+    assert found.ravel().tolist() == [0, 2, 4, 6, 4, 3, 2, 1]
+
+
 def test_plateau_reduces_when_torch_does():
     losses = np.r_[3.0, 2.0, 1.9999, np.full(14, 2.1), 1.5, np.full(13, 1.6), -1.0]
     optimiser = torch.optim.SGD([torch.zeros(1)], lr=1.0)

@@ -40,4 +40,5 @@ class Moment:
 
 
 Batches = Callable[[], Iterator[Batch]]
-"""One pass over the training split in order, without augmentation."""
+"""One pass over a split, in order and without augmentation: the training split, but
+for `Method.calibrate`."""

@@ -227,10 +227,19 @@ class FittedBuffers(nn.Module):
         assert values is not None
         return values
 
+    def forget(self, name: str) -> None:
+        """Store nothing under `name` any more."""
+        assert name in self.names
+        self.register_buffer(name, None)
+
+    def has(self, name: str) -> bool:
+        """Whether something is stored under `name`."""
+        return self._buffers[name] is not None
+
     @property
     def ready(self) -> bool:
         """Whether something is stored under every name."""
-        return all(self._buffers[name] is not None for name in self.names)
+        return all(self.has(name) for name in self.names)
 
 
 def _take_shapes(

@@ -4,10 +4,10 @@ A method states only its difference from the plain network. `build` owns the hea
 `loss` the training objective, `predict` the arrays of the predictions file. The same
 record serves every task that a method claims.
 
-The caller prepares each hook. `loss` runs in training mode; `epoch`, `after` and
-`predict` run in evaluation mode and without gradients, and a hook that changes this
-sets it back. Random numbers come from torch's own generator of the device, which the
-caller seeds before `build`, training, `after` and each split.
+The caller prepares each hook. `loss` runs in training mode; `epoch`, `after`,
+`calibrate` and `predict` run in evaluation mode and without gradients, and a hook that
+changes this sets it back. Random numbers come from torch's own generator of the device,
+which the caller seeds before `build`, training, `after` and each split.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -68,6 +68,16 @@ class Method:
     after: Callable[[nn.Module, Batches], None] = _done
     """Called once after training: to fit a mixture or a Laplace posterior. What it
     finds lives in buffers of the network, so that a checkpoint holds it."""
+    calibrate: Callable[[nn.Module, Batches], None] | None = None
+    """Called once after `after`, with the items of the split `val`, which training did
+    not see: to fit a temperature. A method that has it needs that split. What it finds
+    lives in buffers too."""
+    schedule: Callable[[Tensor, int], Tensor] | None = None
+    """(time, epochs) to factors of the run's learning rate, in place of its schedule;
+    `time` (steps,) counts epochs from 0, with fractions. A warm-up of the run stays."""
+    selects: bool = True
+    """Whether the run may choose the weights of one epoch. False for members from all
+    of training: the run then keeps the last epoch, whatever `select_by` says."""
     tasks: frozenset[str] = frozenset(TASKS)
     views: int = 1
     """Augmented versions of each item in a batch (two for contrastive losses)."""

@@ -133,7 +133,7 @@ def likelihood_loss(
     likelihood = weighted_mean(loss, batch) * counted.numel() / number
     if batch.loss == "likelihood":
         return likelihood
-    dice = soft_dice(_logits(outputs).softmax(1), target, counted)
+    dice = soft_dice(class_logits(outputs).softmax(1), target, counted)
     return likelihood - weighted_mean(dice, batch)
 
 
@@ -142,7 +142,7 @@ def class_losses(
 ) -> Tensor:
     """Cross-entropy (B, *space) of each item or pixel; 0 where nothing is labelled."""
     return functional.cross_entropy(
-        _logits(outputs),
+        class_logits(outputs),
         target.long(),
         ignore_index=_ignored(task),
         reduction="none",
@@ -214,7 +214,7 @@ def summarise(draws: Iterable[Tensor], task: Task) -> dict[str, Tensor]:
     if task.name == "regression":
         return {"mean": torch.stack([outputs[:, 0] for outputs in draws])}
     if task.name == "classification":
-        probs = [_logits(outputs).softmax(1) for outputs in draws]
+        probs = [class_logits(outputs).softmax(1) for outputs in draws]
         return {"probs": torch.stack(probs)}
     return _label_maps(draws)
 
@@ -236,7 +236,7 @@ def summarise_embeddings(draws: Iterable[Embedded], task: Task) -> dict[str, Ten
         uncertainty = {"inverse_norm": 1 / length.clamp(min=tiny)}
         return _embedded(embedding, uncertainty)
     # In float64, as in float32 all very certain items would have an entropy of 0.
-    logs = torch.stack([_logits(d.outputs).double().log_softmax(1) for d in drawn])
+    logs = torch.stack([class_logits(d.outputs).double().log_softmax(1) for d in drawn])
     mean = logs.exp().mean(0)
     uncertainty = {"entropy": torch.special.entr(mean).sum(1)}
     if len(drawn) > 1:
@@ -301,8 +301,8 @@ def _ignored(task: Task) -> int:
     return -100 if task.ignore is None else task.ignore
 
 
-def _logits(outputs: Tensor) -> Tensor:
-    """One logit for each class."""
+def class_logits(outputs: Tensor) -> Tensor:
+    """One logit for each class, (B, C, *space), of outputs (B, K, *space)."""
     if outputs.shape[1] > 1:
         return outputs
     return torch.cat([torch.zeros_like(outputs), outputs], 1)

@@ -107,7 +107,13 @@ def begin(run: Run, epoch: int) -> Moment:
     if not team.leads:  # each draws noise of its own
         seed(run.spec.seed, "epoch", epoch, "rank", team.rank)
     done = epoch * steps + torch.arange(1, steps + 1, dtype=torch.float64)
-    lr = rates(run.options, epoch=epoch, steps=steps, plateau=run.stand.plateau)
+    lr = rates(
+        run.options,
+        epoch=epoch,
+        steps=steps,
+        plateau=run.stand.plateau,
+        own=run.learner.method.schedule,
+    )
     board.begin(lr, done / (steps * epochs))
     order = run.order(epoch)
     feed.begin(team.part(order, run.options.batch))
@@ -136,7 +142,8 @@ def _mean(run: Run, epoch: int, losses: Tensor) -> float:
 
 def _look(run: Run, moment: Moment) -> float | None:
     """The loss on `val`, None in epochs without one; keeps the best weights."""
-    options, stand, by = run.options, run.stand, run.options.select_by
+    options, stand = run.options, run.stand
+    by = options.select_by if run.learner.method.selects else "last"
     every = 1 if options.needs_val else options.validate
     if not every or (moment.epoch + 1) % every:
         return None
@@ -182,22 +189,30 @@ def _fit(run: Run) -> None:
     # Predictions of an earlier attempt may be of weights that were lost with it.
     shutil.rmtree(predictions_folder(run.folder), ignore_errors=True)
     started, network = time.perf_counter(), run.learner.network
+    method, trained = run.learner.method, run.learner.trained
     if run.stand.best is not None:
         network.load_state_dict(run.stand.best)
         run.stand.best = None
     elif run.options.epochs and run.options.select_by != "last":
-        run.place.watch.message(
-            run.spec,
-            f"no epoch counts for select_by={run.options.select_by!r}; the weights of"
-            " the last one are kept",
-        )
+        _tell_last(run)
     seed(run.spec.seed, "after")
     network.eval()
     with torch.no_grad():
-        run.learner.method.after(run.learner.trained.eval(), run.batches)
+        method.after(trained.eval(), run.batches)
+        if method.calibrate is not None:
+            method.calibrate(trained, run.held_out)
     run.stand.fitted = True
     run.stand.fit_seconds = time.perf_counter() - started
     run.saver.save(run.state())
+
+
+def _tell_last(run: Run) -> None:
+    by = run.options.select_by
+    why = f"no epoch counts for select_by={by!r}"
+    if not run.learner.method.selects:
+        why = f"this method uses the weights of many epochs, so select_by={by!r} is not"
+        why += " followed"
+    run.place.watch.message(run.spec, f"{why}; the weights of the last one are kept")
 
 
 def _predict(run: Run, split: str) -> None:

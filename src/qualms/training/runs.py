@@ -173,6 +173,12 @@ class Run:
         for raw in self.items.batches(self.rows, self.at_once):
             yield self.stepper.inputs.plain(raw)
 
+    def held_out(self) -> Iterator[Batch]:
+        """One pass over the split `val`, for methods that are calibrated on it."""
+        items = self.validation_split("val")
+        for raw in items.batches(torch.arange(len(items)), self.at_once):
+            yield self.stepper.inputs.plain(raw)
+
     def state(self) -> State:
         """What a checkpoint keeps; a fitted run needs no optimiser any more."""
         learned = self.learner.state()
@@ -216,8 +222,8 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     for split in spec.splits:
         check_predictable(split, splits, inputs)
     learner = make_learner(spec, task, options, inputs, machine)
-    if note := backbone_note(learner.network):
-        place.watch.message(spec, note)
+    _check_held_out(learner, spec, splits, task)
+    _tell_backbone(learner, setup)
     stand = _resumed(setup, learner)
     cache = _cache(setup, learner, inputs)
     if cache is not None:
@@ -334,6 +340,25 @@ def _check_fits(options: Training, spec: RunSpec, task: Task) -> None:
             "epochs=0 trains nothing, so the run must start from the weights of another"
             " one; train for an epoch or more, or state that run in 'start'"
         )
+
+
+def _tell_backbone(learner: Learner, setup: _Setup) -> None:
+    if note := backbone_note(learner.network):
+        setup.place.watch.message(setup.job.spec, note)
+
+
+def _check_held_out(
+    learner: Learner, spec: RunSpec, splits: Splits, task: Task
+) -> None:
+    if learner.method.calibrate is None:
+        return
+    if splits.has("val") and task == splits.dataset.task:
+        return
+    raise TrainingError(
+        f"method {spec.method.name!r} is calibrated on the split 'val', which"
+        f" {splits.dataset.name!r} does not have for what the run is trained on; choose"
+        " a dataset with that split, or another method"
+    )
 
 
 def _resumed(setup: _Setup, learner: Learner) -> Stand:

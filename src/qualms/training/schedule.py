@@ -3,10 +3,11 @@
 "constant" is that of Gustafsson et al. (2023), with a linear warm-up where one is asked
 for. "step" and "linear" are those of RETINA (Band et al., 2021), "polynomial" and
 "plateau" those of VALUES (Kahl et al., 2024), "cosine" that of URL (Kirchhof et al.,
-2023).
+2023). A method may have a schedule of its own, which then takes their place.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -43,9 +44,21 @@ class Plateau:
         return Plateau(best=self.best, factor=self.factor * _REDUCE)
 
 
-def rates(options: Training, *, epoch: int, steps: int, plateau: Plateau) -> Tensor:
-    """Learning rate of each of the `steps` of `epoch`, (steps,) float64."""
+def rates(
+    options: Training,
+    *,
+    epoch: int,
+    steps: int,
+    plateau: Plateau,
+    own: Callable[[Tensor, int], Tensor] | None = None,
+) -> Tensor:
+    """Learning rate of each of the `steps` of `epoch`, (steps,) float64.
+
+    `own` is the `schedule` of a method, which replaces that of the options.
+    """
     time = epoch + torch.arange(steps, dtype=torch.float64) / steps
+    if own is not None:
+        return _warmed(options.lr * own(time, options.epochs), time, options)
     match options.schedule:
         case "constant":
             return _warmed(torch.full_like(time, options.lr), time, options)

@@ -1,0 +1,92 @@
+"""Temperature scaling (Guo et al., 2017, arXiv:1706.04599).
+
+Trained as `map`, with whose weights it can predict. One number then divides all logits:
+the one with the smallest NLL on the split `val`, which training did not see. It changes
+no predicted class. Pixels of label maps share one temperature.
+
+A validation split by which an epoch was chosen, or on which the benchmark fits
+something else, serves twice then.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from qualms.methods._batch import Batch, Batches
+from qualms.methods._headed import FittedBuffers, Headed, headed
+from qualms.methods._method import Method
+from qualms.methods._plain import class_logits, plain_head, plain_predict, summarise
+from qualms.spec import Task
+
+_PIXELS = 2**12
+"""Random pixels of each item that the temperature is fitted to, at most."""
+
+
+def temperature() -> Method:
+    """The probabilities of the plain network, as one draw, calibrated on `val`."""
+    return Method(
+        build=_build,
+        predict=_predict,
+        calibrate=_calibrate,
+        tasks=frozenset({"classification", "segmentation"}),
+    )
+
+
+def _build(backbone: nn.Module, task: Task) -> Headed:
+    network = plain_head(backbone, task)
+    network.found = FittedBuffers(["temperature"])
+    return network
+
+
+class _LabelledProbs(NamedTuple):
+    probs: Tensor
+    """(n, C) in float64, of items or pixels with a label."""
+    target: Tensor
+    """(n,)."""
+
+
+def _calibrate(network: nn.Module, batches: Batches) -> None:
+    from qualms.scores import fit_temperature  # compiles kernels
+
+    whole = headed(network)
+    parts = [_known(whole, batch) for batch in batches()]
+    probs, target = (torch.cat(held) for held in zip(*parts, strict=True))
+    if not len(target):
+        raise ValueError(
+            "temperature needs items with a known class in the split 'val', and there "
+            "are none; label some, or take the method 'map'"
+        )
+    fitted = fit_temperature(probs.numpy(), target.numpy())
+    device = next(whole.parameters()).device
+    _found(whole).keep("temperature", torch.tensor(fitted.value, device=device))
+
+
+def _known(network: Headed, batch: Batch) -> _LabelledProbs:
+    outputs, target = network(batch.x), batch.target.long()
+    if target.ndim > 1:
+        outputs, target = _some_pixels(outputs, target)
+    ignore = -1 if network.task.ignore is None else network.task.ignore
+    known = (target != ignore) & (target >= 0)
+    probs = class_logits(outputs.double()).softmax(1)
+    return _LabelledProbs(probs[known].cpu(), target[known].cpu())
+
+
+def _some_pixels(outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Outputs (n, K) and targets (n,) of random pixels, as many of each item."""
+    flat = target.flatten(1)
+    some = torch.randperm(flat.shape[1], device=flat.device)[:_PIXELS]
+    chosen = outputs.flatten(2)[:, :, some].movedim(1, 2)
+    return chosen.flatten(0, 1), flat[:, some].flatten()
+
+
+def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
+    found = _found(headed(network))
+    if not found.ready:
+        return plain_predict(network, x, task)
+    return summarise([network(x) / found.held("temperature")], task)
+
+
+def _found(network: Headed) -> FittedBuffers:
+    assert isinstance(network.found, FittedBuffers)
+    return network.found
