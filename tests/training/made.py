@@ -6,8 +6,9 @@ from torch import nn
 
 from qualms.datasets import Card, Dataset, Split
 from qualms.methods import Headed, Method, Readout
+from qualms.networks import IMAGENET
 from qualms.spec import Part, RunSpec, Task
-from qualms.training import learner
+from qualms.training import learner, runs
 
 CARD = Card(title="made", licence="", citation="", url="", obtain="")
 SIDE = 6
@@ -140,6 +141,8 @@ def put_on_shelf(monkeypatch, network=Tiny, **changed):
     shelf = methods(**{**always, **changed})
     monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
     monkeypatch.setattr(learner, "make_network", lambda _, channels: network(channels))
+    # Looking for a network of that name would load timm.
+    monkeypatch.setattr(runs, "network_colours", lambda _: IMAGENET)
 
 
 class Heard:

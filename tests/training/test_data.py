@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from qualms.networks import Colours
 from qualms.training import TrainingError, data
 from qualms.training.inputs import make_inputs
 from qualms.training.options import Training
@@ -98,6 +99,21 @@ def test_bytes_become_normalised_colours(channels, last):
     layout = torch.channels_last if last else torch.contiguous_format
     assert x.is_contiguous(memory_format=layout)
     assert inputs.channels == 3
+
+
+def test_images_are_normalised_by_the_colours_of_a_network():
+    items = data.load_split(made.split(5, channels=3), CPU)
+    half = Colours((0.5, 0.25, 0.5), (0.5, 0.5, 0.1))
+    for raw in (
+        items.resident,
+        items.resident._replace(image=items.resident.image / 255),
+    ):
+        x = make_inputs(items, Training(), colours=half).plain(raw).x
+        byte = items.resident.image.movedim(-1, 1) / 255
+        wanted = (byte - torch.tensor(half.mean).view(3, 1, 1)) / torch.tensor(
+            half.std
+        ).view(3, 1, 1)
+        torch.testing.assert_close(x, wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_without_normalisation_bytes_are_scaled_and_channels_kept():

@@ -29,7 +29,8 @@ def networks() -> Listing:
     """Every network of ours with its options; timm has the rest."""
     check_installed()
     listing = _parts("networks")
-    other = ("timm:NAME", "Any network of timm by its name.", "as timm has them")
+    more = "weights=random, pool=own, and as timm has them"
+    other = ("timm:NAME", "Any network of timm by its name.", more)
     return Listing(listing.columns, [*listing.rows, other])
 
 
