@@ -47,6 +47,16 @@ from qualms.scores.conformal import (
     selection_threshold,
     weighted_conformal_offset,
 )
+from qualms.scores.conformal_sets import (
+    ConformalSets,
+    SetRule,
+    fit_conformal_sets,
+    nonconformity,
+    set_coverage,
+    set_size,
+    singleton_share,
+    size_stratified_coverage,
+)
 from qualms.scores.decomposition import Decomposition, decompose, entropy
 from qualms.scores.distance import mean_neighbour_distance
 from qualms.scores.human import Alignment, human_alignment, spearman, vote_entropy
@@ -64,6 +74,7 @@ from qualms.scores.maps import (
     uncertainty_maps,
     uncertainty_type,
 )
+from qualms.scores.multiclass import macro_auroc, macro_f1, top_k_accuracy
 from qualms.scores.ood import (
     ood_auprc,
     ood_auroc,
@@ -199,6 +210,7 @@ __all__ = [
     "Agreement",
     "Alignment",
     "Better",
+    "ConformalSets",
     "Copies",
     "Decomposition",
     "Defined",
@@ -218,6 +230,7 @@ __all__ = [
     "Resampling",
     "RiskCoverage",
     "RocCurve",
+    "SetRule",
     "Statistics",
     "Temperature",
     "TopLabel",
@@ -274,6 +287,7 @@ __all__ = [
     "ece_plan",
     "edge_plan",
     "entropy",
+    "fit_conformal_sets",
     "fit_isotonic",
     "fit_platt",
     "fit_temperature",
@@ -291,6 +305,8 @@ __all__ = [
     "item_nll",
     "kept_means",
     "levels",
+    "macro_auroc",
+    "macro_f1",
     "mae",
     "mcc",
     "mcc_plan",
@@ -304,6 +320,7 @@ __all__ = [
     "ncc",
     "nearest_neighbour",
     "nll",
+    "nonconformity",
     "ood_auprc",
     "ood_auroc",
     "ood_found",
@@ -340,7 +357,11 @@ __all__ = [
     "scod_aurc",
     "scod_auroc",
     "selection_threshold",
+    "set_coverage",
+    "set_size",
     "shared_sorts",
+    "singleton_share",
+    "size_stratified_coverage",
     "smooth_ece",
     "smooth_ece_plan",
     "spearman",
@@ -350,6 +371,7 @@ __all__ = [
     "threshold_eaurc",
     "threshold_eaurc_plan",
     "threshold_from_validation",
+    "top_k_accuracy",
     "top_label",
     "uncertainty_histogram",
     "uncertainty_maps",

@@ -3,7 +3,15 @@
 import numpy as np
 
 from qualms.scores.calibration import adaptive_ece, classwise_ece, ece, smooth_ece
+from qualms.scores.conformal_sets import (
+    fit_conformal_sets,
+    set_coverage,
+    set_size,
+    singleton_share,
+    size_stratified_coverage,
+)
 from qualms.scores.decomposition import decompose, entropy
+from qualms.scores.multiclass import macro_auroc, macro_f1, top_k_accuracy
 from qualms.scores.proper import (
     accuracy,
     balanced_accuracy,
@@ -91,11 +99,54 @@ ONE_CLASS = {
     brier: None,
     balanced_accuracy: None,
     mcc: np.nan,
+    macro_f1: None,
+    macro_auroc: np.nan,
+    top_k_accuracy: None,
     ece: None,
     adaptive_ece: None,
     classwise_ece: None,
     smooth_ece: None,
 }
+
+
+def sets(rng, n):
+    return {"sets": rng.random((n, 6)) < 0.4, "target": rng.integers(0, 6, n)}
+
+
+def sets_alone(rng, n):
+    return {"sets": sets(rng, n)["sets"]}
+
+
+def of_sets(score, make):
+    return Case(
+        score=score,
+        make=make,
+        laws=frozenset({"permutation", "bounds", "empty", "layout", "repeat"})
+        | {"renaming"},
+        classes={"sets": 1} | ({"target": None} if make is sets else {}),
+    )
+
+
+def fitted_size(rule):
+    """Mean size of the sets that are fitted on the very items."""
+
+    def value(probs, target):
+        fitted = fit_conformal_sets(probs, target, alpha=0.3, rule=rule)
+        return set_size(fitted.apply(probs))
+
+    return value
+
+
+def of_fitted(rule):
+    return Case(
+        score=fitted_size(rule),
+        make=tenths,
+        laws=frozenset({"permutation", "members", "renaming"}),
+        axis={"probs": 1},
+        members={"probs": 0},
+        classes={"probs": 2, "target": None},
+        name=f"size of {rule} sets of tenths",
+    )
 
 
 def of_probabilities(score, form, make, axis):
@@ -172,6 +223,9 @@ CASES = [
         for form, (make, axis) in FORMS.items()
     ),
     *(of_tenths(score) for score in ONE_CLASS),
+    *(of_sets(score, sets) for score in (set_coverage, size_stratified_coverage)),
+    *(of_sets(score, sets_alone) for score in (set_size, singleton_share)),
+    *(of_fitted(rule) for rule in ("lac", "aps", "raps")),
     *(of_decomposed(part) for part in ("total", "aleatoric", "epistemic")),
     *(of_ties(score) for score in (ece, adaptive_ece, classwise_ece, smooth_ece)),
     *(

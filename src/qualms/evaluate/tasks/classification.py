@@ -18,6 +18,11 @@ from qualms.evaluate.entry import (
     entry_of,
     settled,
 )
+from qualms.evaluate.prediction_sets import (
+    Probabilities,
+    conformal_entries,
+    enough_of_each_class,
+)
 from qualms.evaluate.subsets import (
     design_of,
     known_items,
@@ -36,6 +41,10 @@ MANY = 8
 """With more classes than this, probabilities are let go of as soon as they can be."""
 BLOCK = 1 << 20
 """Probabilities that are recalibrated at a time."""
+TOP_K = 5
+"""With more classes than this, the target is also sought among the first five."""
+MANY_RANKED = 100
+"""With more classes than this, items are not ranked by each of them."""
 ONE_CLASS = "only one class among these items"
 
 
@@ -74,7 +83,8 @@ def classification(
 ) -> Judgement:
     """Entries of one classification file; `val` adds recalibrated rows."""
     everyone = _classified(predictions)
-    fitted = _fitted(predictions, val)
+    known_val = None if val is None else _validation(predictions, val)
+    fitted = _fitted(known_val)
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     entries: list[Entry] = []
     curves: list[Curve] = []
@@ -84,6 +94,10 @@ def classification(
         if "group=" not in subset:
             curves += _referral(items, subset)
     entries += _shift(predictions, everyone)
+    design = design_of(predictions)
+    if val is not None and known_val is not None:
+        design = design.joined(design_of(val))
+        entries += _sets(predictions, everyone, (val, known_val), chosen, options)
     known = everyone.at(chosen["all"])
     group = predictions.get("group")
     groups = None if group is None else group[chosen["all"]]
@@ -91,8 +105,12 @@ def classification(
         entries=tuple(entries),
         curves=(*curves, *_reliability(known, fitted)),
         histograms=tuple(_histograms(known, groups)),
-        notes=(*_notes(predictions, val, fitted), *unknown_notes(predictions)),
-        design=design_of(predictions),
+        notes=(
+            *_notes(predictions, val, fitted),
+            *_set_notes(known_val, options.alpha),
+            *unknown_notes(predictions),
+        ),
+        design=design,
     )
 
 
@@ -113,10 +131,8 @@ def _uncertainties(predictions: Predictions) -> dict[str, Array]:
     return found | predictions.named("uncertainty")
 
 
-def _fitted(predictions: Predictions, val: Predictions | None) -> dict[str, Fitted]:
-    """The maps of probabilities that validation items settle, by name."""
-    if val is None:
-        return {}
+def _validation(predictions: Predictions, val: Predictions) -> Probabilities:
+    """The validation items whose class is known."""
     if val.classes != predictions.classes:
         raise ValueError(
             f"val must have the {predictions.classes} classes of {predictions.source}, "
@@ -124,10 +140,16 @@ def _fitted(predictions: Predictions, val: Predictions | None) -> dict[str, Fitt
         )
     index = known_items(val)
     known = scores.mean_probabilities(val.arrays["probs"])[index]
-    target = val.arrays["target"][index]
+    return Probabilities(known, val.arrays["target"][index])
+
+
+def _fitted(val: Probabilities | None) -> dict[str, Fitted]:
+    """The maps of probabilities that validation items settle, by name."""
+    if val is None:
+        return {}
     return {
-        "temperature": scores.fit_temperature(known, target),
-        "isotonic": scores.fit_isotonic(known, target),
+        "temperature": scores.fit_temperature(*val),
+        "isotonic": scores.fit_isotonic(*val),
     }
 
 
@@ -147,6 +169,11 @@ def _plain(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
     yield _entry(scores.accuracy, (probs, target), subset, index)
     yield _entry(scores.balanced_accuracy, (probs, target), subset, index)
     yield _entry(scores.mcc, (probs, target), subset, index)
+    yield _entry(scores.macro_f1, (probs, target), subset, index)
+    if probs.shape[1] > TOP_K:
+        yield _entry(scores.top_k_accuracy, (probs, target), subset, index)
+    if 2 < probs.shape[1] <= MANY_RANKED:
+        yield _entry(scores.macro_auroc, (probs, target), subset, index)
     if probs.shape[1] == 2:
         for score in (scores.auroc, scores.auprc, scores.average_precision):
             yield _entry(score, (probs[:, 1], target == 1), subset, index)
@@ -198,6 +225,21 @@ def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
             yield _entry(joint, failed, "all", index, {"u": name})
 
 
+def _sets(
+    predictions: Predictions,
+    everyone: _Classified,
+    val: tuple[Predictions, Probabilities],
+    chosen: Mapping[str, Index],
+    options: ScoreOptions,
+) -> Iterator[Entry]:
+    """Conformal sets; the balanced items, some of them repeated, say nothing more."""
+    # Items of no known class are in no subset: any class will do.
+    test = Probabilities(everyone.probs, np.maximum(everyone.target, 0))
+    rows = predictions.n + known_items(val[0])
+    judged = {name: index for name, index in chosen.items() if name != "balanced"}
+    return conformal_entries(test, val[1], (rows, judged), alpha=options.alpha)
+
+
 def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
     for name, value in items.unsure.items():
         yield from referral_curves(
@@ -241,3 +283,13 @@ def _notes(
         names, known = " and ".join(fitted), len(known_items(val))
         notes.append(f"{names} fitted on {known} validation items of {val.source}")
     return tuple(notes)
+
+
+def _set_notes(val: Probabilities | None, alpha: float) -> tuple[str, ...]:
+    if val is None:
+        return ()
+    aim = f"conformal sets aim at coverage {1 - alpha:g}"
+    if enough_of_each_class(val, alpha):
+        return (aim,)
+    few = f"{aim}; some classes have too few validation items for their own threshold"
+    return (few,)

@@ -6,7 +6,7 @@ into an interval over items, clusters, samples and repeats of a row,
 which rows of a table may be the best.
 """
 
-from qualms.scores.inference._classes import recall_influence
+from qualms.scores.inference._classes import recall_influence, worst_stratum_influence
 from qualms.scores.inference._design import (
     Design,
     joined_clusters,
@@ -51,4 +51,5 @@ __all__ = [
     "referral_influence",
     "sampling_design",
     "wilson_ends",
+    "worst_stratum_influence",
 ]

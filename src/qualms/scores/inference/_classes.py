@@ -6,10 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, ndtri
 
-from qualms.scores._arrays import Array, Index, labelled, most_probable
+from qualms.scores._arrays import Array, Flags, Index, labelled, most_probable
+from qualms.scores.conformal_sets import item_in_set, item_set_size, size_stratum
 from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import Influence, undefined
+from qualms.scores.inference._ranking import auroc_influence
 from qualms.scores.inference._shares import effective_size, wilson
+from qualms.scores.multiclass import present_classes
+
+ONE_CLASS = "all items are of one class"
 
 
 def balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
@@ -121,3 +126,83 @@ def _worst_correlation(chance: float, size: float, share: float) -> float:
     found = chance ** (1.0 / size)
     missed = (1.0 - found) * share / (1.0 - share)
     return math.sqrt(found / (1.0 + missed))
+
+
+def macro_f1_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
+    """Mean of F1 over the classes that are a target or a prediction."""
+    checked, truth = labelled(probs, target)
+    classes = checked.shape[1]
+    guess = most_probable(checked)
+    hit = guess == truth
+    true = np.bincount(truth, minlength=classes)
+    size = true + np.bincount(guess, minlength=classes)
+    present = size > 0
+    count = int(present.sum())
+    whole = np.where(present, size, 1).astype(np.float64)
+    each = 2.0 * np.bincount(truth[hit], minlength=classes) / whole
+    change = 2.0 * hit / whole[truth] - (each / whole)[truth] - (each / whole)[guess]
+    least = float(true[true > 0].min())
+    return Influence(
+        value=float(each[present].mean()),
+        values=change / count,
+        scale="logit",
+        # A handful of items of a class do not show how they vary.
+        inflation=1.0 + 3.0 / max(least - 1.0, 1.0),
+        extreme=least,
+    )
+
+
+def macro_auroc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
+    """Mean over classes of the AUROC of one against the rest."""
+    checked, truth = labelled(probs, target)
+    classes = list(present_classes(truth))
+    if len(classes) < 2:
+        return undefined(ONE_CLASS)
+    each = [auroc_influence(checked[:, c], truth == c) for c in classes]
+    change = np.zeros(len(truth))
+    for one in each:
+        assert one.values is not None
+        change += one.values
+    return Influence(
+        value=float(np.mean([one.value for one in each])),
+        values=change / len(each),
+        scale="logit",
+        inflation=max(one.inflation for one in each),
+        extreme=min(one.extreme for one in each),
+    )
+
+
+def size_stratified_influence(sets: ArrayLike, target: ArrayLike) -> Influence:
+    """Least coverage among sets of similar size."""
+    return worst_stratum_influence(item_set_size(sets), item_in_set(sets, target))
+
+
+def worst_stratum_influence(size: Array, inside: Flags) -> Influence:
+    """The same from the size and coverage of each item's set, both (N,).
+
+    Each stratum gets Wilson's interval at a level that holds for all of them at once
+    (Bonferroni); the least coverage then lies between the least of both ends.
+    """
+    stratum, hit = size_stratum(size), inside.astype(np.float64)
+    count = np.bincount(stratum)
+    present = count > 0
+    share = np.bincount(stratum, hit)[present] / count[present]
+
+    def ends(design: Design, level: float) -> tuple[float, float]:
+        sizes = _effective_sizes(design, hit, stratum, count)[present]
+        each = 1.0 - (1.0 - level) / len(share)
+        found = [
+            wilson(float(s), float(n), each) for s, n in zip(share, sizes, strict=True)
+        ]
+        low, high = np.array(found).min(axis=0)
+        return float(low), float(high)
+
+    worst = int(np.flatnonzero(present)[share.argmin()])
+    within = stratum == worst
+    return Influence(
+        value=float(share.min()),
+        values=np.where(within, hit - share.min(), 0.0) / count[worst],
+        scale="logit",
+        ends=ends,
+        method="Wilson's interval in every stratum, all at once (Bonferroni)",
+    )

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 from qualms.scores import calibration as errors
 from qualms.scores import (
     conformal,
+    conformal_sets,
     human,
     intervals,
+    multiclass,
     ood,
     proper,
     ranking,
@@ -207,6 +209,11 @@ def _prediction_rate(select: ArrayLike, threshold: float) -> Influence:
     return mean_influence(conformal.accept(select, threshold))
 
 
+def _set_size(sets: ArrayLike) -> Influence:
+    bound = float(np.shape(sets)[1])
+    return mean_influence(conformal_sets.item_set_size(sets), bound=bound)
+
+
 _KNOWN: Mapping[Callable[..., Any], Makes] = {
     proper.accuracy: _mean_of(proper.accuracy, proper.correct),
     proper.nll: _nll,
@@ -254,4 +261,17 @@ _KNOWN: Mapping[Callable[..., Any], Makes] = {
     ),
     intervals.inverted_fraction: _mean_of(intervals.inverted_fraction, _inverted),
     conformal.prediction_rate: _prediction_rate,
+    multiclass.top_k_accuracy: _mean_of(
+        multiclass.top_k_accuracy, multiclass.item_top_k
+    ),
+    multiclass.macro_f1: _classes.macro_f1_influence,
+    multiclass.macro_auroc: _classes.macro_auroc_influence,
+    conformal_sets.set_coverage: _mean_of(
+        conformal_sets.set_coverage, conformal_sets.item_in_set
+    ),
+    conformal_sets.set_size: _set_size,
+    conformal_sets.singleton_share: _mean_of(
+        conformal_sets.singleton_share, conformal_sets.item_singleton
+    ),
+    conformal_sets.size_stratified_coverage: _classes.size_stratified_influence,
 }

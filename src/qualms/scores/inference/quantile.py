@@ -23,6 +23,13 @@ class OrderStatistic(NamedTuple):
     values: ArrayLike
     rank: int
 
+    def around(self) -> tuple[float, ...]:
+        """It and those below and above it that `quantile_influence` looks at."""
+        known = _Sorted(*self)
+        if self.rank > len(known.values):
+            return ()
+        return tuple(known.at(step) for step in (-1, 0, 1))
+
 
 def quantile_influence(
     at: Callable[..., Influence], thresholds: Sequence[OrderStatistic]

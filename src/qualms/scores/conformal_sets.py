@@ -1,0 +1,275 @@
+"""Sets of classes that hold the true one with a stated probability.
+
+Split conformal prediction: every class of an item gets a number that says how little
+it conforms, and a set holds the classes up to a threshold, which is an order statistic
+of validation items. If validation and new items are exchangeable, sets hold the target
+of at least 1 - alpha of new items, whatever the network. Under a shift they may not.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._about import as_score
+from qualms.scores._arrays import (
+    BLOCK,
+    Array,
+    Flags,
+    Index,
+    at_class,
+    labelled,
+    labels,
+    mean_probabilities,
+    open_unit,
+    vector,
+)
+from qualms.scores.conformal import rank_reaching
+from qualms.scores.resampling import mean_of
+from qualms.scores.ties import TIE
+
+SetRule = Literal["lac", "aps", "raps"]
+PENALTY = 0.01
+"""What RAPS adds for every class beyond the free ones (Angelopoulos et al., 2021)."""
+FREE = 5
+STRATA = (2, 4, 11, 101)
+"""Where strata of set sizes begin: 0 and 1, 2 and 3, 4 to 10, 11 to 100, and more."""
+
+
+def nonconformity(
+    probs: ArrayLike, *, rule: SetRule = "lac", uniform: ArrayLike | None = None
+) -> Array:
+    """(N, C) how little each class conforms to what is predicted for the item.
+
+    lac: one minus its probability (Sadinle et al., 2019). aps: the probability of all
+    classes that are as probable or more so (Romano et al., 2020). raps: that plus 0.01
+    for every such class beyond five (Angelopoulos et al., 2021). Tied classes get the
+    same number. `uniform` (N,), random numbers between 0 and 1, makes the last two
+    smooth: they count that share of the class's own probability.
+
+    >>> nonconformity([[0.5, 0.3, 0.2]], rule="aps")
+    array([[0.5, 0.8, 1. ]])
+    """
+    if rule not in get_args(SetRule):
+        known = ", ".join(get_args(SetRule))
+        raise ValueError(f"rule must be one of {known}, got {rule!r}")
+    checked = mean_probabilities(probs)
+    if rule == "lac":
+        if uniform is not None:
+            raise ValueError("uniform is for the rules aps and raps; leave it out")
+        return 1.0 - checked
+    chance = np.ones(1)
+    if uniform is not None:
+        chance = vector("uniform", uniform, length=len(checked))
+        if chance.min() < 0.0 or chance.max() > 1.0:
+            raise ValueError("uniform must hold numbers between 0 and 1")
+    return _cumulated(checked, chance[:, None], PENALTY if rule == "raps" else 0.0)
+
+
+def _cumulated(probs: Array, chance: Array, penalty: float) -> Array:
+    """(N, C) probability up to each class, tied classes together."""
+    order = np.argsort(-probs, axis=1)
+    ordered = np.take_along_axis(probs, order, axis=1)
+    above = np.minimum(np.cumsum(ordered, axis=1), 1.0)
+    first = np.ones(probs.shape, np.bool_)
+    first[:, 1:] = ordered[:, :-1] - ordered[:, 1:] > TIE * ordered[:, :-1]
+    last = np.ones(probs.shape, np.bool_)
+    last[:, :-1] = first[:, 1:]
+    place = np.arange(1.0, probs.shape[1] + 1)
+    rank = _next(np.where(last, place, np.inf))
+    total = _next(np.where(last, above, np.inf))
+    below = np.zeros(probs.shape)
+    below[:, 1:] = above[:, :-1]
+    below = np.maximum.accumulate(np.where(first, below, 0.0), axis=1)
+    value = below + chance * (total - below) + penalty * np.maximum(rank - FREE, 0.0)
+    found = np.empty(probs.shape)
+    np.put_along_axis(found, order, value, axis=1)
+    return found
+
+
+def _next(values: Array) -> Array:
+    """(N, C) the least value from each place on."""
+    least: Array = np.minimum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
+    return least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ConformalSets:
+    """A rule with its threshold; `apply` gives the sets of new items."""
+
+    rule: SetRule
+    threshold: Array
+    """(C,) of each class; infinite where validation items are too few."""
+
+    def apply(self, probs: ArrayLike, *, uniform: ArrayLike | None = None) -> Flags:
+        """(N, C) which classes are in the set of each item."""
+        found = nonconformity(probs, rule=self.rule, uniform=uniform)
+        if found.shape[1] != len(self.threshold):
+            raise ValueError(
+                f"probs must have the {len(self.threshold)} classes that the sets were "
+                f"fitted on, got {found.shape[1]}"
+            )
+        return conforms(found, self.threshold)
+
+
+def conforms(found: Array, threshold: ArrayLike) -> Flags:
+    """Whether a nonconformity is at most its threshold, up to rounding."""
+    within: Flags = found <= np.asarray(threshold) + TIE
+    return within
+
+
+def fit_conformal_sets(
+    probs: ArrayLike,
+    target: ArrayLike,
+    *,
+    alpha: float,
+    rule: SetRule = "lac",
+    by_class: bool = False,
+    uniform: ArrayLike | None = None,
+) -> ConformalSets:
+    """The sets that hold 1 - `alpha` of new targets, from validation items.
+
+    The threshold is the ceil((N + 1)(1 - alpha))-th smallest `nonconformity` of the
+    targets; infinite, and sets are whole, where N is too small for that. With
+    `by_class` every class has its own, from its own items, and is held in 1 - alpha of
+    its items (Vovk, 2012).
+
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7], [0.4, 0.6]]
+    >>> sets = fit_conformal_sets(probs, [0, 0, 1, 0], alpha=0.4)
+    >>> sets.apply([[0.75, 0.25], [0.5, 0.5]])
+    array([[ True, False],
+           [False, False]])
+    """
+    checked, truth = labelled(probs, target)
+    own = own_nonconformity(checked, truth, rule=rule, uniform=uniform)
+    classes = checked.shape[1]
+    if by_class:
+        each = [set_threshold(own[truth == c], alpha=alpha) for c in range(classes)]
+        return ConformalSets(rule=rule, threshold=np.array(each))
+    one = set_threshold(own, alpha=alpha)
+    return ConformalSets(rule=rule, threshold=np.full(classes, one))
+
+
+def own_nonconformity(
+    probs: Array,
+    target: Index,
+    *,
+    rule: SetRule,
+    uniform: ArrayLike | None = None,
+) -> Array:
+    """(N,) the `nonconformity` of each item's target, a few items at a time."""
+    own = np.empty(len(target))
+    chance = None if uniform is None else np.asarray(uniform)
+    step = max(1, BLOCK // probs.shape[1])
+    for start in range(0, len(target), step):
+        rows = slice(start, start + step)
+        part = None if chance is None else chance[rows]
+        found = nonconformity(probs[rows], rule=rule, uniform=part)
+        own[rows] = at_class(found, target[rows])
+    return own
+
+
+def set_threshold(own: Array, *, alpha: float) -> float:
+    """The ceil((N + 1)(1 - alpha))-th smallest of `own` (N,); infinite past the last.
+
+    >>> set_threshold(np.array([0.1, 0.4, 0.2]), alpha=0.3)
+    0.4
+    """
+    open_unit("alpha", alpha)
+    rank = rank_reaching(1 - alpha, len(own) + 1)
+    return float(np.sort(own)[rank - 1]) if rank <= len(own) else math.inf
+
+
+def item_in_set(sets: ArrayLike, target: ArrayLike) -> Flags:
+    """(N,) whether the set of each item, a row of `sets` (N, C), holds its target."""
+    held = _sets(sets)
+    truth = labels("target", target, classes=held.shape[1], length=len(held))
+    inside: Flags = held[np.arange(len(held)), truth]
+    return inside
+
+
+def item_set_size(sets: ArrayLike) -> Array:
+    """(N,) how many classes each set, a row of `sets` (N, C), holds."""
+    count: Array = _sets(sets).sum(axis=1).astype(np.float64)
+    return count
+
+
+def item_singleton(sets: ArrayLike) -> Flags:
+    """(N,) whether each set, a row of `sets` (N, C), holds exactly one class."""
+    single: Flags = item_set_size(sets) == 1.0
+    return single
+
+
+@as_score(label="Set coverage", better="neither", plan=mean_of(item_in_set))
+def set_coverage(sets: ArrayLike, target: ArrayLike) -> float:
+    """Share of items whose set, a row of `sets` (N, C), holds their target (N,).
+
+    >>> set_coverage([[True, False], [True, True]], [1, 1])
+    0.5
+    """
+    return float(item_in_set(sets, target).mean())
+
+
+@as_score(label="Set size", better="lower", high=math.inf, plan=mean_of(item_set_size))
+def set_size(sets: ArrayLike) -> float:
+    """Mean number of classes in the sets, rows of `sets` (N, C).
+
+    >>> set_size([[True, False], [True, True]])
+    1.5
+    """
+    return float(item_set_size(sets).mean())
+
+
+@as_score(label="Singletons", better="higher", plan=mean_of(item_singleton))
+def singleton_share(sets: ArrayLike) -> float:
+    """Share of the sets, rows of `sets` (N, C), that hold exactly one class.
+
+    >>> singleton_share([[True, False], [True, True]])
+    0.5
+    """
+    return float(item_singleton(sets).mean())
+
+
+@as_score(label="Size-stratified coverage", better="higher")
+def size_stratified_coverage(sets: ArrayLike, target: ArrayLike) -> float:
+    """Least coverage among sets of similar size (Angelopoulos et al., 2021).
+
+    The strata are the paper's: 0 and 1 classes, 2 and 3, 4 to 10, 11 to 100, and more.
+    Strata without items are left out.
+
+    >>> size_stratified_coverage([[True, False], [True, True]], [1, 1])
+    0.0
+    """
+    return worst_stratum(item_set_size(sets), item_in_set(sets, target))
+
+
+def worst_stratum(size: Array, inside: Flags) -> float:
+    """`size_stratified_coverage` from the size and coverage of each item's set."""
+    stratum = size_stratum(size)
+    count = np.bincount(stratum)
+    held = np.bincount(stratum, inside)
+    return float((held[count > 0] / count[count > 0]).min())
+
+
+def size_stratum(size: Array) -> Index:
+    """(N,) in which of the `STRATA` the size of each set falls.
+
+    >>> size_stratum(np.array([0.0, 1.0, 2.0, 10.0, 101.0]))
+    array([0, 0, 1, 2, 4])
+    """
+    return np.searchsorted(STRATA, size, side="right").astype(np.int64)
+
+
+def _sets(sets: ArrayLike) -> Flags:
+    held = np.asarray(sets)
+    if held.ndim != 2 or not held.size:
+        raise ValueError(
+            f"sets must have shape (N, C) with at least one item, got {held.shape}"
+        )
+    if held.dtype != np.bool_:
+        if not np.isin(held, (0, 1)).all():
+            raise ValueError("sets must be true or false for each item and class")
+        held = held.astype(np.bool_)
+    return held

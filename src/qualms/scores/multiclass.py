@@ -1,0 +1,113 @@
+"""Scores of several classes: among the first k, F1, and AUROC of one against the rest.
+
+`probs` and `target` are those of `qualms.scores.proper`. Means over classes give every
+class the same weight, however many items it has.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.scores._about import as_score
+from qualms.scores._arrays import (
+    BLOCK,
+    Array,
+    at_class,
+    labelled,
+    most_probable,
+)
+from qualms.scores.ranking import auroc
+from qualms.scores.resampling import Copies, Plan, counted, mean_of, share
+from qualms.scores.ties import is_less
+
+
+def item_top_k(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
+    """(N,) whether the target of each item is among its `k` most probable classes.
+
+    Of classes that are tied for the last places, each is as likely to get one.
+
+    >>> item_top_k([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3]], [2, 2], k=2)
+    array([0. , 0.5])
+    """
+    if k < 1:
+        raise ValueError(f"k must be 1 or more, got {k}")
+    checked, truth = labelled(probs, target)
+    own = at_class(checked, truth)
+    hit = np.empty(len(truth))
+    step = max(1, BLOCK // checked.shape[1])
+    for start in range(0, len(truth), step):
+        rows = slice(start, start + step)
+        before = is_less(own[rows, None], checked[rows]).sum(axis=1)
+        behind = is_less(checked[rows], own[rows, None]).sum(axis=1)
+        tied = checked.shape[1] - before - behind
+        hit[rows] = np.clip((k - before) / tied, 0.0, 1.0)
+    return hit
+
+
+@as_score(label="Top-k accuracy", better="higher", plan=mean_of(item_top_k))
+def top_k_accuracy(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> float:
+    """Share of items whose target is among the `k` most probable classes.
+
+    Of classes that are tied for the last places, each is as likely to get one.
+
+    >>> top_k_accuracy([[0.5, 0.3, 0.2], [0.4, 0.5, 0.1]], [1, 2], k=2)
+    0.5
+    """
+    return float(item_top_k(probs, target, k=k).mean())
+
+
+def _macro_f1_plan(probs: ArrayLike, target: ArrayLike) -> Plan:
+    checked, truth = labelled(probs, target)
+    classes = checked.shape[1]
+    guess = most_probable(checked)
+    true, said = truth.astype(np.uint32), guess.astype(np.uint32)
+    both = np.where(guess == truth, truth, classes).astype(np.uint32)
+
+    def value(copies: Copies) -> Array:
+        found = counted(copies.weights, both, classes + 1)[:, :classes]
+        size = counted(copies.weights, true, classes)
+        size = size + counted(copies.weights, said, classes)
+        each = 2.0 * found / np.maximum(size, 1)
+        return share(each.sum(axis=1), (size > 0).sum(axis=1))
+
+    return Plan(len(truth), value)
+
+
+@as_score(label="Macro F1", better="higher", plan=_macro_f1_plan)
+def macro_f1(probs: ArrayLike, target: ArrayLike) -> float:
+    """Mean over classes of 2 TP / (2 TP + FP + FN) (van Rijsbergen, 1979).
+
+    Classes that are neither the target nor the prediction of any item are left out.
+
+    >>> round(macro_f1([0.1, 0.9, 0.8], [0, 1, 0]), 4)
+    0.6667
+    """
+    checked, truth = labelled(probs, target)
+    classes = checked.shape[1]
+    guess = most_probable(checked)
+    found = np.bincount(truth[guess == truth], minlength=classes)
+    size = np.bincount(truth, minlength=classes)
+    size = size + np.bincount(guess, minlength=classes)
+    present = size > 0
+    return float((2.0 * found[present] / size[present]).mean())
+
+
+@as_score(label="Macro AUROC", better="higher")
+def macro_auroc(probs: ArrayLike, target: ArrayLike) -> float:
+    """Mean over classes of the AUROC of their probability, one against the rest.
+
+    Each AUROC is `auroc`, ties one half. Classes without items are left out; nan where
+    all items are of one class. With two classes it is the AUROC of P(y=1).
+
+    >>> macro_auroc([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.5, 0.4]], [0, 1, 2])
+    1.0
+    """
+    checked, truth = labelled(probs, target)
+    each = [auroc(checked[:, c], truth == c) for c in present_classes(truth)]
+    return float(np.mean(each)) if len(each) > 1 else float("nan")
+
+
+def present_classes(truth: ArrayLike) -> Iterator[int]:
+    """The classes that some item has, in ascending order."""
+    return map(int, np.unique(truth))
