@@ -506,6 +506,10 @@ def test_of_all_benchmarks_those_are_run_that_have_the_method():
     [
         ("retina", "demo", {"laplace": 1, "laplace_pair": 2}),
         ("retina", "small", {"laplace": 1, "laplace_ensemble": 3}),
+        ("retina", "demo", {"swag": 1, "swag_pair": 2}),
+        ("retina", "demo", {"snapshot": 1, "snapshot_pair": 2}),
+        ("retina", "demo", {"evidential": 1, "evidential_pair": 2}),
+        ("retina", "demo", {"temperature": 1, "temperature_pair": 2}),
         ("regression", "small", {"mfvi": 1, "mfvi_ensemble": 5}),
     ],
 )

@@ -54,7 +54,8 @@ def evidential(
         evidence: function of the outputs that is the evidence of classes. "relu" is the
             paper's; an item to which it gives no evidence at all has no gradient, and
             where training gets stuck "softplus" or "exp" help.
-        annealing: epochs until the divergence of misleading evidence counts fully.
+        annealing: epochs until the divergence of misleading evidence counts fully. The
+            paper's epochs have 50,000 items or more; with far fewer, take more epochs.
         penalty: of values: weight of the error times the evidence.
         draws: of label maps; probabilities and values are exact without draws.
     """
