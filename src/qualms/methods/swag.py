@@ -54,7 +54,7 @@ def swag(
 
     Args:
         start: share of training after which weights are collected, once per epoch; the
-            paper starts after 160 of 300 epochs.
+            paper starts after 160 of 300 epochs. Draws differ if there are two or more.
         rank: deviations that are kept, the last ones.
         draws: sets of weights, each of which serves all items.
         rate: constant learning rate in which weights are collected, as a share of the
@@ -94,7 +94,7 @@ def _epoch(
     start: float, rank: int, network: nn.Module, moment: Moment, _batches: Batches
 ) -> None:
     # The hook sees the weights that the epoch before has left.
-    if moment.epoch > start * moment.epochs:
+    if moment.epoch >= max(1, start * moment.epochs):
         _collect(rank, network)
 
 
