@@ -44,6 +44,11 @@ BENCHMARKS = {
         "Which prediction model, measure and aggregation makes the uncertainty of"
         " pixels useful? Toy images with known causes of uncertainty.",
     ),
+    "url --methods ce,elk,losspred,sngp": (
+        "URL: uncertainty of representations on unseen classes",
+        "Does a network know which images of classes it never saw it will confuse?"
+        " Simulated species, four methods.",
+    ),
 }
 ENDINGS = {".csv", ".tex", ".pdf", ".png"}
 SHOWN = 20

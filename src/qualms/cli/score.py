@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -63,6 +63,14 @@ def score(
         float, typer.Option(help="Regression: intervals aim at coverage 1 - alpha.")
     ] = 0.1,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
+    gallery: Annotated[
+        Path | None,
+        typer.Option(help="Embeddings: seek neighbours among the items of this file."),
+    ] = None,
+    nearest: Annotated[
+        list[int] | None,
+        typer.Option(help="Embeddings: also R@k, for each k that is given."),
+    ] = None,
 ) -> None:
     """Score predictions files, with intervals.
 
@@ -89,12 +97,12 @@ def score(
         check_page(html)
     if curves is not None:
         check_room(curves, 1_000_000)
-    options = ScoreOptions(
-        resamples=resamples, level=level, seed=seed, by_group=by_group, alpha=alpha
-    )
+    drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
+    more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
+    options = ScoreOptions(by_group=by_group, **drawn, **more)
     judged = partial(score_files, files, val=val, task=task, logits=logits)
     with _progress(options, quiet=as_json) as watched:
-        scored = judged(options=watched, force_val=force_val)
+        scored = judged(options=watched, force_val=force_val, gallery=gallery)
     try:
         if curves is not None:
             write_curves(scored.results, curves)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.predictions import Predictions
 from qualms.scores import Better, Plan, about, plan_of
 from qualms.scores.inference import Design, Influence, influence_of
 
@@ -195,6 +196,10 @@ class ScoreOptions:
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     """Threads for resampling and for segmentation items; they change no number."""
     progress: Callable[[int, int], None] | None = None
+    nearest: tuple[int, ...] = ()
+    """Embeddings: how many of the nearest items R@k counts besides the first."""
+    gallery: Predictions | None = None
+    """Embeddings: items among which neighbours are sought, instead of the file's."""
 
     def __post_init__(self) -> None:
         for name, share in (("level", self.level), ("alpha", self.alpha)):
@@ -202,3 +207,5 @@ class ScoreOptions:
                 raise ValueError(f"{name} must lie between 0 and 1, got {share}")
         if self.resamples < 0:
             raise ValueError(f"resamples must be 0 or more, got {self.resamples}")
+        if any(k < 1 for k in self.nearest):
+            raise ValueError(f"nearest must be 1 or more, got {min(self.nearest)}")

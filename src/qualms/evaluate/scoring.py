@@ -36,6 +36,7 @@ def score(  # noqa: PLR0913 - the options of the command
     name: str | None = None,
     header: Header | Mapping[str, Any] | None = None,
     force_val: bool = False,
+    gallery: Source | None = None,
 ) -> Results:
     """Every score of a predictions file, with intervals: the twin of `qualms score`.
 
@@ -49,13 +50,14 @@ def score(  # noqa: PLR0913 - the options of the command
         name: What to call the file in tables.
         header: What a mapping of arrays is of, as in `qualms.predictions.build`.
         force_val: Take `val` although headers say that it is of another run.
+        gallery: Embeddings among which neighbours are sought, instead of the file's.
     """
     asked = _Asked(task=task, logits=logits)
     predictions = asked.take(source, header)
     return _scored(
         predictions,
         None if val is None else asked.take(val),
-        options or ScoreOptions(),
+        asked.with_gallery(options, gallery),
         name=name,
         check=_PairCheck(force=force_val),
     )
@@ -124,6 +126,13 @@ class _Asked(NamedTuple):
         _refuse_huge(taken)
         return taken
 
+    def with_gallery(
+        self, options: ScoreOptions | None, gallery: Source | None
+    ) -> ScoreOptions:
+        """The options, with the items among which neighbours are sought."""
+        given = options or ScoreOptions()
+        return given if gallery is None else replace(given, gallery=self.take(gallery))
+
 
 def _refuse_huge(predictions: Predictions) -> None:
     for name, array in predictions.arrays.items():
@@ -142,6 +151,11 @@ def judge_file(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
     """The judgement of one file by its task."""
+    if predictions.task != "embedding" and (options.gallery or options.nearest):
+        raise ValueError(
+            f"{predictions.source} holds {predictions.task}; a gallery and the nearest "
+            "items are for embeddings, leave them out"
+        )
     judge: TaskJudge = find("evaluate.tasks", predictions.task)
     return with_outside_scores(judge(predictions, val, options), predictions, options)
 
@@ -188,7 +202,7 @@ class Scored:
     comparison: Comparison | None = None
 
 
-def score_files(
+def score_files(  # noqa: PLR0913 - the options of the command
     files: Sequence[Path],
     *,
     val: Sequence[Path] | None = None,
@@ -196,20 +210,23 @@ def score_files(
     task: str | None = None,
     logits: bool = False,
     force_val: bool = False,
+    gallery: Path | None = None,
 ) -> Scored:
     """Score each file; `val` is one validation file for each.
 
     One `val` may serve several files that say they are of one run; `force_val` insists
-    on validation files of other runs, too.
+    on validation files of other runs, too. `gallery` holds the embeddings among which
+    those of all files seek their neighbours.
     """
     asked = _Asked(task=task, logits=logits)
+    options = asked.with_gallery(options, gallery)
     vals = _one_each(val or (), len(files))
     check = _PairCheck(force=force_val, shared=len(val or ()) == 1 < len(files))
     results = tuple(
         _scored(
             asked.take(file),
             None if known is None else asked.take(known),
-            options or ScoreOptions(),
+            options,
             name=name,
             check=check,
         )

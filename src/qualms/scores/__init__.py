@@ -59,6 +59,13 @@ from qualms.scores.conformal_sets import (
 )
 from qualms.scores.decomposition import Decomposition, decompose, entropy
 from qualms.scores.distance import mean_neighbour_distance
+from qualms.scores.gallery import (
+    RightRanks,
+    hits_within,
+    recall_at_k,
+    recall_at_k_plan,
+    right_ranks,
+)
 from qualms.scores.human import Alignment, human_alignment, spearman, vote_entropy
 from qualms.scores.intervals import (
     coverage,
@@ -228,6 +235,7 @@ __all__ = [
     "ReferralThreshold",
     "Reliability",
     "Resampling",
+    "RightRanks",
     "RiskCoverage",
     "RocCurve",
     "SetRule",
@@ -296,6 +304,7 @@ __all__ = [
     "gaussian_interval",
     "gaussian_nll",
     "ged",
+    "hits_within",
     "human_alignment",
     "interval_length",
     "interval_score",
@@ -342,6 +351,8 @@ __all__ = [
     "rater_variance",
     "ratio_plan",
     "recall_at_1",
+    "recall_at_k",
+    "recall_at_k_plan",
     "referral_area_plan",
     "referral_curve",
     "referral_threshold",
@@ -349,6 +360,7 @@ __all__ = [
     "reliability",
     "replay_plan",
     "retrieval_hits",
+    "right_ranks",
     "risk_at_coverage",
     "risk_at_coverage_plan",
     "risk_coverage_curve",

@@ -51,13 +51,13 @@ def embedding(
     down = known_items(predictions)
     if upstream is not None:
         down = down[~upstream[down]]
-    if down.size < 2:
+    if down.size < (2 if options.gallery is None else 1):
         raise ValueError(
             f"{predictions.source}: there must be at least two items of a known class "
             "that are not upstream, for one to be the other's neighbour, got "
             f"{down.size}; add items"
         )
-    found = _retrieved(predictions, down)
+    found = _retrieved(predictions, down, options)
     hits = np.zeros(predictions.n)
     hits[down] = found.hits
     entries: list[Entry] = []
@@ -68,13 +68,10 @@ def embedding(
             entries += _retrieval(predictions, hits, subset, kept)
     if upstream is not None and upstream.any():
         entries += _contrast(predictions, upstream)
-    entries += _shifted(predictions)
+    entries += (*_shifted(predictions), *_among_more(predictions, down, options))
+    parts = {"right": hits[down] > 0.5, "wrong": hits[down] <= 0.5}
     histograms = tuple(
-        histogram(
-            value[down],
-            {"right": hits[down] > 0.5, "wrong": hits[down] <= 0.5},
-            name=name,
-        )
+        histogram(value[down], parts, name=name)
         for name, value in predictions.named("uncertainty").items()
     )
     return Judgement(
@@ -82,6 +79,7 @@ def embedding(
         histograms=histograms,
         notes=(
             NEIGHBOURS_FIXED,
+            *_gallery_note(options),
             *_votes_note(predictions),
             *unknown_notes(predictions),
         ),
@@ -89,9 +87,52 @@ def embedding(
     )
 
 
-def _retrieved(predictions: Predictions, index: Index) -> Retrieved:
+def _retrieved(
+    predictions: Predictions, index: Index, options: ScoreOptions
+) -> Retrieved:
+    if options.gallery is None:
+        return retrieved(*_both(predictions, index))
+    # An item of the gallery is asked by many, but asks for none itself.
+    hits = scores.hits_within(_ranks(predictions, index, options), 1)
+    return Retrieved(hits, np.arange(len(hits)))
+
+
+def _ranks(
+    predictions: Predictions, index: Index, options: ScoreOptions
+) -> scores.RightRanks:
+    if options.gallery is None:
+        return scores.right_ranks(*_both(predictions, index))
+    gallery, target = _both(options.gallery, known_items(options.gallery))
+    return scores.right_ranks(
+        *_both(predictions, index), gallery=gallery, gallery_target=target
+    )
+
+
+def _both(predictions: Predictions, index: Index) -> tuple[NDArray[Any], NDArray[Any]]:
     embedding, target = predictions.arrays["embedding"], predictions.arrays["target"]
-    return retrieved(embedding[index], target[index])
+    return embedding[index], target[index]
+
+
+def _among_more(
+    predictions: Predictions, index: Index, options: ScoreOptions
+) -> Iterator[Entry]:
+    """R@k for every k that is asked for."""
+    if not options.nearest:
+        return
+    ranks, known = _ranks(predictions, index, options), _about("all", index)
+    for k in options.nearest:
+        hits = scores.hits_within(ranks, k)
+        made = partial(mean_influence, hits, about=scores.about(scores.recall_at_k))
+        yield known(scores.recall_at_k, float(hits.mean()), made, {"k": str(k)})
+
+
+def _gallery_note(options: ScoreOptions) -> tuple[str, ...]:
+    if options.gallery is None:
+        return ()
+    return (
+        f"neighbours are sought among the {options.gallery.n} items of "
+        f"{options.gallery.source}",
+    )
 
 
 def _design(

@@ -13,6 +13,7 @@ from qualms.scores import calibration as errors
 from qualms.scores import (
     conformal,
     conformal_sets,
+    gallery,
     human,
     intervals,
     multiclass,
@@ -141,6 +142,10 @@ def _hits(
     return retrieval.retrieval_hits(embedding, target) if hits is None else hits
 
 
+def _hits_within(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
+    return gallery.hits_within(gallery.right_ranks(embedding, target), k)
+
+
 def _r_auroc(
     embedding: ArrayLike,
     target: ArrayLike,
@@ -240,6 +245,7 @@ _KNOWN: Mapping[Callable[..., Any], Makes] = {
     selective.augrc: _selective.augrc_influence,
     selective.risk_at_coverage: _selective.risk_at_coverage_influence,
     retrieval.recall_at_1: _mean_of(retrieval.recall_at_1, _hits),
+    gallery.recall_at_k: _mean_of(gallery.recall_at_k, _hits_within),
     retrieval.r_auroc: _r_auroc,
     retrieval.mixed_r_auroc: _mixed_r_auroc,
     retrieval.crop_rate: _mean_of(retrieval.crop_rate, _crop_rate),

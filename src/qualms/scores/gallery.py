@@ -1,0 +1,139 @@
+"""Retrieval beyond the nearest item: among the k nearest, and in a gallery.
+
+Similarity is the cosine, in float64. By default items are sought among the others of
+their own file; a gallery is another set of items. Where items are equally near, a hit
+is the expectation over a random order of them, as for `recall_at_1`.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qualms.scores._about import as_score
+from qualms.scores._arrays import Array, Index, matrix
+from qualms.scores._neighbours import TIE, unit
+from qualms.scores.resampling import Plan, mean_plan
+
+BLOCK = 128
+_NOWHERE = -2.0
+"""Further away than any cosine."""
+
+
+class RightRanks(NamedTuple):
+    """Where the nearest item of its own class stands for each item, (N,) each."""
+
+    ahead: Index
+    """Items of other classes that are nearer."""
+    wrong: Index
+    """Items of other classes that are as near."""
+    right: Index
+    """Items of the same class that are as near; 0 where there is none at all."""
+
+
+def right_ranks(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    *,
+    gallery: ArrayLike | None = None,
+    gallery_target: ArrayLike | None = None,
+    block: int = BLOCK,
+) -> RightRanks:
+    """How many items come before, and beside, the nearest one of the same class.
+
+    `embedding` is (N, D), `target` (N,). They are sought in `gallery` (G, D) with
+    `gallery_target` (G,); without one among the other items, never the item itself.
+
+    >>> right_ranks([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 1, 1, 0]).ahead
+    array([1, 2, 1, 1])
+    """
+    asked = unit(matrix("embedding", np.asarray(embedding)))
+    if (gallery is None) != (gallery_target is None):
+        raise ValueError("a gallery must have both its embedding and its target")
+    own = gallery is None
+    known = asked if own else unit(matrix("gallery", np.asarray(gallery)))
+    if known.shape[1] != asked.shape[1]:
+        raise ValueError(
+            f"the gallery must have {asked.shape[1]} dimensions as the items have, got "
+            f"{known.shape[1]}"
+        )
+    wanted, there = _numbered(target, target if own else gallery_target)
+    _check_lengths((asked, wanted), (known, there))
+    found = np.zeros((3, len(asked)), np.int64)
+    for start in range(0, len(asked), block):
+        rows = np.arange(start, min(start + block, len(asked)))
+        near = asked[rows] @ known.T
+        alike = wanted[rows, None] == there
+        if own:
+            here = np.arange(len(rows)), rows
+            near[here], alike[here] = _NOWHERE, False
+        found[:, rows] = _counted(near, alike)
+    return RightRanks(*found)
+
+
+def _counted(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(3, B) the counts of `RightRanks` from similarities (B, G)."""
+    best = np.where(alike, near, _NOWHERE).max(axis=1, keepdims=True)
+    tied = (np.abs(near - best) <= TIE) & (near > _NOWHERE)
+    ahead = near > best + TIE
+    counts = ahead.sum(axis=1), (tied & ~alike).sum(axis=1), (tied & alike).sum(axis=1)
+    return np.stack(counts)
+
+
+def hits_within(ranks: RightRanks, k: int) -> Array:
+    """(N,) chance that one of the `k` nearest items is of the same class.
+
+    >>> hits_within(RightRanks(*np.array([[0, 1], [1, 0], [1, 1]])), 1)
+    array([0.5, 0. ])
+    """
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
+    ahead, wrong, right = ranks
+    missed = np.ones(len(ahead))
+    for place in range(k):
+        # The next place goes to one of the items that are left of those equally near.
+        left = wrong + right - place
+        share = np.maximum(wrong - place, 0) / np.maximum(left, 1)
+        missed = np.where((place < k - ahead) & (left > 0), missed * share, missed)
+    return np.where(right > 0, 1.0 - missed, 0.0)
+
+
+def recall_at_k_plan(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> Plan:
+    """`recall_at_k` with the neighbours that items have in the whole set."""
+    return mean_plan(hits_within(right_ranks(embedding, target), k))
+
+
+@as_score(label="R@k", better="higher", plan=recall_at_k_plan)
+def recall_at_k(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> float:
+    """Share of items with one of the same target among the `k` nearest others.
+
+    `embedding` is (N, D), `target` (N,). For k = 1 it is `recall_at_1`.
+
+    >>> recall_at_k([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 1, 1, 0], k=2)
+    0.75
+    """
+    return float(hits_within(right_ranks(embedding, target), k).mean())
+
+
+def _numbered(target: ArrayLike, other: ArrayLike | None) -> tuple[Index, Index]:
+    """Both targets in the same numbers."""
+    each = [np.asarray(target), np.asarray(other)]
+    for name, array in zip(("target", "gallery_target"), each, strict=True):
+        if array.ndim != 1 or not len(array):
+            raise ValueError(f"{name} must have shape (N,), N > 0, got {array.shape}")
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise ValueError(f"{name} must not be nan")
+    if len({array.dtype.kind in "US" for array in each}) > 1:
+        raise ValueError("targets of items and gallery must both be numbers, or words")
+    joined: NDArray[Any] = np.concatenate(each)
+    number = np.unique(joined, return_inverse=True)[1].astype(np.int64)
+    return number[: len(each[0])], number[len(each[0]) :]
+
+
+def _check_lengths(*pairs: tuple[Array, Index]) -> None:
+    for vectors, number in pairs:
+        if len(vectors) != len(number):
+            raise ValueError(
+                f"target must have one entry for each of {len(vectors)} embeddings, "
+                f"got {len(number)}"
+            )

@@ -1,0 +1,66 @@
+"""Embeddings scored in a gallery of their own, and among the k nearest."""
+
+import numpy as np
+import pytest
+
+from qualms import predictions, score, scores
+from qualms.evaluate import ScoreOptions
+from qualms.evaluate.scoring import score_files
+
+BARE = ScoreOptions(resamples=0)
+
+
+def arrays(seed, n):
+    rng = np.random.default_rng(seed)
+    target = np.arange(n) % 7
+    centre = np.random.default_rng(0).normal(size=(7, 5))
+    embedding = centre[target] + rng.normal(size=(n, 5))
+    return {
+        "embedding": embedding.astype(np.float32),
+        "target": target,
+        "uncertainty/head": rng.random(n),
+    }
+
+
+def test_neighbours_are_sought_in_the_gallery():
+    asked, gallery = arrays(1, 60), arrays(2, 90)
+    found = score(asked, gallery=gallery, options=BARE)
+    ranks = scores.right_ranks(
+        asked["embedding"],
+        asked["target"],
+        gallery=gallery["embedding"],
+        gallery_target=gallery["target"],
+    )
+    hits = scores.hits_within(ranks, 1)
+    assert found.row("recall_at_1").value == pytest.approx(hits.mean())
+    u = asked["uncertainty/head"]
+    wanted = scores.weighted_auroc(u, 1 - hits, hits)
+    assert found.row("r_auroc").value == pytest.approx(wanted)
+    assert any("among the 90 items" in note for note in found.notes)
+
+
+def test_recall_among_more_is_scored_where_it_is_asked_for():
+    asked = arrays(1, 60)
+    options = ScoreOptions(resamples=0, nearest=(1, 5))
+    found = score(asked, options=options)
+    both = asked["embedding"], asked["target"]
+    for k in (1, 5):
+        row = found.row("recall_at_k", k=str(k))
+        assert row.value == pytest.approx(scores.recall_at_k(*both, k=k))
+        assert row.low < row.value < row.high
+    assert "recall_at_k" not in {row.score for row in score(asked, options=BARE).rows}
+
+
+def test_files_are_scored_in_the_gallery_of_a_file(tmp_path):
+    files = [tmp_path / f"{name}.safetensors" for name in ("asked", "gallery")]
+    for file, (seed, n) in zip(files, ((1, 60), (2, 90)), strict=True):
+        predictions.write(file, arrays(seed, n), header={"task": "embedding"})
+    (found,) = score_files(files[:1], gallery=files[1], options=BARE).results
+    in_memory = score(arrays(1, 60), gallery=arrays(2, 90), options=BARE)
+    assert found.row("recall_at_1").value == in_memory.row("recall_at_1").value
+
+
+def test_a_gallery_is_for_embeddings():
+    classes = {"probs": np.eye(2)[[0, 1, 1]], "target": [0, 1, 0]}
+    with pytest.raises(ValueError, match="are for embeddings"):
+        score(classes, options=ScoreOptions(resamples=0, nearest=(5,)))

@@ -1,0 +1,83 @@
+"""The k nearest items, and galleries, against scikit-learn and brute force."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from qualms import scores
+from qualms.scores.gallery import hits_within, recall_at_k, right_ranks
+
+
+def items(seed, n=120, classes=6):
+    rng = np.random.default_rng(seed)
+    target = rng.integers(0, classes, n)
+    centre = np.random.default_rng(9).normal(size=(classes, 8))
+    return centre[target] + 1.5 * rng.normal(size=(n, 8)), target
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 10])
+def test_recall_is_that_of_scikit_learn(k):
+    embedding, target = items(0)
+    search = NearestNeighbors(n_neighbors=k, metric="cosine").fit(embedding)
+    near = search.kneighbors(return_distance=False)
+    wanted = (target[near] == target[:, None]).any(axis=1).mean()
+    assert recall_at_k(embedding, target, k=k) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_gallery_is_searched_in_place_of_the_items(k):
+    embedding, target = items(0)
+    gallery, known = items(1, n=200)
+    search = NearestNeighbors(n_neighbors=k, metric="cosine").fit(gallery)
+    near = search.kneighbors(embedding, return_distance=False)
+    wanted = (known[near] == target[:, None]).any(axis=1)
+    found = right_ranks(embedding, target, gallery=gallery, gallery_target=known)
+    np.testing.assert_array_equal(hits_within(found, k), wanted)
+
+
+def test_the_nearest_alone_is_recall_at_1_even_among_ties():
+    rng = np.random.default_rng(2)
+    embedding = rng.integers(-1, 2, size=(150, 3)).astype(float)
+    target = rng.integers(0, 3, size=150)
+    hits = hits_within(right_ranks(embedding, target), 1)
+    np.testing.assert_allclose(hits, scores.retrieval_hits(embedding, target))
+    assert ((hits > 0) & (hits < 1)).any()
+
+
+def test_ties_are_the_mean_over_random_orders():
+    """Two right and three wrong items are equally near: 1 - C(3, 2) / C(5, 2)."""
+    gallery = np.array([[1.0, 0.0]] * 5 + [[0.0, 1.0]])
+    known = np.array([0, 0, 1, 2, 3, 0])
+    found = right_ranks([[2.0, 0.0]], [0], gallery=gallery, gallery_target=known)
+    assert hits_within(found, 2) == pytest.approx(1 - 3 / 10)
+    assert hits_within(found, 4) == pytest.approx(1.0)
+
+
+def test_a_class_that_is_nowhere_is_a_miss():
+    found = right_ranks([[1.0, 0.0]], [7], gallery=[[1.0, 0.0]], gallery_target=[1])
+    assert hits_within(found, 5).tolist() == [0.0]
+
+
+def test_words_may_name_classes():
+    embedding, target = items(3)
+    words = np.array([f"class {i}" for i in target])
+    assert recall_at_k(embedding, words) == recall_at_k(embedding, target)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"gallery": [[1.0, 0.0]]}, "both its embedding and its target"),
+        ({"gallery": [[1.0]], "gallery_target": [1]}, "must have 2 dimensions"),
+        ({"gallery": [[1.0, 0.0]], "gallery_target": ["a"]}, "both be numbers"),
+        ({"gallery": [[1.0, 0.0]], "gallery_target": [1, 2]}, "one entry for each"),
+    ],
+)
+def test_a_gallery_that_does_not_fit_is_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        right_ranks([[1.0, 0.0], [0.0, 1.0]], [0, 1], **options)
+
+
+def test_k_is_a_whole_number():
+    with pytest.raises(ValueError, match="whole number from 1"):
+        recall_at_k([[1.0], [2.0]], [0, 0], k=0)
