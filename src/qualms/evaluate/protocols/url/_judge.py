@@ -25,7 +25,7 @@ from qualms.scores.retrieval import retrieved
 UPSTREAM = "upstream"
 MOST = 50_000
 """Items of either side that are compared."""
-_NORM_EDGES = np.linspace(0.0, 2.5, 51)
+_NORM_EDGES = np.linspace(-4.0, 4.0, 49)
 _SEED = 0
 
 
@@ -159,16 +159,16 @@ def _drawn(items: int, n: int, side: int) -> Index:
 
 
 def _norms(upstream: EmbeddedSet, sets: Sequence[EmbeddedSet]) -> Histogram:
-    """How long embeddings are, in units of the median upstream one."""
-    unit = float(np.median(_length(upstream))) or 1.0
+    """How long embeddings are: doublings of the median upstream length."""
+    unit = float(np.median(_length(upstream)))
     parts = {}
     for one in (upstream, *sets):
-        length = np.minimum(_length(one) / unit, _NORM_EDGES[-1])
-        counts = np.histogram(length, _NORM_EDGES)[0]
+        doubled = np.log2(_length(one) / unit)
+        counts = np.histogram(doubled.clip(-4.0, 4.0), _NORM_EDGES)[0]
         parts[one.name] = counts / counts.sum()
     return Histogram(
         name="norm",
-        label="length of the embedding over the upstream median",
+        label="doublings of the median upstream length",
         subset="all",
         edges=_NORM_EDGES,
         parts=parts,
@@ -178,4 +178,4 @@ def _norms(upstream: EmbeddedSet, sets: Sequence[EmbeddedSet]) -> Histogram:
 def _length(one: EmbeddedSet) -> NDArray[np.float64]:
     embedding = one.predictions.arrays["embedding"].astype(np.float64)
     length: NDArray[np.float64] = np.sqrt(np.square(embedding).sum(axis=1))
-    return length
+    return np.maximum(length, np.finfo(np.float32).tiny)

@@ -9,7 +9,7 @@ from qualms.report.papers.url.settings import UrlStudy
 
 
 def norm_figure(study: UrlStudy) -> Iterator[Drawing]:
-    """For InfoNCE, whose uncertainty is one over the length; else for the first row."""
+    """Of InfoNCE, whose uncertainty is one over the length."""
     shown = []
     for variant in study.backbones:
         found = _lengths(study, variant)
@@ -21,9 +21,9 @@ def norm_figure(study: UrlStudy) -> Iterator[Drawing]:
     yield Drawing(
         name="figure_11",
         title="Figure 11: length of embeddings",
-        caption="Shares of the items by the length of their embedding, in units of the "
-        "median upstream one, of InfoNCE, which never trains the length and takes one "
-        "over it as uncertainty. Longer ones than the axis shows are in the last bin. "
+        caption="Shares of the items by the length of their embedding, as doublings of "
+        "the median upstream one (-1 is half of it), of InfoNCE, which never trains "
+        "the length and takes one over it as uncertainty. "
         f"{study.source(variants)}",
         rows=(tuple(_panel(variant, found) for variant, found in shown),),
         simulated=any(variant.simulated for variant in variants),
@@ -50,6 +50,6 @@ def _panel(variant: Variant, found: Histogram) -> Panel:
             for place, (name, heights) in enumerate(found.parts.items())
         ),
         title=variant.label,
-        x_label="length of the embedding",
+        x_label="doublings of the median upstream length",
         y_label="share of items",
     )
