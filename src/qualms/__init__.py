@@ -8,14 +8,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "evaluate", "predictions", "refer", "score", "scores"]
+__all__ = [
+    "Accumulator",
+    "__version__",
+    "evaluate",
+    "predictions",
+    "refer",
+    "score",
+    "scores",
+]
 
 if TYPE_CHECKING:
     from qualms import evaluate, predictions, scores
-    from qualms.evaluate import score
+    from qualms.evaluate import Accumulator, score
     from qualms.evaluate.refer import refer
 
-_LAZY = {"refer": "qualms.evaluate", "score": "qualms.evaluate"}
+_LAZY = {
+    "Accumulator": "qualms.evaluate",
+    "refer": "qualms.evaluate",
+    "score": "qualms.evaluate",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -24,3 +36,8 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return import_module(f"qualms.{name}")
     raise AttributeError(f"module 'qualms' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that are loaded when they are first used."""
+    return sorted(__all__)

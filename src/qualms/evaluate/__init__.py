@@ -1,5 +1,6 @@
 """Judging predictions: calibrate, select, score; frozen tables with intervals."""
 
+from qualms.evaluate.accumulator import Accumulator
 from qualms.evaluate.compare import Comparison, Contrast, compare
 from qualms.evaluate.entry import (
     Curve,
@@ -25,6 +26,7 @@ from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.scoring import Scored, score, score_files
 
 __all__ = [
+    "Accumulator",
     "Comparison",
     "Contrast",
     "Curve",

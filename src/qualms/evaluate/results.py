@@ -97,17 +97,63 @@ class Results:
             f"it has {', '.join(known)}"
         )
 
+    def __getitem__(self, name: str) -> ScoreRow:
+        """The row of a score, such as "ece", or "shifted/ece" for a subset."""
+        subset, _, score = name.rpartition("/")
+        return self.row(score, subset=subset or "all")
+
+    def to_frame(self) -> Any:
+        """The rows as a DataFrame of pandas, one column per field and setting.
+
+        Raises:
+            ImportError: If pandas is not installed.
+        """
+        try:
+            import pandas as pd  # type: ignore[import-untyped]
+        except ModuleNotFoundError:
+            raise ImportError(
+                "to_frame() needs pandas, which is not installed; run `pip install "
+                "pandas`, or read results.rows"
+            ) from None
+        return pd.DataFrame([_flat(row) for row in self.rows])
+
+    def __repr__(self) -> str:
+        subsets = dict.fromkeys(row.subset for row in self.rows)
+        return (
+            f"<Results of {self.name}: {self.task}, {self.n} items, {len(self.rows)} "
+            f"rows of {', '.join(subsets)} items; see .row(name), .to_frame()>"
+        )
+
     def _repr_html_(self) -> str:
         # Jupyter shows results as a table; the report package owns the real page.
-        cells = "".join(
-            f"<tr><td>{escape(row.label)}</td><td>{escape(row.subset)}</td>"
-            f"<td>{escape(row.detail)}</td><td>{row.value:.4g}</td>"
-            f"<td>{row.low:.4g} to {row.high:.4g}</td></tr>"
-            for row in self.rows
-        )
+        cells = "".join(map(_html_row, self.rows))
         head = "<tr><th>score</th><th>items</th><th>detail</th><th>value</th>"
         interval = f"<th>{self.level:.0%} interval</th></tr>"
-        return f"<table>{head}{interval}{cells}</table>"
+        title = f"{escape(self.name)}: {self.task}, {self.n} items"
+        return f"<table><caption>{title}</caption>{head}{interval}{cells}</table>"
+
+
+def _flat(row: ScoreRow) -> dict[str, Any]:
+    """The fields of a row that a table shows; its settings among them."""
+    return {
+        "score": row.score,
+        "subset": row.subset,
+        **row.settings,
+        "value": row.value,
+        "low": row.low,
+        "high": row.high,
+        "better": row.better,
+        "items": row.n,
+        "remark": row.why or row.no_interval,
+    }
+
+
+def _html_row(row: ScoreRow) -> str:
+    bounded = math.isfinite(row.low) and math.isfinite(row.high)
+    interval = f"{row.low:.4g} to {row.high:.4g}" if bounded else row.no_interval
+    value = row.why or "undefined" if math.isnan(row.value) else f"{row.value:.4g}"
+    texts = (row.label, row.subset, row.detail, value, interval)
+    return "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in texts) + "</tr>"
 
 
 class Key(NamedTuple):

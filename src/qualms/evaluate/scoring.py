@@ -13,11 +13,11 @@ from qualms.evaluate.kernel import Estimated, estimated
 from qualms.evaluate.outside_scores import with_outside_scores
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.validation import check_validation
-from qualms.predictions import Header, Predictions, build, read
+from qualms.predictions import Frame, Header, Predictions, build, read
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find
 
-Source = str | Path | Mapping[str, Any] | Predictions
+Source = str | Path | Mapping[str, Any] | Frame | Predictions
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
 # Squares and sums of larger numbers would no longer be finite.
@@ -37,11 +37,17 @@ def score(  # noqa: PLR0913 - the options of the command
     header: Header | Mapping[str, Any] | None = None,
     force_val: bool = False,
     gallery: Source | None = None,
+    resamples: int | None = None,
+    level: float | None = None,
+    seed: int | None = None,
+    alpha: float | None = None,
+    by_group: bool | None = None,
 ) -> Results:
     """Every score of a predictions file, with intervals: the twin of `qualms score`.
 
     Args:
-        source: A path, a mapping of arrays, or predictions already read.
+        source: A path, a mapping of arrays, a frame of pandas or polars with the
+            columns of a .csv file, or predictions already read.
         val: Validation predictions of the same run; recalibration, conformal offsets,
             selection thresholds and Platt scaling are fitted on them.
         options: Resamples, level, seed, groups; the defaults of `ScoreOptions`.
@@ -51,13 +57,28 @@ def score(  # noqa: PLR0913 - the options of the command
         header: What a mapping of arrays is of, as in `qualms.predictions.build`.
         force_val: Take `val` although headers say that it is of another run.
         gallery: Embeddings among which neighbours are sought, instead of the file's.
+        resamples: Bootstrap replicates of scores without a known influence.
+        level: That of the intervals.
+        seed: Of everything that is drawn.
+        alpha: Intervals and conformal sets aim at a coverage of 1 - alpha.
+        by_group: Score every group, too.
+
+    The last five take the place of what `options` says.
     """
+    given = {
+        "resamples": resamples,
+        "level": level,
+        "seed": seed,
+        "alpha": alpha,
+        "by_group": by_group,
+    }
+    stated: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
     asked = _Asked(task=task, logits=logits)
     predictions = asked.take(source, header)
     return _scored(
         predictions,
         None if val is None else asked.take(val),
-        asked.with_gallery(options, gallery),
+        asked.with_gallery(replace(options or ScoreOptions(), **stated), gallery),
         name=name,
         check=_PairCheck(force=force_val),
     )

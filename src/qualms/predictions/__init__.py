@@ -14,9 +14,11 @@ from qualms.predictions._pairing import Pairing, pairing, same_items
 from qualms.predictions._pool import pool
 from qualms.predictions._record import Maps, Predictions
 from qualms.predictions._schema import array_field
+from qualms.predictions._tables import Frame
 
 __all__ = [
     "FORMAT",
+    "Frame",
     "Header",
     "Maps",
     "Pairing",

@@ -31,7 +31,9 @@ from qualms.predictions._record import Predictions
 from qualms.predictions._schema import is_array_name
 from qualms.predictions._segmentation import held_in_memory, segmentation_form
 from qualms.predictions._tables import (
+    Frame,
     columns_of,
+    frame_arrays,
     read_parquet,
     sidecar,
     table_arrays,
@@ -77,7 +79,7 @@ def read(
 
 
 def build(
-    arrays: Mapping[str, Any],
+    arrays: Mapping[str, Any] | Frame,
     *,
     header: Header | Mapping[str, Any] | None = None,
     task: str | None = None,
@@ -85,7 +87,8 @@ def build(
 ) -> Predictions:
     """Predictions from a mapping of names to arrays, checked and in normal form.
 
-    Takes NumPy, PyTorch, JAX and TensorFlow arrays, pandas columns and lists. For
+    Takes NumPy, PyTorch, JAX and TensorFlow arrays, pandas columns and lists, and a
+    whole frame of pandas or polars with the columns of a .csv file. For
     segmentation, `maps` is a sequence of `Maps`, checked item by item when asked for,
     with `item`, `group`, `cluster`, `shifted` and `known` beside it. `task` and
     `logits` are those of `read`.
@@ -99,7 +102,7 @@ def build(
 
 def write(
     path: str | PathLike[str],
-    predictions: Predictions | Mapping[str, Any],
+    predictions: Predictions | Mapping[str, Any] | Frame,
     *,
     header: Header | Mapping[str, Any] | None = None,
     task: str | None = None,
@@ -137,11 +140,13 @@ def write(
 
 
 def _built(
-    arrays: Mapping[str, Any],
+    arrays: Mapping[str, Any] | Frame,
     header: Header | Mapping[str, Any] | None,
     asked: ReadOptions,
 ) -> Predictions:
     with naming(_SOURCE):
+        if not isinstance(arrays, Mapping) and isinstance(arrays, Frame):
+            arrays = frame_arrays(arrays)
         _refuse_unnamed(arrays)
         held = {
             name: to_array(name, values)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,33 @@ def raw_table(
         header_at=f"a file '{sidecar(path).name}' beside it (JSON)",
         unread=tuple(name for name in names if name not in held),
     )
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A table in memory, such as a DataFrame of pandas or polars."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+def frame_arrays(frame: Frame) -> dict[str, Any]:
+    """The arrays of a frame whose columns are named as in a .csv file."""
+    names = list(frame.columns)
+    wrong = next((name for name in names if not isinstance(name, str)), None)
+    if wrong is not None:
+        raise PredictionsError(f"the name of a column must be text, got {wrong!r:.60}")
+    columns = _columns_by_array(wanted_columns(names))
+    held = {column for parts in columns.values() for column in parts}
+    found = {
+        name: frame[parts[0]]
+        if parts == [name]
+        else np.stack([np.asarray(frame[part]) for part in parts], axis=1)
+        for name, parts in columns.items()
+    }
+    return found | {name: frame[name] for name in names if name not in held}
 
 
 def table_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

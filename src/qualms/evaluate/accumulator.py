@@ -1,0 +1,113 @@
+"""Predictions that come a batch at a time, scored together at the end."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.evaluate.entry import ScoreOptions
+from qualms.evaluate.results import Results
+from qualms.evaluate.scoring import Source, score
+from qualms.predictions import Header, Predictions, array_field, build
+
+
+class Accumulator:
+    """Collects batches of predictions; `compute` gives the results of all of them.
+
+    Every batch is checked when it is given. Scores such as AUROC need all items, so
+    the arrays are kept, and results are those of one call of `qualms.score`.
+
+    >>> collected = Accumulator("classification")
+    >>> collected.update(target=[0, 1], prob=[0.2, 0.9])
+    >>> collected.update(target=[1, 0], prob=[0.4, 0.1])
+    >>> collected.compute(options=ScoreOptions(resamples=0))["accuracy"].value
+    0.75
+    """
+
+    def __init__(
+        self,
+        task: str,
+        *,
+        header: Header | Mapping[str, Any] | None = None,
+        logits: bool = False,
+    ) -> None:
+        if task == "segmentation":
+            raise ValueError(
+                "maps are not collected in memory; stream the items to a folder with "
+                "qualms.predictions.SegmentationWriter and score that"
+            )
+        self._task = task
+        self._header = header
+        self._logits = logits
+        self._batches: list[Predictions] = []
+
+    def __len__(self) -> int:
+        return sum(batch.n for batch in self._batches)
+
+    def update(self, **arrays: Any) -> None:
+        """Add a batch: arrays by name, as in `qualms.predictions.build`."""
+        batch = build(arrays, header=self._header, task=self._task, logits=self._logits)
+        if self._batches:
+            _refuse_other(self._batches[0], batch)
+        # The caller may reuse the memory of a batch for the next one.
+        kept = {name: array.copy() for name, array in batch.arrays.items()}
+        self._batches.append(replace(batch, arrays=kept))
+
+    def predictions(self) -> Predictions:
+        """All batches as one."""
+        if not self._batches:
+            raise ValueError("there are no predictions yet; call update(...) first")
+        first = self._batches[0]
+        names = dict.fromkeys(name for batch in self._batches for name in batch.arrays)
+        joined = {name: self._joined(name) for name in names}
+        return build(joined, header=first.header, task=self._task)
+
+    def _joined(self, name: str) -> NDArray[Any]:
+        parts = [
+            np.ones(batch.n, np.bool_) if found is None else found
+            for batch in self._batches
+            for found in [batch.get(name)]
+        ]
+        return np.concatenate(parts, axis=_item_axis(self._task, name, parts[0]))
+
+    def compute(
+        self,
+        *,
+        val: "Source | Accumulator | None" = None,
+        options: ScoreOptions | None = None,
+        name: str | None = None,
+    ) -> Results:
+        """Every score of all items so far, as `qualms.score` gives them."""
+        known = val.predictions() if isinstance(val, Accumulator) else val
+        return score(self.predictions(), val=known, options=options, name=name)
+
+    def reset(self) -> None:
+        """Forget all batches."""
+        self._batches.clear()
+
+
+def _refuse_other(first: Predictions, batch: Predictions) -> None:
+    # Only batches that hold an item of no known class say which are known.
+    if (set(batch.arrays) ^ set(first.arrays)) - {"known"}:
+        raise ValueError(
+            f"every batch must have the arrays of the first, {_listed(first)}; got "
+            f"{_listed(batch)}"
+        )
+    if (batch.draws, batch.classes) != (first.draws, first.classes):
+        raise ValueError(
+            "every batch must have the draws and classes of the first, "
+            f"{first.draws} and {first.classes}; got {batch.draws} and {batch.classes}"
+        )
+
+
+def _listed(batch: Predictions) -> str:
+    return ", ".join(sorted(batch.arrays))
+
+
+def _item_axis(task: str, name: str, array: NDArray[Any]) -> int:
+    """Where the items lie in an array in normal form: after the draws, if any."""
+    field = array_field(task, name)
+    forms = () if field is None else field.axes
+    return next((f.index("N") for f in forms if len(f) == array.ndim), 0)
