@@ -10,6 +10,9 @@ from qualms.networks import load_torchvision
 # torchmetrics and timm import torchvision, which needs help beside a CPU torch.
 load_torchvision()
 
+# What a user would write; tests include it by its path.
+collect_ignore = ["outside_parts"]
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

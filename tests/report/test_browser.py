@@ -116,9 +116,9 @@ def test_the_page_fits_a_narrow_window(page, tmp_path):
     frame = tmp_path / "frame.html"
     frame.write_text(
         '<body style="margin:0; background:#123456"><iframe style="border:0" '
-        f'width="400" height="6000" src="{page.as_uri()}"></iframe>'
+        f'width="400" height="9000" src="{page.as_uri()}"></iframe>'
     )
-    pixels = shot(tmp_path, frame, 500, 6000)
+    pixels = shot(tmp_path, frame, 500, 9000)
     assert (pixels[:, 400:] == (0x12, 0x34, 0x56)).all()
     inside = pixels[:, :400]
     assert holds(inside, BLUE)

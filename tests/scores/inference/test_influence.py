@@ -197,8 +197,10 @@ def test_every_score_of_items_has_an_influence_or_is_listed():
         "al_improvement",  # of three numbers
         "coverage_at_risk",
         "dice",
+        "dice_drop",  # of two means
         "ged",
         "ncc",
+        "ood_found",
         "threshold_aurc",
         "threshold_eaurc",
     }

@@ -69,9 +69,9 @@ def inside_outline(
     A pixel is inside if the outline crosses the row to the right of it an odd number
     of times.
 
-    >>> square = np.array([[0, 0], [0, 3], [3, 3], [3, 0]])
-    >>> np.argwhere(inside_outline(square, (4, 4))).tolist()
-    [[1, 1], [1, 2], [2, 1], [2, 2]]
+    >>> diamond = np.array([[0, 1], [1, 2], [2, 1], [1, 0]])
+    >>> np.argwhere(inside_outline(diamond, (3, 3))).tolist()
+    [[1, 1]]
     """
     start, end = pixels, np.roll(pixels, -1, axis=0)
     level = start[:, 0] == end[:, 0]
