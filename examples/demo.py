@@ -1,4 +1,4 @@
-"""What `make demo` does: score foreign files, run three benchmarks, link results.
+"""What `make demo` does: score foreign files, run four benchmarks, link results.
 
 Every command is printed before it runs, so that it can be typed again. The files are
 made up (`examples/known_files.py`) and the benchmarks have simulated data, so nothing
