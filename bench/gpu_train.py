@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -31,6 +30,7 @@ sys.path.insert(0, str(HERE.parents[1] / "src"))
 # ruff: noqa: E402
 import noise
 import torch
+from turns import STARTED, all_lines
 
 from qualms.networks import make_network
 from qualms.spec import Part, RunSpec, Task
@@ -46,7 +46,6 @@ from qualms.training.watch import Silent
 ITEMS = 10_000
 EPOCHS = 4
 REPLAYS = 100
-STARTED = time.monotonic()
 
 
 class Line(NamedTuple):
@@ -383,27 +382,11 @@ def main():
     if asked.check:
         check()
         return
-    text = table(all_lines(asked.limit))
+    trained(dataset(320), 1, epochs=1, precision="tf32")  # starts the libraries
+    text = table(all_lines(work(dataset()), asked.limit))
     print(f"\n{text}\n{time.monotonic() - STARTED:.0f} s in all")
     if os.environ.get("OUT"):
         (Path(os.environ["OUT"]) / "gpu_train.md").write_text(text)
-
-
-def all_lines(limit):
-    """What fits into the time, measured one after another."""
-    data, lines = dataset(), []
-    trained(dataset(320), 1, epochs=1, precision="tf32")  # starts the libraries
-    for seconds, measure in work(data):
-        if time.monotonic() - STARTED + seconds > limit:
-            continue
-        try:
-            lines.append(measure())
-        except Exception:  # the others are still worth measuring
-            traceback.print_exc()
-            print(f"failed: {measure}", flush=True)
-        else:
-            print(f"{time.monotonic() - STARTED:5.0f} s  {lines[-1]}", flush=True)
-    return lines
 
 
 if __name__ == "__main__":

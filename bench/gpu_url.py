@@ -17,7 +17,6 @@ import resource
 import sys
 import tempfile
 import time
-import traceback
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -31,6 +30,7 @@ sys.path.insert(0, str(HERE.parents[1] / "src"))
 import noise
 import numpy as np
 import torch
+from turns import all_lines
 
 from qualms.methods import Batch
 from qualms.networks import make_network
@@ -40,7 +40,6 @@ from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
 from qualms.training.neighbours import find_nearest
 
-STARTED = time.monotonic()
 METHODS = (
     *("map", "infonce", "mcinfonce", "elk", "nivmf", "hib"),
     *("hetxl", "sngp", "losspred", "head_ensemble", "mc_dropout"),
@@ -269,22 +268,6 @@ def jobs(sizes, device):
     for name in METHODS:
         yield 2 * slow, partial(trained, sizes, device, name, known)
     yield 2 * slow, partial(cached, sizes, device, width=512)
-
-
-def all_lines(work, limit):
-    """What fits into the time, measured one after another."""
-    lines = []
-    for expected, measure in work:
-        if time.monotonic() - STARTED + expected > limit:
-            continue
-        try:
-            lines.append(measure())
-        except Exception:  # the others are still worth measuring
-            traceback.print_exc()
-            print(f"failed: {measure}", flush=True)
-        else:
-            print(f"{time.monotonic() - STARTED:5.0f} s\n{lines[-1]}", flush=True)
-    return lines
 
 
 def main():

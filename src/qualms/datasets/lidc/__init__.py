@@ -20,8 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._lidc.database import (
+    CITATION,
     FILE,
     OBTAIN,
+    URL,
     CtScan,
     installed_database,
     outlines_of,
@@ -47,14 +49,8 @@ from qualms.spec import Task
 CARD = Card(
     title="LIDC-IDRI",
     licence="CC BY 3.0; The Cancer Imaging Archive asks to be cited",
-    citation=(
-        "Armato et al.: The Lung Image Database Consortium (LIDC) and Image Database "
-        "Resource Initiative (IDRI). Medical Physics 38, 2011; data from The Cancer "
-        "Imaging Archive, doi:10.7937/K9/TCIA.2015.LO9QL9SX. Hancock, Magnan: Lung "
-        "nodule malignancy classification using only radiologist-quantified image "
-        "features. Journal of Medical Imaging 3, 2016. Kahl et al.: ValUES. ICLR 2024."
-    ),
-    url="https://www.cancerimagingarchive.net/collection/lidc-idri/",
+    citation=CITATION,
+    url=URL,
     obtain=(
         "Download LIDC-IDRI from The Cancer Imaging Archive (130 GB of DICOM files) and"
         " pass the folder that holds LIDC-IDRI-0001/ and so on, or LIDC-IDRI/ with"
