@@ -16,6 +16,7 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -82,8 +83,9 @@ def volumes(side):
     return noise.dataset(TASK, splits)
 
 
-def trained(data, what, *, device, method="map", group=1, epochs=4, **chosen):
+def trained(data, what, *, device, method="map", epochs=4, together=1, **chosen):
     """Volumes per second: without building and recording, and from end to end."""
+    group = chosen.pop("group", 1)
     spec = RunSpec(
         benchmark="bench",
         dataset=Part(name="noise"),
@@ -93,12 +95,17 @@ def trained(data, what, *, device, method="map", group=1, epochs=4, **chosen):
         training={**TRAINING, "epochs": epochs, **chosen},
         splits=("val",),
     )
+    specs = [replace(spec, seed=seed) for seed in range(together)]
     watch, since = Ticks(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        run_together([spec], data, [Path(folder)], device=device, watch=watch)
-    whole = ITEMS * PASSES * epochs / (time.monotonic() - since)
-    steady = ITEMS * PASSES / min(b - a for a, b in pairwise(watch.times))
-    losses = " ".join(f"{loss:.4g}" for loss in watch.losses)
+        places = [Path(folder) / str(spec.seed) for spec in specs]
+        run_together(specs, data, places, device=device, watch=watch)
+    seen = ITEMS * PASSES * together
+    whole = seen * epochs / (time.monotonic() - since)
+    # All runs end an epoch at about the same time.
+    ends = watch.times[together - 1 :: together]
+    steady = seen / min(b - a for a, b in pairwise(ends))
+    losses = " ".join(f"{loss:.4g}" for loss in watch.losses[::together])
     said = "".join(f"; {text}" for text in dict.fromkeys(watch.said))
     note = f"{memory():.1f} GiB; losses {losses}{said}"
     return f"| {what} | {method} | {steady:,.0f} | {whole:,.0f} | {note} |"
@@ -210,11 +217,15 @@ def work(device, side):
     predict = partial(predicted, device=device, side=side)
     compiled = {**FAST, "compile": True}
     grouped = {**LAST, "group": 4}
+    five = {"together": 5, "epochs": 3}
     return [
         (8, partial(measure, "bf16, recorded", **FAST)),
         (8, partial(measure, "bf16, recorded, channels last", **LAST)),
         (8, partial(measure, "bf16, recorded, channels last, groups of 4", **grouped)),
         (30, partial(measure, "bf16, recorded, compiled", **compiled)),
+        (20, partial(measure, "5 runs, channels last", **LAST, **five)),
+        (20, partial(measure, "5 runs, channels last, groups of 4", **grouped, **five)),
+        (40, partial(measure, "5 runs, compiled", **compiled, **five)),
         (12, partial(predict, "float32")),
         (10, partial(measure, "bf16, recorded", method="ssn", **FAST)),
         (10, partial(measure, "float32, eager", capture=False, epochs=2)),
