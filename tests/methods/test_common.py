@@ -1,6 +1,7 @@
 """Every method on the shelf, on every task it claims."""
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from qualms import predictions
 from qualms.predictions import Maps
 from qualms.shelf import names
 from qualms.spec import TASKS as ALL_TASKS
+from qualms.spec import Task
 
 # Phases short enough for a test, weights of every epoch, and every selection score.
 OPTIONS = {
@@ -61,6 +63,32 @@ def test_defaults_make_a_method_for_known_tasks(name):
     assert method.tasks
     assert method.tasks <= set(ALL_TASKS)
     assert method.views >= 1
+
+
+LENT = [
+    pytest.param(name, task, id=f"{name}-{task.name}-{task.classes}")
+    for name in names("methods")
+    if made(name).trained_as
+    for task in (*TASKS.values(), Task(name="classification", classes=2))
+    if task.name in made(name).tasks
+]
+
+
+@pytest.mark.parametrize(("name", "task"), LENT)
+def test_what_is_trained_as_another_method_can_take_its_weights(name, task):
+    method = made(name)
+    lender = made(method.trained_as)
+    own, lent = built(method, task), built(lender, task)
+    own.load_state_dict(lent.state_dict())
+    (batch,) = batches(task, size=N)()
+    batch = (
+        replace(batch, target=batch.target.clamp(max=1)) if task.classes == 2 else batch
+    )
+    losses = [
+        one.loss(network.train(), batch, moment())
+        for one, network in ((method, own), (lender, lent))
+    ]
+    assert torch.equal(*losses)
 
 
 @each_case

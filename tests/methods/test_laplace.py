@@ -8,6 +8,7 @@ from methods.tiny import TASKS, batches, built, data, made, predicted, trained
 from qualms.methods import last_inputs
 from qualms.methods.laplace import (
     _add_curvature,
+    _output_probs,
     _rows,
     linear_posterior,
     prior_precision,
@@ -120,6 +121,23 @@ def test_curvature_is_the_hessian_of_the_cross_entropy():
     reference = torch.autograd.functional.hessian(loss, weights)
     curvature = torch.zeros(3, 4, 3, 4, dtype=torch.float64)
     _add_curvature(curvature, rows, (rows @ weights.T).softmax(1))
+    torch.testing.assert_close(curvature, reference)
+
+
+def test_one_logit_for_two_classes_has_the_curvature_of_the_logistic_loss():
+    torch.manual_seed(0)
+    rows = torch.randn(7, 4, dtype=torch.float64)
+    weights = torch.randn(1, 4, dtype=torch.float64)
+    target = torch.tensor([0.0, 1, 1, 0, 1, 0, 0]).double()
+
+    def loss(weights):
+        return functional.binary_cross_entropy_with_logits(
+            (rows @ weights.T)[:, 0], target, reduction="sum"
+        )
+
+    reference = torch.autograd.functional.hessian(loss, weights)
+    curvature = torch.zeros(1, 4, 1, 4, dtype=torch.float64)
+    _add_curvature(curvature, rows, _output_probs(rows @ weights.T))
     torch.testing.assert_close(curvature, reference)
 
 

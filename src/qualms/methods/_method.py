@@ -75,6 +75,11 @@ class Method:
     schedule: Callable[[Tensor, int], Tensor] | None = None
     """(time, epochs) to factors of the run's learning rate, in place of its schedule;
     `time` (steps,) counts epochs from 0, with fractions. A warm-up of the run stays."""
+    trained_as: str = ""
+    """The method that trains the same network by the same loss. A run can then take
+    the weights of a finished run of that method, and only fits what it fits after
+    training: `after`, `calibrate` and `predict` are all that differs. '' for a method
+    with a training of its own."""
     selects: bool = True
     """Whether the run may choose the weights of one epoch. False for members from all
     of training: the run then keeps the last epoch, whatever `select_by` says."""

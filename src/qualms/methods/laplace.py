@@ -1,9 +1,9 @@
 """Last-layer Laplace (Daxberger et al., 2021, arXiv:2106.14806).
 
-The network is trained as it is. Then the weights of its last linear layer get a
-Gaussian posterior; all else stays fixed. For regression that posterior is exact and has
-a closed form, mean included. For classes it is Laplace's approximation at the trained
-weights, with the full generalised Gauss-Newton matrix as curvature.
+Trained as `map`, with whose weights it can predict. Then the weights of the last linear
+layer get a Gaussian posterior; all else stays fixed. For regression that posterior is
+exact and has a closed form, mean included. For classes it is Laplace's approximation at
+the trained weights, with the full generalised Gauss-Newton matrix as curvature.
 
 The prior's precision and the noise maximise the marginal likelihood (MacKay, 1992), so
 nothing needs tuning. The search works in an eigenbasis, on a logarithmic grid that
@@ -30,6 +30,7 @@ from qualms.methods._headed import (
 )
 from qualms.methods._method import Method
 from qualms.methods._plain import (
+    class_logits,
     plain_head,
     plain_predict,
     summarise,
@@ -56,14 +57,18 @@ def laplace(*, draws: int = 20) -> Method:
     """
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
-    return Method(build=_build, predict=_predict, after=partial(_after, draws))
+    return Method(
+        build=_build,
+        predict=_predict,
+        after=partial(_after, draws),
+        trained_as="map",
+    )
 
 
 def _build(backbone: nn.Module, task: Task) -> Headed:
     if task.name != "regression" and task.classes is None:
         raise ValueError(f"laplace needs a number of classes, got {task}")
-    # One logit for each class: the curvature below is that of a softmax.
-    network = plain_head(backbone, task, task.classes)
+    network = plain_head(backbone, task)
     regression = task.name == "regression"
     network.found = FittedBuffers(
         LinearPosterior._fields if regression else ("weights",)
@@ -106,7 +111,7 @@ def _fit_classes(network: Headed, batches: Batches, draws: int) -> None:
     curvature = trained.new_zeros(*trained.shape * 2)
     for batch in batches():
         for rows in _labelled_rows(network, batch):
-            _add_curvature(curvature, rows, (rows @ trained.T).softmax(1))
+            _add_curvature(curvature, rows, _output_probs(rows @ trained.T))
     values, basis = torch.linalg.eigh(curvature.view(trained.numel(), -1))
     precision = prior_precision(values, trained.square().sum())
     noise = torch.randn(draws, len(values), dtype=values.dtype, device=values.device)
@@ -131,8 +136,16 @@ def _labelled_rows(network: Headed, batch: Batch) -> Iterator[Tensor]:
             yield _rows(part)[labels != ignore]
 
 
+def _output_probs(outputs: Tensor) -> Tensor:
+    """Probabilities (n, K) of outputs (n, K): of class 1 alone if K is 1."""
+    return class_logits(outputs).softmax(1)[:, -outputs.shape[1] :]
+
+
 def _add_curvature(curvature: Tensor, rows: Tensor, probs: Tensor) -> None:
-    """Add the Gauss-Newton blocks (C, P, C, P) of rows (n, P) with probs (n, C)."""
+    """Add the Gauss-Newton blocks (C, P, C, P) of rows (n, P) with probs (n, C).
+
+    One logit for two classes has the probabilities (n, 1) of class 1.
+    """
     for c in range(probs.shape[1]):
         for other in range(c + 1):
             slope = probs[:, c] * (float(c == other) - probs[:, other])

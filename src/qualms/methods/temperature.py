@@ -29,6 +29,7 @@ def temperature() -> Method:
         build=_build,
         predict=_predict,
         calibrate=_calibrate,
+        trained_as="map",
         tasks=frozenset({"classification", "segmentation"}),
     )
 

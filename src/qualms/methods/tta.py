@@ -46,7 +46,7 @@ def tta(*, flips: Flips | None = None, noise: Sequence[float] = (0.0, 0.1)) -> M
             "noise must be two standard deviations, the smaller one first, got "
             f"{tuple(noise)}"
         )
-    return Method(predict=partial(_predict, flips, noise))
+    return Method(predict=partial(_predict, flips, noise), trained_as="map")
 
 
 class _View(NamedTuple):
