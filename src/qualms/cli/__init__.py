@@ -18,7 +18,6 @@ app = typer.Typer(
     name="qualms",
     help="Does a vision model know when it does not know, and does it survive a shift?",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -49,7 +48,8 @@ def main() -> None:
             # A terminal without arrows shows a question mark instead.
             stream.reconfigure(errors="replace")
     try:
-        app()
+        # Also for `python -m qualms`, so that completion is installed for the command.
+        app(prog_name="qualms")
     except (ValueError, LookupError, OSError, MemoryError) as error:
         if os.environ.get("QUALMS_DEBUG"):
             raise

@@ -5,13 +5,17 @@ from typing import Annotated
 
 import typer
 
+from qualms.cli._complete import SHELVES, complete_shelves
 from qualms.cli._include import Include
-
-SHELVES = ("methods", "datasets", "benchmarks", "configs", "networks", "scores")
 
 
 def list_parts(
-    shelf: Annotated[str, typer.Argument(metavar="SHELF", help=", ".join(SHELVES))],
+    shelf: Annotated[
+        str,
+        typer.Argument(
+            metavar="SHELF", help=", ".join(SHELVES), autocompletion=complete_shelves
+        ),
+    ],
     include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
     """List methods, datasets, benchmarks, configs, networks or scores."""

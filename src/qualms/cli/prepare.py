@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qualms.cli._complete import complete_datasets
 from qualms.cli._include import Include
 
 if TYPE_CHECKING:
@@ -18,7 +19,12 @@ SHOWN = 10
 
 
 def prepare(
-    name: Annotated[str, typer.Argument(help="See `qualms list datasets`.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="See `qualms list datasets`.", autocompletion=complete_datasets
+        ),
+    ],
     source: Annotated[
         Path | None,
         typer.Option("--from", help="The publisher's folder; none for simulators."),

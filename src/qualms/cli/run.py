@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from qualms.cli._complete import complete_benchmarks, complete_methods
 from qualms.cli._include import Include
 
 
@@ -15,11 +16,17 @@ def run(
             metavar="BENCHMARK[/VARIANT,...]",
             help="What to run; all benchmarks by default.",
             show_default=False,
+            autocompletion=complete_benchmarks,
         ),
     ] = "",
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
     config: Annotated[str, typer.Option(help="A named set of options.")] = "",
-    methods: Annotated[str, typer.Option(help="Only these, e.g. map,gaussian.")] = "",
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Only these, e.g. map,gaussian.", autocompletion=complete_methods
+        ),
+    ] = "",
     seeds: Annotated[
         str, typer.Option(help="These, e.g. 0-4 or 0,2, instead of the preset's.")
     ] = "",

@@ -5,14 +5,25 @@ from typing import Annotated
 
 import typer
 
+from qualms.cli._complete import complete_benchmarks, complete_methods
 from qualms.cli._include import Include
 
 
 def tune(
     target: Annotated[
-        str, typer.Argument(metavar="BENCHMARK/VARIANT", help="What to search on.")
+        str,
+        typer.Argument(
+            metavar="BENCHMARK/VARIANT",
+            help="What to search on.",
+            autocompletion=complete_benchmarks,
+        ),
     ],
-    method: Annotated[str, typer.Option(help="Whose options, e.g. mc_dropout.")],
+    method: Annotated[
+        str,
+        typer.Option(
+            help="Whose options, e.g. mc_dropout.", autocompletion=complete_methods
+        ),
+    ],
     selection: Annotated[
         str,
         typer.Option(

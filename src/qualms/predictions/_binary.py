@@ -237,7 +237,11 @@ def write_safetensors(
         for name, array in tensors.items()
     }
     metadata["crc32"] = json.dumps(sums)
+    # The library makes files that the user alone may read, whatever the umask says.
+    path.touch()
+    usual = path.stat().st_mode
     safetensors_numpy.save_file(tensors, path, metadata=metadata)
+    path.chmod(usual)
 
 
 def _load(
