@@ -6,6 +6,7 @@ from qualms.datasets._encoded import Encoded
 from qualms.datasets._open import open_dataset, verify_dataset
 from qualms.datasets._prepare import Prepared, Progress, prepare
 from qualms.datasets._publish import Skipped
+from qualms.datasets._ragged import Ragged, ragged
 from qualms.datasets._ranges import (
     GRADED_COUNTS,
     GRADED_YAWS,
@@ -39,6 +40,7 @@ __all__ = [
     "LoadedItems",
     "Prepared",
     "Progress",
+    "Ragged",
     "Recipe",
     "Shown",
     "Skipped",
@@ -49,6 +51,7 @@ __all__ = [
     "cores",
     "open_dataset",
     "prepare",
+    "ragged",
     "rebalanced_rows",
     "retina_splits",
     "trained_counts",

@@ -22,8 +22,9 @@ from qualms.datasets._cache import (
 )
 from qualms.datasets._cores import cores
 from qualms.datasets._encoded import Encoded
+from qualms.datasets._ragged import Ragged, ragged
 from qualms.datasets._recipe import Card, Dataset, DatasetError, Split, Subset
-from qualms.datasets._shards import ENCODED, SPAN
+from qualms.datasets._shards import ENCODED, SIDES, SPAN
 from qualms.spec import Task
 
 if TYPE_CHECKING:
@@ -200,11 +201,17 @@ def _map(folder: Path, files: Mapping[str, Meta], side: int | None) -> Split:
         if column.startswith("extra/")
     }
     return Split(
-        image=arrays["image"] if side is None else _encoded(arrays, side),
-        target=arrays["target"],
+        image=_array(arrays, "image") if side is None else _encoded(arrays, side),
+        target=_array(arrays, "target"),
         item=arrays["item"],
         extra=extra,
     )
+
+
+def _array(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | Ragged:
+    """An array of one shape for all items, or of a shape for each."""
+    sides = arrays.get(name + SIDES)
+    return arrays[name] if sides is None else ragged(arrays[name], np.asarray(sides))
 
 
 def _encoded(arrays: Mapping[str, NDArray[Any]], side: int) -> Encoded:

@@ -3,6 +3,7 @@
 Rows keep the order of the recipe's units; those of a divided part are shuffled with its
 seed. Images are copied shard by shard, so memory does not grow with the dataset.
 Encoded pictures keep the order of the units, and each row says where its picture lies.
+Images of different shapes lie one after another, and a further array has their shapes.
 """
 
 import os
@@ -19,9 +20,11 @@ from numpy.lib.format import open_memmap
 from numpy.typing import NDArray
 
 from qualms.datasets._cache import Meta, file_name, identity, write_meta
+from qualms.datasets._ragged import ANY, Ragged, common_shape, ragged
 from qualms.datasets._recipe import DatasetError, Divide, Recipe, Unit
 from qualms.datasets._shards import (
     ENCODED,
+    SIDES,
     SPAN,
     ArrayLayout,
     read_items,
@@ -103,7 +106,8 @@ def publish(
     splits: Meta = {}
     for part in dict.fromkeys(unit.split for unit in recipe.units):
         chosen = [one for one in finished if one.unit.split == part and one.items]
-        splits |= _write_part(part, recipe.divide.get(part), chosen, arrays)
+        columns = _columns(chosen, any_shape=recipe.any_shape)
+        splits |= _write_part(part, recipe.divide.get(part), chosen, columns, arrays)
     rest = {
         "counts": count_items(recipe, finished),
         "skipped": [list(one) for one in skipped],
@@ -139,10 +143,13 @@ def _sizes(part: str, total: int, divide: Divide | None) -> dict[str, int]:
 
 
 def _write_part(
-    part: str, divide: Divide | None, finished: Sequence[Finished], arrays: Path
+    part: str,
+    divide: Divide | None,
+    finished: Sequence[Finished],
+    columns: dict[str, ArrayLayout],
+    arrays: Path,
 ) -> Meta:
     """Write the splits of a part; return the entries of their files in `meta.json`."""
-    columns = _columns(finished)
     places = _places(part, divide, _items(finished))
     pictures = arrays / file_name(part, ENCODED)
     encoded = None
@@ -150,10 +157,20 @@ def _write_part(
         size = sum(one.layout[ENCODED].shape[0] for one in finished)
         encoded = _allocate(pictures, size, ArrayLayout((), np.dtype(np.uint8)))
     entries: Meta = {}
-    targets: list[dict[str, NDArray[Any]]] = []
-    for split, size in places.splits.items():
+    targets: list[dict[str, NDArray[Any] | Ragged]] = []
+    for number, (split, size) in enumerate(places.splits.items()):
         paths = {column: arrays / file_name(split, column) for column in columns}
-        targets.append({c: _allocate(p, size, columns[c]) for c, p in paths.items()})
+        made: dict[str, NDArray[Any] | Ragged] = {}
+        for column, row in columns.items():
+            if ANY not in row.shape:
+                made[column] = _allocate(paths[column], size, row)
+                continue
+            name = column + SIDES
+            paths[name] = arrays / file_name(split, name)
+            sides = _sides(finished, column, places, number)
+            np.save(paths[name], sides)
+            made[column] = _allocate_ragged(paths[column], sides, row.dtype)
+        targets.append(made)
         if encoded is not None:
             paths[ENCODED] = pictures
         entries[split] = {
@@ -173,8 +190,30 @@ def _allocate(path: Path, size: int, row: ArrayLayout) -> NDArray[Any]:
     return array
 
 
-def _columns(finished: Sequence[Finished]) -> dict[str, ArrayLayout]:
-    """Row shape and type of every array; all units must have the same."""
+def _allocate_ragged(path: Path, sides: NDArray[np.int64], dtype: Any) -> Ragged:
+    total = int(sides.prod(axis=1).sum())
+    return ragged(_allocate(path, total, ArrayLayout((), dtype)), sides)
+
+
+def _sides(
+    finished: Sequence[Finished], column: str, places: _Places, number: int
+) -> NDArray[np.int64]:
+    """(N, axes) the shape of each item of the split `number`, in its order."""
+    shapes = [
+        one.layout[column].shape[1:] for one in finished for _ in range(one.items)
+    ]
+    here = np.flatnonzero(places.split == number)
+    order = here[np.argsort(places.row[here])]
+    return np.array(shapes, np.int64)[order]
+
+
+def _columns(
+    finished: Sequence[Finished], *, any_shape: bool = False
+) -> dict[str, ArrayLayout]:
+    """Row shape and type of every array; all units must have the same.
+
+    With `any_shape` images may differ in all axes but channels, and label maps in all.
+    """
     first = finished[0]
     columns = {
         name: ArrayLayout(x.shape[1:], x.dtype) for name, x in first.layout.items()
@@ -185,13 +224,25 @@ def _columns(finished: Sequence[Finished]) -> dict[str, ArrayLayout]:
         for name, (shape, dtype) in one.layout.items():
             known = columns[name]
             texts = dtype.kind == known.dtype.kind == "U"
-            if shape[1:] != known.shape or (dtype != known.dtype and not texts):
+            row = _row_shape(name, shape[1:], known.shape, any_shape=any_shape)
+            if row is None or (dtype != known.dtype and not texts):
                 here = f"{name} {shape[1:]} {dtype}"
-                raise _disagreement(first, one, f"{name} {known.shape} {dtype}", here)
-            columns[name] = ArrayLayout(
-                known.shape, np.promote_types(dtype, known.dtype)
-            )
+                there = f"{name} {known.shape} {known.dtype}"
+                raise _disagreement(first, one, there, here)
+            columns[name] = ArrayLayout(row, np.promote_types(dtype, known.dtype))
     return columns
+
+
+def _row_shape(
+    name: str, one: tuple[int, ...], known: tuple[int, ...], *, any_shape: bool
+) -> tuple[int, ...] | None:
+    """The shape that two units have in common; None where they must not differ."""
+    if one == known:
+        return known
+    if not any_shape or name not in ("image", "target") or len(one) != len(known):
+        return None
+    row = common_shape([one, known])
+    return None if name == "image" and row[-1] == ANY else row
 
 
 def _disagreement(
@@ -232,7 +283,7 @@ def _places(part: str, divide: Divide | None, items: NDArray[np.str_]) -> _Place
 def _copy(
     finished: Sequence[Finished],
     places: _Places,
-    targets: Sequence[Mapping[str, NDArray[Any]]],
+    targets: Sequence[Mapping[str, NDArray[Any] | Ragged]],
     encoded: NDArray[np.uint8] | None,
 ) -> None:
     start = used = 0

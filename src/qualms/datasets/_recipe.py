@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._encoded import Encoded
+from qualms.datasets._ragged import Ragged
 from qualms.shelf import suggest
 from qualms.spec import Task
 
@@ -185,6 +186,9 @@ class Recipe:
     Splits for testing store some fixed draws as raters."""
     swap_share: float = 0.0
     """Probability that a class of an item has its second label, for each class."""
+    any_shape: bool = False
+    """Whether images may differ in their sides, and label maps with them or in their
+    number of raters. Training then takes patches of them."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Files that are left out from the start, and why. They are reported together with
     those that cannot be loaded."""
@@ -205,13 +209,18 @@ class Shown:
 class Split:
     """One split of a prepared dataset; arrays are memory-mapped."""
 
-    image: NDArray[Any] | Encoded
-    target: NDArray[Any]
+    image: NDArray[Any] | Encoded | Ragged
+    target: NDArray[Any] | Ragged
     item: NDArray[np.str_]
     extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.target)
+
+
+def _only(array: Any, rows: NDArray[np.intp]) -> Any:
+    """A copy of `rows`, or a record of them where items are read one by one."""
+    return array.only(rows) if isinstance(array, Encoded | Ragged) else array[rows]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,10 +247,9 @@ class Dataset:
             return self.splits[name]
         rows = self.rows(name)
         whole = self.splits[self.subsets[name].of]
-        image = whole.image
         return Split(
-            image=image.only(rows) if isinstance(image, Encoded) else image[rows],
-            target=whole.target[rows],
+            image=_only(whole.image, rows),
+            target=_only(whole.target, rows),
             item=whole.item[rows],
             extra={key: array[rows] for key, array in whole.extra.items()},
         )
@@ -252,7 +260,7 @@ class Dataset:
             return np.arange(len(self.splits[name]))
         if name in self.subsets:
             subset = self.subsets[name]
-            return subset.keep(self.splits[subset.of].target)
+            return subset.keep(np.asarray(self.splits[subset.of].target))
         known = (*self.splits, *self.subsets)
         raise LookupError(
             f"no split {name!r} in {self.name}.{suggest(name, known)}"

@@ -27,6 +27,8 @@ from qualms.spec import digest
 
 ENCODED = "encoded"
 SPAN = "span"
+SIDES = "/sides"
+"""Ends the name of the array that has the shapes of the items of another array."""
 
 
 class ArrayLayout(NamedTuple):

@@ -174,7 +174,7 @@ def _check_two_classes(dataset: Dataset) -> None:
             "select_by='val_auroc' needs two classes, and"
             f" {dataset.name!r} has {dataset.task.classes}; select by 'val_loss'"
         )
-    if len(np.unique(dataset.split("val").target)) < 2:
+    if len(np.unique(np.asarray(dataset.split("val").target))) < 2:
         raise TrainingError(
             "select_by='val_auroc' needs items of both classes in the split 'val', and"
             " all of them are of one; select by 'val_loss'"
