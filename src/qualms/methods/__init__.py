@@ -15,6 +15,7 @@ from qualms.methods._headed import (
     headed,
     last_inputs,
     read_head,
+    through_windows,
 )
 from qualms.methods._method import Method
 from qualms.methods._plain import (
@@ -28,22 +29,26 @@ from qualms.methods._plain import (
     summarise_embeddings,
     weighted_mean,
 )
+from qualms.methods._windows import Blend, Windows, margins, window_starts
 
 __all__ = [
     "Batch",
     "Batches",
+    "Blend",
     "Embedded",
     "Headed",
     "Loss",
     "Method",
     "Moment",
     "Readout",
+    "Windows",
     "embed",
     "features_of",
     "headed",
     "kernels_decay",
     "last_inputs",
     "likelihood_loss",
+    "margins",
     "passes",
     "plain_head",
     "plain_loss",
@@ -51,5 +56,7 @@ __all__ = [
     "read_head",
     "summarise",
     "summarise_embeddings",
+    "through_windows",
     "weighted_mean",
+    "window_starts",
 ]

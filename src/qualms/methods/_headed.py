@@ -7,13 +7,15 @@ class, a single one for two classes, or the numbers that a regression method ask
 Maps of features may be coarser than the image; outputs have its size all the same.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from qualms.methods._windows import Windows
 from qualms.spec import Task
 
 HIDDEN = 512
@@ -36,10 +38,35 @@ class Headed(nn.Module):
         self.head = head
         self.task = task
         self.found = nn.Identity() if found is None else found
+        self.windows: Windows | None = None
+        """Through which large images are seen; None to see them as they are."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Outputs (B, K, *space) of inputs (B, channels, *space)."""
+        if self.windows is not None:
+            return self.windows.stitched(self._pass, x)
+        return self._pass(x)
+
+    def _pass(self, x: Tensor) -> Tensor:
         return upsampled(read_head(self.head, self.backbone(x)), x)
+
+
+@contextmanager
+def through_windows(network: nn.Module, windows: Windows | None) -> Iterator[None]:
+    """Let `network` see images through `windows` within."""
+    parts = [part for part in network.modules() if isinstance(part, Headed)]
+    if not parts:
+        raise TypeError(
+            "a network that sees images through windows must hold one that"
+            f" `plain_head` made, got {type(network).__name__}"
+        )
+    for part in parts:
+        part.windows = windows
+    try:
+        yield
+    finally:
+        for part in parts:
+            part.windows = None
 
 
 def upsampled(maps: Tensor, image: Tensor) -> Tensor:

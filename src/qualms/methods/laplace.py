@@ -36,12 +36,15 @@ from qualms.methods._plain import (
     summarise,
     summarise_embeddings,
 )
+from qualms.methods._windows import Windows
 from qualms.spec import Task
 
 # A full curvature of more weights takes gigabytes, and hours to decompose.
 _MOST_WEIGHTS = 12_000
 _ROWS = 2**18
 """Pixels whose curvature is added at once; in float64 they take 2 MB per feature."""
+_CHANNELS = 32
+"""Outputs of draws that are stitched at once, where images are seen through windows."""
 _POINTS = 200
 _ZOOMS = 6
 # The range of the search, as factors of the largest eigenvalue: from no prior to a
@@ -160,6 +163,8 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     found = _found(whole)
     if not found.ready:
         return plain_predict(network, x, task)
+    if task.name == "segmentation" and whole.windows is not None:
+        return summarise(_stitched(whole, whole.windows, x), task)
     inputs = last_inputs(whole, x)
     if task.name != "regression":
         draws = (_outputs(inputs, weights) for weights in found.held("weights"))
@@ -170,6 +175,19 @@ def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     rows = _rows(inputs)
     var = (rows @ found.held("factor")).square().sum(1) + found.held("noise")
     return {"mean": (rows @ found.held("mean"))[None], "var": var[None]}
+
+
+def _stitched(network: Headed, windows: Windows, x: Tensor) -> Iterator[Tensor]:
+    """Draws of the outputs; one pass over the windows gives a few of them."""
+    weights = _found(network).held("weights")
+    for some in torch.split(weights, max(1, _CHANNELS // weights.shape[1])):
+
+        def side_by_side(window: Tensor, some: Tensor = some) -> Tensor:
+            inputs = last_inputs(network, window)
+            draws = torch.cat([_outputs(inputs, one) for one in some], 1)
+            return upsampled(draws, window)
+
+        yield from windows.stitched(side_by_side, x).chunk(len(some), 1)
 
 
 def _last(network: Headed) -> nn.Linear | nn.Conv2d | nn.Conv3d:

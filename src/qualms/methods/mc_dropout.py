@@ -123,9 +123,11 @@ def _build(
 
 def _passes(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     compiled = any(m._compiled_call_impl is not None for m in network.modules())
-    if draws == 1 or compiled:  # compiled code calls no layer
+    whole = headed(network)
+    # Compiled code calls no layer, and windows are inputs of their own.
+    if draws == 1 or compiled or whole.windows is not None:
         return passes(draws, network, x, task)
-    with before_dropout_once(headed(network)):
+    with before_dropout_once(whole):
         return passes(draws, network, x, task)
 
 

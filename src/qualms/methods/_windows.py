@@ -1,0 +1,164 @@
+"""A large image seen through windows, and the stitched outputs of a network.
+
+Outputs are averaged before anything is made of them: logits, not probabilities, as in
+nnU-Net (Isensee et al., 2021). So a draw is one map of outputs of the whole image, and
+all that follows is as for a small one: temperatures, the Gaussian over logits of an
+SSN, evidence, flips, the labels of each draw, the entropy of each draw. Averaged
+probabilities would count a disagreement of two windows as noise of the labels.
+
+Each window of a pass sees the same random numbers. A draw of weights is then one
+network for the whole image. Dropout of activations has one pattern, which moves with
+the window; where windows overlap, a pixel has the mean of several patterns.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+Blend = Literal["gaussian", "flat"]
+_Place = tuple[slice, ...]
+_SIGMA = 1 / 8
+"""Standard deviation of the Gaussian as a share of the side, as in nnU-Net."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """Windows of one shape that cover an image, evenly spread along each axis."""
+
+    sides: tuple[int, ...]
+    overlap: float = 0.5
+    """Share of a side that neighbours have in common, at least."""
+    blend: Blend = "gaussian"
+    """How the windows of a pixel are weighted: all the same, or more by those whose
+    centre is near, where a network sees the surroundings on all sides."""
+    together: int = 1
+    """Windows in one pass, of networks that are not random."""
+
+    def stitched(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+        """Outputs (B, K, *space) of `run` for images (B, channels, *space).
+
+        An image with a side that is shorter than that of a window has its rim repeated.
+        """
+        grown = _grown(x, self.sides)
+        axes = [
+            _along(length, side, self, x.device)
+            for length, side in zip(grown.shape[2:], self.sides, strict=True)
+        ]
+        spans = list(product(*axes))
+        places = [_place(here) for here in spans]
+        whole = torch.empty(0)
+        passes = self._passes(run, grown, places)
+        for here, place, outputs in zip(spans, places, passes, strict=True):
+            if not len(whole):
+                whole = outputs.new_zeros(*outputs.shape[:2], *grown.shape[2:])
+            whole[place] += outputs * _weight(here)
+        return whole[_inner(x.shape[2:], self.sides)]
+
+    def _passes(
+        self, run: Callable[[Tensor], Tensor], x: Tensor, places: Sequence[_Place]
+    ) -> Iterator[Tensor]:
+        """Outputs of the window at each of `places`, in order."""
+        before = _random_state(x.device)
+        yield run(x[places[0]])
+        if not torch.equal(before, _random_state(x.device)):
+            for place in places[1:]:
+                _set_random_state(before, x.device)
+                yield run(x[place])
+            return
+        for first in range(1, len(places), self.together):
+            some = places[first : first + self.together]
+            yield from run(torch.cat([x[place] for place in some])).chunk(len(some))
+
+
+class _WindowSpan(NamedTuple):
+    """A window along one axis."""
+
+    start: int
+    weight: Tensor
+    """(side,) its share of each pixel."""
+
+
+def window_starts(length: int, side: int, overlap: float) -> list[int]:
+    """Where windows of `side` begin that cover `length` pixels, evenly spread.
+
+    >>> window_starts(10, 4, 0.5)
+    [0, 2, 4, 6]
+    >>> window_starts(3, 4, 0.5)
+    [0]
+    """
+    room = length - side
+    if room <= 0:
+        return [0]
+    step = max(1, int(side * (1 - overlap)))
+    count = -(-room // step)
+    return [round(room * number / count) for number in range(count + 1)]
+
+
+def margins(length: int, side: int) -> tuple[int, int]:
+    """Pixels to add before and after `length` ones, so that they fill a window."""
+    missing = max(0, side - length)
+    return missing // 2, missing - missing // 2
+
+
+def _grown(x: Tensor, sides: Sequence[int]) -> Tensor:
+    each = [margins(n, side) for n, side in zip(x.shape[2:], sides, strict=True)]
+    flat = [width for pair in reversed(each) for width in pair]
+    return functional.pad(x, flat, mode="replicate") if any(flat) else x
+
+
+def _inner(lengths: Sequence[int], sides: Sequence[int]) -> _Place:
+    """Where the image lies in what `_grown` made of it."""
+    firsts = [margins(n, side)[0] for n, side in zip(lengths, sides, strict=True)]
+    space = (slice(a, a + n) for a, n in zip(firsts, lengths, strict=True))
+    return slice(None), slice(None), *space
+
+
+def _along(
+    length: int, side: int, windows: Windows, device: torch.device
+) -> list[_WindowSpan]:
+    """The windows along one axis; their shares of a pixel sum to 1."""
+    starts = window_starts(length, side, windows.overlap)
+    place = torch.arange(side, dtype=torch.float64)
+    own = torch.ones(side, dtype=torch.float64)
+    if windows.blend == "gaussian":
+        away = (place - (side - 1) / 2) / (_SIGMA * side)
+        own = torch.exp(-0.5 * away.square())
+    total = torch.zeros(length, dtype=torch.float64)
+    for start in starts:
+        total[start : start + side] += own
+    shares = [own / total[start : start + side] for start in starts]
+    return [
+        _WindowSpan(start, share.float().to(device))
+        for start, share in zip(starts, shares, strict=True)
+    ]
+
+
+def _place(spans: Sequence[_WindowSpan]) -> _Place:
+    space = (slice(one.start, one.start + len(one.weight)) for one in spans)
+    return slice(None), slice(None), *space
+
+
+def _weight(spans: Sequence[_WindowSpan]) -> Tensor:
+    """(*sides) the share of a window of each of its pixels."""
+    weight = torch.ones(())
+    for one in spans:
+        weight = weight[..., None].to(one.weight) * one.weight
+    return weight
+
+
+def _random_state(device: torch.device) -> Tensor:
+    if device.type == "cuda":
+        return torch.cuda.get_rng_state(device)
+    return torch.get_rng_state()
+
+
+def _set_random_state(state: Tensor, device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)
