@@ -80,6 +80,15 @@ def check_not_empty(
         )
 
 
+def check_whole(recipe: Recipe, failed: Sequence[Skipped]) -> None:
+    """Raise where a unit of a recipe that needs all of them could not be loaded."""
+    if failed:
+        raise DatasetError(
+            f"every item of {recipe.name} must be loaded, of {len(recipe.units)}."
+            f"{_unreadable(failed)} Repair these files or remove them, and run again."
+        )
+
+
 def _unreadable(skipped: Sequence[Skipped], most: int = 5) -> str:
     if not skipped:
         return ""

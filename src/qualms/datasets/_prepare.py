@@ -28,6 +28,7 @@ from qualms.datasets._counts import (
     Tally,
     check_not_empty,
     check_tally,
+    check_whole,
     differences,
     published_tally,
     tally,
@@ -183,6 +184,8 @@ def _make(
     shards = folder / "shards" / recipe_digest(recipe)
     shards.mkdir(parents=True, exist_ok=True)
     failed = _load_missing(recipe, shards, workers, progress)
+    if recipe.whole:
+        check_whole(recipe, failed)
     skipped = [*starmap(Skipped, recipe.left_out.items()), *failed]
     finished = finished_units(recipe, shards)
     counts = count_items(recipe, finished)

@@ -189,6 +189,9 @@ class Recipe:
     any_shape: bool = False
     """Whether images may differ in their sides, and label maps with them or in their
     number of raters. Training then takes patches of them."""
+    whole: bool = False
+    """Whether every unit must be loaded. If not, those that cannot be are left out and
+    reported."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Files that are left out from the start, and why. They are reported together with
     those that cannot be loaded."""

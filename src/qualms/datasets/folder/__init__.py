@@ -1,0 +1,265 @@
+"""Images of your own: classes, numbers or masks, in a folder or listed in a table.
+
+Pictures of 8 and 16 bit, grey or in colour, and volumes in NIfTI-1 (Cox et al., 2004),
+which are read when the dataset is prepared. All of them get one size. What they hold is
+part of the dataset: other files, or other words about them, make another one.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from qualms.datasets._cores import cores
+from qualms.datasets._options import check_choice, whole_number
+from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
+from qualms.datasets.folder.divided import divided
+from qualms.datasets.folder.files import (
+    MaskFacts,
+    PictureFacts,
+    mask_facts,
+    picture_facts,
+    read_labels,
+    read_pixels,
+)
+from qualms.datasets.folder.fitting import Fit, ItemSize, fit_labels, fit_pixels
+from qualms.datasets.folder.listing import OwnItem, OwnListing, listing_of
+from qualms.datasets.folder.targets import (
+    IGNORED,
+    OwnTask,
+    OwnTaskName,
+    check_trained,
+    masked_task,
+    own_task,
+)
+
+F = TypeVar("F")
+KEPT = {2: 256, 3: 96}
+"""Longest side, by the number of sides, up to which images of one size are kept."""
+USUAL = {2: 128, 3: 64}
+"""The side that others get."""
+
+CARD = Card(
+    title="Images of your own",
+    licence="your own",
+    citation=(
+        "Whatever the images are from. NIfTI-1: Cox et al.: A (sort of) new image data "
+        "format standard. Human Brain Mapping conference, 2004."
+    ),
+    url="https://nifti.nimh.nih.gov/nifti-1",
+    obtain=(
+        "A folder for each class, or for each split with a folder for each class in "
+        "it, or a table in CSV with the columns path and target (docs/own_data.md). "
+        "NIfTI files need qualms-bench[seg]."
+    ),
+)
+
+
+class _Loading(NamedTuple):
+    """What every item of the dataset is loaded with."""
+
+    folder: Path
+    size: ItemSize
+    channels: int
+    deep: bool
+    task: OwnTask
+
+
+class _Scanned(NamedTuple):
+    """Facts of all files, by the path that the listing names them by."""
+
+    pictures: dict[str, PictureFacts]
+    masks: dict[str, MaskFacts]
+
+
+def folder(
+    root: str | Path,
+    *,
+    task: OwnTaskName | None = None,
+    side: int | Literal["keep"] | None = None,
+    fit: Fit = "stretch",
+    seed: int = 0,
+    contents: str | None = None,
+) -> Recipe:
+    """Images (*space, channels) of one size; target a class, a number or masks.
+
+    Args:
+        root: a folder, or a table in CSV.
+        task: None finds it. Masks are for segmentation. A target of text, or of at most
+            20 different whole numbers, is a class; other numbers are for regression.
+        side: height and width (and depth) of all images, or "keep" where they are of
+            one size. None keeps pictures of one size up to 256 and volumes up to 96,
+            and gives others 128 and 64.
+        fit: "stretch" changes the proportions of an image that is not square, "pad"
+            keeps all of it with black (and ignored labels) around it, "crop" keeps the
+            middle.
+        seed: of the splits that are not stated.
+        contents: digest of all files and of what is said of them. It is found, and
+            needs not be stated; where it is, other files are refused.
+    """
+    seed = whole_number("seed", seed, least=0)
+    check_choice("fit", fit, ("stretch", "pad", "crop"))
+    if side not in (None, "keep"):
+        side = whole_number("side", side, least=1)  # type: ignore[arg-type]
+    listing = listing_of(Path(root))
+    found = own_task(listing.items, task)
+    split = divided(listing.items, found.values, seed)
+    check_trained(listing.items, split, found)
+    scanned = _scanned(listing, found)
+    digest = _digest(listing, scanned)
+    if contents not in (None, digest):
+        raise DatasetError(
+            f"the files in {root} must be those with contents {contents}, got {digest}:"
+            " they have changed since; leave 'contents' out to use them as they are"
+        )
+    side = _side(listing.items, scanned, side)
+    loading = _loading(listing, scanned, found, side, fit)
+    given = zip(listing.items, split, loading.task.targets, strict=True)
+    return Recipe(
+        name="folder",
+        options={
+            "task": found.name,
+            "side": side,
+            "fit": fit,
+            "seed": seed,
+            "contents": digest,
+            "classes": list(loading.task.classes),
+        },
+        card=CARD,
+        task=loading.task.declared(len(loading.size.space)),
+        units=tuple(_unit(*one) for one in given),
+        load=partial(_load, loading._replace(task=loading.task.without_targets())),
+        shifts={s: "as stated" for s in dict.fromkeys(split) if "/" in s},
+        whole=True,
+    )
+
+
+def _unit(item: OwnItem, split: str, target: float) -> Unit:
+    args = (item.masks, target, item.group, item.cluster)
+    return Unit(key=item.path, split=split, args=args)
+
+
+def _scanned(listing: OwnListing, task: OwnTask) -> _Scanned:
+    """The facts of every file, read by several threads."""
+    images = {item.path: item.where for item in listing.items}
+    masks = {m: item.where for item in listing.items for m in item.masks}
+    masked = masks if task.name == "segmentation" else {}
+    with ThreadPoolExecutor(cores()) as threads:
+        find = partial(_facts, listing.folder)
+        pictures = threads.map(partial(find, picture_facts), images.items())
+        labels = threads.map(partial(find, mask_facts), masked.items())
+        return _Scanned(
+            dict(zip(images, pictures, strict=True)),
+            dict(zip(masked, labels, strict=True)),
+        )
+
+
+def _facts(folder: Path, find: Callable[[Path], F], named: tuple[str, str]) -> F:
+    path, where = named
+    try:
+        return find(folder / path)
+    except DatasetError as error:
+        line = "" if where == path else f", in {where}"
+        raise DatasetError(f"{error}{line}; repair it or remove it") from error
+
+
+def _digest(listing: OwnListing, scanned: _Scanned) -> str:
+    """A digest of what is said of the items and of the bytes of their files."""
+    told: list[Any] = []
+    for item in listing.items:
+        masks = [scanned.masks[m].sha256 for m in item.masks if m in scanned.masks]
+        said = [value for name, value in _said(item)]
+        told.append([*said, scanned.pictures[item.path].sha256, masks])
+    text = json.dumps(sorted(told, key=json.dumps), separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _said(item: OwnItem) -> Iterable[tuple[str, Any]]:
+    """All that is said of an item but for the line that says it."""
+    names = OwnItem.__slots__
+    return ((n, v) for n, v in zip(names, astuple(item), strict=True) if n != "where")
+
+
+def _side(
+    items: Sequence[OwnItem], scanned: _Scanned, side: int | Literal["keep"] | None
+) -> int | Literal["keep"]:
+    """The side that is asked for, or the usual one."""
+    first = items[0]
+    space = scanned.pictures[first.path].space
+    for item in items:
+        other = scanned.pictures[item.path].space
+        if len(other) != len(space):
+            raise DatasetError(
+                f"all images must be pictures, or all volumes, got the sides"
+                f" {_sides(space)} in {first.where} and {_sides(other)} in"
+                f" {item.where}; remove one of them"
+            )
+        if side == "keep" and other != space:
+            raise DatasetError(
+                f"side='keep' needs images of one size, got {_sides(space)} in"
+                f" {first.where} and {_sides(other)} in {item.where}; state a side,"
+                " such as 128"
+            )
+    if side is not None:
+        return side
+    same = len({scanned.pictures[item.path].space for item in items}) == 1
+    small = max(space) <= KEPT[len(space)]
+    return "keep" if same and small else USUAL[len(space)]
+
+
+def _sides(space: Sequence[int]) -> str:
+    return " x ".join(map(str, space))
+
+
+def _loading(
+    listing: OwnListing,
+    scanned: _Scanned,
+    task: OwnTask,
+    side: int | Literal["keep"],
+    fit: Fit,
+) -> _Loading:
+    facts = {item.path: scanned.pictures[item.path] for item in listing.items}
+    space = facts[listing.items[0].path].space
+    size = ItemSize(space if side == "keep" else (side,) * len(space), fit)
+    counts = sorted({fact.channels for fact in facts.values()})
+    if len(counts) > 1 and counts != [1, 3]:
+        few, many = counts[0], counts[-1]
+        at = {fact.channels: path for path, fact in facts.items()}
+        raise DatasetError(
+            f"all images must have as many channels, got {few} in {at[few]} and {many}"
+            f" in {at[many]}; convert some of them"
+        )
+    if task.name == "segmentation":
+        task = masked_task(listing.items, facts, scanned.masks, padded=fit == "pad")
+    deep = any(fact.deep for fact in facts.values())
+    return _Loading(listing.folder, size, counts[-1], deep, task)
+
+
+def _load(loading: _Loading, unit: Unit) -> LoadedItems:
+    masks, target, group, cluster = unit.args
+    pixels = read_pixels(loading.folder / unit.key)
+    if loading.deep and pixels.dtype == np.uint8:
+        pixels = pixels.astype(np.float32) / 255
+    if pixels.shape[-1] < loading.channels:
+        pixels = np.repeat(pixels, loading.channels, axis=-1)
+    image = fit_pixels(pixels, loading.size)
+    kind = np.float32 if loading.task.name == "regression" else np.int64
+    found: Any = np.array([target], dtype=kind)
+    if loading.task.name == "segmentation":
+        maps = [read_labels(loading.folder / path) for path in masks]
+        labels = [loading.task.labels(one) for one in maps]
+        found = [fit_labels(one, loading.size, IGNORED) for one in labels]
+        found = np.stack(found)[None]
+    said = {"group": group, "cluster": cluster}
+    return LoadedItems(
+        image=image[None],
+        target=found,
+        item=(unit.key,),
+        extra={name: np.array([value]) for name, value in said.items() if value},
+    )

@@ -1,0 +1,99 @@
+"""Images of any size in one size: stretched, padded or cropped.
+
+Values are interpolated linearly; where an image shrinks the filter is as much wider, so
+that every pixel counts. It is the rule of Pillow's BILINEAR, for any number of axes and
+for more than 8 bits. Labels are those of the nearest pixel.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Fit = Literal["stretch", "pad", "crop"]
+
+
+class ItemSize(NamedTuple):
+    """The size that all images get."""
+
+    space: tuple[int, ...]
+    fit: Fit = "stretch"
+
+
+def fit_pixels(pixels: NDArray[Any], size: ItemSize) -> NDArray[Any]:
+    """An image (*space, channels) as (*size.space, channels), of its dtype."""
+    old = pixels.shape[:-1]
+    if old == size.space:
+        return pixels
+    changed = pixels.astype(np.float32)
+    for axis, side in enumerate(_scaled(old, size)):
+        if side != changed.shape[axis]:
+            changed = _along(changed, axis, side)
+    if pixels.dtype == np.uint8:
+        changed = np.clip(np.rint(changed), 0, 255)
+    return _framed(changed, size, 0).astype(pixels.dtype)
+
+
+def fit_labels(
+    labels: NDArray[np.uint8], size: ItemSize, outside: int
+) -> NDArray[np.uint8]:
+    """Labels (*space) as (*size.space); padded pixels are `outside`."""
+    old = labels.shape
+    if old == size.space:
+        return labels
+    for axis, side in enumerate(_scaled(old, size)):
+        nearest = ((np.arange(side) + 0.5) * old[axis] / side).astype(np.intp)
+        labels = labels.take(nearest, axis=axis)
+    framed: NDArray[np.uint8] = _framed(labels[..., None], size, outside)[..., 0]
+    return framed
+
+
+def _scaled(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
+    """The sides after scaling, before anything is padded or cropped."""
+    if size.fit == "stretch":
+        return size.space
+    ratios = [new / side for new, side in zip(size.space, old, strict=True)]
+    ratio = min(ratios) if size.fit == "pad" else max(ratios)
+    return tuple(max(1, round(side * ratio)) for side in old)
+
+
+def _framed(pixels: NDArray[Any], size: ItemSize, outside: int) -> NDArray[Any]:
+    """The middle of `pixels`, or all of it with a margin."""
+    framed = np.full((*size.space, pixels.shape[-1]), outside, pixels.dtype)
+    there, here = [], []
+    for old, new in zip(pixels.shape, size.space, strict=False):
+        kept = min(old, new)
+        there.append(slice((old - kept) // 2, (old - kept) // 2 + kept))
+        here.append(slice((new - kept) // 2, (new - kept) // 2 + kept))
+    framed[tuple(here)] = pixels[tuple(there)]
+    return framed
+
+
+def _along(pixels: NDArray[np.float32], axis: int, side: int) -> NDArray[np.float32]:
+    """`pixels` with another length along one axis."""
+    front = np.moveaxis(pixels, axis, 0)
+    flat = _weights(front.shape[0], side) @ front.reshape(front.shape[0], -1)
+    changed = np.asarray(flat, dtype=np.float32).reshape(side, *front.shape[1:])
+    return np.moveaxis(changed, 0, axis)
+
+
+def _weights(old: int, new: int) -> "csr_matrix":
+    """(new, old) what each old pixel counts for a new one: a triangle."""
+    from scipy.sparse import csr_matrix
+
+    scale = old / new
+    reach = max(scale, 1.0)
+    centre = (np.arange(new) + 0.5) * scale
+    first = np.maximum((centre - reach + 0.5).astype(np.intp), 0)
+    last = np.minimum((centre + reach + 0.5).astype(np.intp), old)
+    count = last - first
+    row = np.repeat(np.arange(new), count)
+    start = np.repeat(np.cumsum(count) - count, count)
+    column = np.arange(count.sum()) - start + np.repeat(first, count)
+    share = np.maximum(0.0, 1 - np.abs((column + 0.5 - centre[row]) / reach))
+    share /= np.bincount(row, share)[row]
+    return csr_matrix((share.astype(np.float32), (row, column)), shape=(new, old))

@@ -1,0 +1,232 @@
+"""What a user's folder or table says of each item, before any picture is opened.
+
+A folder is laid out by class (`cats/1.png`), by split and class (`train/cats/1.png`),
+or holds `items.csv`. A table has one line for each item.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from qualms.datasets._publisher_files import CsvRow, contents, read_table
+from qualms.datasets._recipe import DatasetError
+from qualms.shelf import suggest
+
+TABLE = "items.csv"
+COLUMNS = ("path", "target", "split", "group", "cluster", "shifted", "masks", "mask")
+SPLITS: Mapping[str, tuple[str, bool]] = {
+    "train": ("train", False),
+    "val": ("val", False),
+    "valid": ("val", False),
+    "validation": ("val", False),
+    "test": ("test", False),
+    "shifted": ("test", True),
+    "test_shifted": ("test", True),
+    "test/shifted": ("test", True),
+    "val_shifted": ("val", True),
+    "val/shifted": ("val", True),
+}
+"""Words for splits: the split, and whether its items are shifted."""
+FLAGS = {"": False, "0": False, "false": False, "no": False}
+FLAGS |= {"1": True, "true": True, "yes": True}
+ENDINGS = (
+    *(".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".gif"),
+    *(".pgm", ".ppm", ".nii", ".nii.gz"),
+)
+PASSED_OVER = ("thumbs.db", "desktop.ini")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnItem:
+    """One item as the user describes it; '' where nothing is said."""
+
+    path: str
+    """Of its image, seen from the folder, with forward slashes; also its name."""
+    where: str
+    """What an error calls it, such as 'line 3 of items.csv'."""
+    target: str = ""
+    masks: tuple[str, ...] = ()
+    """Of each rater."""
+    split: str = ""
+    """train, val or test."""
+    shifted: bool = False
+    group: str = ""
+    cluster: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnListing:
+    """The items of a user's dataset, and the folder that their paths start from."""
+
+    folder: Path
+    items: tuple[OwnItem, ...]
+
+
+def listing_of(root: Path) -> OwnListing:
+    """The items in `root`: a folder, or a table in CSV."""
+    if root.is_file():
+        return _table(root)
+    if not root.is_dir():
+        raise DatasetError(
+            f"expected a folder of images or a CSV at {root}; {contents(root.parent)}"
+        )
+    if (root / TABLE).is_file():
+        return _table(root / TABLE)
+    return OwnListing(folder=root, items=tuple(_in_folders(root)))
+
+
+def _in_folders(root: Path) -> Iterator[OwnItem]:
+    parts = _folders(root)
+    if not parts:
+        raise DatasetError(
+            f"expected {TABLE}, or a folder for each class, in {root}; {contents(root)}"
+        )
+    if not all(part.name.lower() in SPLITS for part in parts):
+        yield from _of_classes(root, parts, "", shifted=False)
+        return
+    for part in parts:
+        split, shifted = SPLITS[part.name.lower()]
+        classes = _folders(part)
+        if not classes:
+            raise DatasetError(
+                f"expected a folder for each class in {part}; {contents(part)}"
+            )
+        yield from _of_classes(root, classes, split, shifted=shifted)
+
+
+def _of_classes(
+    root: Path, classes: Sequence[Path], split: str, *, shifted: bool
+) -> Iterator[OwnItem]:
+    for folder in classes:
+        files = [path for path in sorted(folder.rglob("*")) if _counts(path)]
+        if not files:
+            raise DatasetError(
+                f"expected images of the class {folder.name!r} in {folder};"
+                f" {contents(folder)}; add some or remove the folder"
+            )
+        for path in files:
+            name = path.relative_to(root).as_posix()
+            _check_ending(path, name)
+            yield OwnItem(
+                path=name,
+                where=name,
+                target=folder.name,
+                split=split,
+                shifted=shifted,
+            )
+
+
+def _folders(folder: Path) -> list[Path]:
+    found = (path for path in folder.iterdir() if path.is_dir())
+    return sorted(path for path in found if not path.name.startswith("."))
+
+
+def _counts(path: Path) -> bool:
+    """Whether a file is an item, and not what a computer has left there."""
+    hidden = path.name.startswith(".") or path.name.lower() in PASSED_OVER
+    return path.is_file() and not hidden
+
+
+def _check_ending(path: Path, where: str) -> None:
+    if not path.name.lower().endswith(ENDINGS):
+        raise DatasetError(
+            f"{where} must be an image ({', '.join(ENDINGS)}), got {path.name!r};"
+            " remove it or convert it"
+        )
+
+
+def _table(path: Path) -> OwnListing:
+    rows = read_table(path, ["path"])
+    masks = _mask_columns(path, list(rows[0].fields))
+    items = [_item(path, row, masks) for row in rows]
+    lines: dict[str, str] = {}
+    for item in items:
+        first = lines.setdefault(item.path, item.where)
+        if first != item.where:
+            raise DatasetError(
+                f"{item.where} and {first} name the same image {item.path!r}; an item"
+                " has one line, remove one of them"
+            )
+        _check_there(path.parent, item)
+    return OwnListing(folder=path.parent, items=tuple(items))
+
+
+def _mask_columns(path: Path, columns: Sequence[str]) -> list[str]:
+    """The columns with paths of masks; raise where a column is not known."""
+    masks = [name for name in columns if re.fullmatch(r"masks?|mask_\w+", name)]
+    for name in columns:
+        if name in (*COLUMNS, *masks) or name.startswith("extra/"):
+            continue
+        raise DatasetError(
+            f"{path} has a column {name!r} that means nothing here."
+            f"{suggest(name, COLUMNS)} Known: {', '.join(COLUMNS)}, mask_<rater>, and"
+            " extra/<name>, which is not read; rename it or remove it"
+        )
+    return masks
+
+
+def _item(table: Path, row: CsvRow, masks: Sequence[str]) -> OwnItem:
+    fields = {name: (value or "").strip() for name, value in row.fields.items()}
+    where = f"line {row.line} of {table.name}"
+    if not fields["path"]:
+        raise DatasetError(f"{where} must have a path, got none; add it")
+    split, shifted = _split(fields.get("split", ""), where)
+    for name in ("group", "cluster"):
+        if name in fields and not fields[name]:
+            raise DatasetError(
+                f"{where} must have a {name} as the other lines have, got none; add it"
+                " or remove the column"
+            )
+    return OwnItem(
+        path=fields["path"].replace("\\", "/"),
+        where=where,
+        target=fields.get("target", ""),
+        masks=tuple(_masks(fields, masks, where)),
+        split=split,
+        shifted=shifted or _flag(fields.get("shifted", ""), where),
+        group=fields.get("group", ""),
+        cluster=fields.get("cluster", ""),
+    )
+
+
+def _masks(
+    fields: Mapping[str, str], columns: Sequence[str], where: str
+) -> Iterator[str]:
+    for name in columns:
+        for path in fields[name].split(";") if name == "masks" else [fields[name]]:
+            if not path.strip():
+                raise DatasetError(
+                    f"{where} must have a mask in the column {name!r}, got none; all"
+                    " items have as many raters"
+                )
+            yield path.strip().replace("\\", "/")
+
+
+def _split(text: str, where: str) -> tuple[str, bool]:
+    if text.lower() in SPLITS:
+        return SPLITS[text.lower()]
+    if text:
+        raise DatasetError(
+            f"the split in {where} must be train, val or test, got {text!r}."
+            f"{suggest(text.lower(), SPLITS)}"
+        )
+    return "", False
+
+
+def _flag(text: str, where: str) -> bool:
+    if text.lower() not in FLAGS:
+        raise DatasetError(
+            f"'shifted' in {where} must be 1 or 0, true or false, got {text!r}"
+        )
+    return FLAGS[text.lower()]
+
+
+def _check_there(folder: Path, item: OwnItem) -> None:
+    for path in (item.path, *item.masks):
+        if not (folder / path).is_file():
+            raise DatasetError(
+                f"{item.where} names {path!r}, and there is no file {folder / path};"
+                " paths start from the folder of the table"
+            )
+        _check_ending(folder / path, f"{path!r} in {item.where}")

@@ -1,0 +1,197 @@
+"""What is predicted of a user's images: a class, a number, or a label for each pixel.
+
+Masks hold the labels 0, 1, 2 ... Pixels of label 255 count nowhere, unless all labels
+are 0 and 255, which then are the classes 0 and 1.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.datasets._options import check_choice
+from qualms.datasets._recipe import DatasetError
+from qualms.datasets.folder.files import MaskFacts, PictureFacts
+from qualms.datasets.folder.listing import OwnItem
+from qualms.spec import Task
+
+OwnTaskName = Literal["classification", "regression", "segmentation"]
+NAMES: tuple[OwnTaskName, ...] = ("classification", "regression", "segmentation")
+FEW = 20
+"""Most different whole numbers that are taken for classes."""
+IGNORED = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTask:
+    """What is predicted, and the target of each item."""
+
+    name: OwnTaskName
+    classes: tuple[str, ...] = ()
+    targets: tuple[float, ...] = ()
+    """Number of the class, or the number itself; 0 where masks are the targets."""
+    values: tuple[float, ...] | None = None
+    """The targets where they are numbers."""
+    ignored: bool = False
+    """Whether label 255 counts nowhere."""
+    doubled: bool = False
+    """Whether label 255 is class 1."""
+
+    def declared(self, space: int) -> Task:
+        """The task of images with `space` axes."""
+        return Task(
+            name=self.name,
+            classes=len(self.classes) or None,
+            ignore=IGNORED if self.ignored else None,
+            space=space,
+        )
+
+    def labels(self, stored: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Classes of the labels of a file."""
+        return (stored == IGNORED).astype(np.uint8) if self.doubled else stored
+
+    def without_targets(self) -> "OwnTask":
+        """What loading one item has to know."""
+        return replace(self, targets=(), values=None)
+
+
+def own_task(items: Sequence[OwnItem], stated: OwnTaskName | None) -> OwnTask:
+    """The task of the items; masks are looked at later."""
+    if stated is not None:
+        check_choice("task", stated, NAMES)
+    name = stated or _guessed(items)
+    if name == "segmentation":
+        _check_raters(items)
+        return OwnTask(name=name, targets=(0.0,) * len(items))
+    for item in items:
+        if not item.target:
+            raise DatasetError(
+                f"{item.where} must have a target, got none; add a column 'target'"
+                " (or 'mask', for segmentation) and fill it"
+            )
+    if name == "regression":
+        values = tuple(_number(item) for item in items)
+        return OwnTask(name=name, targets=values, values=values)
+    classes = _ordered({item.target for item in items})
+    numbers = {label: number for number, label in enumerate(classes)}
+    targets = tuple(numbers[item.target] for item in items)
+    return OwnTask(name=name, classes=classes, targets=targets)
+
+
+def check_trained(
+    items: Sequence[OwnItem], split: Sequence[str], task: OwnTask
+) -> None:
+    """Refuse a class that is tested and not trained on, and a single class."""
+    if task.name != "classification":
+        return
+    pairs = list(zip(items, split, strict=True))
+    trained = {item.target for item, name in pairs if name == "train"}
+    for item, name in pairs:
+        if item.target not in trained:
+            raise DatasetError(
+                f"{item.where} is of the class {item.target!r} in the split {name}, and"
+                f" no item of it is in train, whose classes are"
+                f" {', '.join(_ordered(trained))}; add some there, or leave it out"
+            )
+    if len(trained) < 2:
+        raise DatasetError(
+            f"there must be at least two classes, got {', '.join(trained)}; if targets"
+            " are numbers, state task='regression'"
+        )
+
+
+def masked_task(
+    items: Sequence[OwnItem],
+    pictures: Mapping[str, PictureFacts],
+    masks: Mapping[str, MaskFacts],
+    *,
+    padded: bool,
+) -> OwnTask:
+    """The task of segmentation, with the classes that the masks hold."""
+    for item in items:
+        for path in item.masks:
+            _check_size(item, path, pictures[item.path], masks[path])
+    labels = {label for facts in masks.values() for label in facts.labels}
+    doubled = labels <= {0, IGNORED} and IGNORED in labels
+    most = 1 if doubled else max(labels - {IGNORED}, default=0)
+    if most == 0:
+        raise DatasetError(
+            "masks must hold the labels 0, 1, 2 ..., got 0 alone; mark something in"
+            " some of them"
+        )
+    if not doubled and len(labels - {IGNORED}) <= most // 2:
+        odd = next(p for p, f in masks.items() if most in f.labels)
+        listed = ", ".join(map(str, sorted(labels)[:8]))
+        raise DatasetError(
+            f"masks must hold the labels 0, 1, 2 ... (and 255 for what counts nowhere),"
+            f" got {listed}, the largest {most} in {odd}; number them from 0 on"
+        )
+    return OwnTask(
+        name="segmentation",
+        classes=tuple(map(str, range(most + 1))),
+        targets=(0.0,) * len(items),
+        ignored=padded or (IGNORED in labels and not doubled),
+        doubled=doubled,
+    )
+
+
+def _guessed(items: Sequence[OwnItem]) -> OwnTaskName:
+    if any(item.masks for item in items):
+        return "segmentation"
+    targets = {item.target for item in items}
+    try:
+        values = [float(target) for target in targets]
+    except ValueError:
+        return "classification"
+    whole = all(value.is_integer() for value in values)
+    return "classification" if whole and len(targets) <= FEW else "regression"
+
+
+def _check_raters(items: Sequence[OwnItem]) -> None:
+    first = items[0]
+    for item in items:
+        if not item.masks:
+            raise DatasetError(
+                f"{item.where} must have a mask, got none; add a column 'mask', or"
+                " 'masks' for several raters"
+            )
+        if len(item.masks) != len(first.masks):
+            raise DatasetError(
+                f"all items must have as many raters, got {len(first.masks)} masks in"
+                f" {first.where} and {len(item.masks)} in {item.where}; complete them"
+            )
+
+
+def _number(item: OwnItem) -> float:
+    try:
+        value = float(item.target)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise DatasetError(
+            f"the target in {item.where} must be a finite number, got {item.target!r};"
+            " correct it, or state task='classification'"
+        )
+    return value
+
+
+def _ordered(labels: set[str]) -> tuple[str, ...]:
+    """Class names in order: numbers by value, text by the alphabet."""
+    try:
+        return tuple(sorted(labels, key=float))
+    except ValueError:
+        return tuple(sorted(labels))
+
+
+def _check_size(
+    item: OwnItem, path: str, picture: PictureFacts, mask: MaskFacts
+) -> None:
+    if picture.space != mask.space:
+        image, labels = (" x ".join(map(str, f.space)) for f in (picture, mask))
+        raise DatasetError(
+            f"a mask must have the size of its image, got {labels} in {path!r} and"
+            f" {image} in {item.path!r} ({item.where}); make them alike"
+        )

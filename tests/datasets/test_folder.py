@@ -1,0 +1,394 @@
+"""Images of users: what their folders and tables become, and what is refused."""
+
+import csv
+from collections import Counter
+
+import nibabel
+import numpy as np
+import pytest
+from PIL import Image
+
+from qualms.datasets import DatasetError, cache_folder, prepare
+from qualms.datasets.folder import folder
+from qualms.datasets.folder.fitting import ItemSize, fit_labels, fit_pixels
+
+RNG = np.random.default_rng(0)
+
+
+def save(path, pixels):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.name.endswith((".nii", ".nii.gz")):
+        nibabel.save(nibabel.Nifti1Image(pixels, np.diag([-2.0, 1, 1, 1])), path)
+    elif pixels.dtype == np.uint16 and pixels.ndim == 3:
+        import cv2
+
+        last = [2, 1, 0, 3] if pixels.shape[2] == 4 else [2, 1, 0]
+        cv2.imwrite(str(path), pixels[..., last])
+    else:
+        Image.fromarray(pixels).save(path)
+
+
+def noise(*shape, dtype=np.uint8):
+    return RNG.integers(0, np.iinfo(dtype).max, shape, dtype)
+
+
+def table(path, *rows):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def made(root, place, **options):
+    recipe = folder(root, **options)
+    return prepare(recipe, cache_folder(place, recipe), workers=1).dataset
+
+
+def of_test(dataset):
+    """The split `test`, in one array after the other."""
+    split = dataset.splits["test"]
+    return np.asarray(split.image), np.asarray(split.target)
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Forty tiny pictures of two classes."""
+    for number in range(40):
+        kind = "owl" if number % 4 else "cat"
+        save(tmp_path / "own" / kind / f"{number:02d}.png", noise(4, 4))
+    return tmp_path / "own"
+
+
+def listed(pictures, **more):
+    """A table of all pictures, and its path."""
+    names = sorted(p.relative_to(pictures).as_posix() for p in pictures.rglob("*.png"))
+    rows = [{"path": n, "target": n.split("/")[0]} for n in names]
+    for name, values in more.items():
+        for row, value in zip(rows, values, strict=True):
+            row[name] = value
+    return rows
+
+
+def test_class_folders_are_divided_by_class_and_keep_their_pixels(pictures, tmp_path):
+    dataset = made(pictures, tmp_path)
+    sizes = {name: len(split) for name, split in dataset.splits.items()}
+    assert sizes == {"train": 28, "val": 6, "test": 6}
+    assert dataset.task.classes == 2
+    assert dataset.options["classes"] == ["cat", "owl"]
+    for split in dataset.splits.values():
+        assert Counter(split.target.tolist())[0] in (1, 2, 7)
+        for name, image, target in zip(
+            split.item, split.image, split.target, strict=True
+        ):
+            assert str(name).split("/")[0] == ["cat", "owl"][target]
+            stored = np.asarray(Image.open(pictures / str(name)))
+            np.testing.assert_array_equal(image[..., 0], stored, strict=True)
+
+
+def test_another_seed_divides_otherwise_and_another_place_alike(pictures, tmp_path):
+    copy = pictures.rename(tmp_path / "moved")
+    first, again, other = (folder(copy, seed=seed) for seed in (0, 0, 1))
+    assert first.units == again.units != other.units
+    assert cache_folder("x", first) == cache_folder("x", again)
+    copy.rename(pictures)
+    assert folder(pictures).options == first.options
+
+
+def test_changed_files_and_words_make_another_dataset(pictures):
+    first = folder(pictures).options["contents"]
+    save(pictures / "cat" / "00.png", noise(4, 4))
+    second = folder(pictures).options["contents"]
+    rows = listed(pictures)
+    table(pictures / "items.csv", *rows)
+    third = folder(pictures).options["contents"]
+    rows[0]["target"] = "owl"
+    table(pictures / "items.csv", *rows)
+    assert len({first, second, third, folder(pictures).options["contents"]}) == 4 - (
+        second == third
+    )
+    with pytest.raises(DatasetError, match="have changed since; leave 'contents' out"):
+        folder(pictures, contents=first)
+
+
+def test_folders_of_splits_are_kept_and_val_is_drawn_from_train(tmp_path):
+    for split, count in {"train": 20, "test": 4, "shifted": 2}.items():
+        for kind in ("a", "b"):
+            for number in range(count):
+                save(tmp_path / "own" / split / kind / f"{number}.png", noise(4, 4))
+    dataset = made(tmp_path / "own", tmp_path)
+    sizes = {name: len(split) for name, split in dataset.splits.items()}
+    assert sizes == {"train": 33, "val": 7, "test": 8, "test/shifted": 4}
+    assert set(dataset.shifts) == {"test/shifted"}
+    assert all(str(name).startswith("train/") for name in dataset.split("val").item)
+
+
+def test_clusters_stay_together_and_shifted_ones_are_of_test(pictures):
+    cluster = [f"p{number // 4}" for number in range(40)]
+    shifted = [int(number >= 38) for number in range(40)]
+    rows = listed(pictures, cluster=cluster, shifted=shifted, group=["g"] * 40)
+    table(pictures / "items.csv", *rows)
+    recipe = folder(pictures)
+    where = {unit.key: unit.split for unit in recipe.units}
+    places = {c: set() for c in cluster}
+    for row in rows:
+        places[row["cluster"]].add(where[row["path"]])
+    assert places.pop("p9") == {"test", "test/shifted"}
+    assert all(len(found) == 1 for found in places.values())
+    assert Counter(where.values())["test/shifted"] == 2
+
+
+def test_numbers_are_regressed_and_few_whole_ones_are_classes(pictures, tmp_path):
+    values = [0.5 * number for number in range(40)]
+    table(pictures / "items.csv", *listed(pictures, target=values))
+    dataset = made(pictures, tmp_path)
+    assert dataset.task.name == "regression"
+    targets = np.concatenate([split.target for split in dataset.splits.values()])
+    assert targets.dtype == np.float32
+    assert sorted(targets.tolist()) == values
+    assert (
+        dataset.splits["test"].target.min()
+        < 8
+        < 12
+        < dataset.split("test").target.max()
+    )
+    table(pictures / "items.csv", *listed(pictures, target=[*range(10)] * 4))
+    assert folder(pictures).options["classes"] == [str(n) for n in range(10)]
+    assert folder(pictures, task="regression").task.name == "regression"
+
+
+SIXTEEN = noise(4, 4, 3, dtype=np.uint16)
+ALPHA = np.array([[[200, 100, 50, 255], [200, 100, 50, 0]]] * 2, np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "expected"),
+    [
+        ("a.png", ALPHA[..., :3], ALPHA[..., :3]),
+        ("a.png", ALPHA, ALPHA[..., :3] * np.array([[[1], [0]]] * 2, np.uint8)),
+        ("a.bmp", ALPHA[..., 0], ALPHA[..., :1]),
+        ("a.png", SIXTEEN[..., 0], SIXTEEN[..., :1] / np.float32(65535)),
+        ("a.png", SIXTEEN, SIXTEEN / np.float32(65535)),
+        ("a.tif", SIXTEEN, SIXTEEN / np.float32(65535)),
+        ("a.tif", SIXTEEN[..., 0], SIXTEEN[..., :1] / np.float32(65535)),
+    ],
+)
+def test_every_kind_of_picture_keeps_its_values(name, stored, expected, tmp_path):
+    own = tmp_path / "own"
+    kinds = ["train", "val", "test"]
+    for split in kinds:
+        for kind in ("a", "b"):
+            save(own / split / kind / name, stored)
+    image, _ = of_test(made(own, tmp_path, side="keep"))
+    np.testing.assert_array_equal(image[0], expected, strict=True)
+
+
+def test_mixed_depths_and_colours_become_the_richest(tmp_path):
+    own = tmp_path / "own"
+    for split in ("train", "val", "test"):
+        save(own / split / "a" / "1.png", SIXTEEN)
+        save(own / split / "b" / "2.png", np.full((4, 4), 51, np.uint8))
+    image, target = of_test(made(own, tmp_path))
+    assert image.dtype == np.float32
+    np.testing.assert_allclose(image[target == 1], np.full((1, 4, 4, 3), 0.2))
+
+
+@pytest.mark.parametrize("shape", [(9, 5), (3, 4), (1, 30)])
+def test_resizing_is_that_of_pillow(shape):
+    pixels = noise(*shape, 3)
+    ours = fit_pixels(pixels, ItemSize((6, 6))).astype(int)
+    theirs = Image.fromarray(pixels).resize((6, 6), Image.Resampling.BILINEAR)
+    assert np.abs(ours - np.asarray(theirs)).max() <= 1
+    grey = pixels[..., :1].astype(np.float32)
+    exact = Image.fromarray(grey[..., 0]).resize((6, 6), Image.Resampling.BILINEAR)
+    ours = fit_pixels(grey, ItemSize((6, 6)))[..., 0]
+    np.testing.assert_allclose(ours, np.asarray(exact), rtol=1e-5, atol=1e-4)
+
+
+def test_padding_keeps_all_and_cropping_the_middle():
+    wide = np.arange(8, dtype=np.float32).reshape(1, 8, 1).repeat(4, 0)
+    padded = fit_pixels(wide, ItemSize((4, 4), "pad"))[..., 0]
+    assert not padded[[0, 3]].any()
+    assert padded[1].mean() == pytest.approx(3.5)
+    cropped = fit_pixels(wide, ItemSize((4, 4), "crop"))[..., 0]
+    np.testing.assert_array_equal(cropped, np.tile([2, 3, 4, 5], (4, 1)))
+    labels = np.ones((2, 4), np.uint8)
+    assert fit_labels(labels, ItemSize((4, 4), "pad"), 255).tolist() == [
+        *([[255] * 4]),
+        *([[1] * 4] * 2),
+        *([[255] * 4]),
+    ]
+
+
+@pytest.fixture
+def masked(tmp_path):
+    """Eight pictures with the masks of two raters, and the rows of their table."""
+    rows = []
+    for number in range(8):
+        save(tmp_path / "own" / f"{number}.png", noise(4, 6))
+        for rater in (0, 1):
+            mask = np.zeros((4, 6), np.uint8)
+            mask[:2, : 2 + rater] = 255
+            save(tmp_path / "own" / f"{number}_{rater}.png", mask)
+        rows.append(
+            {"path": f"{number}.png", "masks": f"{number}_0.png;{number}_1.png"}
+        )
+    return tmp_path / "own", rows
+
+
+def test_masks_of_several_raters_become_label_maps(masked, tmp_path):
+    own, rows = masked
+    table(own / "items.csv", *rows)
+    dataset = made(own, tmp_path)
+    assert (dataset.task.name, dataset.task.classes) == ("segmentation", 2)
+    assert dataset.task.ignore is None
+    _, target = of_test(dataset)
+    assert target.shape[1:] == (2, 4, 6)
+    assert target[0].sum((1, 2)).tolist() == [4, 6]
+    pairs = [(row["path"], *row["masks"].split(";")) for row in rows]
+    names = ("path", "mask_a", "mask_b")
+    table(own / "items.csv", *(dict(zip(names, pair, strict=True)) for pair in pairs))
+    np.testing.assert_array_equal(of_test(made(own, tmp_path))[1], target)
+
+
+def test_label_255_counts_nowhere_beside_others(masked, tmp_path):
+    own, rows = masked
+    save(own / "0_0.png", np.array([[0, 1, 2, 255, 0, 0]] * 4, np.uint8))
+    table(own / "items.csv", *rows)
+    dataset = made(own, tmp_path, side=3, fit="pad")
+    assert (dataset.task.classes, dataset.task.ignore) == (3, 255)
+    (row,) = np.flatnonzero(dataset.split("train").item == "0.png")[:1]
+    assert dataset.split("train").target[row, 0, 2].tolist() == [255] * 3
+
+
+def test_volumes_of_nifti_are_turned_and_keep_their_values(tmp_path):
+    rows = []
+    volume = RNG.normal(size=(3, 4, 5)).astype(np.float32) * 1000
+    mask = (volume > 0).astype(np.uint8)
+    for number in range(8):
+        save(tmp_path / "own" / f"{number}.nii.gz", volume)
+        save(tmp_path / "own" / f"mask{number}.nii", mask)
+        rows.append({"path": f"{number}.nii.gz", "mask": f"mask{number}.nii"})
+    table(tmp_path / "own" / "items.csv", *rows)
+    dataset = made(tmp_path / "own", tmp_path)
+    assert dataset.task.space == 3
+    image, target = of_test(dataset)
+    np.testing.assert_array_equal(image[0, ..., 0], volume[::-1])
+    np.testing.assert_array_equal(target[0, 0], mask[::-1])
+    smaller, _ = of_test(made(tmp_path / "own", tmp_path, side=2))
+    assert smaller.shape[1:] == (2, 2, 2, 1)
+
+
+def test_pictures_of_different_sizes_get_a_side_unless_they_are_to_be_kept(pictures):
+    save(pictures / "cat" / "00.png", noise(5, 4))
+    assert folder(pictures).options["side"] == 128
+    with pytest.raises(DatasetError, match=r"got 5 x 4 in cat/00.png and 4 x 4 in cat"):
+        folder(pictures, side="keep")
+
+
+MISTAKES = {
+    "an unknown column": (
+        lambda rows: [r.update(traget="x") for r in rows],
+        r"column 'traget' that means nothing here\. Did you mean 'target'\?",
+    ),
+    "a missing file": (
+        lambda rows: rows[2].update(path="none.png"),
+        r"line 4 of items\.csv names 'none\.png', and there is no file",
+    ),
+    "a split of no name": (
+        lambda rows: [r.update(split="trian") for r in rows],
+        r"the split in line 2 of items\.csv must be train, val or test, got 'trian'\."
+        " Did you mean 'train'",
+    ),
+    "a split left out": (
+        lambda rows: [r.update(split="train" if n else "") for n, r in enumerate(rows)],
+        r"line 2 of items\.csv must state a split as line 3 of items\.csv does",
+    ),
+    "no target": (
+        lambda rows: rows[1].update(target=""),
+        r"line 3 of items\.csv must have a target, got none; add",
+    ),
+    "a class that is not trained on": (
+        lambda rows: [
+            r.update(split="test" if r["target"] == "cat" else "train") for r in rows
+        ],
+        r"class 'cat' in the split test, and no item of it is in train, whose classes"
+        " are owl; add some there",
+    ),
+    "a cluster in two splits": (
+        lambda rows: [
+            r.update(cluster="p", split="test" if n % 9 else "train")
+            for n, r in enumerate(rows)
+        ],
+        r"the cluster 'p' must be in one split, got train in line 2 of items\.csv and"
+        r" test in line 3",
+    ),
+    "shifted items to train on": (
+        lambda rows: [r.update(split="train", shifted="yes") for r in rows],
+        r"line 2 of items\.csv is shifted and in the split train",
+    ),
+    "no flag": (
+        lambda rows: [r.update(shifted="maybe") for r in rows],
+        r"'shifted' in line 2 of items\.csv must be 1 or 0, true or false, got 'maybe'",
+    ),
+    "the same image twice": (
+        lambda rows: rows[1].update(path=rows[0]["path"]),
+        r"line 3 of items\.csv and line 2 of items\.csv name the same image",
+    ),
+    "one class": (
+        lambda rows: [r.update(target="1") for r in rows],
+        r"at least two classes, got 1; if targets are numbers, state task='regression'",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_in_a_table_are_refused_with_their_line(mistake, pictures):
+    change, said = MISTAKES[mistake]
+    rows = listed(pictures)
+    change(rows)
+    table(pictures / "items.csv", *rows)
+    with pytest.raises(DatasetError, match=said):
+        folder(pictures)
+
+
+def test_text_is_no_number(pictures):
+    table(pictures / "items.csv", *listed(pictures))
+    with pytest.raises(
+        DatasetError, match=r"line 2 of items\.csv must be a finite number, got 'cat'"
+    ):
+        folder(pictures / "items.csv", task="regression")
+
+
+def test_masks_that_do_not_fit_are_refused(masked):
+    own, rows = masked
+    table(own / "items.csv", *rows)
+    good = (own / "3_1.png").read_bytes()
+    for mask, said in (
+        (noise(6, 4), r"got 6 x 4 in '3_1\.png' and 4 x 6 in '3\.png' \(line 5 of"),
+        (noise(4, 6, 3), r"3_1\.png: a mask has one label for each pixel, got colours"),
+        (np.full((4, 6), 99, np.uint8), r"got 0, 99, 255, the largest 99 in 3_1\.png"),
+    ):
+        save(own / "3_1.png", mask)
+        with pytest.raises(DatasetError, match=said):
+            folder(own)
+    (own / "3_1.png").write_bytes(good)
+    rows[5]["masks"] = "5_0.png"
+    table(own / "items.csv", *rows)
+    with pytest.raises(DatasetError, match=r"got 2 masks in line 2 .* and 1 in line 7"):
+        folder(own)
+
+
+def test_files_that_are_damaged_or_foreign_are_named(pictures, tmp_path):
+    victim = pictures / "owl" / "01.png"
+    whole = victim.read_bytes()
+    victim.write_bytes(whole[:40])
+    with pytest.raises(DatasetError, match=r"owl/01\.png"):
+        made(pictures, tmp_path)
+    victim.write_bytes(b"no picture")
+    with pytest.raises(DatasetError, match=r"cannot read .*01\.png.*; repair it"):
+        folder(pictures)
+    victim.write_bytes(whole)
+    (pictures / "owl" / "scan.dcm").write_bytes(b"")
+    with pytest.raises(DatasetError, match=r"owl/scan\.dcm must be an image"):
+        folder(pictures)
