@@ -5,45 +5,41 @@ split that does not fit is read from its memory-mapped file by a few threads, in
 pinned memory, ahead of the step. Encoded pictures are decoded on the way, once or in
 every epoch, by as many threads as there are cores. A step sees the same bits either
 way, whatever the number of threads. Of label maps, which several raters may have made,
-it sees one for each item (`raters.py`).
+it sees one for each item (`raters.py`). Large items are cut into patches while they are
+read (`patches.py`).
 """
 
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from qualms.datasets import Dataset, Split
-from qualms.spec import split_place
+from qualms.datasets import Dataset, Ragged, Split
+from qualms.spec import Task, split_place
 from qualms.training._error import TrainingError
 from qualms.training.joined import join_splits
+from qualms.training.patches import Cutter, PatchRule
 from qualms.training.raters import NO_SWAPS, RaterDraw, Swaps
+from qualms.training.reading import (
+    RawItems,
+    Read,
+    ahead,
+    drawn_patches,
+    tiled_items,
+    whole_items,
+    whole_rows,
+)
 
 _SHARE = 0.3
 """The share of the free memory that a split may take."""
 _THREADS = 2
-_AHEAD = 4
-"""Batches read before they are needed."""
 _AT_ONCE = 512
 """Items copied to another device at once; the host never holds a whole split."""
-
-
-class RawItems(NamedTuple):
-    """Items as stored: images (B, *space, channels), targets (B,) or (B, R, *space).
-
-    What a step gets has label maps (B, *space), of one rater for each item.
-    """
-
-    image: Tensor
-    target: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,21 +53,31 @@ class LoadedSplit:
     draw: RaterDraw | None = None
     """How one of an item's label maps is drawn; None for targets of other kinds."""
     threads: int = _THREADS
+    cutter: Cutter | None = None
+    """Cuts patches of the items; None where whole items are taken."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether items are predicted one by one: those of any shape, or large ones."""
+        return self.cutter is not None or isinstance(self.split.image, Ragged)
 
     def __len__(self) -> int:
         return len(self.split)
 
     def batches(self, rows: Tensor, size: int) -> Iterator[RawItems]:
-        """The items `rows`, on the device, `size` at a time.
+        """The items `rows`, on the device, `size` at a time; or patches of them.
 
-        Label maps are those of one rater, the same one every time.
+        Label maps are those of one rater, the same one every time. Patches lie side by
+        side and cover the items.
         """
+        if self.cutter is not None:
+            yield from self._tiles(self.cutter, rows, size)
+            return
         parts = torch.split(rows, size)
         if self.resident is None:
-            for part, raw in zip(parts, _ahead(self, parts), strict=True):
-                here = RawItems(
-                    *(kept.to(self.device, non_blocking=True) for kept in raw)
-                )
+            coming = self._ahead(whole_items(self.split, parts))
+            for part, raw in zip(parts, coming, strict=True):
+                here = self._here(raw)
                 every = torch.arange(len(part), device=self.device)
                 target = self._target(here.target, every, part)
                 yield RawItems(here.image, target)
@@ -80,6 +86,44 @@ class LoadedSplit:
             there = part.to(self.device)
             image = self.resident.image.index_select(0, there)
             yield RawItems(image, self._target(self.resident.target, there, part))
+
+    def coming(self, parts: Sequence[Tensor]) -> Iterator[RawItems]:
+        """The rows of each part for a step, read ahead; or a random patch of each."""
+        if self.cutter is None:
+            return self._ahead(whole_items(self.split, parts))
+        # An epoch is seeded before it begins, so this is a number of the epoch.
+        seed = int(torch.randint(2**62, ()))
+        return self._ahead(drawn_patches(self.cutter, parts, seed))
+
+    def whole(self, row: int) -> RawItems:
+        """The image (1, *space, channels) of one item, on the device, with no target.
+
+        It has its own shape.
+        """
+        image = torch.from_numpy(np.array(self.split.image[row])[None])
+        return RawItems(image.to(self.device), torch.zeros(1, device=self.device))
+
+    def _tiles(self, cutter: Cutter, rows: Tensor, size: int) -> Iterator[RawItems]:
+        assert self.draw is not None
+        tiles = [tile for row in rows.tolist() for tile in cutter.tiles(row)]
+        parts = [tiles[i : i + size] for i in range(0, len(tiles), size)]
+        chances = [
+            self.draw.fixed([str(self.split.item[tile.row]) for tile in part])
+            for part in parts
+        ]
+        shares = [chance[:, 0].numpy() for chance in chances]
+        reads = tiled_items(cutter, parts, shares)
+        for chance, raw in zip(chances, self._ahead(reads), strict=True):
+            here = self._here(raw)
+            every = torch.arange(len(chance), device=self.device)
+            target = self.draw.take(here.target, every, chance.to(self.device))
+            yield RawItems(here.image, target)
+
+    def _ahead(self, reads: Iterable[Read]) -> Iterator[RawItems]:
+        return ahead(reads, threads=self.threads, pin=self.device.type == "cuda")
+
+    def _here(self, raw: RawItems) -> RawItems:
+        return RawItems(*(kept.to(self.device, non_blocking=True) for kept in raw))
 
     def _target(self, target: Tensor, places: Tensor, rows: Tensor) -> Tensor:
         """What `target` has at `places`, which are the items `rows`."""
@@ -96,8 +140,12 @@ def load_split(
     *,
     fits: bool | None = None,
     swaps: Swaps = NO_SWAPS,
+    patch: PatchRule | None = None,
 ) -> LoadedSplit:
-    """`split` on `device` if it fits there (or `fits` says so), else read in parts."""
+    """`split` on `device` if it fits there (or `fits` says so), else read in parts.
+
+    With `patch` it is read in patches.
+    """
     maps = split.target.ndim > 1
     if maps and split.target.ndim != split.image.ndim:
         raise TrainingError(
@@ -105,6 +153,8 @@ def load_split(
             f" {split.target.shape} for images {split.image.shape}; one rater is an"
             " axis of length 1"
         )
+    if patch is not None or isinstance(split.image, Ragged):
+        fits = False
     if fits is None:
         # Encoded pictures count as what they are once they are decoded.
         size = split.image.nbytes + (split.target.nbytes if maps else 0)
@@ -114,20 +164,32 @@ def load_split(
         device=device,
         resident=_resident(split, device) if fits else None,
         draw=RaterDraw(swaps, device) if maps else None,
+        cutter=None if patch is None else Cutter(split, patch),
     )
+
+
+def _no_patches(_task: Task) -> None:
+    return None
 
 
 class Splits:
     """The splits of some datasets on one device, each loaded when first asked for.
 
-    A split of a further dataset is named as in a spec, "birds:test".
+    A split of a further dataset is named as in a spec, "birds:test". `patches` says how
+    the items of a task are cut.
     """
 
-    def __init__(self, datasets: Mapping[str, Dataset], device: torch.device) -> None:
+    def __init__(
+        self,
+        datasets: Mapping[str, Dataset],
+        device: torch.device,
+        patches: Callable[[Task], PatchRule | None] = _no_patches,
+    ) -> None:
         self.dataset = datasets[""]
         """The dataset that runs train on."""
         self._datasets = datasets
         self._device = device
+        self._patches = patches
         self._loaded: dict[tuple[str, ...], LoadedSplit] = {}
 
     def dataset_of(self, split: str) -> Dataset:
@@ -165,7 +227,10 @@ class Splits:
             whole = parts[0] if len(parts) == 1 else join_splits(names, parts)
             dataset = self.dataset_of(names[0])
             swaps = Swaps(dataset.swaps, dataset.swap_share)
-            self._loaded[names] = load_split(whole, self._device, swaps=swaps)
+            patch = self._patches(dataset.task)
+            self._loaded[names] = load_split(
+                whole, self._device, swaps=swaps, patch=patch
+            )
         return self._loaded[names]
 
 
@@ -219,16 +284,16 @@ class _Streamed:
     """Batches are read ahead and copied to a buffer, which every step reads."""
 
     def __init__(self, items: LoadedSplit, stride: int) -> None:
-        first = _host(items.split, np.arange(1))
         self._items = items
         self._stride = stride
+        (first,) = items.coming([torch.arange(1)])
         self._buffer = RawItems(
             *(_buffer(part, stride, items.device) for part in first)
         )
         self._coming: Iterator[RawItems] = iter(())
 
     def begin(self, order: Tensor) -> None:
-        self._coming = _ahead(self._items, torch.split(order, self._stride))
+        self._coming = self._items.coming(torch.split(order, self._stride))
 
     def advance(self) -> None:
         for buffer, part in zip(self._buffer, next(self._coming), strict=True):
@@ -253,52 +318,16 @@ def _buffer(like: Tensor, count: int, device: torch.device) -> Tensor:
     return torch.empty(count, *like.shape[1:], dtype=like.dtype, device=device)
 
 
-def _ahead(items: LoadedSplit, parts: Iterable[Tensor]) -> Iterator[RawItems]:
-    """Each part, in order; several threads read ahead."""
-    waiting: deque[Future[RawItems]] = deque()
-    pool = ThreadPoolExecutor(items.threads, thread_name_prefix="items")
-    try:
-        for rows in parts:
-            waiting.append(pool.submit(_read, items, rows.numpy()))
-            if len(waiting) > _AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _read(items: LoadedSplit, rows: NDArray[np.int64]) -> RawItems:
-    raw = _host(items.split, rows)
-    if items.device.type != "cuda":
-        return raw
-    return RawItems(*(part.pin_memory() for part in raw))
-
-
 def _resident(split: Split, device: torch.device) -> RawItems:
     """All of `split` on `device`."""
     rows = np.arange(len(split))
-    like = _host(split, rows[:1])
+    like = whole_rows(split, rows[:1])
     whole = RawItems(*(_buffer(part, len(split), device) for part in like))
     for start in range(0, len(split), _AT_ONCE):
-        some = _host(split, rows[start : start + _AT_ONCE])
+        some = whole_rows(split, rows[start : start + _AT_ONCE])
         for buffer, part in zip(whole, some, strict=True):
             buffer[start : start + len(part)].copy_(part)
     return whole
-
-
-def _host(split: Split, rows: NDArray[np.int64]) -> RawItems:
-    """A copy of some rows: tensors must not share the pages of a mapped file."""
-    image, target = split.image.take(rows, axis=0), split.target.take(rows, axis=0)
-    return RawItems(torch.from_numpy(image), torch.from_numpy(_target(target)))
-
-
-def _target(target: NDArray[Any]) -> NDArray[Any]:
-    if target.dtype.kind == "f":
-        return target.astype(np.float32, copy=False)
-    if target.ndim > 1 and target.dtype == np.uint8:
-        return target  # label maps stay small until a step widens them
-    return target.astype(np.int64, copy=False)
 
 
 def _free_bytes(device: torch.device) -> float:

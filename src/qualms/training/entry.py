@@ -27,6 +27,7 @@ from qualms.training.machine import (
     several,
 )
 from qualms.training.options import training
+from qualms.training.patches import patch_rule
 from qualms.training.record import announce
 from qualms.training.runs import Assigned, Workplace, make_run
 from qualms.training.watch import Silent, Watch
@@ -83,7 +84,7 @@ def run_together(
     for job in jobs if machine.team.leads else ():
         announce(job, machine)
     datasets = {"": data} if isinstance(data, Dataset) else data
-    splits = Splits(datasets, machine.device)
+    splits = Splits(datasets, machine.device, partial(patch_rule, options))
     with (
         numerics(machine, options),
         ThreadPoolExecutor(1, thread_name_prefix="checkpoints") as writer,

@@ -22,11 +22,12 @@ from qualms.datasets import Split
 from qualms.methods import Batch, Headed, Method
 from qualms.runs import features_folder
 from qualms.training._error import TrainingError, writing
-from qualms.training.data import LoadedSplit, RawItems, load_split
+from qualms.training.data import LoadedSplit, load_split
 from qualms.training.inputs import Inputs
 from qualms.training.machine import Machine
 from qualms.training.options import Training
 from qualms.training.raters import NO_SWAPS
+from qualms.training.reading import RawItems
 
 _CHUNK = 1 << 24
 """Bytes read at once to compare a checksum."""

@@ -4,6 +4,7 @@ Augmentation comes before the normalisation of colours, and after that of an ite
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -14,8 +15,9 @@ from qualms.methods import Batch
 from qualms.networks import IMAGENET, Colours
 from qualms.training._error import TrainingError
 from qualms.training.augment import augment
-from qualms.training.data import LoadedSplit, RawItems
+from qualms.training.data import LoadedSplit
 from qualms.training.options import Training
+from qualms.training.reading import RawItems
 
 _COLOURS = 3
 _BYTE = 255.0
@@ -94,6 +96,18 @@ def make_inputs(
         return Batch(x=x, target=target, loss=options.loss)
 
     return Inputs(normal.scale.shape[0], space, layout, train, plain)
+
+
+def patch_inputs(
+    inputs: Inputs, items: LoadedSplit, options: Training, *, ignore: int | None
+) -> Inputs:
+    """How patches of `items` become batches, where whole ones do so by `inputs`.
+
+    An item is standardised as a whole, before it is cut.
+    """
+    if items.cutter is None or options.normalise != "item":
+        return inputs
+    return make_inputs(items, replace(options, normalise="none"), ignore=ignore)
 
 
 def check_readable(inputs: Inputs, split: Split, name: str) -> None:

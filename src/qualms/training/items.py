@@ -101,10 +101,11 @@ def _chosen(spec: RunSpec, rule: ItemRule, folder: Path, splits: Splits) -> List
             f" must be a list of other splits, got {keep!r}"
         )
     split = splits.stored(rule.split)
+    target: Any = split.target  # label maps may differ in shape
     candidates = Candidates(
         split=rule.split,
         item=np.asarray(split.item),
-        target=np.asarray(split.target),
+        target=target,
         seed=spec.seed,
         predictions=partial(_predictions, rule, folder),
     )

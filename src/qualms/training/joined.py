@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets import Split
+from qualms.datasets import Ragged, Split
 from qualms.training._error import TrainingError
 
 
@@ -23,7 +23,7 @@ def join_splits(names: Sequence[str], parts: Sequence[Split]) -> Split:
     first = parts[0]
     for name, part in zip(names, parts, strict=True):
         for one, other in ((first.image, part.image), (first.target, part.target)):
-            if one.shape[1:] != other.shape[1:] or one.dtype != other.dtype:
+            if not _fit(one, other):
                 raise TrainingError(
                     f"splits that are trained on together must hold items of one shape"
                     f" and type; {names[0]!r} has {one.shape[1:]} {one.dtype} and"
@@ -40,10 +40,19 @@ def join_splits(names: Sequence[str], parts: Sequence[Split]) -> Split:
     )
 
 
+def _fit(one: Any, other: Any) -> bool:
+    """Whether arrays hold items of one shape and type, or of any shape."""
+    if one.dtype != other.dtype or one.ndim != other.ndim:
+        return False
+    varied = isinstance(one, Ragged) or isinstance(other, Ragged)
+    return varied or bool(one.shape[1:] == other.shape[1:])
+
+
 def _with_equal_raters(parts: Sequence[Split]) -> Sequence[Split]:
     """`parts` with the same number of raters; each still counts as before."""
-    if any(part.target.ndim == 1 for part in parts):
-        return parts
+    varied = any(isinstance(part.target, Ragged) for part in parts)
+    if varied or any(part.target.ndim == 1 for part in parts):
+        return parts  # items of any shape are read one by one
     most = math.lcm(*(part.target.shape[1] for part in parts))
     targets: list[Any] = [
         _Repeated(part.target, most // part.target.shape[1]) for part in parts
@@ -69,6 +78,9 @@ class _Repeated:
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __getitem__(self, row: int) -> NDArray[Any]:
+        return np.repeat(self._maps[row], self._times, axis=0)
+
     def take(self, rows: NDArray[np.int64], axis: int = 0) -> NDArray[Any]:
         """A copy of `rows`, in their order."""
         found = self._maps.take(rows, axis=axis)
@@ -88,6 +100,11 @@ class RowStack:
 
     def __len__(self) -> int:
         return self.shape[0]
+
+    def __getitem__(self, row: int) -> NDArray[Any]:
+        part = int(np.searchsorted(self._starts, row, side="right")) - 1
+        found: NDArray[Any] = self._arrays[part][row - int(self._starts[part])]
+        return found
 
     def take(self, rows: NDArray[np.int64], axis: int = 0) -> NDArray[Any]:
         """A copy of `rows`, in their order."""

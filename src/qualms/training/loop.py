@@ -94,7 +94,7 @@ def begin(run: Run, epoch: int) -> Moment:
     moment = Moment(
         epoch=epoch,
         epochs=epochs,
-        items=len(run.rows),
+        items=run.size,
         batch=run.options.batch,
         progress=board.progress,
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
-from qualms.methods import Loss
+from qualms.methods import Blend, Loss
 from qualms.shelf import suggest
 from qualms.training.selection import RULES
 
@@ -115,6 +115,19 @@ class Training:
     validate: int = 0
     """Validate every so many epochs; 0 validates only if the schedule or the selection
     needs it."""
+    patch: int | tuple[int, ...] = 0
+    """Side of the patches that a segmentation is trained on, or one for each axis; 0
+    trains on whole items. A step takes one random patch of each of its items; for
+    more patches in an epoch set `epoch_passes`. Whole items are then predicted through
+    windows of the same size."""
+    patch_foreground: float = 1 / 3
+    """Share of the patches that are centred on a class other than 0, all classes of an
+    item equally often (Isensee et al., 2021)."""
+    overlap: float = 0.5
+    """Share of its side that a window has in common with the next one."""
+    blend: Blend = "gaussian"
+    """How the logits of overlapping windows are averaged: "gaussian" counts a window
+    most where its centre is near, "flat" counts all the same."""
     predict_batch: int = 256
     """Items predicted at once; fewer where their label maps are large."""
     crop_pass: bool = False
@@ -184,6 +197,13 @@ def _some_of(kind: Any) -> _Check:
     return holds, f"a list of {', '.join(get_args(kind))}"
 
 
+def _are_sides(value: Any) -> bool:
+    """Whether a value is a side, or one for each axis."""
+    sides = value if isinstance(value, tuple) else (value,)
+    least = 0 if isinstance(value, int) else 1
+    return bool(sides) and all(_whole(least)[0](side) for side in sides)
+
+
 _YES_NO: _Check = (lambda value: isinstance(value, bool), "true or false")
 _CHECKS: dict[str, _Check] = {
     "epochs": _whole(0),
@@ -224,6 +244,10 @@ _CHECKS: dict[str, _Check] = {
     ),
     "select_uncertainty": (lambda value: isinstance(value, str), "a name"),
     "validate": _whole(0),
+    "patch": (_are_sides, "a whole number, or a list of one for each axis"),
+    "patch_foreground": _real(0, 1),
+    "overlap": _real(0, 0.9),
+    "blend": _one_of(Blend),
     "predict_batch": _whole(1),
     "crop_pass": _YES_NO,
     "sinks": _some_of(Sink),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from qualms.datasets import Split
-from qualms.methods import Method
+from qualms.methods import Method, Windows, through_windows
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
 from qualms.runs import split_stem
@@ -45,6 +45,8 @@ class Predictor:
     say: Callable[[str], None]
     crops: bool = False
     """Whether the uncertainty of each image's centre is predicted too."""
+    windows: Windows | None = None
+    """Through which large images are seen; None to see them whole."""
 
     def __call__(self, items: LoadedSplit) -> Arrays:
         """Predictions of all `items` as the predictions schema names them."""
@@ -63,8 +65,14 @@ class Predictor:
 
     @torch.no_grad()
     def chunks(self, items: LoadedSplit) -> Iterator[Mapping[str, Tensor]]:
-        """Predictions of `batch` items at a time; fewer where memory is short."""
+        """Predictions of `batch` items at a time; fewer where memory is short.
+
+        Items of any shape, and large ones, come one by one.
+        """
         self.network.eval()
+        if items.apart:
+            yield from self._each(items)
+            return
         size, done = self.batch, 0
         while done < len(items):
             rows = torch.arange(done, len(items))
@@ -79,6 +87,23 @@ class Predictor:
                 size //= 2
                 torch.cuda.empty_cache()
                 self.say(f"the device is out of memory; predicting {size} at a time")
+
+    def _each(self, items: LoadedSplit) -> Iterator[Mapping[str, Tensor]]:
+        windows, row = self.windows, 0
+        while row < len(items):
+            try:
+                x = self.inputs.plain(items.whole(row)).x
+                covers = windows is not None and windows.sides == x.shape[2:]
+                with through_windows(self.network, None if covers else windows):
+                    found = self._predicted(x, items.split.item[row : row + 1])
+            except torch.OutOfMemoryError:
+                if windows is None or windows.together == 1:
+                    raise
+                windows = replace(windows, together=windows.together // 2)
+                torch.cuda.empty_cache()
+                continue
+            yield found
+            row += 1
 
     def _predicted(self, x: Tensor, names: NDArray[Any]) -> Mapping[str, Tensor]:
         found = self.method.predict(self.network, x, self.task)

@@ -11,15 +11,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from qualms.methods import Batch
+from qualms.methods import Batch, Windows
 from qualms.networks import IMAGENET, Colours, network_colours
 from qualms.spec import RunSpec, Task
 from qualms.training._error import TrainingError
 from qualms.training.capture import Recorder
 from qualms.training.checkpoint import Saver, State, read_checkpoint
+from qualms.training.checks import check_held_out, check_options_fit
 from qualms.training.data import LoadedSplit, Splits, feed
 from qualms.training.features import FeatureCache, feature_inputs
-from qualms.training.inputs import Inputs, make_inputs
+from qualms.training.inputs import Inputs, make_inputs, patch_inputs
 from qualms.training.items import TrainingItems, trained_task, training_items
 from qualms.training.learner import (
     Learner,
@@ -110,8 +111,15 @@ class Run:
         size = _at_once(self.options, passed)
         if self.items.draw is None:
             return size
-        space = math.prod(self.items.split.target.shape[2:])
-        return max(1, min(size, _PIXELS // space))
+        cutter = self.items.cutter
+        seen = cutter.rule.sides if cutter else self.items.split.target.shape[2:]
+        return max(1, min(size, _PIXELS // math.prod(seen)))
+
+    @property
+    def size(self) -> int:
+        """Items it trains on, or patches that all of them together are worth."""
+        cutter = self.items.cutter
+        return len(self.rows) if cutter is None else cutter.size(self.rows.tolist())
 
     @property
     def predictor(self) -> Predictor:
@@ -124,6 +132,18 @@ class Run:
             batch=self.at_once,
             say=partial(self.place.watch.message, self.spec),
             crops=self.options.crop_pass,
+            windows=self._windows,
+        )
+
+    @property
+    def _windows(self) -> Windows | None:
+        if self.items.cutter is None:
+            return None
+        return Windows(
+            sides=self.items.cutter.rule.sides,
+            overlap=self.options.overlap,
+            blend=self.options.blend,
+            together=self.at_once,
         )
 
     @property
@@ -212,17 +232,16 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     (spec, folder), splits, machine = job, place.splits, place.machine
     setup = _Setup(job, place, training(spec.training), micro)
     options, task = setup.options, trained_task(spec, splits)
-    _check_fits(options, spec, task)
+    check_options_fit(options, spec, task, splits)
     check_selection(options, splits)
     chosen = training_items(spec, folder, splits, write=machine.team.leads)
     check_divides(options, len(chosen.rows), machine.team)
-    inputs = make_inputs(
-        chosen.items, options, ignore=task.ignore, colours=_colours(options, spec)
-    )
+    colours = _colours(options, spec)
+    inputs = make_inputs(chosen.items, options, ignore=task.ignore, colours=colours)
     for split in spec.splits:
         check_predictable(split, splits, inputs)
     learner = make_learner(spec, task, options, inputs, machine)
-    _check_held_out(learner, spec, splits, task)
+    check_held_out(learner, spec, splits, task)
     _tell_backbone(learner, setup)
     stand = _resumed(setup, learner)
     cache = _cache(setup, learner, inputs)
@@ -230,6 +249,7 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
         chosen = _on_features(cache, chosen)
     counts = _counts(len(chosen.rows) * options.epoch_passes, setup)
     seen = inputs if cache is None else feature_inputs(inputs, options)
+    seen = patch_inputs(seen, chosen.items, options, ignore=task.ignore)
     stepper = _stepper(setup, learner, chosen.items, seen, counts)
     return Run(
         spec=spec,
@@ -324,41 +344,9 @@ def _colours(options: Training, spec: RunSpec) -> Colours:
     return network_colours(spec.network) if options.normalise == "network" else IMAGENET
 
 
-def _check_fits(options: Training, spec: RunSpec, task: Task) -> None:
-    if options.loss != "likelihood" and task.name != "segmentation":
-        raise TrainingError(
-            f"loss={options.loss!r} is for segmentation, and {spec.dataset.name!r} is"
-            f" {task.name}; train with loss='likelihood'"
-        )
-    if options.crop_pass and task.name != "embedding":
-        raise TrainingError(
-            f"crop_pass=true is for embeddings, and {spec.dataset.name!r} is"
-            f" {task.name}; leave it out"
-        )
-    if not options.epochs and spec.start is None:
-        raise TrainingError(
-            "epochs=0 trains nothing, so the run must start from the weights of another"
-            " one; train for an epoch or more, or state that run in 'start'"
-        )
-
-
 def _tell_backbone(learner: Learner, setup: _Setup) -> None:
     if note := backbone_note(learner.network):
         setup.place.watch.message(setup.job.spec, note)
-
-
-def _check_held_out(
-    learner: Learner, spec: RunSpec, splits: Splits, task: Task
-) -> None:
-    if learner.method.calibrate is None:
-        return
-    if splits.has("val") and task == splits.dataset.task:
-        return
-    raise TrainingError(
-        f"method {spec.method.name!r} is calibrated on the split 'val', which"
-        f" {splits.dataset.name!r} does not have for what the run is trained on; choose"
-        " a dataset with that split, or another method"
-    )
 
 
 def _resumed(setup: _Setup, learner: Learner) -> Stand:

@@ -21,7 +21,7 @@ from qualms.training.selection import (
 
 
 def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) -> float:
-    """Mean loss of `items` in evaluation mode.
+    """Mean loss of `items`, or of patches that cover them, in evaluation mode.
 
     The loss takes the form that it has at the end of training. A loss whose parts are
     weighted differently as training goes on could not be compared between epochs.
@@ -30,11 +30,13 @@ def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) ->
     end = replace(moment, progress=torch.ones_like(moment.progress))
     network.eval()
     total = torch.zeros((), dtype=torch.float64, device=items.device)
+    seen = 0
     with torch.no_grad():
         for raw in items.batches(torch.arange(len(items)), predictor.batch):
             batch = predictor.inputs.plain(raw)
             total += method.loss(network, batch, end) * len(raw.target)
-    return float(total) / len(items)
+            seen += len(raw.target)
+    return float(total) / seen
 
 
 def goodness(
