@@ -12,6 +12,7 @@ __all__ = [
     "Accumulator",
     "__version__",
     "evaluate",
+    "predict",
     "predictions",
     "refer",
     "score",
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from qualms import evaluate, predictions, scores
     from qualms.evaluate import Accumulator, score
     from qualms.evaluate.refer import refer
+    from qualms.trained.predict import predict
 
 _LAZY = {
     "Accumulator": "qualms.evaluate",
+    "predict": "qualms.trained",
     "refer": "qualms.evaluate",
     "score": "qualms.evaluate",
 }

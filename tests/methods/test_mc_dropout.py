@@ -151,7 +151,7 @@ def test_a_network_without_activation_layers_is_refused():
     [
         ({"rate": 1.0}, "rate must lie between 0 and 1, got 1.0"),
         ({"draws": 0}, "draws must be at least 1, got 0"),
-        ({"place": "stem"}, "or 'blocks', got 'stem'"),
+        ({"place": "stem"}, "or 'own', got 'stem'"),
     ],
 )
 def test_options_out_of_range_are_refused(options, sentence):

@@ -16,6 +16,7 @@ from qualms.methods._headed import (
     last_inputs,
     read_head,
     through_windows,
+    upsampled,
 )
 from qualms.methods._method import Method
 from qualms.methods._plain import (
@@ -57,6 +58,7 @@ __all__ = [
     "summarise",
     "summarise_embeddings",
     "through_windows",
+    "upsampled",
     "weighted_mean",
     "window_starts",
 ]

@@ -44,7 +44,8 @@ def plain_head(
 
     Regression has one hidden layer of 512. An embedding is what the class head reads:
     the features, or a linear projection of them. Without a number of classes it has no
-    class head.
+    class head. A backbone that is trained already gives its own head for that many
+    `outputs`, by its function `trained_head`.
 
     Args:
         backbone: gives the features.
@@ -59,6 +60,9 @@ def plain_head(
         raise ValueError(
             f"a projection is for the task embedding, got {task.name}; leave it out"
         )
+    trained = getattr(backbone, "trained_head", None)
+    if trained is not None:
+        return Headed(backbone, trained(outputs), task)
     if task.name == "regression":
         return Headed(backbone, regression_readout(features_of(backbone)), task)
     if task.name == "embedding" and task.classes is None:
@@ -207,12 +211,14 @@ def passes(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, T
 def summarise(draws: Iterable[Tensor], task: Task) -> dict[str, Tensor]:
     """Draws of the outputs (B, K, *space) as arrays of the predictions schema.
 
-    Classification: probs (M, B, C). Regression: mean (M, B). Segmentation: what scores
+    Classification: probs (M, B, C). Regression: mean (M, B), and var (M, B) where the
+    outputs are pairs of a mean and a variance. Segmentation: what scores
     need of M draws and no more, mean_probs (B, C, *space), expected_entropy
     (B, *space) in nats and draw_labels (M, B, *space).
     """
     if task.name == "regression":
-        return {"mean": torch.stack([outputs[:, 0] for outputs in draws])}
+        values = torch.stack(list(draws))
+        return dict(zip(("mean", "var"), values.unbind(2), strict=False))
     if task.name == "classification":
         probs = [class_logits(outputs).softmax(1) for outputs in draws]
         return {"probs": torch.stack(probs)}

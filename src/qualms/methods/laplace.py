@@ -76,7 +76,13 @@ def _build(backbone: nn.Module, task: Task) -> Headed:
     network.found = FittedBuffers(
         LinearPosterior._fields if regression else ("weights",)
     )
-    count = sum(weight.numel() for weight in _last(network).parameters())
+    last = _last(network)
+    if regression and len(last.weight) != 1:
+        raise ValueError(
+            f"laplace needs one output of a regression, got {len(last.weight)}; it fits"
+            " the variance itself"
+        )
+    count = sum(weight.numel() for weight in last.parameters())
     if not regression and count > _MOST_WEIGHTS:
         raise ValueError(
             f"laplace keeps the full curvature of at most {_MOST_WEIGHTS} last-layer "
@@ -193,8 +199,13 @@ def _stitched(network: Headed, windows: Windows, x: Tensor) -> Iterator[Tensor]:
 def _last(network: Headed) -> nn.Linear | nn.Conv2d | nn.Conv3d:
     head = network.head
     assert isinstance(head, Readout)
-    assert isinstance(head.last, nn.Linear | nn.Conv2d | nn.Conv3d)
-    return head.last
+    last = head.last
+    if not isinstance(last, nn.Linear | nn.Conv2d | nn.Conv3d):
+        raise ValueError(
+            "laplace needs a network whose outputs are those of its last linear layer,"
+            " and none is known here; name it, e.g. last='fc', or choose another method"
+        )
+    return last
 
 
 def _found(network: Headed) -> FittedBuffers:

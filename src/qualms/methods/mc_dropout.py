@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.modules.dropout import _DropoutNd
 
 from qualms.methods._headed import Headed, headed
 from qualms.methods._method import Method
@@ -32,7 +33,7 @@ from qualms.methods._plain import (
 )
 from qualms.spec import Task
 
-DropoutPlace = Literal["declared", "activations", "blocks"]
+DropoutPlace = Literal["declared", "activations", "blocks", "own"]
 
 # By name, as libraries have classes of their own. Gates such as the sigmoid are not
 # among them: what a gate switches off must stay a choice of the network.
@@ -66,8 +67,10 @@ def mc_dropout(
         place: "declared" is after the layers that the network itself states in
             `dropout_after`; "activations" after every activation layer, the head's
             included; "blocks" after every block: a composite member of a sequence, such
-            as a residual or transformer block. None takes what a network declares, and
-            activations where it declares nothing.
+            as a residual or transformer block. "own" is where the network has dropout
+            layers already, which keep their rates. None takes what a network declares,
+            and activations where it declares nothing; of a network that is trained
+            already it takes the own ones.
         projection: width of the embedding, a linear projection of the features; None
             for the features themselves. For the task embedding only.
         smoothing: share of each label that is spread over all classes in the loss.
@@ -79,7 +82,7 @@ def mc_dropout(
         raise ValueError(f"draws must be at least 1, got {draws}")
     if place is not None and place not in get_args(DropoutPlace):
         raise ValueError(
-            f"place must be 'declared', 'activations' or 'blocks', got {place!r}"
+            f"place must be 'declared', 'activations', 'blocks' or 'own', got {place!r}"
         )
     return Method(
         build=partial(_build, rate, place, projection, smoothing),
@@ -100,6 +103,22 @@ class _Dropped(nn.Module):
         return fused_dropout(self.layer(x), self.rate)
 
 
+class _KeptOn(nn.Module):
+    """A dropout layer of the network's own, which evaluation mode does not switch."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+        self.train()
+
+    def train(self, mode: bool = True) -> "_KeptOn":  # noqa: ARG002
+        return super().train(True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        dropped: Tensor = self.layer(x)
+        return dropped
+
+
 def _build(
     rate: float,
     place: DropoutPlace | None,
@@ -110,6 +129,10 @@ def _build(
 ) -> Headed:
     check_smoothing(smoothing, task)
     network = plain_head(backbone, task, projection=projection)
+    trained = getattr(backbone, "trained_head", None) is not None
+    if place == "own" or (place is None and trained):
+        _keep_on(network)
+        return network
     found = _found(network, place)
     if not found:
         raise ValueError(
@@ -121,7 +144,35 @@ def _build(
     return network
 
 
+def _keep_on(network: Headed) -> None:
+    """Keep the dropout layers that a network has on in every pass."""
+    layers = [c for c in _children(network) if isinstance(c.layer, _DropoutNd)]
+    active = [child for child in layers if getattr(child.layer, "p", 0) > 0]
+    if not active:
+        has = "has only dropout layers of rate 0" if layers else "has no dropout layer"
+        raise ValueError(
+            f"the network {has}, such as torch.nn.Dropout(0.1), so all draws of"
+            " mc_dropout would be the same; choose another method, or say"
+            " place='activations' (or 'blocks') and a small rate to insert dropout that"
+            " it was not trained with"
+        )
+    for parent, name, layer in active:
+        parent.add_module(name, _KeptOn(layer))
+
+
 def _passes(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
+    if not any(isinstance(layer, _KeptOn) for layer in network.modules()):
+        return _drawn(draws, network, x, task)
+    # Transformers of torch have a faster form for evaluation, without dropout.
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        return _drawn(draws, network, x, task)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _drawn(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
     compiled = any(m._compiled_call_impl is not None for m in network.modules())
     whole = headed(network)
     # Compiled code calls no layer, and windows are inputs of their own.
@@ -154,6 +205,11 @@ class _Notes:
         layers = list(network.modules())
         self.ends = {layer.layer for layer in layers if isinstance(layer, _Dropped)}
         self.hooks = [layer.register_forward_hook(self.note) for layer in layers]
+        self.hooks += [
+            layer.register_forward_pre_hook(lambda *_: self.give())
+            for layer in layers
+            if isinstance(layer, _KeptOn)
+        ]
         self.begin = network.backbone.register_forward_pre_hook(
             lambda *_: self.asked.clear()
         )

@@ -35,7 +35,7 @@ def tta(*, flips: Flips | None = None, noise: Sequence[float] = (0.0, 0.1)) -> M
     Args:
         flips: "all" for every combination of axes, "horizontal" for the last axis,
             "none" for no flip, where a target depends on the side. None is "all" for
-            volumes and "horizontal" for images.
+            volumes, "horizontal" for images and "none" for what is neither.
         noise: least and largest standard deviation of the noise, uniform in between;
             (0, 0) leaves the noisy draws out.
     """
@@ -71,7 +71,12 @@ def _predict(
 
 def _flipped_axes(flips: Flips | None, space: int) -> list[tuple[int, ...]]:
     """Every set of axes to flip along, the empty one first."""
-    chosen = flips or ("all" if space == 3 else "horizontal")
+    chosen = flips or {3: "all", 2: "horizontal"}.get(space, "none")
+    if chosen != "none" and space < 1:
+        raise ValueError(
+            f"flips={chosen!r} is for inputs with axes of space, and these have none;"
+            " say flips='none'"
+        )
     axes = {"all": range(-space, 0), "horizontal": (-1,), "none": ()}[chosen]
     return [some for size in range(len(axes) + 1) for some in combinations(axes, size)]
 

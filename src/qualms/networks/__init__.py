@@ -5,7 +5,8 @@ A network is a function of its options that returns an `nn.Module` with the attr
 (B, features, *space) for segmentation. It may also state `dropout_after`, the names of
 the layers after which Monte Carlo dropout acts; `head_sd`, the standard deviation of
 the initial weights of a classifier; or `classifier`, the last layer that came with its
-weights. Networks of timm need no file.
+weights; or `trained_head`, a function that gives the whole head of a network that is
+trained already. Networks of timm need no file.
 """
 
 import inspect

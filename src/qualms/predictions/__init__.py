@@ -7,7 +7,7 @@ item. Whatever is wrong ends in a `PredictionsError` that says so.
 """
 
 from qualms.predictions._errors import PredictionsError
-from qualms.predictions._files import build, read, write
+from qualms.predictions._files import build, check_destination, read, write
 from qualms.predictions._folder import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
 from qualms.predictions._pairing import Pairing, pairing, same_items
@@ -27,6 +27,7 @@ __all__ = [
     "SegmentationWriter",
     "array_field",
     "build",
+    "check_destination",
     "pairing",
     "pool",
     "read",

@@ -23,7 +23,7 @@ from qualms.predictions._errors import (
     naming,
     refuse_undecodable,
 )
-from qualms.predictions._folder import read_folder, write_folder
+from qualms.predictions._folder import read_folder, refuse_replacing, write_folder
 from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, as_header, dumps, parse_header
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
@@ -137,6 +137,25 @@ def write(
         with encoding(where):
             kind.write(where, predictions.arrays, predictions.header)
     return where
+
+
+def check_destination(path: str | PathLike[str], *, task: str) -> None:
+    """Refuse a path that predictions of `task` cannot be written to, before the work.
+
+    Raises:
+        PredictionsError: If the ending is unknown, or the folder is not there.
+    """
+    where = Path(path)
+    refuse_undecodable(where)
+    with naming(str(path)):
+        if not where.parent.is_dir():
+            raise PredictionsError(
+                f"there is no folder {where.parent}; make it first, or choose another"
+            )
+        if task == "segmentation":
+            refuse_replacing(where)
+        elif where.suffix:
+            _file_kind(where)
 
 
 def _built(

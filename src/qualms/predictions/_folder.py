@@ -237,7 +237,7 @@ class SegmentationWriter:
         with naming(str(folder)):
             refuse_undecodable(self._folder)
             self._header = _segmentation_header(header)
-            _refuse_replacing(self._folder)
+            refuse_replacing(self._folder)
         self._temporary: Path | None = None
         self._items: dict[str, dict[str, Any]] = {}
         self._counts = Counts(ignore=self._header.ignore)
@@ -339,7 +339,8 @@ def _segmentation_header(given: Header | Mapping[str, Any] | None) -> Header:
     return replace(header, task="segmentation")
 
 
-def _refuse_replacing(folder: Path) -> None:
+def refuse_replacing(folder: Path) -> None:
+    """Refuse a folder that predictions cannot take the place of."""
     if folder.suffix.lower() in (*_FILES, ".csv", ".parquet"):
         raise PredictionsError(
             "segmentation predictions are a folder; give a path without "

@@ -59,7 +59,7 @@ class Predictor:
             for name, part in found.items():
                 parts.setdefault(name, []).append(part)
         return {
-            name: torch.cat(held, dim=_axis(self.task, name, held[0]))
+            name: torch.cat(held, dim=item_axis(self.task, name, held[0]))
             for name, held in parts.items()
         }
 
@@ -210,7 +210,7 @@ def _of_the_split(split: Split, task: Task) -> Arrays:
     }
 
 
-def _axis(task: Task, name: str, part: Tensor) -> int:
+def item_axis(task: Task, name: str, part: Tensor | NDArray[Any]) -> int:
     """Which axis of an array counts items."""
     about = array_field(task.name, name)
     if about is None:

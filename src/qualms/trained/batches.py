@@ -1,0 +1,265 @@
+"""What a loader of the user's gives: inputs, targets, and what is known of items.
+
+A batch is a tensor of inputs, a pair of inputs and targets, a triple with a mapping at
+its end, or a mapping with the keys of `KEYS`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import DataLoader, RandomSampler
+
+from qualms.methods import Batch
+from qualms.spec import Task
+
+ABOUT = ("item", "group", "cluster", "shifted")
+KEYS = ("x", "target", *ABOUT)
+Unpack = Callable[[Any], Any]
+_END = object()
+
+
+class GivenBatch(NamedTuple):
+    """The items of a batch."""
+
+    x: Tensor
+    """(B, ...) on the device of the model."""
+    target: Tensor | None
+    about: dict[str, NDArray[Any]]
+    """Arrays (B,) of `ABOUT`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenItems:
+    """A loader of the user's, as batches that a model can read."""
+
+    loader: Iterable[Any]
+    name: str
+    """What the user called it: 'loader', 'fit' or 'val'."""
+    device: torch.device
+    dtype: torch.dtype
+    """Of the model; inputs of another precision are brought to it."""
+    unpack: Unpack | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.loader, Tensor | Mapping | str):
+            raise ValueError(
+                f"{self.name} must give batches, got {type(self.loader).__name__}; pass"
+                " a DataLoader, or a list of batches"
+            )
+        if isinstance(self.loader, Iterator):
+            raise ValueError(
+                f"{self.name} can be gone through only once, and has to be read again;"
+                " pass a DataLoader, or a list of batches"
+            )
+
+    def __iter__(self) -> Iterator[GivenBatch]:
+        """Each batch, checked; all of them must have the same parts."""
+        first: set[str] | None = None
+        for number, batch in enumerate(_apart(self.loader)):
+            given = self._read(batch if self.unpack is None else self.unpack(batch))
+            parts = {*given.about, *(["target"] if given.target is not None else [])}
+            if first is not None and parts != first:
+                raise ValueError(
+                    f"all batches of {self.name} must have the same parts, got"
+                    f" {_listed(parts)} in batch {number} after {_listed(first)}"
+                )
+            first = parts
+            if len(given.x):
+                yield given
+        if first is None:
+            raise ValueError(f"{self.name} gives no batch; there must be items in it")
+
+    def first(self) -> GivenBatch:
+        """The first batch."""
+        return next(iter(self))
+
+    def check_order(self) -> None:
+        """Refuse a loader whose items could not be recognised, or not all of them."""
+        loader = self.loader
+        if not isinstance(loader, DataLoader):
+            return
+        if isinstance(loader.sampler, RandomSampler) and "item" not in (
+            self.first().about
+        ):
+            raise ValueError(
+                "loader shuffles its items, so nobody could tell which prediction is"
+                " whose; pass DataLoader(..., shuffle=False), or batches with 'item'"
+            )
+        dataset, size = loader.dataset, loader.batch_size
+        if loader.drop_last and size and isinstance(dataset, Sized):
+            left = len(dataset) % size
+            if left:
+                raise ValueError(
+                    f"loader leaves out the last {left} of {len(dataset)} items; pass"
+                    " DataLoader(..., drop_last=False)"
+                )
+
+    def fitting(self, task: Task) -> Iterator[Batch]:
+        """Batches for what a method fits, which need targets."""
+        for given in self:
+            if given.target is None:
+                raise ValueError(
+                    f"{self.name} must have targets, as a method is fitted to them;"
+                    " give batches (x, target)"
+                )
+            target = target_of(given, task, self.name)
+            if task.name == "segmentation":
+                if target.shape[1] > 1:
+                    raise ValueError(
+                        f"{self.name} has label maps of {target.shape[1]} raters, and a"
+                        " method is fitted to one; give one for each item"
+                    )
+                target = target[:, 0]
+            yield Batch(x=given.x, target=target)
+
+    def _read(self, batch: Any) -> GivenBatch:
+        parts = _parts(batch, self.name)
+        x = self._x(parts.pop("x"))
+        target = parts.pop("target", None)
+        if target is not None:
+            target = _tensor(target, f"the targets of {self.name}").to(self.device)
+        about = {name: _array(values) for name, values in parts.items()}
+        sizes = {name: len(values) for name, values in about.items()}
+        sizes |= {} if target is None else {"target": len(target)}
+        for name, size in sizes.items():
+            if size != len(x):
+                raise ValueError(
+                    f"a batch of {self.name} has {len(x)} inputs and {size} of"
+                    f" {name!r}; there must be one for each item"
+                )
+        return GivenBatch(x, target, about)
+
+    def _x(self, given: Any) -> Tensor:
+        x = _tensor(given, f"the inputs of {self.name}").to(self.device)
+        if x.is_floating_point() and x.dtype != self.dtype:
+            x = x.to(self.dtype)
+        if not x.ndim:
+            raise ValueError(f"a batch of {self.name} must have items along axis 0")
+        return x
+
+
+def _apart(loader: Iterable[Any]) -> Iterator[Any]:
+    """Each batch of `loader`, which has random numbers of its own.
+
+    What a method draws must not depend on how its items are loaded.
+    """
+    stream = torch.Generator().manual_seed(torch.initial_seed() + 1)
+    theirs, batches = stream.get_state(), None
+    while True:
+        ours = torch.get_rng_state()
+        torch.set_rng_state(theirs)
+        try:
+            batches = iter(loader) if batches is None else batches
+            batch = next(batches, _END)
+        finally:
+            theirs = torch.get_rng_state()
+            torch.set_rng_state(ours)
+        if batch is _END:
+            return
+        yield batch
+
+
+def target_of(given: GivenBatch, task: Task, name: str) -> Tensor:
+    """The targets of a batch as `task` has them: (B,), label maps (B, R, *space)."""
+    target = given.target
+    assert target is not None
+    if task.name == "segmentation":
+        if target.ndim == given.x.ndim - 1:
+            target = target[:, None]
+        if target.ndim != given.x.ndim or target.shape[2:] != given.x.shape[2:]:
+            raise ValueError(
+                f"label maps of {name} must have the size of their images, got"
+                f" {tuple(target.shape)} for inputs {tuple(given.x.shape)}"
+            )
+    elif target.ndim > 1:
+        if target[0].numel() != 1:
+            raise ValueError(
+                f"{name} must have one target for each item, got shape"
+                f" {tuple(target.shape)}"
+            )
+        target = target.flatten()
+    if task.name == "regression":
+        return target.float() if target.dtype != torch.float64 else target
+    return _classes(target, task, name)
+
+
+def _classes(target: Tensor, task: Task, name: str) -> Tensor:
+    whole = target.long()
+    if target.is_floating_point() and not bool((whole == target).all()):
+        raise ValueError(
+            f"targets of {name} must be the numbers of classes, got"
+            f" {target.flatten()[0].item():.4g}; for values say task='regression'"
+        )
+    assert task.classes is not None
+    wrong = (whole >= task.classes) | (whole < -1)
+    if task.ignore is not None:
+        wrong &= whole != task.ignore
+    if bool(wrong.any()):
+        found = whole[wrong][0].item()
+        raise ValueError(
+            f"targets of {name} must be classes 0..{task.classes - 1}, as the model has"
+            f" {task.classes} of them, got {found}"
+            + ("; say ignore=... if it marks pixels that do not count" * (found > 0))
+            * (task.name == "segmentation")
+        )
+    return whole
+
+
+def _parts(batch: Any, name: str) -> dict[str, Any]:
+    """A batch by `KEYS`."""
+    if isinstance(batch, Mapping):
+        return _checked_keys(dict(batch), name, needed=("x",))
+    if not isinstance(batch, tuple | list):
+        return {"x": batch}
+    if len(batch) == 3 and isinstance(batch[2], Mapping):
+        more = _checked_keys(dict(batch[2]), name, needed=())
+        return {"x": batch[0], "target": batch[1], **more}
+    if len(batch) not in (1, 2):
+        raise ValueError(
+            f"a batch of {name} must be x, (x, target), (x, target, mapping) or a"
+            f" mapping, got {len(batch)} parts; say unpack=lambda batch: batch[:2] to"
+            " take the first two"
+        )
+    return dict(zip(("x", "target"), batch, strict=False))
+
+
+def _checked_keys(
+    held: dict[Any, Any], name: str, needed: tuple[str, ...]
+) -> dict[str, Any]:
+    unknown = [key for key in held if key not in KEYS]
+    missing = [key for key in needed if key not in held]
+    if unknown or missing:
+        wrong = f"has {unknown[0]!r}" if unknown else f"has no {missing[0]!r}"
+        raise ValueError(
+            f"a mapping in a batch of {name} {wrong}; its keys may be"
+            f" {', '.join(KEYS)}. Say for example unpack=lambda batch:"
+            " {'x': batch['image'], 'target': batch['label']}"
+        )
+    return held
+
+
+def _tensor(given: Any, what: str) -> Tensor:
+    if isinstance(given, Tensor):
+        return given
+    try:
+        return torch.as_tensor(np.asarray(given))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{what} must be a tensor, got {type(given).__name__}; say unpack=... to"
+            " take it from the batch"
+        ) from error
+
+
+def _array(values: Any) -> NDArray[Any]:
+    if isinstance(values, Tensor):
+        return values.detach().cpu().numpy()
+    return np.asarray(values)
+
+
+def _listed(parts: set[str]) -> str:
+    return ", ".join(["x", *sorted(parts)])
