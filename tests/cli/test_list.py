@@ -31,6 +31,14 @@ def test_options_stand_with_their_defaults():
     assert "timm:NAME" in networks
 
 
+def test_ensembles_and_borrowed_runs_are_listed_among_the_methods():
+    methods = listed("methods")
+    assert "Runs of map with several seeds, pooled" in methods["deep_ensemble"]
+    assert "METHOD_ensemble" in methods
+    assert "Takes the runs of map." in methods["temperature"]
+    assert "Takes the runs" not in methods["swag"]
+
+
 def test_datasets_state_their_licence_and_whether_they_are_simulated():
     lines = listed("datasets")
     assert "variant=plain, sizes=null, seed=0" in lines["cells"]

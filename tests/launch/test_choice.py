@@ -520,7 +520,91 @@ def test_a_method_that_the_benchmark_lacks_gets_rows_and_pools(name, preset, row
     made = [chosen.benchmark.row(row) for row in rows]
     assert all(row.beyond and row.method.name == method for row in made)
     assert [row.pool for row in made] == list(rows.values())
-    assert {spec.method.name for spec in chosen.runs} == {method}
+    lenders = {"map"} if find("methods", method)().trained_as else set()
+    assert {spec.method.name for spec in chosen.runs} == {method, *lenders}
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "lender"),
+    [
+        ("retina", "temperature", "map"),
+        ("retina", "laplace", "map"),
+        ("retina", "tta", "map"),
+        ("regression", "laplace", "conformal"),
+        ("values", "temperature", "softmax"),
+        ("url", "tta", "ce"),
+    ],
+)
+def test_what_is_fitted_after_training_takes_the_runs_of_map(name, method, lender):
+    (both,) = everything(name, Wish(methods=(method, lender)))
+    (lending,) = everything(name, Wish(methods=("map",)))
+    runs = {run.hash: run for run in both.runs}
+    fitted = [run for run in both.runs if run.method.name == method]
+    assert fitted
+    for run in fitted:
+        assert run.training["epochs"] == 0
+        assert (runs[run.start].method.name, runs[run.start].seed) == ("map", run.seed)
+    # Nothing is trained for it: what it starts from is what `map` is judged by.
+    assert {run.start for run in fitted} <= {run.hash for run in lending.runs}
+
+
+def test_a_config_of_the_lender_serves_who_takes_its_runs():
+    wish = Wish(preset="small", methods=("temperature",), config="map_country_joint")
+    (chosen,) = everything("retina/country_joint", wish)
+    assert {run.training["lr"] for run in chosen.runs} == {0.026561}
+
+
+@pytest.mark.parametrize(
+    ("name", "preset", "asked", "rows", "methods"),
+    [
+        ("retina", "demo", "deep_ensemble", ["map_pair"], {"map"}),
+        ("retina", "small", "deep_ensemble", ["map_ensemble"], {"map"}),
+        ("retina", "demo", "map_ensemble", ["map_pair"], {"map"}),
+        ("retina", "demo", "swag_ensemble", ["swag_pair"], {"swag"}),
+        ("retina", "demo", "tta_ensemble", ["tta_pair"], {"map", "tta"}),
+        ("regression", "demo", "deep_ensemble", ["ensemble"], {"map"}),
+        ("regression", "demo", "laplace_ensemble", None, {"map", "laplace"}),
+        ("values", "demo", "ttd_ensemble", None, {"mc_dropout"}),
+        ("url", "demo", "head_ensemble", ["ensemble"], {"head_ensemble"}),
+    ],
+)
+def test_pools_of_any_method_are_asked_for_by_name(name, preset, asked, rows, methods):
+    (chosen,) = everything(name, Wish(preset=preset, methods=(asked,)))
+    assert list(chosen.preset.rows) == (rows or [asked])
+    assert {run.method.name for run in chosen.runs} == methods
+
+
+@pytest.mark.parametrize(
+    ("seeds", "size", "pools"),
+    [
+        ((), 5, ((7, 0, 1, 2, 3),)),
+        ((4, 5, 6), 3, ((4, 5, 6),)),
+    ],
+)
+def test_a_benchmark_without_pools_gets_members_of_a_deep_ensemble(
+    monkeypatch, seeds, size, pools
+):
+    retina = find("benchmarks", "retina")()
+    demo = replace(
+        retina.presets["demo"], rows=("map",), seeds=(7,), pools=((7,),), alone=()
+    )
+    alone = replace(retina, rows=retina.rows[:1], presets={"demo": demo})
+    monkeypatch.setattr("qualms.launch.choice.find", lambda *_: lambda: alone)
+    wish = Wish(methods=("map", "deep_ensemble"), seeds=seeds)
+    (chosen,) = everything("retina/country", wish)
+    single, pooled = (chosen.benchmark.row(row) for row in ("map", "map_ensemble"))
+    assert chosen.preset.rows == ("map", "map_ensemble")
+    assert (pooled.pool, pooled.beyond) == (size, True)
+    found = {tuple(sorted(pool)) for pool in pools_of(chosen.preset, pooled)}
+    assert found == {tuple(sorted(pool)) for pool in pools}
+    # The single network is judged as often as before, or as often as was asked.
+    assert pools_of(chosen.preset, single) == tuple((s,) for s in seeds or (7,))
+    assert len(chosen.runs) == size
+
+
+def test_embeddings_of_different_networks_are_not_pooled():
+    with pytest.raises(ValueError, match="cannot be pooled, got map_ensemble; take"):
+        everything("url", Wish(methods=("deep_ensemble",)))
 
 
 def test_a_method_of_another_task_is_refused():

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from rich.markup import escape
 
 from qualms.launch import card_of, check_installed, options_of, written
+from qualms.launch.guests import MEMBERS, POOLED
 from qualms.shelf import find, names, outside_parts
 
 
@@ -20,9 +21,18 @@ class Listing(NamedTuple):
 
 
 def methods() -> Listing:
-    """Every method with its options."""
+    """Every method with its options, and the pools of methods."""
     check_installed()
-    return _parts("methods")
+    columns, parts = _parts("methods")
+    rows = [
+        (name, f"{what} Takes the runs of {lender}." if lender else what, options)
+        for name, what, options in parts
+        for lender in (find("methods", name)().trained_as,)
+    ]
+    deep = "Runs of map with several seeds, pooled: as many as the benchmark pools, or"
+    rows += [("deep_ensemble", f"{deep} {MEMBERS}.", "")]
+    pooled = f"The same of any method, e.g. mc_dropout{POOLED}."
+    return Listing(columns, [*sorted(rows), (f"METHOD{POOLED}", pooled, "")])
 
 
 def networks() -> Listing:

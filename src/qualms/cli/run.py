@@ -24,7 +24,7 @@ def run(
     methods: Annotated[
         str,
         typer.Option(
-            help="Only these, e.g. map,gaussian.", autocompletion=complete_methods
+            help="Only these, e.g. map,deep_ensemble.", autocompletion=complete_methods
         ),
     ] = "",
     seeds: Annotated[

@@ -20,7 +20,7 @@ from qualms.benchmarks import (
 )
 from qualms.launch._selections import Unchanged, check_config, check_rules
 from qualms.launch.data import data_key
-from qualms.launch.guests import with_guests
+from qualms.launch.guests import methods_of, with_guests
 from qualms.launch.options import check_options, options_of, written
 from qualms.shelf import find, names, suggest
 from qualms.spec import Part, RunSpec
@@ -79,8 +79,10 @@ def choice_of(name: str, wish: Wish) -> Choice:
         config = _known(wish.config, benchmark.configs, "configs", name)
         check_config(declared, preset, config)
         preset, options = _with_config(benchmark, preset, config, options)
-    benchmark, preset = with_guests(benchmark, preset, wish.methods)
-    preset = _with_methods(benchmark, preset, wish.methods)
+    benchmark, preset, methods = with_guests(
+        benchmark, preset, wish.methods, wish.seeds
+    )
+    preset = _with_methods(benchmark, preset, methods)
     _check_taken(benchmark, preset, wish.config)
     asked = preset.rows
     preset = _with_seeds(benchmark, preset, wish.seeds)
@@ -192,7 +194,7 @@ def _with_config(
 def _check_taken(benchmark: Benchmark, preset: Preset, name: str) -> None:
     """Raise if the config `name` is for a method that is not run."""
     method = benchmark.configs[name].method if name else ""
-    methods = dict.fromkeys(benchmark.row(row).method.name for row in preset.rows)
+    methods = methods_of(benchmark, preset.rows)
     if method and method not in methods:
         raise ValueError(
             f"config {name!r} is for {method!r}, which is not among the methods to run"
@@ -271,8 +273,7 @@ def _with_options(
     benchmark: Benchmark, preset: Preset, options: Mapping[str, Any]
 ) -> tuple[Benchmark, Preset]:
     loop, method, network, dataset = _sorted(options)
-    rows = {name: benchmark.row(name) for name in preset.rows}
-    methods = _spread("methods", (row.method.name for row in rows.values()), method)
+    methods = _spread("methods", methods_of(benchmark, preset.rows), method)
     data = [part.name for v in preset.variants for part in _data_of(v)]
     datasets = _spread("datasets", data, dataset)
     own = [v.network.name for v in preset.variants if v.network is not None]

@@ -128,6 +128,7 @@ BEYOND = (
         name="laplace",
         label="Last-layer Laplace",
         method=Part(name="laplace"),
+        weights_of="conformal",
         beyond=True,
         settings={"interval": "gaussian"},
     ),
