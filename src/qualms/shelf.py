@@ -164,6 +164,8 @@ def _refuse_taken(
     other = included.get(part.name) or dict(_installed(shelf)).get(part.name)
     if other is None and part.name not in _own(shelf):
         return
+    if other is not None and other.where == part.where:
+        return  # a file, and the folder that it lies in
     whose = "qualms itself" if other is None else other.where
     raise ValueError(
         f"{shelf} has {part.name!r} from {whose} already; rename the one in"

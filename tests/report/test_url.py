@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from evaluate.made_embeddings import make_embedding_runs
-from qualms.benchmarks import variant_of
+from qualms.benchmarks import TableRow, variant_of
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
 from qualms.evaluate.results import Cell, Key
@@ -21,6 +21,7 @@ from qualms.report.papers.url.settings import (
     UrlStudy,
     named_number,
 )
+from qualms.spec import Part
 from report.made_url import BENCHMARK, SMALL, url_results_as_published
 
 
@@ -67,6 +68,24 @@ def test_numbers_of_simulated_data_are_not_compared():
     assert any("not for their size" in note for note in table.notes)
     for one in table.lines:
         assert all(math.isnan(cell.gap) for cell in one.cells)
+
+
+def test_a_method_beyond_the_paper_shows_every_uncertainty_it_is_judged_by(results):
+    guest = TableRow(name="tta", label="tta", method=Part(name="tta"), beyond=True)
+    us = ("entropy", "mutual_information")
+    added = {
+        key: Cell(key=key, values=(0.6,), low=0.5, high=0.7)
+        for key in (Key("resnet50", "tta", f"u={u}", "r_auroc") for u in us)
+    }
+    hosting = replace(
+        results,
+        benchmark=replace(BENCHMARK, rows=(*BENCHMARK.rows, guest)),
+        preset=replace(results.preset, rows=(*results.preset.rows, "tta")),
+        cells={**results.cells, **added},
+    )
+    found = {table.name: table for table in paper_of(hosting).tables(hosting)}
+    lines = [one for one in found["table_uncertainties"].lines if one.keys["row"] == "tta"]
+    assert [one.keys["u"] for one in lines] == list(us)
 
 
 def test_table_1_has_the_papers_costs(tables):

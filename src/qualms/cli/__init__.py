@@ -8,6 +8,7 @@ import typer
 
 from qualms.cli.check import check
 from qualms.cli.list import list_parts
+from qualms.cli.new import new
 from qualms.cli.prepare import prepare
 from qualms.cli.refer import refer
 from qualms.cli.run import run
@@ -28,6 +29,7 @@ app.command()(run)
 app.command()(tune)
 app.command()(prepare)
 app.command("list")(list_parts)
+app.command()(new)
 
 
 @app.callback(invoke_without_command=True)

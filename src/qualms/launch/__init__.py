@@ -13,11 +13,14 @@ from qualms.launch.data import (
 )
 from qualms.launch.devices import check_installed, default_workers
 from qualms.launch.here import RunOutcome, lacking, parts_of, run_all
+from qualms.launch.new import KINDS, NewPart, new_part
 from qualms.launch.options import options_of, parse_options, written
 
 __all__ = [
+    "KINDS",
     "Choice",
     "Needed",
+    "NewPart",
     "RunOutcome",
     "Wish",
     "card_of",
@@ -29,6 +32,7 @@ __all__ = [
     "is_simulated",
     "lacking",
     "needed",
+    "new_part",
     "options_of",
     "parse_options",
     "parts_of",

@@ -110,6 +110,19 @@ class UrlStudy:
         """Our mean over repeats; nan where there is none."""
         return self.cell(variant, row, score).ours.mean
 
+    def uncertainties(self, variant: Variant, row: TableRow) -> list[str]:
+        """The uncertainties of a row that has several.
+
+        A row that the benchmark does not declare has all that were judged.
+        """
+        cells = (
+            key for key in self.results.cells if key[:2] == (variant.name, row.name)
+        )
+        judged = dict.fromkeys(key.settings for key in cells if key.settings)
+        found = [text.removeprefix("u=") for text in judged]
+        declared: Sequence[str] = row.settings.get("us", found)
+        return list(declared) if len(declared) > 1 else []
+
     def points(
         self, variants: Iterable[Variant], x: UrlScore, y: UrlScore
     ) -> Iterator[ScorePoint]:

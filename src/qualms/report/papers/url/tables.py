@@ -189,8 +189,7 @@ def _uncertainties(study: UrlStudy, variants: Sequence[Variant]) -> Table:
     def lines() -> Iterator[TableLine]:
         for variant in variants:
             for row in study.methods:
-                us: Sequence[str] = row.settings["us"]
-                for u in us if len(us) > 1 else ():
+                for u in study.uncertainties(variant, row):
                     cells = (
                         study.results.cell(variant.name, row.name, s.name, {"u": u})
                         for s in scores

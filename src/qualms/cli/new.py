@@ -1,0 +1,44 @@
+"""`qualms new`: begin a method, dataset, network, score or benchmark of one's own."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_TRY = {
+    "method": ("qualms run retina/country --methods map,{name} --include {code}",),
+    "dataset": ("qualms prepare {name} --include {code}",),
+    "network": (),
+    "score": ("qualms score FILE --include {code}",),
+    "benchmark": ("qualms run {name} --include {code}",),
+}
+"""What shows each kind of part at work."""
+
+
+def new(
+    kind: Annotated[
+        str, typer.Argument(help="method, dataset, network, score or benchmark.")
+    ],
+    name: Annotated[str, typer.Argument(help="Of the part and of its file.")],
+    to: Annotated[Path, typer.Option(help="The folder to write to.")] = Path(),
+) -> None:
+    """Write a working skeleton of a part of your own, with its test.
+
+    NAME.py and test_NAME.py work as they are; change them. Nothing is overwritten.
+    """
+    from qualms.launch import KINDS, new_part
+
+    code, test = new_part(kind, name, to)
+    typer.echo(f"wrote {code} and {test}; they work as they are, change them")
+    for line in (
+        "pytest {test}",
+        f"qualms list {KINDS[kind]} --include {{code}}",
+        *_TRY[kind],
+    ):
+        typer.echo(
+            "  "
+            + line.format(
+                name=name, code=shlex.quote(str(code)), test=shlex.quote(str(test))
+            )
+        )

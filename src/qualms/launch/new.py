@@ -1,0 +1,90 @@
+"""`qualms new`: a part of one's own, from a skeleton that works as it is.
+
+A skeleton is a text in `skeletons/`, in which NAME stands for the name of the part. The
+test beside it finds the part as `--include` does.
+"""
+
+import keyword
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from qualms.shelf import names, suggest
+
+KINDS: Mapping[str, str] = {
+    "method": "methods",
+    "dataset": "datasets",
+    "network": "networks",
+    "score": "scores",
+    "benchmark": "benchmarks",
+}
+"""The shelf of each kind of part."""
+
+
+class NewPart(NamedTuple):
+    """The files of a part that was begun."""
+
+    code: Path
+    test: Path
+
+
+def new_part(kind: str, name: str, folder: Path) -> NewPart:
+    """Write the skeleton of a part, and its test, to a folder.
+
+    Raises:
+        LookupError: If there is no such kind of part.
+        ValueError: If the name cannot be that of a part, or a file is there already.
+    """
+    if kind not in KINDS:
+        raise LookupError(
+            f"no skeleton of a {kind!r}.{suggest(kind, KINDS)} Known:"
+            f" {', '.join(KINDS)}."
+        )
+    _check_name(kind, name)
+    made = NewPart(folder / f"{name}.py", folder / f"test_{name}.py")
+    for file in made:
+        if file.exists():
+            raise ValueError(f"{file} is there already; choose another name or folder")
+    _check_module(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, skeleton in zip(made, (kind, f"test_{kind}"), strict=True):
+        text = files("qualms.launch").joinpath("skeletons", f"{skeleton}.txt")
+        with file.open("x", encoding="utf-8") as out:  # never over what is there
+            out.write(text.read_text("utf-8").replace("NAME", name))
+    return made
+
+
+def _check_name(kind: str, name: str) -> None:
+    if not name.isidentifier() or keyword.iskeyword(name) or name != name.lower():
+        raise ValueError(
+            "a part must be named like a Python function, in lower case, such as"
+            f" my_{kind}, got {name!r}"
+        )
+    if name.startswith(("_", "test_", "conftest")):
+        raise ValueError(
+            f"files that begin with _, test_ or conftest hold no parts, got {name!r};"
+            " choose another name"
+        )
+    shelf = KINDS[kind]
+    if name in _taken(shelf):
+        raise ValueError(f"{shelf} has {name!r} already; choose another name")
+
+
+def _taken(shelf: str) -> set[str]:
+    if shelf != "scores":
+        return set(names(shelf))
+    from qualms import scores
+
+    return {*names(shelf), *scores.__all__}
+
+
+def _check_module(name: str) -> None:
+    """Refuse a file that Python would confuse with a module that it has."""
+    found = find_spec(name)
+    if found is not None and found.origin is not None:  # a plain folder has none
+        raise ValueError(
+            f"Python has a module {name!r} already, and a file of that name would"
+            " hide it; choose another name"
+        )
