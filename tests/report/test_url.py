@@ -84,8 +84,8 @@ def test_a_method_beyond_the_paper_shows_every_uncertainty_it_is_judged_by(resul
         cells={**results.cells, **added},
     )
     found = {table.name: table for table in paper_of(hosting).tables(hosting)}
-    lines = [one for one in found["table_uncertainties"].lines if one.keys["row"] == "tta"]
-    assert [one.keys["u"] for one in lines] == list(us)
+    keys = [line.keys for line in found["table_uncertainties"].lines]
+    assert [key["u"] for key in keys if key["row"] == "tta"] == list(us)
 
 
 def test_table_1_has_the_papers_costs(tables):

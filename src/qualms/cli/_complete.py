@@ -22,7 +22,7 @@ def complete_benchmarks(incomplete: str) -> list[str]:
 
 def complete_methods(incomplete: str) -> list[str]:
     """Methods, several of them with commas between."""
-    return list(_listed(incomplete, names("methods")))
+    return list(_listed(incomplete, (*names("methods"), "deep_ensemble")))
 
 
 def complete_datasets(incomplete: str) -> list[str]:
