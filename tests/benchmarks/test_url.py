@@ -125,6 +125,62 @@ def test_rates_are_those_of_the_released_runs(variant, row, rate):
     assert math.isclose(spec(PAPER, variant, row).training["lr"], rate, rel_tol=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("preset", "variant", "u"),
+    [
+        (PAPER, "resnet50", "mutual_information"),
+        (PAPER, "resnet50_recall", "mutual_information"),
+        (PAPER, "vit_medium", "entropy"),
+        (SMALL, "resnet50", "mutual_information"),
+    ],
+)
+def test_dropout_is_chosen_and_judged_by_what_the_released_runs_take(
+    preset, variant, u
+):
+    """`jsd` for ResNet-50, `class-entropy` for ViT-Medium."""
+    assert spec(preset, variant, "mcdropout").training["select_uncertainty"] == u
+    assert variant_of(preset, variant).settings["chosen"]["mcdropout"] == u
+
+
+def test_a_config_of_the_trade_off_is_judged_by_the_uncertainty_that_it_chooses_by():
+    for row in ("mcdropout", "ensemble", "hetxl"):
+        seen = set()
+        for variant in SMALL.further:
+            u = spec(SMALL, variant.name, row).training["select_uncertainty"]
+            assert variant.settings["chosen"][row] == u
+            seen.add(u)
+        assert len(seen) == 2, row
+
+
+@pytest.mark.parametrize(
+    ("row", "resnet50", "vit_medium"),
+    [
+        *(("mcinfonce", 0.001, 0.001), ("nivmf", 0.001, 0.001), ("hib", None, None)),
+        *(("elk", None, None), ("losspred", None, 0.001)),
+    ],
+)
+def test_heads_start_as_in_the_released_commands(row, resnet50, vit_medium):
+    for variant, start in (("resnet50", resnet50), ("vit_medium", vit_medium)):
+        options = spec(PAPER, variant, row).method.options
+        assert options["initial_uncertainty"] == start
+
+
+def test_real_clothes_are_run_where_they_are_asked_for():
+    fashion, frozen, species = DEMO.further
+    assert (frozen.network.name, frozen.training["features"]) == (
+        "timm:tf_efficientnet_lite0",
+        "cached",
+    )
+    assert species.dataset.name == "species"
+    assert species.datasets == frozen.datasets
+    run = spec(DEMO, "fashion_lite0", "losspred_ranking")
+    assert run.method.options["goal"] == "ranking"
+    assert run.method.options["width"] == 256
+    assert spec(DEMO, "fashion", "infonce").training["augment"][0] == "crop"
+    seen = [spec(DEMO, fashion.name, row).datasets for row in METHODS]
+    assert all(each == seen[0] for each in seen)
+
+
 def test_each_method_is_chosen_twice():
     for preset in (SMALL, PAPER):
         by = Counter(variant.selection for variant in preset.variants)

@@ -119,7 +119,7 @@ def test_a_row_is_judged_by_the_uncertainty_that_the_paper_takes(judged):
         chosen = ours(judged, row, "r_auroc").values
         assert chosen == ours(judged, row, "r_auroc", u=u).values
     chosen = ours(judged, "mcdropout", "r_auroc").values
-    assert chosen == ours(judged, "mcdropout", "r_auroc", u="entropy").values
+    assert chosen == ours(judged, "mcdropout", "r_auroc", u="mutual_information").values
 
 
 def test_a_few_shot_row_is_judged_on_the_other_half_of_the_classes(made, judged):

@@ -336,6 +336,31 @@ def test_a_network_from_elsewhere_takes_its_options_unchecked(monkeypatch):
     assert specs[0].network.options == {"drop_rate": 0.1}
 
 
+def test_options_go_to_the_networks_that_know_them(monkeypatch):
+    def two_networks():
+        preset = toy().presets["demo"]
+        own = replace(preset.variants[1], network=Part(name="timm:resnet18"))
+        preset = replace(preset, variants=(preset.variants[0], own))
+        return replace(toy(), presets={"demo": preset})
+
+    def found(shelf, name):
+        return two_networks if shelf == "benchmarks" else find(shelf, name)
+
+    monkeypatch.setattr(choice_module, "find", found)
+
+    def chosen(options, target="toy"):
+        choice = choose(target, methods=("point",), options=options)
+        return {spec.network.name: spec.network.options for spec in choice.runs}
+
+    # The network of the preset has no weights, and is not asked here.
+    weights = {"network.weights": "w.pt"}
+    assert chosen(weights, "toy/tails") == {"timm:resnet18": {"weights": "w.pt"}}
+    both = chosen({**weights, "network.width": 4})
+    assert both == {"timm:resnet18": {"weights": "w.pt"}, "resnet_small": {"width": 4}}
+    with pytest.raises(LookupError, match=r"no option 'network\.weights'"):
+        chosen(weights, "toy/plain")
+
+
 def test_datasets_that_are_missing_can_be_left_out():
     choice = choose()
     less = without(choice, [data_key(Part(name="asset_wealth"))])

@@ -1,7 +1,9 @@
 """Data for runs: simulated when needed, real ones found again without their source."""
 
+import gzip
 import importlib
 import re
+import struct
 import sys
 from dataclasses import replace
 
@@ -142,6 +144,24 @@ def test_what_the_operating_system_brings_is_read_without_a_folder(
         monkeypatch.setattr(fashion_mnist, "CARD", card)
         with pytest.raises(ValueError, match=re.escape(said)):
             recipe_of(part)
+
+
+def test_a_smaller_version_does_not_pass_for_the_whole(tmp_path, monkeypatch):
+    for part, each in (("train", 20), ("t10k", 2)):
+        for kind, shape in (("images-idx3", (each, 28, 28)), ("labels-idx1", (each,))):
+            zeros = np.zeros(shape, np.uint8).tobytes()
+            header = struct.pack(f">HBB{len(shape)}I", 0, 8, len(shape), *shape)
+            path = tmp_path / f"{part}-{kind}-ubyte.gz"
+            path.write_bytes(gzip.compress(header + zeros))
+    card = replace(fashion_mnist.CARD, place=str(tmp_path))
+    monkeypatch.setattr(fashion_mnist, "CARD", card)
+    small = Part(name="fashion_mnist", options={"sizes": {"test": 2}})
+    cache = tmp_path / "cache"
+    folder = cache_folder(cache, recipe_of(small))
+    prepare(recipe_of(small), folder, workers=1, check_counts=False)
+    found, whole = needed([small, Part(name="fashion_mnist")], cache)
+    assert found.items["test"] == 2
+    assert whole.items is None
 
 
 def test_what_an_installed_package_brings_is_made_without_a_folder(

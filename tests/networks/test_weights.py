@@ -75,6 +75,25 @@ def test_weights_with_other_names_are_taken_in_order(whole, tmp_path):
     assert "names in other.pt are not those of the network" in made.note
 
 
+def test_weights_may_come_in_an_installed_package(whole, tmp_path, monkeypatch):
+    package = tmp_path / "some_weights"
+    (package / "models").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    for stated, said in (
+        ("package:some_weights", "must hold one file of weights .*, got none"),
+        ("package:no_such_weights", "there is no 'no_such_weights'; install it"),
+        ("package:../etc", "must name an installed package"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            network(weights=stated)
+    torch.save(whole.state_dict(), package / "models" / "w.pth")
+    check(network(weights="package:some_weights"), whole)
+    torch.save(whole.state_dict(), package / "v.pt")
+    with pytest.raises(ValueError, match=r"got w\.pth, v\.pt"):
+        network(weights="package:some_weights")
+
+
 def test_what_does_not_fit_ends_in_a_sentence(whole, tmp_path):
     def saved(name, held):
         torch.save(held, tmp_path / name)

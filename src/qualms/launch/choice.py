@@ -276,8 +276,8 @@ def _with_options(
     methods = _spread("methods", methods_of(benchmark, preset.rows), method)
     data = [part.name for v in preset.variants for part in _data_of(v)]
     datasets = _spread("datasets", data, dataset)
-    own = [v.network.name for v in preset.variants if v.network is not None]
-    networks = _spread("networks", (preset.network.name, *own), network)
+    used = [(v.network or preset.network).name for v in preset.variants]
+    networks = _spread("networks", used, network)
     _check_loop(loop)
     changed = tuple(
         replace(row, method=_part(row.method, methods)) for row in benchmark.rows
@@ -348,18 +348,25 @@ def _spread(
     """The options among `given` of each part; every option must belong to some part."""
     if not given:
         return {}
-    # A network from outside the shelf checks its options itself.
-    on_shelf = [part for part in dict.fromkeys(parts) if part in names(shelf)]
-    if not on_shelf and shelf == "networks":
-        return {part: dict(given) for part in parts}
+    unique = list(dict.fromkeys(parts))
+    on_shelf = [part for part in unique if part in names(shelf)]
     options = {part: options_of(find(shelf, part), shelf=shelf) for part in on_shelf}
     everyone = {name: o for known in options.values() for name, o in known.items()}
+    # A network from outside the shelf checks its options itself.
+    outside = [p for p in unique if p not in on_shelf] if shelf == "networks" else []
+    strange = _without(given, everyone) if outside else {}
     check_options(
-        " and ".join(on_shelf), given, everyone, prefix=f"{shelf.rstrip('s')}."
+        " and ".join(on_shelf),
+        _without(given, strange),
+        everyone,
+        prefix=f"{shelf.rstrip('s')}.",
     )
     return {
-        part: {name: value for name, value in given.items() if name in known}
-        for part, known in options.items()
+        **{
+            part: {name: value for name, value in given.items() if name in known}
+            for part, known in options.items()
+        },
+        **dict.fromkeys(outside, strange),
     }
 
 

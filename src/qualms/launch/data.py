@@ -153,12 +153,15 @@ def _needed(part: Part, data: Path) -> Needed:
     options = [word for text in written(part.options) for word in ("-o", text)]
     if is_simulated(part.name):
         folder: Path | None = cache_folder(data, recipe_of(part))
-    else:
+    elif _package(part.name) is None:
         folder = _look_up(part, data)
-        if _package(part.name) is None:
-            words += ["--from", "FOLDER"]
-        elif folder is None:
-            folder = cache_folder(data, recipe_of(part))
+        words += ["--from", "FOLDER"]
+    else:
+        # The files are here, so what None stands for is known: a smaller version that
+        # was prepared before does not pass for the whole.
+        chosen = None in _asked(part).values()
+        found = None if chosen else _look_up(part, data)
+        folder = found or cache_folder(data, recipe_of(part))
     ready = folder is not None and (folder / "meta.json").is_file()
     return Needed(
         part=part,
@@ -172,14 +175,19 @@ def _options(part: Part) -> dict[str, Option]:
     return options_of(find("datasets", part.name), shelf="datasets")
 
 
+def _asked(part: Part) -> dict[str, Any]:
+    """Every option of a dataset with its value; None where it chooses that itself."""
+    defaults = {name: option.default for name, option in _options(part).items()}
+    return {**defaults, **part.options}
+
+
 def _items(dataset: Dataset) -> dict[str, int]:
     return {name: len(split) for name, split in dataset.splits.items()}
 
 
 def _look_up(part: Part, data: Path) -> Path | None:
     """The folder of the prepared dataset with these options, if there is one."""
-    asked = {name: option.default for name, option in _options(part).items()}
-    asked |= {**part.options, **_code(part.name)}
+    asked = {**_asked(part), **_code(part.name)}
     folders = [file.parent for file in sorted(data.glob(f"{part.name}-*/meta.json"))]
     fitting = [
         folder for folder in folders if _is(open_dataset(folder), part.name, asked)

@@ -45,7 +45,7 @@ def hib(
             search 8 to 64.
         offset: added to that logit. For ViT-Medium -5.3607, the range -8 to 8.
         initial_uncertainty: mean uncertainty before the first step; None leaves it as
-            the head starts, near 0.7.
+            the head starts, near 0.7, as in URL's best runs: draws then lie anywhere.
         draws: of each embedding in a step.
         width: of the three hidden layers of the uncertainty head.
     """

@@ -11,13 +11,12 @@ import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
-from qualms.networks._weights import Classifier, load_weights
+from qualms.networks._weights import Classifier, load_weights, weights_file
 
 Pool = Literal["own", "average", "max"]
 _OURS = ("num_classes", "in_chans", "global_pool", "pretrained", "checkpoint_path")
@@ -53,8 +52,9 @@ class TimmBackbone(nn.Module):
 
     Images (B, channels, H, W) become pooled features (B, features). Besides the options
     of timm it has two of its own. `weights` is "random"; "pretrained" for those of
-    timm, which are read from its cache or downloaded; or the path of a file with a
-    state dict or safetensors. `pool` is "own" for the network's (the mean in most
+    timm, which are read from its cache or downloaded; the path of a file with a state
+    dict or safetensors; or "package:NAME" for the file of weights in an installed
+    package. `pool` is "own" for the network's (the mean in most
     networks), "average" or "max".
 
     `classifier` is the last layer that came with the weights, if any, and `note` says
@@ -78,7 +78,8 @@ class TimmBackbone(nn.Module):
         else:
             self.network = _created(name, channels, {**given, "num_classes": 0})
         if weights not in ("pretrained", "random"):
-            self.classifier, self.note = load_weights(self.network, Path(str(weights)))
+            path = weights_file(str(weights))
+            self.classifier, self.note = load_weights(self.network, path)
         # Where a network does not state what its classifier would read, these are that.
         width = getattr(self.network, "head_hidden_size", self.network.num_features)
         self.features = int(width)

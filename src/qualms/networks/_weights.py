@@ -1,10 +1,12 @@
 """Weights of a network from a file: state dicts of torch, and safetensors.
 
 The names in a file may be those of another code for the same network. Its tensors are
-then taken in their order, as long as all shapes agree, and that is said.
+then taken in their order, as long as all shapes agree, and that is said. The file may
+lie in an installed package that brings weights.
 """
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 from pickle import UnpicklingError
@@ -26,6 +28,9 @@ _UNREADABLE = (
 _WRAPPED = ("state_dict", "model", "network", "model_state_dict")
 """Where a checkpoint keeps the weights."""
 _PREFIXES = ("module.", "_orig_mod.", "network.")
+_PACKAGE = "package:"
+"""What `weights` begins with if an installed package brings them."""
+_ENDINGS = (".safetensors", ".pth", ".pt", ".bin")
 _CLASSIFIER = 2
 """Axes of the weight of a classifier, and the most tensors that it has."""
 
@@ -45,6 +50,36 @@ class FileWeights(NamedTuple):
     classifier: Classifier | None
     note: str
     """What the user should know; '' for nothing."""
+
+
+def weights_file(stated: str) -> Path:
+    """The file that the option `weights` names.
+
+    It is a path, or "package:NAME" for the one file of weights in the installed package
+    NAME.
+    """
+    if not stated.startswith(_PACKAGE):
+        return Path(stated)
+    name = stated.removeprefix(_PACKAGE)
+    known = find_spec(name) if name.isidentifier() else None
+    if known is None or not known.submodule_search_locations:
+        raise ValueError(
+            f"weights={stated!r} must name an installed package, and there is no"
+            f" {name!r}; install it, or give the path of a file"
+        )
+    files = [
+        file
+        for folder in known.submodule_search_locations
+        for file in sorted(Path(folder).rglob("*"))
+        if file.suffix in _ENDINGS
+    ]
+    if len(files) != 1:
+        found = ", ".join(file.name for file in files) or "none"
+        raise ValueError(
+            f"the package {name!r} must hold one file of weights"
+            f" ({', '.join(_ENDINGS)}), got {found}; give the path of a file"
+        )
+    return files[0]
 
 
 def load_weights(network: nn.Module, path: Path) -> FileWeights:
@@ -72,8 +107,8 @@ def load_weights(network: nn.Module, path: Path) -> FileWeights:
 def _read(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise ValueError(
-            "weights must be 'random', 'pretrained' or the path of a file, got"
-            f" {str(path)!r}, which is no file"
+            "weights must be 'random', 'pretrained', 'package:NAME' or the path of a"
+            f" file, got {str(path)!r}, which is no file"
         )
     try:
         if path.suffix == ".safetensors":

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torchmetrics.functional.classification import binary_auroc
 
+from evaluate.toy_url import toy, toy_votes
 from qualms.scores import human, ood, retrieval
 from qualms.scores.as_published import url
 
@@ -96,52 +97,6 @@ def test_r_auroc_matches_the_golden_numbers_on_2000_items():
 def test_crop_rate_matches_the_golden_number():
     value = retrieval.crop_rate([0.1, 0.2, 0.3, 0.4], [0.2, 0.2, 0.1, 0.9])
     assert value == GOLDEN["A5_crop_metric"]["value"]
-
-
-def images(seed, count, classes, shift):
-    rng = np.random.default_rng(seed)
-    centre = rng.normal(size=(classes, 3, 16, 16))
-    target = rng.integers(0, classes, size=count)
-    noise = 2 * rng.normal(size=(count, 3, 16, 16))
-    return (centre[target] + noise + shift).astype(np.float32), target
-
-
-def toy_network(x):
-    rng = np.random.default_rng(200)
-    to_feature = (rng.normal(size=(48, 8)) / 7).astype(np.float32)
-    to_doubt = (rng.normal(size=48) / 5).astype(np.float32)
-    pooled = x.reshape(len(x), 3, 4, 4, 4, 4).mean(axis=(3, 5)).reshape(len(x), 48)
-    return pooled @ to_feature, np.logaddexp(0, pooled @ to_doubt)
-
-
-def centre_crops(x, seed):
-    def crop(image, side):
-        edge = round((16 - side) / 2)
-        part = torch.tensor(image[None, :, edge : edge + side, edge : edge + side])
-        return torch.nn.functional.interpolate(part, size=(16, 16), mode="bilinear")[0]
-
-    fraction = np.random.default_rng(seed).uniform(0.1, 0.75, len(x))
-    sides = np.round(16 * fraction).astype(int)
-    return np.stack([crop(*pair).numpy() for pair in zip(x, sides, strict=True)])
-
-
-def toy(name):
-    recipe = {
-        "upstream": (210, 40, 6, 0.0),
-        "hard": (211, 60, 5, 0.3),
-        "soft": (212, 50, 4, 0.1),
-    }
-    x, target = images(*recipe[name])
-    if name == "soft":
-        target = toy_votes().argmax(axis=1)
-    cropped = toy_network(centre_crops(x, recipe[name][0] + 10))[1]
-    return *toy_network(x), target, cropped
-
-
-def toy_votes():
-    votes = np.random.default_rng(213).multinomial(10, [0.4, 0.3, 0.2, 0.1], 50)
-    votes[7] = 0
-    return votes
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ Beyond the paper: intervals of every number, every uncertainty that a method giv
 `species`, simulated data on which the ambiguity of each image is known.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,22 +19,34 @@ from qualms.benchmarks._benchmark import Benchmark
 from qualms.benchmarks._records import Expectation, Preset, Selection, Variant
 from qualms.benchmarks.url._configs import (
     BACKBONES,
-    CONFIGS_EACH,
     all_configs,
     best_names,
     plain_names,
     searched_ranges,
-    spread_names,
 )
-from qualms.benchmarks.url._rows import FIRST_NAMES, ROWS, SECOND, few_shot_names
+from qualms.benchmarks.url._rows import (
+    FIRST_NAMES,
+    RANKED,
+    ROWS,
+    SECOND,
+    few_shot_names,
+)
+from qualms.benchmarks.url._variants import (
+    MADE,
+    MADE_VOTES,
+    all_splits,
+    by_recall,
+    real_and_small,
+    species_variant,
+    tradeoff,
+    url_settings,
+)
 from qualms.spec import Part
 
 _REAL = ("cub", "cars", "sop")
 _REAL_VOTES = ("cifar10h", "benthic", "pig", "turkey", "treeversity")
 _PARTS = {"cars": "cars196"}
 """Datasets whose name on the shelf is another one."""
-_MADE = ("birds", "cars", "products")
-_MADE_VOTES = ("votes",)
 _VAL = "validation items of the downstream sets, of epochs whose R@1 is at least 0.1"
 # The splits are the `val` of every retrieval set of a run.
 _SELECTIONS = (
@@ -68,11 +80,6 @@ _NETWORKS = {
     ),
 }
 _LABELS = {"resnet50": "ResNet-50", "vit_medium": "ViT-Medium"}
-_CHOSEN: Mapping[str, Mapping[str, str]] = {
-    "resnet50": {"mcdropout": "mutual_information"},
-    "vit_medium": {},
-}
-"""The uncertainty that the paper takes, where that is not the first of a row."""
 
 
 def url() -> Benchmark:
@@ -111,16 +118,18 @@ def _paper() -> Preset:
                 name: Part(name=_PARTS.get(name, name), options=side)
                 for name in (*_REAL, *_REAL_VOTES)
             },
-            splits=tuple(_splits(_REAL, _REAL_VOTES)),
+            splits=tuple(all_splits(_REAL, _REAL_VOTES)),
             network=_NETWORKS[backbone],
             training={"select_by": "val_r_auroc"},
             selection="r_auroc",
-            configs=best_names(backbone),
+            configs=(configs := best_names(backbone)),
             rows=(*FIRST_NAMES, *few_shot_names(backbone, _REAL)),
-            settings=_settings(_REAL, _REAL_VOTES, backbone),
+            settings=url_settings(
+                _REAL, _REAL_VOTES, backbone=backbone, configs=configs
+            ),
         )
-        variants += [one, _by_recall(one)]
-        further += _tradeoff(one)
+        variants += [one, by_recall(one)]
+        further += tradeoff(one)
     return Preset(
         name="paper",
         variants=tuple(variants),
@@ -136,18 +145,20 @@ def _paper() -> Preset:
 
 
 def _small() -> Preset:
+    configs = plain_names()
     one = replace(
-        _simulated("resnet50", side=64, sizes=_SMALL_SIZES),
+        species_variant("resnet50", side=64, sizes=_SMALL_SIZES),
         label=_LABELS["resnet50"],
         training={"select_by": "val_r_auroc"},
         selection="r_auroc",
-        configs=plain_names(),
-        rows=(*FIRST_NAMES, *few_shot_names("resnet50", _MADE)),
+        configs=configs,
+        rows=(*FIRST_NAMES, *few_shot_names("resnet50", MADE)),
+        settings=url_settings(MADE, MADE_VOTES, backbone="resnet50", configs=configs),
     )
     return Preset(
         name="small",
-        variants=(one, _by_recall(one)),
-        further=tuple(_tradeoff(one)),
+        variants=(one, by_recall(one)),
+        further=tuple(tradeoff(one)),
         rows=(*FIRST_NAMES, *(row.name for row in SECOND)),
         network=Part(name="resnet50"),
         training={
@@ -163,8 +174,9 @@ def _small() -> Preset:
 def _demo() -> Preset:
     return Preset(
         name="demo",
-        variants=(_simulated("species", side=_DEMO_SIDE, sizes=_DEMO_SIZES),),
-        rows=FIRST_NAMES,
+        variants=(species_variant("species", side=_DEMO_SIDE, sizes=_DEMO_SIZES),),
+        further=real_and_small(),
+        rows=(*FIRST_NAMES, RANKED.name),
         network=Part(name="resnet_small"),
         training={
             **{"epochs": 16, "batch": 64, "lr": 2e-3, "schedule": "cosine"},
@@ -205,71 +217,6 @@ _NARROW: dict[str, dict[str, Any]] = {
 """The paper's heads would be most of a small network, and its options are for 2048
 features: draws around 64 features spread less, and random features lie further apart.
 """
-
-
-def _simulated(
-    name: str, *, side: int, sizes: Mapping[str, Mapping[str, int]]
-) -> Variant:
-    def species(family: str) -> Part:
-        options = {"family": family, "side": side, "sizes": sizes[family]}
-        return Part(name="species", options=options)
-
-    return Variant(
-        name=name,
-        label="Species",
-        dataset=species("upstream"),
-        datasets={family: species(family) for family in (*_MADE, *_MADE_VOTES)},
-        splits=tuple(_splits(_MADE, _MADE_VOTES)),
-        simulated=True,
-        rows=FIRST_NAMES,
-        settings={**_settings(_MADE, _MADE_VOTES, "resnet50"), "chosen": {}},
-    )
-
-
-def _splits(retrieval: tuple[str, ...], votes: tuple[str, ...]) -> Iterator[str]:
-    yield "test"
-    for name in retrieval:
-        yield from (f"{name}:val", f"{name}:test")
-    for name in votes:
-        yield f"{name}:test"
-
-
-def _settings(
-    retrieval: tuple[str, ...], votes: tuple[str, ...], backbone: str
-) -> dict[str, Any]:
-    """What the protocol must know: which downstream sets serve which question."""
-    return {
-        "retrieval": retrieval,
-        "votes": votes,
-        "backbone": backbone,
-        "chosen": _CHOSEN[backbone],
-    }
-
-
-def _by_recall(one: Variant) -> Variant:
-    """The same training, with the epoch that retrieves best."""
-    return replace(
-        one,
-        name=f"{one.name}_recall",
-        label=f"{one.label}, chosen by R@1",
-        training={**one.training, "select_by": "val_recall"},
-        selection="recall",
-        rows=FIRST_NAMES,
-        settings={**one.settings, "of": one.name},
-    )
-
-
-def _tradeoff(one: Variant) -> Iterator[Variant]:
-    """Ten configs of each method, whose runs are judged on test items."""
-    for number in range(CONFIGS_EACH):
-        yield replace(
-            one,
-            name=f"tradeoff_{one.name}_{number}",
-            label=f"{one.label}, configuration {number}",
-            configs=spread_names(number),
-            rows=FIRST_NAMES,
-            settings={**one.settings, "of": one.name, "config": number},
-        )
 
 
 def _effects(variant: str, *, chance: float) -> tuple[Expectation, ...]:

@@ -35,7 +35,7 @@ _BEST: Mapping[str, Chosen] = {
         "nivmf": (1.4943e-4, {**_t(10.896), **_WARM}),
         "hib": (
             5.6066e-5,
-            {**_t(26.850), "method.offset": 2.0435, **_WARM, "warmup_lr": 2.2865e-6},
+            {**_t(26.850), "method.offset": 2.0435, **_COLD, "warmup_lr": 2.2865e-6},
         ),
         "hetxl": (3.0257e-4, {"method.scale": 0.011312}),
         "losspred": (9.0767e-3, {"method.weight": 0.041375, **_COLD}),
@@ -49,7 +49,7 @@ _BEST: Mapping[str, Chosen] = {
         "mcinfonce": (3.1867e-3, {**_t(50.276), **_WARM}),
         "elk": (9.0417e-3, {**_t(56.774), **_COLD}),
         "nivmf": (2.7583e-3, {**_t(31.353), **_WARM}),
-        "hib": (5.9204e-4, {**_t(13.956), "method.offset": -5.3607, **_WARM}),
+        "hib": (5.9204e-4, {**_t(13.956), "method.offset": -5.3607, **_COLD}),
         "hetxl": (1.2722e-4, {"method.scale": 0.011587, "method.draws": 1000}),
         "losspred": (2.6590e-3, {"method.weight": 0.011425, **_WARM}),
         "mc_dropout": (2.7583e-3, {"method.rate": 0.13340}),
@@ -66,6 +66,10 @@ _NOTES = {
     ("vit_medium", "hetxl"): "the paper's commands take the log-determinant, the "
     "selected runs of the released code the entropy",
 }
+_TWO_DRAWN = Range(
+    option="select_uncertainty", choices=("entropy", "mutual_information")
+)
+_TWO_HETXL = Range(option="select_uncertainty", choices=("entropy", "log_determinant"))
 _TEMPERATURE = Range(option="method.inverse_temperature", low=8, high=64, log=False)
 _START = Range(option="method.initial_uncertainty", choices=(None, 0.001))
 _RANGES: Mapping[str, tuple[Range, ...]] = {
@@ -79,10 +83,13 @@ _RANGES: Mapping[str, tuple[Range, ...]] = {
         _START,
         Range(option="method.offset", low=-8, high=8, log=False),
     ),
-    "hetxl": (Range(option="method.scale", low=0.003, high=0.1),),
+    "hetxl": (Range(option="method.scale", low=0.003, high=0.1), _TWO_HETXL),
     "losspred": (Range(option="method.weight", low=0.01, high=0.99), _START),
-    "mc_dropout": (Range(option="method.rate", low=0.05, high=0.25, log=False),),
-    "head_ensemble": (),
+    "mc_dropout": (
+        Range(option="method.rate", low=0.05, high=0.25, log=False),
+        _TWO_DRAWN,
+    ),
+    "head_ensemble": (_TWO_DRAWN,),
     "sngp": (Range(option="method.layer_norm", choices=(True, False)),),
 }
 """What the paper searches besides the learning rate."""
@@ -92,14 +99,21 @@ _CHOSEN_BY = {
     **dict.fromkeys(("hetxl", "mc_dropout", "head_ensemble", "sngp"), "entropy"),
 }
 """The uncertainty that chooses the epoch, of methods that have several."""
+_OTHERWISE = {("resnet50", "mc_dropout"): "mutual_information"}
+"""By backbone and method, where paper, commands and released runs take another one:
+`jsd` for MCDropout on ResNet-50, `class-entropy` on ViT-Medium."""
 _VIEWS = {"augment": ["crop", "hue_jitter", "grey", "blur", "hflip"]}
 """How methods without labels see an item twice."""
 _WITHOUT_LABELS = ("infonce", "mcinfonce")
+_ON_FEATURES = ("elk", "nivmf", "losspred")
+_FROZEN_WIDTH = 256
+"""Of uncertainty heads on cached features, which a CPU trains."""
 
 
 def all_configs() -> dict[str, Config]:
     """The best ones of the paper, and those of the trade-off, by name."""
-    return {**dict(_best()), **dict(_spread()), **dict(_plain())}
+    made = (_best(), _spread(), _plain(), _frozen())
+    return {name: config for each in made for name, config in each}
 
 
 def best_names(backbone: str) -> dict[str, str]:
@@ -108,8 +122,33 @@ def best_names(backbone: str) -> dict[str, str]:
 
 
 def plain_names() -> dict[str, str]:
-    """By method, the name of the config with what the paper does not search."""
+    """By method, the config of ResNet-50 with what the paper does not search."""
     return {method: f"{method}_plain" for method in (*_CHOSEN_BY, *_WITHOUT_LABELS)}
+
+
+def view_names() -> dict[str, str]:
+    """By method without labels, the config that says how it sees an item twice."""
+    return {method: f"{method}_plain" for method in _WITHOUT_LABELS}
+
+
+def frozen_names() -> dict[str, str]:
+    """By method, the config of its head on cached features."""
+    return {method: f"{method}_frozen" for method in _ON_FEATURES}
+
+
+def chosen_uncertainties(configs: Mapping[str, str]) -> dict[str, str]:
+    """By method, the uncertainty that its config of `configs` chooses epochs by.
+
+    >>> chosen_uncertainties(best_names("vit_medium"))["mc_dropout"]
+    'entropy'
+    """
+    known = all_configs()
+    stated = {m: known[name].options for m, name in configs.items()}
+    return {
+        method: str(options["select_uncertainty"])
+        for method, options in stated.items()
+        if "select_uncertainty" in options
+    }
 
 
 def spread_names(number: int) -> dict[str, str]:
@@ -148,15 +187,22 @@ def _plainly(method: str, backbone: str = "") -> dict[str, Any]:
     """What holds for a method whatever is searched."""
     if method in _WITHOUT_LABELS:
         return dict(_VIEWS)
-    known = _CHOSEN_BY.get(method)
-    if (backbone, method) == ("resnet50", "mc_dropout"):
-        known = "mutual_information"
+    known = _OTHERWISE.get((backbone, method), _CHOSEN_BY.get(method))
     return {} if known is None else {"select_uncertainty": known}
 
 
 def _plain() -> Iterator[tuple[str, Config]]:
     for method in (*_CHOSEN_BY, *_WITHOUT_LABELS):
-        yield f"{method}_plain", Config(method=method, options=_plainly(method))
+        options = _plainly(method, "resnet50")
+        yield f"{method}_plain", Config(method=method, options=options)
+
+
+def _frozen() -> Iterator[tuple[str, Config]]:
+    """Heads on cached features: narrower than the paper's, and starting as it does."""
+    for method in _ON_FEATURES:
+        start = {"method.initial_uncertainty": 0.001} if method == "nivmf" else {}
+        options = {"method.width": _FROZEN_WIDTH, **start}
+        yield f"{method}_frozen", Config(method=method, options=options)
 
 
 def _spread() -> Iterator[tuple[str, Config]]:
@@ -168,7 +214,7 @@ def _spread() -> Iterator[tuple[str, Config]]:
                 one.option: _at(one, share)
                 for one, share in zip(ranges, shares, strict=True)
             }
-            options = {**chosen, **_plainly(method)}
+            options = {**_plainly(method), **chosen}
             yield f"{method}_{number}", Config(method=method, options=options)
 
 

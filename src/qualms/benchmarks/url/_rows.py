@@ -30,6 +30,15 @@ PAPER_ROWS = tuple(
 """The eleven methods of the paper. The Jensen-Shannon divergence of draws is their
 mutual information."""
 
+RANKED = TableRow(
+    name="losspred_ranking",
+    label="Losspred, ranking",
+    method=Part(name="losspred", options={"goal": "ranking"}),
+    settings={"us": ("head", "entropy")},
+    beyond=True,
+)
+"""Which of two items has the larger loss (Kirchhof et al., 2024, arXiv:2402.16569)."""
+
 SHOTS = (1, 2, 5, 10)
 """Items of each class in the few-shot study."""
 _ALL = 1_000_000
@@ -88,5 +97,8 @@ def _taught(first: TableRow, data: str, k: int, name: str, told: str) -> TableRo
 SECOND = tuple(_second_trainings())
 """Each method of the few-shot study, after training on items of the test classes."""
 
-ROWS = (*PAPER_ROWS, *SECOND)
+ROWS = (*PAPER_ROWS, RANKED, *SECOND)
 FIRST_NAMES = tuple(row.name for row in PAPER_ROWS)
+FROZEN_NAMES = ("ce", "elk", "nivmf", "hetxl", "losspred", RANKED.name, "ensemble")
+"""Rows whose method leaves a frozen backbone as it is, and needs one view of an item.
+"""

@@ -145,8 +145,12 @@ class UrlStudy:
 
     def about(self, variants: Sequence[Variant]) -> str:
         """Data and preset: what must stand beside every number."""
-        made = any(variant.simulated for variant in variants)
-        data = "simulated data, not the paper's" if made else "the paper's data"
+        if any(variant.simulated for variant in variants):
+            data = "simulated data, not the paper's"
+        elif all(variant.settings.get("backbone") for variant in variants):
+            data = "the paper's data"
+        else:
+            data = "real data, not the paper's"
         return f"{data}; preset {self.results.preset.told}"
 
     def source(self, variants: Sequence[Variant]) -> str:

