@@ -349,3 +349,27 @@ def test_the_header_states_how_items_were_cut(tmp_path):
     run(spec(epochs=1), dataset(), tmp_path, device="cpu")
     index = json.loads((tmp_path / "predictions" / "test" / "index.json").read_text())
     assert index["header"]["options"]["training"]["patch"] == 6
+
+
+def test_where_memory_is_short_windows_pass_one_by_one_and_images_stay_away():
+    """The device lacks memory three times: for 4 windows, for 2, for the image."""
+    torch.manual_seed(0)
+    network = plain_head(unet(channels=1, space=2, width=2, levels=1), TASK).eval()
+    items = data.load_split(varied(), CPU, patch=PatchRule(sides=(4, 4), ignore=255))
+    asked, said = [], []
+    through = Windows(sides=(4, 4), together=4)
+    whole = predictor(network, training({"normalise": "item"}), items, say=said.append)
+    plain = list(dataclasses.replace(whole, windows=through).chunks(items))
+
+    def short(network, x, task):
+        asked.append((network.windows.together, network.windows.device))
+        if len(asked) <= 3:
+            raise torch.OutOfMemoryError
+        return Method().predict(network, x, task)
+
+    method = Method(predict=short)
+    again = dataclasses.replace(whole, windows=through, method=method).chunks(items)
+    for mine, theirs in zip(again, plain, strict=True):
+        torch.testing.assert_close(mine["mean_probs"], theirs["mean_probs"])
+    assert asked[:4] == [(4, None), (2, None), (1, None), (1, CPU)]
+    assert said == ["the device is out of memory; keeping whole images on the host"]

@@ -52,7 +52,8 @@ class Method:
     probs (M, B, C), mean and var (M, B), lower and upper (B,), select/<name> (M, B);
     embedding (B, D), predicted (B,), uncertainty/<name> (B,); for segmentation
     mean_probs (B, C, *space), expected_entropy (B, *space), draw_labels
-    (M, B, *space). Validation calls it before `after`: it then gives what it can."""
+    (M, B, *space). A large image is `x` as a whole, and `network(x)` sees it through
+    windows. Validation calls it before `after`: it then gives what it can."""
     groups: Callable[[nn.Module], list[dict[str, Any]]] = kernels_decay
     """Parameter groups for the optimiser; `lr_scale` multiplies the learning rate, and
     any other option, such as `weight_decay`, replaces the run's. By default only

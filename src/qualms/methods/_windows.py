@@ -38,6 +38,8 @@ class Windows:
     centre is near, where a network sees the surroundings on all sides."""
     together: int = 1
     """Windows in one pass, of networks that are not random."""
+    device: torch.device | None = None
+    """Where the network is, if images are too large to lie there as a whole."""
 
     def stitched(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """Outputs (B, K, *space) of `run` for images (B, channels, *space).
@@ -63,16 +65,18 @@ class Windows:
         self, run: Callable[[Tensor], Tensor], x: Tensor, places: Sequence[_Place]
     ) -> Iterator[Tensor]:
         """Outputs of the window at each of `places`, in order."""
-        before = _random_state(x.device)
-        yield run(x[places[0]])
-        if not torch.equal(before, _random_state(x.device)):
+        there = self.device or x.device
+        before = _random_state(there)
+        yield run(x[places[0]].to(there)).to(x.device)
+        if not torch.equal(before, _random_state(there)):
             for place in places[1:]:
-                _set_random_state(before, x.device)
-                yield run(x[place])
+                _set_random_state(before, there)
+                yield run(x[place].to(there)).to(x.device)
             return
         for first in range(1, len(places), self.together):
             some = places[first : first + self.together]
-            yield from run(torch.cat([x[place] for place in some])).chunk(len(some))
+            outputs = run(torch.cat([x[place] for place in some]).to(there))
+            yield from outputs.to(x.device).chunk(len(some))
 
 
 class _WindowSpan(NamedTuple):

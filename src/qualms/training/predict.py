@@ -92,18 +92,33 @@ class Predictor:
         windows, row = self.windows, 0
         while row < len(items):
             try:
-                x = self.inputs.plain(items.whole(row)).x
-                covers = windows is not None and windows.sides == x.shape[2:]
-                with through_windows(self.network, None if covers else windows):
-                    found = self._predicted(x, items.split.item[row : row + 1])
+                found = self._through(windows, items, row)
             except torch.OutOfMemoryError:
-                if windows is None or windows.together == 1:
-                    raise
-                windows = replace(windows, together=windows.together // 2)
-                torch.cuda.empty_cache()
+                windows = self._smaller(windows, items.device)
                 continue
             yield found
             row += 1
+
+    def _through(
+        self, windows: Windows | None, items: LoadedSplit, row: int
+    ) -> Mapping[str, Tensor]:
+        x = self.inputs.plain(items.whole(row)).x
+        if windows is not None and windows.sides == x.shape[2:]:
+            windows = None
+        if windows is not None and windows.device is not None:
+            x = x.cpu()
+        with through_windows(self.network, windows):
+            return self._predicted(x, items.split.item[row : row + 1])
+
+    def _smaller(self, windows: Windows | None, device: torch.device) -> Windows:
+        """Fewer windows in a pass, then images on the host."""
+        torch.cuda.empty_cache()
+        if windows is not None and windows.together > 1:
+            return replace(windows, together=windows.together // 2)
+        if windows is not None and windows.device is None:
+            self.say("the device is out of memory; keeping whole images on the host")
+            return replace(windows, device=device)
+        raise torch.OutOfMemoryError("even for one window")
 
     def _predicted(self, x: Tensor, names: NDArray[Any]) -> Mapping[str, Tensor]:
         found = self.method.predict(self.network, x, self.task)
@@ -245,7 +260,8 @@ def _write_maps(
 ) -> None:
     split, draw, row = items.split, items.draw, 0
     assert draw is not None
-    with SegmentationWriter(folder, header=header, threads=_WRITERS) as writer:
+    threads = 1 if items.apart else _WRITERS  # each holds two items
+    with SegmentationWriter(folder, header=header, threads=threads) as writer:
         for found in predictor.chunks(items):
             held = {name: _host(name, part) for name, part in found.items()}
             for i in range(len(held["mean_probs"])):
