@@ -14,6 +14,7 @@ __all__ = [
     "evaluate",
     "predict",
     "predictions",
+    "read_plan",
     "refer",
     "score",
     "scores",
@@ -22,12 +23,13 @@ __all__ = [
 if TYPE_CHECKING:
     from qualms import evaluate, predictions, scores
     from qualms.evaluate import Accumulator, score
-    from qualms.evaluate.refer import refer
+    from qualms.evaluate.refer import read_plan, refer
     from qualms.trained.predict import predict
 
 _LAZY = {
     "Accumulator": "qualms.evaluate",
     "predict": "qualms.trained",
+    "read_plan": "qualms.evaluate",
     "refer": "qualms.evaluate",
     "score": "qualms.evaluate",
 }

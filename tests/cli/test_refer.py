@@ -206,7 +206,7 @@ def test_bad_options_end_in_a_sentence(file, options, sentence, capsys, monkeypa
 @pytest.mark.parametrize(
     ("arrays", "sentence"),
     [
-        ({"target": np.arange(4.0), "mean": np.ones(4)}, "this file holds regression"),
+        ({"target": np.arange(4.0), "mean": np.ones(4)}, "the std uncertainty needs"),
         ({"prob": np.full(4, 0.3)}, "has no 'target'"),
         ({"target": [0, 1], "probs": [[2.0, -1.0], [0.5, 0.1]]}, "--logits"),
     ],

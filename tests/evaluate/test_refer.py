@@ -428,7 +428,7 @@ def test_items_of_no_known_class_take_no_part():
 
 
 def test_a_plan_needs_labels():
-    with pytest.raises(ValueError, match="add the true classes as 'target'"):
+    with pytest.raises(ValueError, match="add it as 'target'"):
         qualms.refer({"prob": [0.2, 0.7]}, budget=0.5)
 
 
@@ -586,7 +586,8 @@ THREE = {"target": [0, 1, 2], "probs": np.eye(3)}
         (binary(), {"accuracy": 0.9, "confidence": 0.4}, {}, "between 0.5 and 1"),
         (binary(), {"budget": 0.2}, {"level": 1.0}, "level must lie"),
         (binary(), {"budget": 0.2}, {"seed": -1}, "seed must be 0 or more"),
-        (REGRESSION, {"budget": 0.2}, {}, "needs classification.*holds regression"),
+        (REGRESSION, {"budget": 0.2}, {}, "the std uncertainty needs 'var'"),
+        (REGRESSION, {"accuracy": 0.9}, {}, "accuracy needs classes.*ask for a budget"),
         (THREE, {}, {"sensitivity": 0.8}, "sensitivity needs two classes.*has 3"),
         (
             binary() | {"target": np.zeros(400, int)},

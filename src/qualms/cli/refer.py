@@ -2,14 +2,21 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
+WITH_APPLY = {"file", "apply", "items", "logits", "seed", "as_json"}
+
 
 def refer(
+    context: typer.Context,
     file: Annotated[
-        Path, typer.Argument(help="Labelled predictions to choose the threshold on.")
+        Path,
+        typer.Argument(
+            help="Labelled predictions to choose the threshold on; with --apply new "
+            "ones, labelled or not."
+        ),
     ],
     budget: Annotated[
         float | None, typer.Option(help="Refer at most this share of the items.")
@@ -31,13 +38,26 @@ def refer(
             "items only."
         ),
     ] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="Write the plan here (JSON), for --apply.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="Write the items to refer here (CSV).")
+    ] = None,
+    apply: Annotated[
+        Path | None, typer.Option(help="Apply this plan, which --plan wrote, to FILE.")
+    ] = None,
     on: Annotated[
         list[Path] | None,
         typer.Option(help="Apply the threshold to these as well, e.g. a shifted set."),
     ] = None,
     uncertainty: Annotated[
-        str, typer.Option(help="entropy, aleatoric, epistemic, or an array's <name>.")
-    ] = "entropy",
+        str | None,
+        typer.Option(
+            help="entropy (the default), aleatoric, epistemic, or an array's <name>; "
+            "of regression std (the default), width, or an array's <name>."
+        ),
+    ] = None,
     logits: Annotated[
         bool, typer.Option("--logits", help="The class scores are logits.")
     ] = False,
@@ -56,9 +76,14 @@ def refer(
 
     Give --budget, or what the kept items must reach (--accuracy, --sensitivity,
     --specificity). Prints the threshold on the uncertainty, how many items it refers,
-    how good the others are, and what may be promised for new items. Exit code 1: no
-    threshold can promise what was asked.
+    how good the others are, and what may be promised for new items. --plan writes that
+    down, and --apply says which of new items to refer, how many, and whether they look
+    like those the promise was made for. Exit code 1: no threshold can promise what was
+    asked, or the new items do not look like those of the plan.
     """
+    if apply is not None:
+        _refuse_with_apply(context)
+        _apply(apply, file, items, logits=logits, seed=seed, as_json=as_json)
     from qualms.evaluate import ReferralOptions
     from qualms.evaluate import refer as make_plan
     from qualms.report import plan_to_json, print_plan
@@ -72,7 +97,7 @@ def refer(
         level=level,
         seed=seed,
     )
-    plan = make_plan(
+    made = make_plan(
         file,
         budget=budget,
         accuracy=accuracy,
@@ -80,8 +105,59 @@ def refer(
         on=on or (),
         options=options,
     )
+    if plan is not None and made.found:
+        made.save(plan)
+    if items is not None and made.items is not None:
+        made.items.save(items)
     if as_json:
-        typer.echo(json.dumps(plan_to_json(plan)))
+        typer.echo(json.dumps(plan_to_json(made)))
     else:
-        print_plan(plan)
-    raise typer.Exit(0 if plan.found else 1)
+        print_plan(made)
+        _tell_written([plan, items], found=made.found)
+    raise typer.Exit(0 if made.found else 1)
+
+
+def _apply(
+    plan: Path,
+    file: Path,
+    items: Path | None,
+    *,
+    logits: bool,
+    seed: int,
+    as_json: bool,
+) -> NoReturn:
+    from qualms.evaluate import read_plan
+    from qualms.report import applied_to_json, print_applied
+
+    applied = read_plan(plan).apply(file, logits=logits, seed=seed)
+    if items is not None:
+        applied.items.save(items)
+    if as_json:
+        typer.echo(json.dumps(applied_to_json(applied)))
+    else:
+        print_applied(applied, listed=items is None)
+        _tell_written([items], found=True)
+    raise typer.Exit(1 if applied.check.verdict == "unlike" else 0)
+
+
+def _refuse_with_apply(context: typer.Context) -> None:
+    for option in context.command.params:
+        name = option.name or ""
+        source = context.get_parameter_source(name)
+        given = source is not None and source.name == "COMMANDLINE"
+        if given and name not in WITH_APPLY:
+            raise ValueError(
+                f"{option.opts[0]} belongs to the making of a plan, and --apply takes "
+                "a plan as it is; leave it out, or make a new plan"
+            )
+
+
+def _tell_written(paths: list[Path | None], *, found: bool) -> None:
+    """Say what was written; where nothing could be, say that too."""
+    given = [path for path in paths if path is not None]
+    if given and not found:
+        typer.echo("There is no plan to write.")
+    elif given:
+        typer.echo(f"Written: {', '.join(map(str, given))}")
+    elif found and len(paths) > 1:
+        typer.echo("--plan FILE writes the plan, --items FILE the items to refer.")

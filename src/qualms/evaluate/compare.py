@@ -1,10 +1,12 @@
 """Several files beside each other: paired differences, and which may be best."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.evaluate.notebook import notebook_lines, notebook_table
 from qualms.evaluate.ranking import Ranking, Rival, rankings
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.predictions import pairing, same_items
@@ -43,6 +45,32 @@ class Comparison:
     names: tuple[str, ...]
     contrasts: tuple[Contrast, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        files = ", ".join(self.names)
+        return f"<Comparison of {files}: {len(self.contrasts)} scores; see .contrasts>"
+
+    def _repr_html_(self) -> str:
+        heads = ("score", "items", "detail", *self.names)
+        rows = (_html_contrast(each, self.names) for each in self.contrasts)
+        title = "differences to the best; * cannot be told apart from it"
+        return notebook_table(title, heads, rows) + notebook_lines(self.notes)
+
+
+def _html_contrast(contrast: Contrast, names: Sequence[str]) -> tuple[str, ...]:
+    detail = ", ".join(map(str, contrast.settings.values()))
+    cells = (_html_difference(contrast, name) for name in names)
+    return contrast.label, contrast.subset, detail, *cells
+
+
+def _html_difference(contrast: Contrast, name: str) -> str:
+    found = contrast.difference.get(name)
+    if name == contrast.best:
+        return "best *"
+    if found is None or math.isnan(found.value):
+        return ""
+    mark = " *" if name in contrast.tied else ""
+    return f"{found.value:+.4g} ({found.low:+.4g} to {found.high:+.4g}){mark}"
 
 
 def compare(results: Sequence[Results]) -> Comparison:

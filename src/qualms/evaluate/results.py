@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from qualms.benchmarks import (
     settings_text,
 )
 from qualms.evaluate.entry import Curve, Entry, Histogram, MapSlice, Scatter
+from qualms.evaluate.notebook import notebook_table, pandas_frame
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
 from qualms.scores.inference import ConfidenceSet, Design
@@ -108,14 +108,7 @@ class Results:
         Raises:
             ImportError: If pandas is not installed.
         """
-        try:
-            import pandas as pd  # type: ignore[import-untyped]
-        except ModuleNotFoundError:
-            raise ImportError(
-                "to_frame() needs pandas, which is not installed; run `pip install "
-                "pandas`, or read results.rows"
-            ) from None
-        return pd.DataFrame([_flat(row) for row in self.rows])
+        return pandas_frame([_flat(row) for row in self.rows], instead="read .rows")
 
     def __repr__(self) -> str:
         subsets = dict.fromkeys(row.subset for row in self.rows)
@@ -126,11 +119,9 @@ class Results:
 
     def _repr_html_(self) -> str:
         # Jupyter shows results as a table; the report package owns the real page.
-        cells = "".join(map(_html_row, self.rows))
-        head = "<tr><th>score</th><th>items</th><th>detail</th><th>value</th>"
-        interval = f"<th>{self.level:.0%} interval</th></tr>"
-        title = f"{escape(self.name)}: {self.task}, {self.n} items"
-        return f"<table><caption>{title}</caption>{head}{interval}{cells}</table>"
+        heads = ("score", "items", "detail", "value", f"{self.level:.0%} interval")
+        title = f"{self.name}: {self.task}, {self.n} items"
+        return notebook_table(title, heads, map(_html_row, self.rows))
 
 
 def _flat(row: ScoreRow) -> dict[str, Any]:
@@ -148,12 +139,11 @@ def _flat(row: ScoreRow) -> dict[str, Any]:
     }
 
 
-def _html_row(row: ScoreRow) -> str:
+def _html_row(row: ScoreRow) -> tuple[str, ...]:
     bounded = math.isfinite(row.low) and math.isfinite(row.high)
     interval = f"{row.low:.4g} to {row.high:.4g}" if bounded else row.no_interval
     value = row.why or "undefined" if math.isnan(row.value) else f"{row.value:.4g}"
-    texts = (row.label, row.subset, row.detail, value, interval)
-    return "<tr>" + "".join(f"<td>{escape(text)}</td>" for text in texts) + "</tr>"
+    return row.label, row.subset, row.detail, value, interval
 
 
 class Key(NamedTuple):

@@ -10,6 +10,7 @@ from qualms.predictions._errors import PredictionsError
 from qualms.predictions._files import build, check_destination, read, write
 from qualms.predictions._folder import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
+from qualms.predictions._names import NO_TARGET
 from qualms.predictions._pairing import Pairing, pairing, same_items
 from qualms.predictions._pool import pool
 from qualms.predictions._record import Maps, Predictions
@@ -18,6 +19,7 @@ from qualms.predictions._tables import Frame
 
 __all__ = [
     "FORMAT",
+    "NO_TARGET",
     "Frame",
     "Header",
     "Maps",

@@ -4,6 +4,7 @@ from qualms.report.index import LinkedPage, write_index
 from qualms.report.json_output import to_json, write_curves
 from qualms.report.page import check_page, check_room, write_page
 from qualms.report.refer import print_plan
+from qualms.report.refer_applied import applied_to_json, print_applied
 from qualms.report.refer_json import plan_to_json
 from qualms.report.scored import print_results, score_table, sparkline
 from qualms.report.table import Column, Table, TableCell, TableLine, digits
@@ -15,10 +16,12 @@ __all__ = [
     "Table",
     "TableCell",
     "TableLine",
+    "applied_to_json",
     "check_page",
     "check_room",
     "digits",
     "plan_to_json",
+    "print_applied",
     "print_plan",
     "print_results",
     "print_table",

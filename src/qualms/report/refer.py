@@ -1,23 +1,19 @@
 """A referral plan in a terminal, in words that a clinic can act on."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.padding import Padding
 
-from qualms.evaluate import Measure, Outcome, Promise, ReferralPlan
+from qualms.evaluate import Measure, Outcome, ReferralPlan
+from qualms.evaluate.refer.request import as_asked, promised
 from qualms.report.scored import ARROW, sparkline
 from qualms.report.table import Column, Table, TableCell, TableLine
 from qualms.report.terminal import escape, print_table
 from qualms.scores import Estimate
 
 SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity")
-PROMISED = {
-    "accuracy": "of the kept items are decided rightly",
-    "sensitivity": "of the kept positives are found",
-    "specificity": "of the kept negatives are cleared",
-}
 PER_CLUSTER = "of one random item per cluster"
 EXPERT = "* network and expert together, an expert who is always right"
 VERDICTS = {
@@ -32,29 +28,31 @@ def print_plan(plan: ReferralPlan, *, console: Console | None = None) -> None:
     console = console or Console()
     console.print(_headline(plan), highlight=False)
     for line in (_rule(plan), *_promise_lines(plan)):
-        _indented(console, line)
+        indented(console, line)
     for warning in plan.warnings:
         console.print(f"[bold red]warning:[/] {escape(warning)}", highlight=False)
     for outcome in plan.outcomes:
         console.print()
         _print_outcome(console, plan, outcome)
-    console.print()
-    print_table(_offers(plan), console=console)
+    if plan.offers:
+        console.print()
+        print_table(_offers(plan), console=console)
     console.print(EXPERT, style="dim", highlight=False)
     for note in plan.notes:
         console.print(f"note: {escape(note)}", style="dim", highlight=False)
 
 
-def _indented(console: Console, line: str) -> None:
+def indented(console: Console, line: str) -> None:
+    """Print a line below a heading."""
     console.print(Padding(line, (0, 0, 0, 2)), highlight=False)
 
 
 def _headline(plan: ReferralPlan) -> str:
     first, request = plan.outcomes[0], plan.request
     if request.budget is not None:
-        asked = f"refer at most {_asked(request.budget)} of the items"
+        asked = f"refer at most {as_asked(request.budget)} of the items"
     else:
-        wanted = (f"{name} {_asked(x)}" for name, x in request.targets.items())
+        wanted = (f"{name} {as_asked(x)}" for name, x in request.targets.items())
         asked = f"the kept items must reach {' and '.join(wanted)}"
     return f"[bold]Referral plan[/] from {escape(_place(first))}: {asked}"
 
@@ -81,29 +79,20 @@ def _promise_lines(plan: ReferralPlan) -> Iterator[str]:
     units = "clusters" if clustered else "items"
     if plan.found:
         of = f", {PER_CLUSTER}" if clustered else ""
-        said = _statement(promise, _asked)
+        said = promised(promise)
         yield f"Promise for new {units} like these{of}: {said}."
     else:
         of = f" {PER_CLUSTER}" if clustered else ""
         yield (
             f"The most that {promise.items:,} independent items can promise{of}: "
-            f"{_statement(promise, _lower)}, {_threshold(plan)}. The numbers below "
+            f"{promised(promise, _lower)}, {_threshold(plan)}. The numbers below "
             "are about that."
         )
         yield _missing(plan)
     yield (
         f"[dim]Confidence {promise.confidence:g}: at least "
-        f"{_asked(promise.confidence)} of such sets of {promise.items:,} {units} lead "
-        "to a promise that is true. It says nothing of items unlike these.[/]"
-    )
-
-
-def _statement(promise: Promise, shown: Callable[[float], str]) -> str:
-    if promise.budget is not None:
-        return f"at most {_asked(promise.budget)} of them are referred"
-    return " and ".join(
-        f"at least {shown(bound)} {PROMISED[name]}"
-        for name, bound in promise.at_least.items()
+        f"{as_asked(promise.confidence)} of such sets of {promise.items:,} {units} "
+        "lead to a promise that is true. It says nothing of items unlike these.[/]"
     )
 
 
@@ -132,12 +121,12 @@ def _print_outcome(console: Console, plan: ReferralPlan, outcome: Outcome) -> No
         highlight=False,
     )
     print_table(_measures(plan, outcome), console=console)
-    _indented(console, _per_thousand(outcome))
+    indented(console, _per_thousand(outcome))
     for name, verdict in outcome.verdicts.items():
         wanted = plan.request.budget if name == "budget" else plan.request.targets[name]
-        line = f"{name} {_asked(wanted or 0.0)}, as asked for: {VERDICTS[verdict]}"
-        _indented(console, line)
-    _indented(console, _curve(outcome))
+        line = f"{name} {as_asked(wanted or 0.0)}, as asked for: {VERDICTS[verdict]}"
+        indented(console, line)
+    indented(console, _curve(outcome))
     if outcome.groups:
         print_table(_groups(outcome), console=console)
 
@@ -146,12 +135,14 @@ def _measures(plan: ReferralPlan, outcome: Outcome) -> Table:
     heads = ("referring none", "kept by the plan", "with expert*")
     rows = [("  referred", "0.0%", _interval(outcome.referred, share=True), "")]
     rows += [_row(measure) for measure in outcome.measures]
-    return _texts((f"{plan.level:.0%} intervals", *heads), rows)
+    return words_table((f"{plan.level:.0%} intervals", *heads), rows)
 
 
 def _row(measure: Measure) -> tuple[str, str, str, str]:
     share = measure.score in SHARES
     together = "" if math.isnan(measure.with_expert) else _share(measure.with_expert)
+    if together and not share:
+        together = f"{measure.with_expert:.3f}"
     kept = _interval(measure.kept, share=share)
     if math.isnan(measure.kept.value):
         kept = f"undefined: {measure.why}"
@@ -163,7 +154,7 @@ def _row(measure: Measure) -> tuple[str, str, str, str]:
     )
 
 
-def _texts(
+def words_table(
     heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, title: str = ""
 ) -> Table:
     """A table of words, as a clinic reads them: shares in percent, others not."""
@@ -183,8 +174,13 @@ def _texts(
 
 def _per_thousand(outcome: Outcome) -> str:
     each = outcome.per_thousand
-    referred, wrong = round(each.referred), round(each.wrong)
-    kinds = ""
+    referred = round(each.referred)
+    if math.isnan(each.wrong):
+        return (
+            f"Of 1,000 such items {referred} go to the expert; the network decides "
+            f"{1000 - referred}."
+        )
+    wrong, kinds = round(each.wrong), ""
     if not math.isnan(each.missed):
         missed = round(each.missed)
         kinds = f" ({missed} missed, {wrong - missed} false alarms)" if wrong else ""
@@ -200,9 +196,12 @@ def _curve(outcome: Outcome) -> str:
         return ""
     # The last tenth is the noise of few items.
     shown = curve.y[: max(1, math.floor(0.9 * len(curve.y)))]
-    first, last = _share(float(shown[0])), _share(float(shown[-1]))
+    first, last = float(shown[0]), float(shown[-1])
     line = sparkline(shown, width=28)
-    return f"accuracy kept {line} {first} → {last} referring 0 → 90%"
+    if curve.name == "referral_accuracy":
+        range_ = f"{_share(first)} → {_share(last)}"
+        return f"accuracy kept {line} {range_} referring 0 → 90%"
+    return f"error kept {line} {first:.3g} → {last:.3g} referring 0 → 90%"
 
 
 def _groups(outcome: Outcome) -> Table:
@@ -218,7 +217,7 @@ def _groups(outcome: Outcome) -> Table:
         )
         rows.append(row)
     heads = ("items", "referred", "accuracy referring none", "accuracy kept")
-    return _texts(("group", *heads), rows)
+    return words_table(("group", *heads), rows)
 
 
 def _offers(plan: ReferralPlan) -> Table:
@@ -237,7 +236,7 @@ def _offers(plan: ReferralPlan) -> Table:
         rows.append(row)
     promised = f"promised (confidence {sure:g})"
     heads = ("referred", "threshold", "accuracy kept", promised)
-    return _texts(heads, rows, title=f"Other choices on {_place(own)}{of}")
+    return words_table(heads, rows, title=f"Other choices on {_place(own)}{of}")
 
 
 def _place(outcome: Outcome) -> str:
@@ -257,11 +256,6 @@ def _interval(found: Estimate, *, share: bool) -> str:
 
 def _share(value: float) -> str:
     return f"{100 * value:.1f}%"
-
-
-def _asked(value: float) -> str:
-    """A share as it was asked for."""
-    return f"{100 * value:g}%"
 
 
 def _lower(bound: float) -> str:

@@ -40,8 +40,8 @@ def plan_to_json(plan: ReferralPlan) -> dict[str, Any]:
         "warnings": list(plan.warnings),
         "notes": list(plan.notes),
     }
-    finite: dict[str, Any] = _finite(whole)
-    return finite
+    plain: dict[str, Any] = json_numbers(whole)
+    return plain
 
 
 def _promise(promise: Promise | None) -> dict[str, Any] | None:
@@ -64,7 +64,7 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
         "items": outcome.n,
         "clusters": outcome.clusters,
         "kept": outcome.kept,
-        "referred": _ends(outcome.referred),
+        "referred": ends(outcome.referred),
         "scores": [_measure(measure) for measure in outcome.measures],
         "per_thousand": asdict(outcome.per_thousand),
         "verdicts": dict(outcome.verdicts),
@@ -73,9 +73,10 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
     }
     if outcome.curve is not None:
         kept = thin(outcome.curve.y)
+        score = outcome.curve.name.removeprefix("referral_")
         made["curve"] = {
             "referred": outcome.curve.x[kept].tolist(),
-            "accuracy": outcome.curve.y[kept].tolist(),
+            score: outcome.curve.y[kept].tolist(),
         }
     return made
 
@@ -85,23 +86,24 @@ def _measure(measure: Measure) -> dict[str, Any]:
         "score": measure.score,
         "label": measure.label,
         "better": measure.better,
-        "before": _ends(measure.before),
-        "kept": _ends(measure.kept),
+        "before": ends(measure.before),
+        "kept": ends(measure.kept),
         "with_expert": measure.with_expert,
         "why": measure.why,
     }
 
 
-def _ends(found: Estimate) -> dict[str, float]:
+def ends(found: Estimate) -> dict[str, float]:
+    """A number with its interval."""
     return {"value": found.value, "low": found.low, "high": found.high}
 
 
-def _finite(value: Any) -> Any:
+def json_numbers(value: Any) -> Any:
     """`value` with null for every number that JSON cannot hold."""
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: json_numbers(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_finite(each) for each in value]
+        return [json_numbers(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -6,22 +6,34 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from qualms import scores
+from qualms import __version__, scores
+from qualms.evaluate.refer.applying import file_digest
 from qualms.evaluate.refer.items import ReferralItems, independent, sets_of, take
+from qualms.evaluate.refer.likeness import ReferenceSample, reference_of
 from qualms.evaluate.refer.outcome import outcome_of, verdicts_of
-from qualms.evaluate.refer.plan import (
+from qualms.evaluate.refer.plan import Outcome, ReferralPlan
+from qualms.evaluate.refer.plan_file import PlanError, read_plan
+from qualms.evaluate.refer.promise import certify, cutoff_at, offers_of, reaching
+from qualms.evaluate.refer.referred import referred_items
+from qualms.evaluate.refer.request import (
     CONFIDENCE,
     Cutoff,
-    Outcome,
     Promise,
     ReferralOptions,
-    ReferralPlan,
     Request,
 )
-from qualms.evaluate.refer.promise import certify, cutoff_at, offers_of, reaching
+from qualms.evaluate.refer.saved import PlanOrigin, SavedPlan
+from qualms.evaluate.refer.uncertainty import (
+    UncertaintyUsed,
+    predicted_of,
+    uncertainty_used,
+    uncertainty_values,
+)
 from qualms.evaluate.refer.words import notes_of, warnings_of
 from qualms.evaluate.scoring import Source
 from qualms.predictions import Predictions
+
+__all__ = ["PlanError", "read_plan", "refer"]
 
 
 def refer(
@@ -39,9 +51,10 @@ def refer(
     specificity) that the kept items must reach.
 
     Args:
-        source: Labelled classification predictions that the network was neither
+        source: Labelled predictions of classes or values that the network was neither
             trained nor tuned on: a path, a mapping of arrays, or predictions already
-            read. Items marked `shifted` take no part in the choice.
+            read. Items marked `shifted` take no part in the choice. Of values only a
+            budget can be asked for.
         budget: The largest share of items that may be referred. With `confidence` it
             holds for new items, else for the given ones.
         accuracy: The least accuracy of the kept items, for new items.
@@ -58,36 +71,75 @@ def refer(
     """
     options = options or ReferralOptions()
     request = _request(budget, accuracy, confidence, options)
-    read = [take(each, options) for each in (source, *on)]
+    read = [take(each, logits=options.logits) for each in (source, *on)]
     _check_alike(read, request)
-    names = _names(read)
+    names, used = _names(read), uncertainty_used(read[0], options.uncertainty)
     planning, *others = (
         items
         for each, name in zip(read, names, strict=True)
-        for items in sets_of(each, name, options)
+        for items in sets_of(each, name, used)
     )
     sample = independent(planning, options.seed)
     chosen = _choose(planning, sample, request)
     plan = ReferralPlan(
         request=request,
-        uncertainty=options.uncertainty,
-        threshold=chosen.threshold,
-        shown=chosen.shown,
-        observed=chosen.observed,
-        promised=chosen.promised,
-        promise=chosen.promise,
-        needed=chosen.needed,
+        uncertainty=used.name,
+        **chosen._asdict(),
         offers=offers_of(planning, sample, request.sure),
         outcomes=tuple(
             _outcomes(planning, others, chosen.shown.threshold, request, options)
         ),
         level=options.level,
     )
-    return replace(
+    plan = replace(
         plan,
         warnings=tuple(warnings_of(plan, read, names)),
         notes=tuple(notes_of(plan, planning, read, options)),
     )
+    if not plan.found:
+        return plan
+    reference = reference_of(
+        sample.uncertainty, sample.predicted, sample.classes, options.seed
+    )
+    return _with_file(plan, read[0], used, reference, file_digest(source))
+
+
+def _with_file(
+    plan: ReferralPlan,
+    given: Predictions,
+    used: UncertaintyUsed,
+    reference: ReferenceSample,
+    digest: str | None,
+) -> ReferralPlan:
+    """The plan with the list of items to refer, and what its file will hold."""
+    own = plan.outcomes[0]
+    uncertainty, predicted = uncertainty_values(given, used), predicted_of(given)
+    made_on = PlanOrigin(
+        name=Path(given.source).name,
+        subset=own.subset,
+        sha256=digest,
+        items=own.n,
+        clusters=own.clusters,
+        referred=own.referred,
+        accuracy=plan.shown.accuracy,
+        method=given.header.method,
+        split=given.header.split,
+    )
+    saved = SavedPlan(
+        task=given.task,
+        classes=given.classes,
+        uncertainty=used,
+        threshold=plan.threshold,
+        rounded=plan.shown.rounded,
+        request=plan.request,
+        promise=plan.promise,
+        made_on=made_on,
+        reference=reference,
+        level=plan.level,
+        version=__version__,
+    )
+    items = referred_items(given, uncertainty, predicted, plan.threshold)
+    return replace(plan, items=items, saved=saved)
 
 
 def _request(
@@ -110,11 +162,21 @@ def _request(
 def _check_alike(read: Sequence[Predictions], request: Request) -> None:
     first, *others = read
     for other in others:
+        if other.task != first.task:
+            raise ValueError(
+                f"{other.source} must hold {first.task} as {first.source} does, it "
+                f"holds {other.task}"
+            )
         if other.classes != first.classes:
             raise ValueError(
                 f"{other.source} must have the {first.classes} classes of "
                 f"{first.source}, got {other.classes}"
             )
+    if request.targets and first.classes is None:
+        raise ValueError(
+            f"{next(iter(request.targets))} needs classes, {first.source} holds "
+            f"{first.task}; ask for a budget"
+        )
     wanted = [name for name in request.targets if name != "accuracy"]
     if wanted and first.classes != 2:
         raise ValueError(

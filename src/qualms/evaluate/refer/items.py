@@ -3,25 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.draws import decomposed
-from qualms.evaluate.refer.plan import ReferralOptions
+from qualms.evaluate.refer.uncertainty import (
+    FAMILY,
+    UncertaintyUsed,
+    predicted_of,
+    uncertainty_values,
+)
 from qualms.evaluate.scoring import Source
 from qualms.evaluate.subsets import known_items
 from qualms.predictions import Predictions, build, read
 from qualms.scores import Ranked, ranked_items
-from qualms.shelf import suggest
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-
-# What every file with draws has, in the order of `scores.decompose`.
-PARTS = ("entropy", "aleatoric", "epistemic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -30,10 +31,15 @@ class ReferralItems:
 
     name: str
     subset: str
-    classes: int
-    target: Index
+    classes: int | None
+    """None for regression."""
+    target: Index | Array
+    predicted: Index | Array
+    """The most probable class, or the predicted value."""
     correct: Flags
-    nll: Array
+    """False throughout for regression."""
+    loss: Array
+    """The NLL of classes, the absolute error of values."""
     positive: Array
     """Probability of class 1; of use with two classes only."""
     uncertainty: Array
@@ -67,46 +73,49 @@ class ReferralItems:
             subset=subset,
             classes=self.classes,
             target=self.target[index],
+            predicted=self.predicted[index],
             correct=self.correct[index],
-            nll=self.nll[index],
+            loss=self.loss[index],
             positive=self.positive[index],
             uncertainty=self.uncertainty[index],
             rank=ranked_items(self.uncertainty[index]),
-            cluster=None if self.cluster is None else _codes(self.cluster[index]),
+            cluster=cluster_codes(self.cluster, index),
             group=None if self.group is None else self.group[index],
         )
 
 
-def take(source: Source, options: ReferralOptions) -> Predictions:
-    """The predictions of `source`, refused unless they are of classes."""
+def take(source: Source, *, logits: bool, labelled: bool = True) -> Predictions:
+    """The predictions of `source`, refused unless a plan can be about them."""
     if isinstance(source, Predictions):
         taken = source
     elif isinstance(source, (str, Path)):
-        taken = read(source, logits=options.logits)
+        taken = read(source, logits=logits)
     else:
-        taken = build(source, logits=options.logits)
-    if taken.task != "classification":
+        taken = build(source, logits=logits)
+    if taken.task not in FAMILY:
         raise ValueError(
-            f"{taken.source}: a plan needs classification predictions ('target' with "
-            f"'probs' or 'prob'), this file holds {taken.task}; use qualms score for it"
+            f"{taken.source}: a plan needs predictions of classification ('probs' or "
+            f"'prob') or regression ('mean'), this file holds {taken.task}; use qualms "
+            "score for it"
         )
-    if "target" not in taken.arrays:
+    if labelled and "target" not in taken.arrays:
         raise ValueError(
             f"{taken.source}: has no 'target', and a plan is chosen and checked on "
-            "items whose class is known; add the true classes as 'target'"
+            "items whose target is known; add it as 'target', or apply a plan that was "
+            "made before (--apply)"
         )
     return taken
 
 
 def sets_of(
-    predictions: Predictions, name: str, options: ReferralOptions
+    predictions: Predictions, name: str, used: UncertaintyUsed
 ) -> tuple[ReferralItems, ...]:
     """In-domain and shifted items apart, where the file marks some of them shifted.
 
     Items of no known class are left out.
     """
     index = known_items(predictions)
-    every = _items(predictions, index, name, options)
+    every = _items(predictions, index, name, used)
     marks = predictions.get("shifted")
     shifted = np.zeros(every.n, np.bool_) if marks is None else marks[index]
     if shifted.all() or not shifted.any():
@@ -121,15 +130,31 @@ def independent(items: ReferralItems, seed: int) -> ReferralItems:
     """One item of each cluster, drawn by `seed`; all items where there are none."""
     if items.cluster is None:
         return items
-    # Sorted by all that is known of an item, so that their order in the file has no
-    # influence.
-    keys = (items.positive, items.nll, items.correct, items.target, items.uncertainty)
-    order = np.lexsort((*keys, items.cluster))
-    size = np.bincount(items.cluster)
+    keys = (items.positive, items.loss, items.correct, items.target, items.uncertainty)
+    return items.part(one_per_cluster(items.cluster, keys, seed), items.subset)
+
+
+def one_per_cluster(cluster: Index, keys: tuple[NDArray[Any], ...], seed: int) -> Index:
+    """One item of each cluster, drawn by `seed`.
+
+    They are sorted by `keys`, all that is known of an item, so that their order in the
+    file has no influence.
+    """
+    order = np.lexsort((*keys, cluster))
+    size = np.bincount(cluster)
     size = size[size > 0]
     start = np.cumsum(size) - size
     drawn = np.random.default_rng(seed).random(len(size))
-    return items.part(order[start + (drawn * size).astype(np.int64)], items.subset)
+    chosen: Index = order[start + (drawn * size).astype(np.int64)]
+    return chosen
+
+
+def cluster_codes(cluster: NDArray[Any] | None, index: Index) -> Index | None:
+    """Clusters of the items at `index` by number; None where no two share one."""
+    if cluster is None:
+        return None
+    names, codes = np.unique(cluster[index], return_inverse=True)
+    return None if len(names) == len(index) else codes.astype(np.int64)
 
 
 def groups_of(items: ReferralItems) -> Sequence[ReferralItems]:
@@ -143,48 +168,30 @@ def groups_of(items: ReferralItems) -> Sequence[ReferralItems]:
 
 
 def _items(
-    predictions: Predictions, index: Index, name: str, options: ReferralOptions
+    predictions: Predictions, index: Index, name: str, used: UncertaintyUsed
 ) -> ReferralItems:
     target = predictions.arrays["target"][index]
-    uncertainty = _uncertainty(predictions, options.uncertainty)[index]
-    probs = scores.mean_probabilities(predictions.arrays["probs"])[index]
-    cluster, group = predictions.get("cluster"), predictions.get("group")
+    uncertainty = uncertainty_values(predictions, used)[index]
+    group = predictions.get("group")
+    predicted = predicted_of(predictions)[index]
+    if predictions.classes is None:
+        correct, positive = np.zeros(len(index), np.bool_), np.zeros(len(index))
+        loss = np.abs(predicted - target)
+    else:
+        probs = scores.mean_probabilities(predictions.arrays["probs"])[index]
+        correct, positive = scores.correct(probs, target), probs[:, 1]
+        loss = scores.item_nll(probs, target)
     return ReferralItems(
         name=name,
         subset="",
-        classes=probs.shape[1],
+        classes=predictions.classes,
         target=target,
-        correct=scores.correct(probs, target),
-        nll=scores.item_nll(probs, target),
-        positive=probs[:, 1],
+        predicted=predicted,
+        correct=correct,
+        loss=loss,
+        positive=positive,
         uncertainty=uncertainty,
         rank=ranked_items(uncertainty),
-        cluster=None if cluster is None else _codes(cluster[index]),
+        cluster=cluster_codes(predictions.get("cluster"), index),
         group=None if group is None else group[index],
     )
-
-
-def _uncertainty(predictions: Predictions, name: str) -> Array:
-    own = predictions.named("uncertainty")
-    if name in own:
-        found: Array = own[name]
-        return found
-    if name not in PARTS:
-        known = sorted({*own, *PARTS})
-        raise LookupError(
-            f"{predictions.source}: no uncertainty {name!r}.{suggest(name, known)} "
-            f"Known: {', '.join(known)}."
-        )
-    if name != "entropy" and predictions.draws == 1:
-        raise ValueError(
-            f"{predictions.source}: the {name} uncertainty needs several draws "
-            "(M, N, C), this file has one; use entropy, or give the values as "
-            f"'uncertainty/{name}'"
-        )
-    parts = decomposed(predictions.arrays["probs"])
-    return dict(zip(PARTS, parts, strict=True))[name].astype(np.float64)
-
-
-def _codes(cluster: NDArray[np.int64] | NDArray[np.str_]) -> Index | None:
-    names, codes = np.unique(cluster, return_inverse=True)
-    return None if len(names) == len(cluster) else codes.astype(np.int64)

@@ -17,11 +17,10 @@ from qualms.evaluate.refer.plan import (
     Measure,
     Outcome,
     PerThousand,
-    ReferralOptions,
-    Request,
     Verdict,
 )
 from qualms.evaluate.refer.promise import cuts_of
+from qualms.evaluate.refer.request import ReferralOptions, Request
 from qualms.scores import Better, Estimate, kept_means
 from qualms.scores.inference import (
     Design,
@@ -44,6 +43,7 @@ LABELS: dict[str, tuple[str, Better]] = {
     "specificity": ("specificity", "higher"),
     "auroc": ("AUROC", "higher"),
     "nll": ("NLL", "lower"),
+    "mae": ("mean absolute error", "lower"),
 }
 SHARES = ("accuracy", "sensitivity", "specificity")
 TENTHS = np.arange(10) / 10
@@ -61,7 +61,7 @@ def outcome_of(
     groups = groups_of(items) if options.by_group else ()
     return replace(
         _described(items, threshold, options.level),
-        fall=fall_of(independent(items, options.seed), threshold),
+        fall=_fall(items, threshold, options.seed),
         curve=_curve(items),
         groups=tuple(_described(group, threshold, options.level) for group in groups),
     )
@@ -114,7 +114,9 @@ def _measures(
     items: ReferralItems, threshold: float, level: float
 ) -> tuple[Measure, ...]:
     names = ["accuracy", "sensitivity", "specificity", "auroc", "nll"]
-    if items.classes != 2:
+    if items.classes is None:
+        names = ["mae"]
+    elif items.classes != 2:
         names = ["accuracy", "balanced_accuracy", "nll"]
     kept = items.uncertainty < threshold
     return tuple(_measure(items, name, kept, level) for name in names)
@@ -158,10 +160,13 @@ def _estimate(items: ReferralItems, name: str, chosen: Flags, level: float) -> E
 def _influence(items: ReferralItems, name: str, chosen: Flags) -> Influence:
     target = items.target[chosen]
     if name == "nll":
-        return mean_influence(items.nll[chosen])
+        return mean_influence(items.loss[chosen])
     if name == "balanced_accuracy":
         return recall_influence(items.correct[chosen], target)
-    found = influence_of(scores.auroc, items.positive[chosen], target == 1)
+    if name == "auroc":
+        found = influence_of(scores.auroc, items.positive[chosen], target == 1)
+    else:
+        found = influence_of(scores.mae, items.predicted[chosen], target)
     assert found is not None
     return found
 
@@ -185,6 +190,8 @@ def _design(items: ReferralItems, chosen: Flags) -> Design:
 
 
 def _with_expert(items: ReferralItems, name: str, kept: Flags) -> float:
+    if name == "mae":
+        return float(np.where(kept, items.loss, 0.0).mean())
     if name not in SHARES:
         return float("nan")
     among = items.among(name)
@@ -206,11 +213,11 @@ def _per_thousand(items: ReferralItems, threshold: float) -> PerThousand:
     kept = items.uncertainty < threshold
     wrong = kept & ~items.correct
     each = 1000.0 / items.n
-    two = items.classes == 2
+    two, judged = items.classes == 2, items.classes is not None
     return PerThousand(
         referred=each * float((~kept).sum()),
         kept=each * float(kept.sum()),
-        wrong=each * float(wrong.sum()),
+        wrong=each * float(wrong.sum()) if judged else np.nan,
         missed=each * float((wrong & (items.target == 1)).sum()) if two else np.nan,
         false_alarms=(
             each * float((wrong & (items.target == 0)).sum()) if two else np.nan
@@ -219,17 +226,26 @@ def _per_thousand(items: ReferralItems, threshold: float) -> PerThousand:
 
 
 def _curve(items: ReferralItems) -> Curve:
-    """The accuracy curve of `scores.referral_curve`."""
+    """The accuracy curve of `scores.referral_curve`; for values, the absolute error."""
     order, start = items.rank
-    kept = kept_means(items.correct[order].astype(np.float64), start)
+    name, each = "accuracy", items.correct.astype(np.float64)
+    if items.classes is None:
+        name, each = "mae", items.loss
+    kept = kept_means(each[order], start)
     return Curve(
-        name="referral_accuracy",
-        label=f"{scores.about(scores.accuracy).label} of the kept items",
+        name=f"referral_{name}",
+        label=f"{scores.about(getattr(scores, name)).label} of the kept items",
         subset=items.subset,
         x_label="share referred",
         x=np.arange(items.n) / items.n,
         y=kept[::-1].copy(),
     )
+
+
+def _fall(items: ReferralItems, threshold: float, seed: int) -> Fall | None:
+    if items.classes is None:
+        return None
+    return fall_of(independent(items, seed), threshold)
 
 
 def fall_of(sample: ReferralItems, threshold: float) -> Fall | None:

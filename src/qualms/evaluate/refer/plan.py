@@ -1,130 +1,22 @@
-"""The records of a referral plan: the request, the threshold and its outcomes."""
+"""The records of a referral plan: the threshold and its outcomes."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import Literal
 
 from qualms.evaluate.entry import Curve
+from qualms.evaluate.notebook import notebook_lines, notebook_table
+from qualms.evaluate.refer.applied import AppliedPlan, interval_words
+from qualms.evaluate.refer.referred import ReferredItems
+from qualms.evaluate.refer.request import Cutoff, Promise, Request
+from qualms.evaluate.refer.saved import SavedPlan
+from qualms.evaluate.scoring import Source
 from qualms.scores import Better, Estimate
 
-CONFIDENCE = 0.9
-
 Verdict = Literal["met", "missed", "undecided"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What is asked of a threshold: a budget, or the least the kept items must reach.
-
-    Either `budget`, the largest share of items that may be referred, or one or more of
-    `accuracy`, `sensitivity` and `specificity` of the items that are kept.
-    """
-
-    budget: float | None = None
-    accuracy: float | None = None
-    sensitivity: float | None = None
-    specificity: float | None = None
-    confidence: float | None = None
-    """Confidence of the promise for new items; None: for the given items only."""
-
-    @property
-    def targets(self) -> Mapping[str, float]:
-        """What the kept items must reach, by score; empty where a budget is given."""
-        stated = {
-            "accuracy": self.accuracy,
-            "sensitivity": self.sensitivity,
-            "specificity": self.specificity,
-        }
-        return {name: level for name, level in stated.items() if level is not None}
-
-    @property
-    def sure(self) -> float:
-        """The confidence asked for, else the usual one."""
-        return CONFIDENCE if self.confidence is None else self.confidence
-
-    def __post_init__(self) -> None:
-        if (self.budget is None) == (not self.targets):
-            got = "neither" if self.budget is None else "both"
-            raise ValueError(
-                "a plan needs either a budget or what the kept items must reach "
-                f"(accuracy, sensitivity, specificity), got {got}; give for example "
-                "--budget 0.2, or --accuracy 0.95"
-            )
-        if self.budget is not None and not 0.0 <= self.budget <= 1.0:
-            raise ValueError(
-                f"budget must lie in [0, 1], the share of items that may be referred, "
-                f"got {self.budget}"
-            )
-        for name, level in self.targets.items():
-            if not 0.0 < level < 1.0:
-                raise ValueError(
-                    f"{name} must lie between 0 and 1, got {level}; no number of items "
-                    "can promise more"
-                )
-        if self.confidence is not None and not 0.5 < self.confidence < 1.0:
-            raise ValueError(
-                f"confidence must lie between 0.5 and 1, got {self.confidence}"
-            )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferralOptions:
-    """Further options of a plan."""
-
-    sensitivity: float | None = None
-    """Least share of the kept positives (class 1) that must be found."""
-    specificity: float | None = None
-    """Least share of the kept negatives (class 0) that must be found."""
-    uncertainty: str = "entropy"
-    """entropy, aleatoric, epistemic, or the <name> of an `uncertainty/<name>`."""
-    logits: bool = False
-    """The class scores are logits; never guessed."""
-    by_group: bool = False
-    level: float = 0.95
-    """Level of the intervals."""
-    seed: int = 0
-    """Draws one item of each cluster where items must be independent."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.level < 1.0:
-            raise ValueError(f"level must lie between 0 and 1, got {self.level}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be 0 or more, got {self.seed}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cutoff:
-    """A threshold, and what it does on the items it was chosen on."""
-
-    threshold: float
-    """Refer where uncertainty >= threshold; inf refers none."""
-    rounded: float
-    """The threshold with four digits, or with as many as refer the same items."""
-    referred: float
-    """Share of the items referred."""
-    accuracy: float
-    """Accuracy of the kept items; nan where none is kept."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
-    """What holds for new items of the same population, and with what confidence.
-
-    Where items come in clusters it is about one random item per cluster: a large
-    cluster counts no more than a small one.
-    """
-
-    threshold: float
-    at_least: Mapping[str, float]
-    """Score of the kept items and its lower bound; empty for a budget."""
-    budget: float | None
-    """Upper bound of the share referred, where that is what is promised."""
-    confidence: float
-    """Probability, over the draw of the items, that the statement is true."""
-    items: int
-    """Independent items that were tested: one per cluster where there are clusters."""
-    tested: int
-    """Thresholds tested at once, for which the confidence is corrected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,8 +125,76 @@ class ReferralPlan:
     level: float
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    items: ReferredItems | None = field(default=None, repr=False, compare=False)
+    """The items of the given file to refer; None where no threshold was found."""
+    saved: SavedPlan | None = field(default=None, repr=False, compare=False)
+    """What `save` writes; None where no threshold was found."""
 
     @property
     def found(self) -> bool:
         """Whether a threshold was found that does what was asked."""
         return self.threshold == self.threshold
+
+    def apply(
+        self, source: Source, *, logits: bool = False, seed: int = 0
+    ) -> AppliedPlan:
+        """Which of new items to refer, as `SavedPlan.apply` says."""
+        return self._usable().apply(source, logits=logits, seed=seed)
+
+    def to_json(self) -> str:
+        """The text of the plan's file (docs/refer.md)."""
+        return self._usable().to_json()
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the plan's file, for `read_plan` and `qualms refer --apply`."""
+        return self._usable().save(path)
+
+    def _usable(self) -> SavedPlan:
+        if self.saved is None:
+            raise ValueError(
+                "no threshold can promise what was asked, so there is no plan to save "
+                "or to apply; ask for less, or give more items"
+            )
+        return self.saved
+
+    def __repr__(self) -> str:
+        own = self.outcomes[0]
+        if self.saved is None:
+            return (
+                f"<ReferralPlan from {own.name} ({own.n} items): no threshold on the "
+                f"{self.uncertainty} can promise what was asked; see .shown, .needed>"
+            )
+        said = self.saved.promise_words or "Nothing is promised for new items."
+        return (
+            f"<ReferralPlan from {own.name} ({own.n} items): {self.saved.rule} "
+            f"That refers {own.referred.value:.1%}. {said} "
+            "See .outcomes, .apply(predictions), .save(path)>"
+        )
+
+    def _repr_html_(self) -> str:
+        said = ["No threshold can promise what was asked."]
+        if self.saved is not None:
+            promise = self.saved.promise_words
+            said = [self.saved.rule, promise or "Nothing is promised for new items."]
+        tables = (_html_outcome(outcome) for outcome in self.outcomes)
+        return notebook_lines([*said, *self.warnings]) + "".join(tables)
+
+
+def _html_outcome(outcome: Outcome) -> str:
+    rows = [
+        (each.label, _html_number(each.before), _html_number(each.kept))
+        for each in outcome.measures
+    ]
+    title = ", ".join(filter(None, (outcome.name, outcome.subset)))
+    referred = interval_words(outcome.referred)
+    return notebook_table(
+        f"{title}: {outcome.n:,} items, {referred} referred",
+        ("score", "referring none", "kept by the plan"),
+        rows,
+    )
+
+
+def _html_number(found: Estimate) -> str:
+    if math.isnan(found.value):
+        return "undefined"
+    return f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})"

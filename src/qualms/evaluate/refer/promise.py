@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, betaincinv
 
 from qualms.evaluate.refer.items import ReferralItems
-from qualms.evaluate.refer.plan import Cutoff, Offer, Promise
+from qualms.evaluate.refer.plan import Offer
+from qualms.evaluate.refer.request import Cutoff, Promise
 from qualms.scores.threshold import GRID
 
 Array = NDArray[np.float64]
@@ -110,7 +111,12 @@ def certify(
 def offers_of(
     items: ReferralItems, sample: ReferralItems, confidence: float
 ) -> tuple[Offer, ...]:
-    """An overview: the accuracy kept and promised at a few shares referred."""
+    """An overview: the accuracy kept and promised at a few shares referred.
+
+    There is none for regression.
+    """
+    if items.classes is None:
+        return ()
     cuts = _at_ranks(cuts_of(sample, {"accuracy": 0.0}))
     bound = _bounds(cuts, "accuracy", (1.0 - confidence) / len(cuts.kept))
     found: dict[float, Offer] = {}
@@ -127,7 +133,8 @@ def cutoff_at(items: ReferralItems, threshold: float) -> Cutoff:
     """What `threshold` does on `items`."""
     kept = items.uncertainty < threshold
     count = int(kept.sum())
-    accuracy = float(items.correct[kept].mean()) if count else float("nan")
+    judged = count and items.classes is not None
+    accuracy = float(items.correct[kept].mean()) if judged else float("nan")
     above = float(items.uncertainty[kept].max()) if count else -math.inf
     return Cutoff(
         threshold=threshold,

@@ -6,15 +6,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from qualms.evaluate.refer.items import ReferralItems
-from qualms.evaluate.refer.plan import (
-    Cutoff,
-    Outcome,
-    ReferralOptions,
-    ReferralPlan,
-)
+from qualms.evaluate.refer.plan import Outcome, ReferralPlan
+from qualms.evaluate.refer.request import Cutoff, ReferralOptions
 from qualms.predictions import Predictions
 
-ARRAYS = ("target", "probs")
+ARRAYS = ("target", "probs", "mean", "lower")
 
 
 def percent(share: float) -> str:
@@ -125,7 +121,9 @@ def _shared(
     planning: Predictions, other: Predictions, first: str, name: str
 ) -> Iterator[str]:
     same = other.n == planning.n and all(
-        np.array_equal(planning.arrays[key], other.arrays[key]) for key in ARRAYS
+        np.array_equal(planning.arrays[key], other.arrays.get(key, ()))
+        for key in ARRAYS
+        if key in planning.arrays
     )
     if same:
         yield (

@@ -29,16 +29,28 @@ from qualms.scores.inference.interval import (
 )
 from qualms.scores.inference.quantile import OrderStatistic, quantile_influence
 from qualms.scores.inference.referral import referral_influence
+from qualms.scores.inference.two_samples import (
+    PERMUTATIONS,
+    TwoSamples,
+    compare_classes,
+    compare_values,
+    holm,
+)
 
 __all__ = [
     "EXACT",
+    "PERMUTATIONS",
     "ConfidenceInterval",
     "ConfidenceSet",
     "Design",
     "Influence",
     "OrderStatistic",
+    "TwoSamples",
+    "compare_classes",
+    "compare_values",
     "confidence_set",
     "exact_interval",
+    "holm",
     "influence_difference",
     "influence_of",
     "influence_replicates",

@@ -1,0 +1,153 @@
+"""Does the check of new items against a plan hold its level, and what does it find?
+
+`python bench/likeness.py` draws pairs of a plan's items and new items from populations
+with ties, rare classes and clusters, applies the check of `qualms refer --apply`, and
+counts verdicts. It prints the tables that stand in `bench/RESULTS.md`. `--times` sets
+how many pairs are drawn of each kind.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import binomtest
+
+from qualms.evaluate.refer.applied import workload_of
+from qualms.evaluate.refer.items import one_per_cluster
+from qualms.evaluate.refer.likeness import check_likeness, reference_of
+from qualms.scores import Estimate
+from qualms.scores.inference import Design, exact_interval
+
+SIZES = ((200, 50), (1000, 200), (1000, 1000), (2000, 30))
+BUDGET = 0.2
+
+
+class Drawn(NamedTuple):
+    """Items of a file."""
+
+    uncertainty: np.ndarray
+    predicted: np.ndarray
+    cluster: np.ndarray | None = None
+
+
+Population = Callable[[np.random.Generator, int], Drawn]
+
+
+def binary(*, blur: float = 0.0, rate: float = 0.3, digits: int = 12) -> Population:
+    """The entropies of a network for two classes; `digits` makes ties."""
+
+    def draw(rng: np.random.Generator, n: int) -> Drawn:
+        side = np.where(rng.random(n) < rate, 1.5, -1.5)
+        evidence = side + (1.0 + blur) * rng.standard_normal(n)
+        prob = 1.0 / (1.0 + np.exp(-2.0 * evidence))
+        entropy = -prob * np.log(prob) - (1.0 - prob) * np.log1p(-prob)
+        return Drawn(entropy.round(digits), (prob > 0.5).astype(np.int64))
+
+    return draw
+
+
+def many_classes(*, classes: int = 100, tilt: float = 0.0) -> Population:
+    """Classes of very different shares, and an uncertainty that has five values."""
+    shares = 1.0 / np.arange(1, classes + 1) ** (1.0 + tilt)
+
+    def draw(rng: np.random.Generator, n: int) -> Drawn:
+        predicted = rng.choice(classes, n, p=shares / shares.sum())
+        return Drawn(rng.geometric(0.4, n).clip(max=5).astype(float), predicted)
+
+    return draw
+
+
+def patients(*, photographs: tuple[int, int], shift: float = 0.0) -> Population:
+    """Clusters of so many photographs, alike within each; `n` counts clusters."""
+
+    def draw(rng: np.random.Generator, n: int) -> Drawn:
+        size = rng.integers(photographs[0], photographs[1] + 1, n)
+        of = np.repeat(np.arange(n), size)
+        own = rng.standard_normal(n)[of] + 0.5 * rng.standard_normal(len(of)) + shift
+        return Drawn(own, (own + rng.standard_normal(len(of)) > 1).astype(np.int64), of)
+
+    return draw
+
+
+LEVEL = {
+    "two classes": (binary(), binary()),
+    "two classes, entropy rounded to 0.1": (binary(digits=1), binary(digits=1)),
+    "100 classes, few values": (many_classes(), many_classes()),
+    "patients, 1 to 5 photographs": (
+        patients(photographs=(1, 5)),
+        patients(photographs=(1, 5)),
+    ),
+    "patients, 4 photographs, now 1": (
+        patients(photographs=(4, 4)),
+        patients(photographs=(1, 1)),
+    ),
+}
+POWER = {
+    "blurred images (noise 1.5 times)": (binary(), binary(blur=0.5)),
+    "blurred images (noise 2 times)": (binary(), binary(blur=1.0)),
+    "30 % positives, now 40 %": (binary(), binary(rate=0.4)),
+    "30 % positives, now 60 %": (binary(), binary(rate=0.6)),
+    "100 classes, rare ones rarer": (many_classes(), many_classes(tilt=0.3)),
+    "patients, uncertainty 0.5 higher": (
+        patients(photographs=(1, 5)),
+        patients(photographs=(1, 5), shift=0.5),
+    ),
+}
+
+
+def verdict(pair: tuple[Population, Population], sizes: tuple[int, int], seed: int):
+    rng = np.random.default_rng(seed)
+    plan, new = (draw(rng, n) for draw, n in zip(pair, sizes, strict=True))
+    threshold = np.quantile(plan.uncertainty, 1.0 - BUDGET, method="higher")
+    refers = plan.uncertainty >= threshold
+    design = Design(items=len(refers), cluster=plan.cluster)
+    low, high = exact_interval(refers, design=design)
+    planned = Estimate(value=refers.mean(), low=low, high=high, undefined=0.0)
+    work = workload_of(new.uncertainty >= threshold, new.cluster, planned, 0.95)
+    classes = int(max(plan.predicted.max(), new.predicted.max())) + 1
+    samples = (_sample(each, classes, seed) for each in (plan, new))
+    check = check_likeness(*samples, moved=work.change, permutations=199, seed=seed)
+    return check.verdict, any(each.differs for each in check.departures)
+
+
+def _sample(drawn: Drawn, classes: int, seed: int):
+    chosen = np.arange(len(drawn.uncertainty))
+    if drawn.cluster is not None:
+        keys = (drawn.predicted, drawn.uncertainty)
+        chosen = one_per_cluster(drawn.cluster, keys, seed)
+    kept = drawn.uncertainty[chosen], drawn.predicted[chosen]
+    return reference_of(*kept, classes, seed)
+
+
+HEADS = ("items", "plan", "new", "differ", "95 %", "unlike", "slightly", "too few")
+
+
+def table(cases: dict[str, tuple[Population, Population]], times: int) -> None:
+    print(f"| {' | '.join(HEADS)} |")
+    print("|---|---:|---:|---:|---|---:|---:|---:|")
+    for name, pair in cases.items():
+        for sizes in SIZES:
+            found = [verdict(pair, sizes, seed) for seed in range(times)]
+            said = Counter(each for each, _ in found)
+            differ = sum(different for _, different in found)
+            low, high = binomtest(differ, times).proportion_ci(method="wilson")
+            shares = [
+                f"{100 * said[each] / times:.1f}"
+                for each in ("unlike", "slightly unlike", "too few items")
+            ]
+            ends = f"{100 * low:.1f} to {100 * high:.1f}"
+            counts = [f"{size:,}" for size in sizes]
+            cells = [name, *counts, f"{100 * differ / times:.1f}", ends, *shares]
+            print(f"| {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=1000)
+    arguments = parser.parse_args()
+    print("Of the same population, in percent of pairs:\n")
+    table(LEVEL, arguments.times)
+    print("\nOf another population:\n")
+    table(POWER, max(1, arguments.times // 4))

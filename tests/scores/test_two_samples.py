@@ -1,0 +1,98 @@
+"""Tests of two samples: outside references, and a level that holds."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from qualms.scores.inference import compare_classes, compare_values, holm
+
+RNG = np.random.default_rng(3)
+TIED = RNG.integers(0, 6, 12).astype(float), RNG.integers(1, 8, 9).astype(float)
+PLAIN = RNG.normal(size=25), RNG.normal(0.4, 1.5, size=15)
+
+
+@pytest.mark.parametrize("samples", [TIED, PLAIN], ids=["ties", "no ties"])
+def test_values_are_compared_as_scipy_does(samples):
+    found = compare_values(*samples, permutations=4000)
+    method = stats.PermutationMethod(n_resamples=4000, rng=np.random.default_rng(0))
+    known = stats.anderson_ksamp(samples, variant="midrank", method=method).pvalue
+    assert found.p == pytest.approx(known, abs=4 * np.sqrt(known / 4000 * 2))
+    assert found.distance == pytest.approx(stats.ks_2samp(*samples).statistic)
+
+
+def test_classes_are_compared_as_scipy_does():
+    table = np.array([[10, 5, 1, 0], [4, 9, 3, 0]])
+    found = compare_classes(*table, permutations=4000)
+    known = stats.chi2_contingency(
+        table[:, :3],
+        correction=False,
+        method=stats.PermutationMethod(n_resamples=4000, rng=np.random.default_rng(0)),
+    ).pvalue
+    assert found.p == pytest.approx(known, abs=0.03)
+    shares = table / table.sum(axis=1, keepdims=True)
+    assert found.distance == pytest.approx(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+def test_order_side_and_direction_do_not_matter():
+    one, other = TIED
+    found = compare_values(one, other, permutations=4000)
+    for again in (
+        compare_values(RNG.permutation(one), other, permutations=4000),
+        compare_values(other, one, permutations=4000),
+        compare_values(-one, -other, permutations=4000),
+        compare_values(one**3, other**3, permutations=4000),
+    ):
+        assert again.p == pytest.approx(found.p, abs=0.02)
+        assert again.distance == pytest.approx(found.distance)
+
+
+def test_samples_without_any_difference_have_p_1():
+    same = compare_values([2.0, 2.0], [2.0])
+    assert (same.p, same.distance, same.beyond_chance) == (1.0, 0.0, 0.0)
+    assert compare_classes([0, 3], [0, 9]).p == 1.0
+
+
+def test_many_classes_are_far_apart_by_chance_alone():
+    even = np.full(300, 1 / 300)
+    found = compare_classes(RNG.multinomial(400, even), RNG.multinomial(400, even))
+    assert found.distance > 0.2
+    assert found.beyond_chance < 0.1
+
+
+@pytest.mark.parametrize("sizes", [(60, 8), (25, 40)])
+def test_the_level_holds_with_ties_and_unequal_sizes(sizes):
+    rng = np.random.default_rng(0)
+    rejected = np.zeros(2)
+    times = 400
+    for seed in range(times):
+        # Few values, most of them at one end.
+        drawn = rng.geometric(0.4, sum(sizes)).clip(max=5) - 1
+        one, other = np.split(drawn, [sizes[0]])
+        counts = (np.bincount(each, minlength=5) for each in (one, other))
+        kept = {"permutations": 99, "seed": seed}
+        rejected += [
+            compare_values(one, other, **kept).p <= 0.05,
+            compare_classes(*counts, **kept).p <= 0.05,
+        ]
+    assert rejected.max() <= stats.binom.ppf(0.999, times, 0.05)
+    assert rejected.min() >= stats.binom.ppf(0.001, times, 0.03)
+
+
+def test_holm_is_that_of_the_textbook():
+    p = np.array([0.01, 0.04, 0.03, 0.005])
+    assert holm(p).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: compare_classes([1, 2], [1]), "same classes, got 2 and 1"),
+        (lambda: compare_classes([1.5], [1]), "must be counts"),
+        (lambda: compare_classes([0], [1]), "of at least one item"),
+        (lambda: compare_classes([2, -1], [1, 1]), "must not be negative, got -1"),
+        (lambda: compare_values([np.nan], [1.0]), "first"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
