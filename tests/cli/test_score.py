@@ -34,7 +34,64 @@ def test_score_prints_a_table_with_intervals_and_directions(file):
     assert "classification, 120 items" in result.output
     assert "↑ AUROC" in result.output
     assert "Ranges are 95% intervals" in result.output
+    assert "Accurate?       better than guessing: " in result.output
+    assert "Smooth ECE" not in result.output
+
+
+def test_all_prints_every_score_and_the_curves(file):
+    result = run("score", file, "--resamples", 0, "--all")
+    assert "Smooth ECE" in result.output
     assert "▁" in result.output
+
+
+def test_chosen_scores_are_shown_alone(file, capsys, monkeypatch):
+    result = run("score", file, "--resamples", 0, "--scores", "smooth_ece,AUROC")
+    shown = [line.split()[1] for line in result.output.splitlines() if line[0] in "↑↓"]
+    assert shown == ["Smooth", "AUROC"]
+    stated = json.loads(run("score", file, "--scores", "ece", "--json").stdout)
+    (scored,) = stated["files"]
+    assert {row["score"] for row in scored["scores"]} == {"ece"}
+    assert next(answer["question"] for answer in scored["verdict"]) == "accurate"
+    said = fails(["score", file, "--scores", "eec"], capsys, monkeypatch)
+    assert "no score 'eec' here. Did you mean 'ece'?" in said
+
+
+def _heads(output):
+    """Names of the files, as the first lines give them."""
+    lines = [line for line in output.splitlines() if ": classification, " in line]
+    return [line.partition(":")[0] for line in lines]
+
+
+def test_files_are_called_by_method_and_seed_or_as_asked(
+    file, tmp_path, capsys, monkeypatch
+):
+    read = predictions.read(file)
+    for number, header in enumerate(
+        (
+            {"method": "map", "seed": 0, "split": "test"},
+            {"method": "map", "seed": 1, "split": "test"},
+            {"method": "map", "seed": 1, "split": "test/aptos"},
+            {"method": "map"},
+        )
+    ):
+        (tmp_path / f"5f3a{number}").mkdir()
+        path = tmp_path / f"5f3a{number}" / "test.npz"
+        predictions.write(path, read, header=header)
+    files = sorted(tmp_path.glob("5f3a*/test.npz"))
+    shown = _heads(run("score", *files, "--resamples", 0).output)
+    assert shown == [
+        "map seed 0",
+        "map seed 1 (split test)",
+        "map seed 1 (split test/aptos)",
+        "test",
+    ]
+    given = ["score", *files[:2], "--resamples", 0, "--name", "mine"]
+    assert _heads(run(*given, "--name", "theirs").output) == ["mine", "theirs"]
+    assert _heads(run(*given, "--name", "mine").output) == [
+        "mine (seed 0)",
+        "mine (seed 1)",
+    ]
+    assert "once per file" in fails(given, capsys, monkeypatch)
 
 
 def test_json_is_one_object_and_nothing_else(file):

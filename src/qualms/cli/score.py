@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qualms.cli._complete import complete_scores
 from qualms.cli._include import Include
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 
 def score(
-    files: Annotated[list[Path], typer.Argument(help="Predictions files or folders.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Predictions files or folders."),
+    ],
     include: Include = None,  # noqa: ARG001 - its callback takes it
     task: Annotated[
         str | None, typer.Option(help="What the arrays are, where that is unclear.")
@@ -52,6 +56,22 @@ def score(
     by_group: Annotated[
         bool, typer.Option("--by-group", help="Also each group on its own.")
     ] = False,
+    chosen: Annotated[
+        str,
+        typer.Option(
+            "--scores",
+            metavar="NAME,...",
+            help="Only these scores, e.g. ece,aurc; see `qualms list scores`.",
+            autocompletion=complete_scores,
+        ),
+    ] = "",
+    every: Annotated[
+        bool, typer.Option("--all", help="Print every score, and the curves.")
+    ] = False,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(help="What to call the files in tables, once for each in order."),
+    ] = None,
     resamples: Annotated[
         int,
         typer.Option(
@@ -74,35 +94,27 @@ def score(
 ) -> None:
     """Score predictions files, with intervals.
 
-    Prints every score of each file with its interval and direction, and the referral
-    curves. Several files stand side by side, and those that cannot be told apart from
-    the best are marked. The task is read off the arrays.
+    Prints a verdict in words (docs/verdict.md) and the ten scores that matter most for
+    the task; --all prints every score and the curves. Several files stand side by side,
+    and those that cannot be told apart from the best are marked. The task is read off
+    the arrays.
     """
     gc.disable()
-    from qualms.evaluate import ScoreOptions, score_files
-    from qualms.report import (
-        check_page,
-        check_room,
-        print_results,
-        to_json,
-        write_curves,
-        write_page,
-    )
+    from qualms.evaluate import ScoreOptions, score_files, with_scores
+    from qualms.report import print_results, to_json, write_curves, write_page
 
     # What is imported stays; looking for garbage in it is a fifth of a short command.
     gc.freeze()
     gc.enable()
-    # What cannot be written fails now rather than after the work.
-    if html is not None:
-        check_page(html)
-    if curves is not None:
-        check_room(curves, 1_000_000)
+    _check_writable(html, curves)
     drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
     options = ScoreOptions(by_group=by_group, **drawn, **more)
-    judged = partial(score_files, files, val=val, task=task, logits=logits)
+    judged = partial(score_files, files, val=val, task=task, logits=logits, names=name)
     with _progress(options, quiet=as_json) as watched:
         scored = judged(options=watched, force_val=force_val, gallery=gallery)
+    if chosen:
+        scored = with_scores(scored, chosen.split(","))
     try:
         if curves is not None:
             write_curves(scored.results, curves)
@@ -112,7 +124,23 @@ def score(
         if as_json:
             typer.echo(json.dumps(to_json(scored)))
         else:
-            print_results(scored, differences=compare, written=[html, curves])
+            print_results(
+                scored,
+                brief=not (every or chosen),
+                curves=not chosen,
+                differences=compare,
+                written=[html, curves],
+            )
+
+
+def _check_writable(html: Path | None, curves: Path | None) -> None:
+    """Fail now, rather than after the work, where something cannot be written."""
+    from qualms.report import check_page, check_room
+
+    if html is not None:
+        check_page(html)
+    if curves is not None:
+        check_room(curves, 1_000_000)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
+from qualms.evaluate.main_scores import with_main_scores, with_rows, with_scores
 from qualms.evaluate.refer import PlanError, read_plan, refer
 from qualms.evaluate.refer.applied import AppliedPlan, Workload
 from qualms.evaluate.refer.likeness import Departure, LikenessCheck
@@ -25,9 +26,12 @@ from qualms.evaluate.refer.request import (
 from qualms.evaluate.refer.saved import SavedPlan
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.scoring import Scored, score, score_files
+from qualms.evaluate.subsets import subset_words
+from qualms.evaluate.verdict import Answer
 
 __all__ = [
     "Accumulator",
+    "Answer",
     "AppliedPlan",
     "Comparison",
     "Contrast",
@@ -60,4 +64,8 @@ __all__ = [
     "refer",
     "score",
     "score_files",
+    "subset_words",
+    "with_main_scores",
+    "with_rows",
+    "with_scores",
 ]

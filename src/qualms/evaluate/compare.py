@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from qualms.benchmarks import settings_text
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.notebook import notebook_lines, notebook_table
 from qualms.evaluate.ranking import Ranking, Rival, rankings
@@ -36,6 +37,11 @@ class Contrast:
     """Each file minus the best, paired over items."""
     reason: str = ""
     """Why nothing can be claimed; '' where something can."""
+
+    @property
+    def key(self) -> RowKey:
+        """What it is about, as `ScoreRow.key` says it."""
+        return (self.score, self.subset, settings_text(self.settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

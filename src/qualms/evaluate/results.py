@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from qualms.evaluate.notebook import notebook_table, pandas_frame
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
 from qualms.scores.inference import ConfidenceSet, Design
+
+if TYPE_CHECKING:
+    from qualms.evaluate.verdict import Answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +83,10 @@ class Results:
     ones. The predictions themselves are left out."""
     design: Design | None = field(default=None, repr=False, compare=False)
     """Which sample and cluster each item is of."""
+    answers: "tuple[Answer, ...] | None" = field(
+        default=None, repr=False, compare=False
+    )
+    """The verdict, where rows that it rests on were left out."""
 
     def row(self, score: str, *, subset: str = "all", **settings: Any) -> ScoreRow:
         """The row of `score` with these settings; the first that fits.
@@ -109,6 +116,13 @@ class Results:
             ImportError: If pandas is not installed.
         """
         return pandas_frame([_flat(row) for row in self.rows], instead="read .rows")
+
+    @property
+    def verdict(self) -> "tuple[Answer, ...]":
+        """What the scores say in words (docs/verdict.md)."""
+        from qualms.evaluate.verdict import verdict_of
+
+        return verdict_of(self) if self.answers is None else self.answers
 
     def __repr__(self) -> str:
         subsets = dict.fromkeys(row.subset for row in self.rows)

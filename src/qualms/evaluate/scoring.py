@@ -1,5 +1,6 @@
 """From predictions files to results: check, judge by task, resample, tabulate."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -212,7 +213,8 @@ def _without_predictions(predictions: Predictions) -> Predictions:
 
 
 def _name_of(predictions: Predictions) -> str:
-    return predictions.header.method or Path(predictions.source).name
+    header = predictions.header
+    return _run_name(header) or header.method or Path(predictions.source).name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,27 +234,39 @@ def score_files(  # noqa: PLR0913 - the options of the command
     logits: bool = False,
     force_val: bool = False,
     gallery: Path | None = None,
+    names: Sequence[str] | None = None,
 ) -> Scored:
     """Score each file; `val` is one validation file for each.
 
     One `val` may serve several files that say they are of one run; `force_val` insists
     on validation files of other runs, too. `gallery` holds the embeddings among which
-    those of all files seek their neighbours.
+    those of all files seek their neighbours. `names` are those of the files in tables:
+    by default method and seed where a file states both, else the file's own name.
     """
     asked = _Asked(task=task, logits=logits)
     options = asked.with_gallery(options, gallery)
     vals = _one_each(val or (), len(files))
+    if names and len(names) != len(files):
+        raise ValueError(
+            f"--name must be given once per file, in the same order: {len(files)} "
+            f"files, got {len(names)} names"
+        )
     check = _PairCheck(force=force_val, shared=len(val or ()) == 1 < len(files))
     results = tuple(
         _scored(
             asked.take(file),
             None if known is None else asked.take(known),
             options,
-            name=name,
+            name="",
             check=check,
         )
-        for file, known, name in zip(files, vals, _names(files), strict=True)
+        for file, known in zip(files, vals, strict=True)
     )
+    called = names or [
+        _run_name(r.header) or f.stem for r, f in zip(results, files, strict=True)
+    ]
+    told = _told_apart(called, results, files)
+    results = tuple(replace(r, name=n) for r, n in zip(results, told, strict=True))
     comparison = compare(results) if len(results) > 1 else None
     return Scored(results=results, comparison=comparison)
 
@@ -270,10 +284,50 @@ def _one_each(val: Sequence[Path], files: int) -> Sequence[Path | None]:
     return val
 
 
-def _names(files: Sequence[Path]) -> list[str]:
-    """Stems where they differ, else as much of the path as tells the files apart."""
+def _run_name(header: Header) -> str:
+    """Method and seed of a run; '' for files that do not say so."""
+    if not header.method or header.seed is None:
+        return ""
+    return f"{header.method} seed {header.seed}"
+
+
+def _told_apart(
+    names: Sequence[str], results: Sequence[Results], files: Sequence[Path]
+) -> list[str]:
+    """`names`, with what tells files apart added to those that are the same."""
+    told = list(names)
+    for name in [n for n, count in Counter(names).items() if count > 1]:
+        places = [place for place, own in enumerate(names) if own == name]
+        headers = [results[place].header for place in places]
+        more = _differing(headers) or _path_names([files[place] for place in places])
+        for place, own in zip(places, more, strict=True):
+            # A path that ends in the name says it already.
+            told[place] = own if own.endswith(f"/{name}") else f"{name} ({own})"
+    return told
+
+
+def _differing(headers: Sequence[Header]) -> list[str]:
+    """What of the headers differs, in words; [] unless it tells all of them apart."""
+    stated = [
+        {
+            "": header.method,
+            "seed ": header.seed,
+            "dataset ": header.dataset,
+            "split ": header.split,
+            **{f"{name}=": value for name, value in header.options.items()},
+        }
+        for header in headers
+    ]
+    keys = dict.fromkeys(key for each in stated for key in each)
+    unlike = [k for k in keys if len({str(each.get(k)) for each in stated}) > 1]
+    words = [", ".join(f"{key}{each.get(key)}" for key in unlike) for each in stated]
+    return words if len(set(words)) == len(words) else []
+
+
+def _path_names(files: Sequence[Path]) -> list[str]:
+    """As much of each path as tells the files apart, else their number."""
     for depth in range(1, 12):
         names = ["/".join(file.with_suffix("").parts[-depth:]) for file in files]
         if len(set(names)) == len(names):
             return names
-    return [f"{file} ({i + 1})" for i, file in enumerate(files)]
+    return [str(number) for number, _ in enumerate(files, 1)]

@@ -14,6 +14,24 @@ Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
+_WORDS = {
+    "all": "every item",
+    "in_domain": "items not marked as shifted",
+    "shifted": "items marked as shifted",
+    "balanced": "as many in-domain as shifted items; the fewer ones are repeated",
+}
+
+
+def subset_words(subset: str) -> str:
+    """Which items a subset holds, for somebody who sees its name only.
+
+    >>> subset_words("group=clinic A")
+    "items whose array 'group' says 'clinic A'"
+    """
+    name = subset.removeprefix("group=")
+    return _WORDS.get(subset) or f"items whose array 'group' says {name!r}"
+
+
 def subsets(
     predictions: Predictions, *, by_group: bool, seed: int
 ) -> Mapping[str, Index]:

@@ -38,6 +38,14 @@ def _file(result: Results) -> dict[str, Any]:
             "resamples": result.resamples,
             "seed": result.seed,
         },
+        "verdict": [
+            {
+                "question": answer.question,
+                "answer": answer.said,
+                "because": answer.because,
+            }
+            for answer in result.verdict
+        ],
         "scores": [_row(row) for row in result.rows],
         "curves": [_curve(curve) for curve in result.curves],
     }

@@ -11,6 +11,7 @@ from typing import Any
 from qualms import __version__
 from qualms.atomic import beside, replacing
 from qualms.evaluate import Curve, Histogram, Results, Scored
+from qualms.report.brief import QUESTIONS
 from qualms.report.html import html_table
 from qualms.report.index import page_style
 from qualms.report.scored import difference_table, score_notes, score_table
@@ -69,6 +70,7 @@ def render_page(scored: Scored, *, command: str = "") -> str:
     charts = [*_line_charts(scored), *_bar_charts(scored)]
     return page.render(
         results=scored.results,
+        questions=QUESTIONS,
         table=html_table(score_table(scored), title=False),
         differences=_differences(scored),
         notes=score_notes(scored),

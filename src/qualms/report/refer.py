@@ -8,7 +8,8 @@ from rich.padding import Padding
 
 from qualms.evaluate import Measure, Outcome, ReferralPlan
 from qualms.evaluate.refer.request import as_asked, promised
-from qualms.report.scored import ARROW, sparkline
+from qualms.report.printed import sparkline
+from qualms.report.scored import ARROW
 from qualms.report.table import Column, Table, TableCell, TableLine
 from qualms.report.terminal import escape, print_table
 from qualms.scores import Estimate

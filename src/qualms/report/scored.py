@@ -1,22 +1,13 @@
-"""The scores of files as tables, and how `qualms score` prints them."""
+"""The scores of files as tables."""
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table as Grid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from qualms.benchmarks import settings_text
-from qualms.evaluate import Comparison, Contrast, Curve, Results, Scored, ScoreRow
-from qualms.report.table import Column, Table, TableCell, TableLine, digits
-from qualms.report.terminal import escape, print_legend, print_table
+from qualms.evaluate import Comparison, Contrast, Scored, ScoreRow, subset_words
+from qualms.report.table import Column, Table, TableCell, TableLine
 
 ARROW = {"higher": "↑", "lower": "↓", "neither": " "}
-_SHOWN = ("referral_accuracy", "referral_auroc", "risk_coverage", "coverage_by_target")
-_BLOCKS = "▁▂▃▄▅▆▇█"
 _Key = tuple[str, str, str]
 
 
@@ -35,16 +26,29 @@ def score_table(scored: Scored) -> Table:
         left=("score", "by"),
         columns=tuple(Column(label=name, keys={"file": name}) for name in names),
         lines=tuple(
-            _line(
+            score_line(
                 [rows.get(key) for rows in found],
-                names,
-                contrasts.get(key),
+                names=names,
+                contrast=contrasts.get(key),
                 sections=len(subsets) > 1,
             )
             for key in ordered
         ),
         level=first.level,
+        notes=subset_notes(subsets) if len(subsets) > 1 else (),
     )
+
+
+def subset_notes(subsets: Iterable[str]) -> tuple[str, ...]:
+    """What stands under a table to say which items it speaks of."""
+    groups = [subset for subset in subsets if subset.startswith("group=")]
+    told = [
+        f"{subset.replace('_', '-')}: {subset_words(subset)}"
+        for subset in subsets
+        if subset not in groups
+    ]
+    told += ["group=NAME: items whose array 'group' says NAME"] if groups else []
+    return (f"{'; '.join(told)}.",)
 
 
 def difference_table(comparison: Comparison) -> Table:
@@ -62,7 +66,7 @@ def difference_table(comparison: Comparison) -> Table:
             ),
             section=contrast.subset.replace("_", "-"),
         )
-        for contrast in comparison.contrasts
+        for contrast in _by_subset(comparison.contrasts)
         for name, gap in contrast.difference.items()
         if name != contrast.best
     ]
@@ -76,30 +80,10 @@ def difference_table(comparison: Comparison) -> Table:
     )
 
 
-def print_results(
-    scored: Scored,
-    *,
-    differences: bool = False,
-    written: Sequence[Path | None] = (),
-    console: Console | None = None,
-) -> None:
-    """Print one table over all files, then curves, notes and what was written."""
-    console = console or Console()
-    for result in scored.results:
-        console.print(_headline(result))
-    table = score_table(scored)
-    print_table(table, console=console)
-    print_legend([table], console=console)
-    if differences and scored.comparison is not None:
-        console.print()
-        print_table(difference_table(scored.comparison), console=console)
-    for result in scored.results:
-        _print_curves(console, result)
-    for note in score_notes(scored):
-        console.print(f"note: {escape(note)}", style="dim", highlight=False)
-    for path in written:
-        if path is not None:
-            console.print(f"wrote {escape(str(path))}", soft_wrap=True)
+def _by_subset(contrasts: Sequence[Contrast]) -> Iterator[Contrast]:
+    """Those about the same items beside each other."""
+    for subset in dict.fromkeys(contrast.subset for contrast in contrasts):
+        yield from (contrast for contrast in contrasts if contrast.subset == subset)
 
 
 def score_notes(scored: Scored) -> list[str]:
@@ -122,35 +106,27 @@ def _unranked(comparison: Comparison | None) -> list[str]:
     ]
 
 
-def sparkline(values: NDArray[np.float64], *, width: int = 32) -> str:
-    """`values` as a line of block characters; undefined stretches stay blank."""
-    picked = values[
-        np.linspace(0, len(values) - 1, min(width, len(values))).astype(int)
-    ]
-    defined = picked[np.isfinite(picked)]
-    if defined.size == 0:
-        return " " * len(picked)
-    low, span = defined.min(), np.ptp(defined) or 1.0
-    return "".join(
-        _BLOCKS[int((value - low) / span * (len(_BLOCKS) - 1) + 0.5)]
-        if np.isfinite(value)
-        else " "
-        for value in picked
-    )
-
-
-def _line(
-    rows: list[ScoreRow | None],
-    names: list[str],
-    contrast: Contrast | None,
+def score_line(
+    rows: Sequence[ScoreRow | None],
     *,
-    sections: bool,
+    names: Sequence[str] = (),
+    contrast: Contrast | None = None,
+    sections: bool = False,
 ) -> TableLine:
+    """One score as a line, with a cell for each file or set of items.
+
+    Args:
+        rows: One for each cell; None where it stays empty.
+        names: Of the files, where they are compared.
+        contrast: How they compare.
+        sections: Whether the set of items stands above the line.
+    """
     first = next(row for row in rows if row is not None)
     return TableLine(
         labels=(f"{ARROW[first.better]} {first.label}", first.detail),
         cells=tuple(
-            _cell(row, name, contrast) for row, name in zip(rows, names, strict=True)
+            score_cell(row, name, contrast)
+            for row, name in zip(rows, names or [""] * len(rows), strict=True)
         ),
         section=first.subset.replace("_", "-") if sections else "",
         keys={
@@ -161,7 +137,10 @@ def _line(
     )
 
 
-def _cell(row: ScoreRow | None, name: str, contrast: Contrast | None) -> TableCell:
+def score_cell(
+    row: ScoreRow | None, name: str = "", contrast: Contrast | None = None
+) -> TableCell:
+    """A value with its interval, marked if the file called `name` may be best."""
     if row is None:
         return TableCell()
     undefined = math.isnan(row.value)
@@ -181,45 +160,8 @@ def _cell(row: ScoreRow | None, name: str, contrast: Contrast | None) -> TableCe
 def _by_key(comparison: Comparison | None) -> Mapping[_Key, Contrast]:
     if comparison is None:
         return {}
-    return {
-        (c.score, c.subset, settings_text(c.settings)): c for c in comparison.contrasts
-    }
+    return {contrast.key: contrast for contrast in comparison.contrasts}
 
 
 def _values(settings: Mapping[str, object]) -> str:
     return ", ".join(map(str, settings.values()))
-
-
-def _headline(result: Results) -> str:
-    draws = f", {result.draws} draws" if result.draws > 1 else ""
-    method = result.header.method
-    return (
-        f"[bold]{escape(result.name)}[/bold]: {result.task}, {result.n} items{draws}"
-        + (f", method {escape(method)}" if method else "")
-    )
-
-
-def _print_curves(console: Console, result: Results) -> None:
-    shown = [curve for curve in result.curves if curve.name in _SHOWN]
-    if not shown:
-        return
-    console.print(f"\ncurves of [bold]{escape(result.name)}[/bold]")
-    width = min(32, console.width // 4)
-    grid = Grid.grid(padding=(0, 1))
-    for size in (0, width, None, None):
-        grid.add_column(width=size, no_wrap=size is not None)
-    for curve in shown:
-        by = f", by {values}" if (values := _values(curve.settings)) else ""
-        what = escape(f"{curve.label}, {curve.subset.replace('_', '-')}{by}")
-        grid.add_row("", sparkline(curve.y, width=width), what, _ends(curve))
-    console.print(grid)
-
-
-def _ends(curve: Curve) -> str:
-    defined = curve.y[np.isfinite(curve.y)]
-    if defined.size == 0:
-        return "undefined"
-    return (
-        f"[dim]{digits(float(defined[0]))} → {digits(float(defined[-1]))} "
-        f"over {escape(curve.x_label)}[/dim]"
-    )

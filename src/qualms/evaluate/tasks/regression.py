@@ -175,6 +175,10 @@ def _intervals(
     yield replace(length, ranked=_reached(covered, alpha))
     yield _entry(penalised, (*ends, target), subset, index, at)
     yield _entry(scores.inverted_fraction, ends, subset, index, at)
+    if items.mean is not None:
+        risk = np.abs(items.mean[index] - target)
+        by_length = {"u": "interval length"}
+        yield _entry(scores.aurc, (risk, ends[1] - ends[0]), subset, index, by_length)
 
 
 def _reached(covered: Entry, alpha: float) -> bool:

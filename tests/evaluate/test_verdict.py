@@ -1,0 +1,180 @@
+"""The verdict in words: it is right about made files, and says so if it cannot tell."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import qualms
+from qualms import predictions, scores
+from qualms.evaluate import Scored, ScoreOptions
+from qualms.evaluate.verdict import difference_of_samples
+from qualms.report import print_results
+from qualms.scores.inference import wilson_ends
+
+BARE = ScoreOptions(resamples=0)
+
+
+def said(arrays, val=None):
+    results = qualms.score(arrays, val=val, options=BARE)
+    return {answer.question: answer.said for answer in results.verdict}
+
+
+def classified(n, seed=0, *, sharper=1.0, shift=None):
+    """Targets drawn from the probabilities, which are then made too sharp."""
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet([0.4] * 4, n)
+    target = (rng.random(n)[:, None] > probs.cumsum(axis=1)).sum(axis=1).clip(0, 3)
+    if shift is not None:
+        moved = np.arange(n) >= n // 2
+        wrong = moved & (rng.random(n) < shift)
+        target = np.where(wrong, rng.integers(0, 4, n), target)
+    probs = probs**sharper
+    arrays = {"probs": probs / probs.sum(axis=1, keepdims=True), "target": target}
+    return arrays if shift is None else arrays | {"shifted": moved}
+
+
+def test_what_is_so_by_construction_is_found():
+    found = said(classified(4000))
+    assert found == {
+        "accurate": "yes",
+        "calibrated": "yes",
+        "finds_errors": "yes",
+        "survives_shift": "not asked",
+    }
+    assert said(classified(4000, sharper=3.0))["calibrated"] == "no"
+    assert said(classified(8000, shift=0.0))["survives_shift"] == "yes"
+    assert said(classified(8000, shift=0.5))["survives_shift"] == "no"
+
+
+def test_few_items_do_not_decide():
+    found = said(classified(40, shift=0.0))
+    assert found["calibrated"] == "cannot be told"
+    assert found["survives_shift"] == "cannot be told"
+
+
+def test_guesses_are_no_better_than_guessing():
+    rng = np.random.default_rng(0)
+    guessed = {"prob": rng.random(4000), "target": rng.integers(0, 2, 4000)}
+    assert said(guessed)["accurate"] == "no"
+    # All equally certain: nothing says which of them are wrong.
+    flat = np.where(rng.random(4000) < 0.5, 0.2, 0.8)
+    target = (rng.random(4000) < flat).astype(int)
+    assert said({"prob": flat, "target": target})["finds_errors"] == "no"
+    always = {"prob": np.full(50, 0.9), "target": rng.integers(0, 2, 50)}
+    assert said(always)["accurate"] == "cannot be told"
+
+
+def test_no_errors_leave_nothing_to_find():
+    target = np.arange(60) % 2
+    found = said({"prob": np.where(target, 0.9, 0.1), "target": target})
+    assert found["finds_errors"] == "cannot be told"
+
+
+def numbers(n, *, honest=True, shift=1.0):
+    rng = np.random.default_rng(1)
+    target, scale = rng.normal(0, 5, n), rng.uniform(0.2, 2.0, n)
+    moved = np.arange(n) >= n // 2
+    error = rng.normal(0, scale) * np.where(moved, shift, 1.0)
+    var = scale**2 if honest else np.full(n, 0.04)
+    return {"mean": target + error, "var": var, "target": target, "shifted": moved}
+
+
+def test_numbers_and_their_intervals():
+    found = said(numbers(8000))
+    assert set(found.values()) == {"yes"}
+    worse = said(numbers(3000, honest=False, shift=3.0))
+    assert worse == {
+        "accurate": "yes",
+        "calibrated": "no",
+        "finds_errors": "no",
+        "survives_shift": "no",
+    }
+    # Points alone have neither intervals nor an uncertainty.
+    points = {k: v for k, v in numbers(400).items() if k in ("mean", "target")}
+    assert said(points)["calibrated"] == "not asked"
+    assert said(points)["finds_errors"] == "not asked"
+    lengths = qualms.score(numbers(500), options=BARE).row("aurc")
+    arrays = numbers(500)
+    by_hand = scores.aurc(np.abs(arrays["mean"] - arrays["target"]), arrays["var"])
+    assert lengths.value == pytest.approx(by_hand)
+
+
+def embedded(n, *, noise, seed=0):
+    rng = np.random.default_rng(seed)
+    target = rng.integers(0, 6, n)
+    spread = noise * np.exp(rng.normal(size=n))
+    centre = rng.normal(size=(6, 8))
+    embedding = centre[target] + spread[:, None] * rng.normal(size=(n, 8))
+    return {"embedding": embedding, "target": target, "uncertainty/spread": spread}
+
+
+def test_embeddings_are_not_asked_for_probabilities():
+    assert said(embedded(600, noise=0.6)) == {
+        "accurate": "yes",
+        "finds_errors": "yes",
+        "survives_shift": "not asked",
+    }
+    assert said(embedded(600, noise=1e3))["accurate"] != "yes"
+
+
+def test_two_samples_differ_as_newcombe_says():
+    """His example (1998, table II, method 10): 56 of 70 against 48 of 80."""
+    row = qualms.score(classified(20), options=BARE).row("accuracy")
+    rows = []
+    for hits, n in ((56, 70), (48, 80)):
+        low, high = wilson_ends(np.array([hits / n]), np.array([float(n)]), 1.959964)
+        rows.append(
+            replace(row, value=hits / n, low=float(low[0]), high=float(high[0]))
+        )
+    found = difference_of_samples(rows[0], rows[1])
+    assert found == pytest.approx((0.2, 0.0524, 0.3339), abs=1e-4)
+
+
+def test_a_true_yes_is_seldom_called_no():
+    answers = [said(classified(250, seed, shift=0.0)) for seed in range(4)]
+    assert sum("no" in each.values() for each in answers) == 0
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("maps") / "seg"
+    rng = np.random.default_rng(0)
+    with predictions.SegmentationWriter(folder) as writer:
+        for number in range(4):
+            truth = np.hypot(*np.mgrid[-6:6, -6:6]) < 3 + rng.random()
+            sure = np.where(truth, 0.9, 0.1) + rng.uniform(-0.1, 0.1, (3, 12, 12))
+            kept = scores.sufficient_statistics(np.stack([1 - sure, sure], axis=1))
+            made = predictions.Maps(
+                mean_probs=kept.mean_probs,
+                expected_entropy=kept.expected_entropy,
+                draw_labels=kept.draw_labels,
+                raters=truth[None].astype(np.uint8),
+            )
+            writer.add(f"case {number}", made, shifted=number > 6)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(classified(300), id="classes"),
+        pytest.param(classified(300, shift=0.4), id="shifted classes"),
+        pytest.param(numbers(300), id="numbers"),
+        pytest.param(embedded(90, noise=0.5), id="embeddings"),
+        pytest.param("maps", id="maps"),
+    ],
+)
+def test_what_is_printed_fits_a_screen(source, request):
+    given = request.getfixturevalue("maps") if source == "maps" else source
+    results = qualms.score(given, options=BARE, name="mine")
+    console = Console(width=80)
+    with console.capture() as capture:
+        print_results(Scored(results=(results,)), brief=True, console=console)
+    text = capture.get()
+    assert len(text.splitlines()) <= 24, text
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith("mine: ")
+    assert "Accurate?" in text
+    assert sum(line[0] in "↑↓" for line in text.splitlines() if line) <= 10
