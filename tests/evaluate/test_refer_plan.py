@@ -302,6 +302,11 @@ def changed(text, **fields):
         (lambda text: changed(text, task="poetry"), "does not hold a plan.*poetry"),
         (lambda text: changed(text, classes=3), "counts 2 of 3 classes"),
         (lambda text: changed(text, reference=[]), "does not hold a plan"),
+        (
+            lambda text: changed(text, reference={"predicted": [], "uncertainty": []}),
+            "does not hold a plan",
+        ),
+        (lambda text: changed(text, classes=10**400), "does not hold a plan"),
         (lambda _: "{" * 100_000, "is not the JSON of a plan"),
         (lambda _: " " * 9_000_000, "too large for a plan"),
     ],

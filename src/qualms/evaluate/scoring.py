@@ -224,6 +224,10 @@ class Scored:
     results: tuple[Results, ...]
     comparison: Comparison | None = None
 
+    def _repr_html_(self) -> str:
+        compared = "" if self.comparison is None else self.comparison._repr_html_()
+        return "".join(each._repr_html_() for each in self.results) + compared
+
 
 def score_files(  # noqa: PLR0913 - the options of the command
     files: Sequence[Path],

@@ -50,9 +50,7 @@ def apply_plan(
     sample = reference_of(
         uncertainty[everyone], predicted[everyone], plan.classes, seed
     )
-    check = check_likeness(
-        plan.reference, sample, moved=work.change, level=plan.level, seed=seed
-    )
+    check = check_likeness(plan.reference, sample, moved=work.change, seed=seed)
     _refuse_no_overlap(plan, new, sample, different=check.departures[1].differs)
     return AppliedPlan(
         name=Path(new.source).name,

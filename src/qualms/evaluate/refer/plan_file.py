@@ -41,7 +41,7 @@ def read_plan(path: str | PathLike[str]) -> SavedPlan:
     _refuse_foreign(held, where)
     try:
         return _plan(_Fields(held))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
         # The checksum was right, so somebody made it so.
         _refuse(where, f"does not hold a plan ({error})", "make it again")
 
@@ -190,6 +190,8 @@ def _reference(held: _Fields, classes: int | None) -> ReferenceSample:
     predicted = held.of("predicted", list)
     if classes is not None and len(predicted) != classes:
         raise ValueError(f"'predicted' counts {len(predicted)} of {classes} classes")
+    if not predicted or not held.of("uncertainty", list):
+        raise ValueError("'reference' is empty")
     kind: Any = np.float64 if classes is None else np.int64
     return ReferenceSample(
         uncertainty=np.array(held.of("uncertainty", list), np.float64),

@@ -62,7 +62,7 @@ class SavedPlan:
     made_on: PlanOrigin
     reference: ReferenceSample
     level: float
-    """Level of intervals, and of the check of new items."""
+    """Level of the intervals."""
     version: str
     """The qualms that made it."""
 
@@ -148,7 +148,10 @@ class SavedPlan:
             "task": self.task,
             "classes": self.classes,
             "rule": self._rule_data(),
-            "request": asdict(self.request),
+            "request": {
+                name: None if asked is None else float(asked)
+                for name, asked in asdict(self.request).items()
+            },
             "promise": self._promise_data(),
             "made_on": _origin_data(self.made_on) | {"level": self.level},
             "reference": {
