@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from predictions import made
 from qualms.cli import app
-from qualms.predictions import write
+from qualms.predictions import Maps, SegmentationWriter, write
 
 
 def check(*arguments):
@@ -21,14 +21,55 @@ def test_it_says_what_a_file_holds(tmp_path):
     known = np.arange(made.N) > 2
     arrays = made.classification() | {"known": known}
     path = write(tmp_path / "p.npz", arrays, header={"dataset": "d", "seed": 0})
-    first, second, third, *rest = check(path).splitlines()
+    first, second, classes, *marks, last = check(path).splitlines()
     assert first == (
         f"{path}: valid classification predictions, 12 items (3 of no known class), "
         "3 draws"
     )
     assert second.startswith("  arrays: target 12, probs 3x12x4, uncertainty/entropy")
-    assert third == "  header: dataset d, seed 0"
-    assert rest == []
+    assert classes.startswith("  classes: 4 (items of each: 0: ")
+    assert marks[0] == "  shifted: 4 of 12 items"
+    assert last == "  header: dataset d, seed 0"
+
+
+def test_it_shows_the_facts_of_every_task(tmp_path):
+    rng = np.random.default_rng(0)
+    marks = {"shifted": np.arange(8) > 5, "group": ["a", "b"] * 4}
+    path = write(
+        tmp_path / "r.npz", {"target": np.arange(8.0), "mean": np.zeros(8)} | marks
+    )
+    out = check(path)
+    assert "  target: 0 to 7, median 3.5\n" in out
+    assert "  shifted: 2 of 8 items\n" in out
+    assert "  groups: 2 (items of each: a: 4, b: 4)\n" in out
+    target = np.repeat(np.arange(4) * 5, 2)
+    vectors = {"embedding": rng.normal(size=(8, 3)), "target": target}
+    vectors |= {"uncertainty/own": np.arange(8.0), "cluster": target}
+    out = check(write(tmp_path / "e.npz", vectors))
+    assert "  dimensions: 3\n" in out
+    assert "  classes: 4 (items of each: 0: 2, 5: 2, 10: 2, 15: 2)\n" in out
+    assert "  clusters: 4" in out
+
+
+def test_it_shows_classes_sizes_raters_and_what_is_ignored(tmp_path):
+    folder = tmp_path / "seg"
+    with SegmentationWriter(folder, header={"ignore": 255}) as writer:
+        for name, side in (("a", 4), ("b", 6)):
+            raters = np.zeros((2, side, 4), np.uint8)
+            raters[:, 0] = 255
+            raters[0, 1:] = 1
+            maps = Maps(
+                mean_probs=np.full((2, side, 4), 0.5),
+                expected_entropy=np.full((side, 4), 0.5),
+                draw_labels=np.zeros((1, side, 4), np.uint8),
+                raters=raters,
+            )
+            writer.add(name, maps)
+    out = check(folder)
+    assert "  classes: 2 (pixels of each: 0: 50.0%, 1: 50.0%)\n" in out
+    assert "  sizes: 4x4, 6x4\n" in out
+    assert "  raters: 2\n" in out
+    assert "  ignored: 20.0% of the raters' pixels (label 255)" in out
 
 
 def test_a_file_without_targets_is_valid_and_said_to_be_so(tmp_path):

@@ -25,13 +25,13 @@ def check(
 
     A file that is not valid ends in one sentence on what to do, and exit code 2.
     """
-    from qualms.predictions import read
+    from qualms.predictions import facts, read
 
     for file in files:
         predictions = read(file, task=task, logits=logits)
-        for maps in predictions.maps or ():
-            del maps  # reading an item checks it
-        typer.echo("\n".join(map(_harmless, _describe(file, predictions))))
+        found = facts(predictions)  # reads, and so checks, every segmented item
+        lines = _describe(file, predictions, found)
+        typer.echo("\n".join(map(_harmless, lines)))
 
 
 def _harmless(line: str) -> str:
@@ -39,10 +39,13 @@ def _harmless(line: str) -> str:
     return "".join(c if c.isprintable() else "\ufffd" for c in line)
 
 
-def _describe(file: Path, predictions: "Predictions") -> list[str]:
+def _describe(
+    file: Path, predictions: "Predictions", found: tuple[str, ...]
+) -> list[str]:
     lines = [
         f"{file}: valid {predictions.task} predictions, {_counts(predictions)}",
         f"  arrays: {_arrays(predictions)}",
+        *(f"  {fact}" for fact in found),
     ]
     header = predictions.header
     stated = {

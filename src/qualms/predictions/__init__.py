@@ -7,6 +7,7 @@ item. Whatever is wrong ends in a `PredictionsError` that says so.
 """
 
 from qualms.predictions._errors import PredictionsError
+from qualms.predictions._facts import facts
 from qualms.predictions._files import build, check_destination, read, write
 from qualms.predictions._folder import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
@@ -30,6 +31,7 @@ __all__ = [
     "array_field",
     "build",
     "check_destination",
+    "facts",
     "pairing",
     "pool",
     "read",
