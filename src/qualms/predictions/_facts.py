@@ -69,7 +69,7 @@ def _range(predictions: Predictions) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _MapFacts:
     """What the maps seen so far hold."""
 
     shapes: set[tuple[int, ...]] = field(default_factory=set)
@@ -84,7 +84,7 @@ class _Seen:
 
 
 def _segmented(predictions: Predictions) -> Iterator[str]:
-    seen = _Seen()
+    seen = _MapFacts()
     for maps in predictions.maps or ():
         seen.add(maps)
     classes, ignore = predictions.classes or 0, predictions.header.ignore
