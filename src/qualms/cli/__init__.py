@@ -9,6 +9,7 @@ import typer
 from qualms.cli.check import check
 from qualms.cli.list import list_parts
 from qualms.cli.new import new
+from qualms.cli.predict import predict
 from qualms.cli.prepare import prepare
 from qualms.cli.refer import refer
 from qualms.cli.run import run
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(score)
 app.command()(refer)
 app.command()(check)
+app.command()(predict)
 app.command()(run)
 app.command()(tune)
 app.command()(prepare)

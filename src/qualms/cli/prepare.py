@@ -1,18 +1,16 @@
 """`qualms prepare`: from a publisher's files, or a seed, to a fast cache."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qualms.cli._bar import counting_bar
 from qualms.cli._complete import complete_datasets
 from qualms.cli._include import Include
 
 if TYPE_CHECKING:
-    from qualms.datasets import Prepared, Progress
+    from qualms.datasets import Prepared
 
 SHOWN = 10
 """Unreadable files that are named."""
@@ -59,7 +57,7 @@ def prepare(
     recipe = recipe_of(Part(name=name, options=parse_options(option or [])), source)
     folder = datasets.cache_folder(data or default_cache(), recipe)
     try:
-        with _progress(name) as advance:
+        with counting_bar(name) as advance:
             made = datasets.prepare(
                 recipe,
                 folder,
@@ -71,19 +69,6 @@ def prepare(
         typer.echo("interrupted; run again to go on (what is loaded is kept)", err=True)
         raise typer.Exit(130) from None
     _report(made, folder)
-
-
-@contextmanager
-def _progress(name: str) -> Iterator["Progress | None"]:
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(transient=True, console=Console(stderr=True)) as bar:
-        work = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(work, completed=done, total=total)
 
 
 def _report(made: "Prepared", folder: Path) -> None:

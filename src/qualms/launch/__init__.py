@@ -14,7 +14,7 @@ from qualms.launch.data import (
 from qualms.launch.devices import check_installed, default_workers
 from qualms.launch.here import RunOutcome, lacking, parts_of, run_all
 from qualms.launch.new import KINDS, NewPart, new_part
-from qualms.launch.options import options_of, parse_options, written
+from qualms.launch.options import check_options, options_of, parse_options, written
 
 __all__ = [
     "KINDS",
@@ -25,6 +25,7 @@ __all__ = [
     "Wish",
     "card_of",
     "check_installed",
+    "check_options",
     "data_key",
     "default_cache",
     "default_workers",

@@ -19,8 +19,10 @@ from qualms.networks._timm import (
     IMAGENET,
     Colours,
     TimmBackbone,
+    TimmClassifier,
     is_timm_name,
     load_torchvision,
+    timm_classifier,
     timm_colours,
     timm_names,
 )
@@ -30,7 +32,9 @@ from qualms.spec import Part
 __all__ = [
     "IMAGENET",
     "Colours",
+    "TimmClassifier",
     "load_torchvision",
+    "make_classifier",
     "make_network",
     "network_colours",
 ]
@@ -57,6 +61,14 @@ def make_network(part: Part, *, channels: int) -> nn.Module:
             f" {', '.join(known)}, and any timm name."
         )
     return TimmBackbone(name, channels=channels, options=part.options)
+
+
+def make_classifier(name: str, weights: str) -> TimmClassifier:
+    """The network `name` or `timm:<name>` of timm, with the classifier it has."""
+    plain = name.removeprefix(_PREFIX)
+    if not is_timm_name(plain):
+        raise LookupError(f"no {plain!r} in timm.{suggest(plain, timm_names())}")
+    return timm_classifier(plain, weights)
 
 
 def network_colours(part: Part) -> Colours:

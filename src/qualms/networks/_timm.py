@@ -8,7 +8,7 @@ the two operators that it looks for; detection operators remain unavailable. Cal
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, Literal, NamedTuple, get_args
@@ -99,6 +99,41 @@ def timm_colours(name: str) -> Colours:
     return Colours(tuple(stated.mean), tuple(stated.std))
 
 
+class TimmClassifier(NamedTuple):
+    """A network of timm as it was trained, and how it wants to see pictures."""
+
+    network: nn.Module
+    """(B, 3, H, W) to outputs (B, K)."""
+    outputs: int
+    prepare: Callable[[Any], Tensor]
+    """A picture of Pillow to (3, H, W): resized, cropped and normalised."""
+    note: str
+    """What the user should know of the weights; '' for nothing."""
+
+
+def timm_classifier(name: str, weights: str) -> TimmClassifier:
+    """The network `name` of timm with the classifier of its `weights`.
+
+    They are "pretrained", or the path of a file.
+    """
+    body = TimmBackbone(name, channels=3, options={"weights": weights})
+    known = body.classifier
+    if known is None:
+        raise ValueError(
+            f"{'the pretrained weights' if weights == 'pretrained' else weights} of"
+            f" timm's {name!r} must end in a linear classifier with a bias, and have"
+            " none; choose other weights, or pass the network to qualms.predict"
+        )
+    last = nn.Linear(known.weight.shape[1], len(known.weight))
+    with torch.no_grad():
+        last.weight.copy_(known.weight)
+        last.bias.copy_(known.bias)
+    data = import_module("timm.data")
+    prepare = data.create_transform(**data.resolve_model_data_config(body.network))
+    network = nn.Sequential(body, last).eval()
+    return TimmClassifier(network, len(known.weight), prepare, body.note)
+
+
 def is_timm_name(name: str) -> bool:
     """Whether timm has a network `name`, with or without the tag of its weights."""
     return bool(load_timm().is_model(name))
@@ -172,7 +207,8 @@ def _pretrained(name: str, channels: int, options: Mapping[str, Any]) -> Any:
         why = str(error).partition("\n")[0].rstrip(".")
         raise ValueError(
             f"the pretrained weights of timm's {name!r} cannot be had: {why}; state "
-            "the path of a file in 'weights', or train from weights='random'"
+            "the path of a file in 'weights' (--weights FILE), or train from "
+            "weights='random'"
         ) from error
 
 

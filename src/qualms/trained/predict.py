@@ -205,7 +205,8 @@ def _fit(
         loader = given[name]
         if loader is None:
             raise ValueError(
-                f"method {asked.name!r} is fitted to {what[name]}; say {name}=LOADER"
+                f"method {asked.name!r} is fitted to {what[name]}; say {name}=LOADER,"
+                f" or --{name} DIR on the command line"
             )
         items = asked.items(name, loader)
         seed_part(asked.seed, name)

@@ -63,8 +63,11 @@ class OwnListing:
     items: tuple[OwnItem, ...]
 
 
-def listing_of(root: Path) -> OwnListing:
-    """The items in `root`: a folder, or a table in CSV."""
+def listing_of(root: Path, *, unlabelled: bool = False) -> OwnListing:
+    """The items in `root`: a folder, or a table in CSV.
+
+    If they may be `unlabelled`, a folder may hold images and no folders of classes.
+    """
     if root.is_file():
         return _table(root)
     if not root.is_dir():
@@ -73,7 +76,18 @@ def listing_of(root: Path) -> OwnListing:
         )
     if (root / TABLE).is_file():
         return _table(root / TABLE)
+    if unlabelled and not _folders(root):
+        return OwnListing(folder=root, items=tuple(_without_classes(root)))
     return OwnListing(folder=root, items=tuple(_in_folders(root)))
+
+
+def _without_classes(root: Path) -> Iterator[OwnItem]:
+    files = [path for path in sorted(root.iterdir()) if _counts(path)]
+    if not files:
+        raise DatasetError(f"expected images in {root}; {contents(root)}")
+    for path in files:
+        _check_ending(path, path.name)
+        yield OwnItem(path=path.name, where=path.name)
 
 
 def _in_folders(root: Path) -> Iterator[OwnItem]:

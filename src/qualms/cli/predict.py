@@ -1,0 +1,109 @@
+"""`qualms predict`: the predictions of a trained network for a user's own pictures."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qualms.cli._bar import counting_bar
+from qualms.cli._include import Include
+
+if TYPE_CHECKING:
+    from qualms.trained import PicturePredictions
+
+
+def predict(
+    network: Annotated[
+        str, typer.Argument(help="Any network of timm, such as timm:resnet50.")
+    ],
+    source: Annotated[
+        Path,
+        typer.Option(
+            "--from", help="Class folders, a folder of images, or a table in CSV."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Write the predictions here.")],
+    method: Annotated[
+        str, typer.Option(help="plain, mc_dropout, laplace, tta, temperature ...")
+    ] = "plain",
+    option: Annotated[
+        list[str] | None, typer.Option("-o", help="Of the method, such as draws=30.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="A file of weights; timm's own by default.")
+    ] = None,
+    classes: Annotated[
+        Path | None,
+        typer.Option(help="The class of each output: a line for each, or JSON."),
+    ] = None,
+    fit: Annotated[
+        Path | None, typer.Option(help="Training items, for methods such as laplace.")
+    ] = None,
+    val: Annotated[
+        Path | None,
+        typer.Option(help="Held-out items, for methods such as temperature."),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Which items, where they state a split (test).")
+    ] = None,
+    task: Annotated[
+        str, typer.Option(help="classification or regression.")
+    ] = "classification",
+    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="Items at once.")] = 32,
+    workers: Annotated[int, typer.Option(min=0, help="Processes that read.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    include: Include = None,  # noqa: ARG001 - its callback takes it
+) -> None:
+    """Predict your own pictures with a trained network of timm.
+
+    Pictures get the size and the colours that the network was trained with. The class
+    folders must fit its outputs; --classes says which output is which. In Python,
+    `qualms.predict` does the same for any torch module.
+    """
+    from qualms.launch import check_installed, check_options, options_of, parse_options
+    from qualms.shelf import find
+
+    check_installed()
+    options = parse_options(option or [])
+    if method != "plain":
+        known = options_of(find("methods", method))
+        check_options(f"method {method!r}", options, known)
+    from qualms.trained import PictureWish, predict_pictures
+
+    wish = PictureWish(
+        network=network,
+        source=source,
+        fit=fit,
+        val=val,
+        weights=weights or "pretrained",
+        classes=classes,
+        split=split,
+        task=task,
+        batch=batch,
+        workers=workers,
+        device=device,
+    )
+    with counting_bar(network) as advance:
+        made = predict_pictures(
+            wish,
+            method=method,
+            options=options,
+            seed=seed,
+            out=out,
+            progress=advance,
+        )
+    _report(made, out, method)
+
+
+def _report(made: "PicturePredictions", out: Path, method: str) -> None:
+    found: Any = made.predictions
+    draws = f"{found.draws} draw{'s' if found.draws != 1 else ''}"
+    kinds = f", {found.classes} classes" if found.classes else ""
+    typer.echo(f"{out}: {found.n} items, {draws} by {method}{kinds}")
+    for note in made.notes:
+        typer.echo(f"  note: {note}")
+    if found.get("target") is None:
+        typer.echo("  note: the items have no classes, so they cannot be scored")
+    else:
+        typer.echo(f"score them with: qualms score {out}")

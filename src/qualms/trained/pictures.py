@@ -1,0 +1,242 @@
+"""Predictions of a network of timm for a user's pictures: folders, or a table in CSV.
+
+Pictures are read as the dataset `folder` reads them, and brought to the size and the
+colours that the network was trained with.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from qualms.datasets.folder.files import read_pixels
+from qualms.datasets.folder.listing import OwnItem, listing_of
+from qualms.networks import TimmClassifier, make_classifier
+from qualms.predictions import Predictions, check_destination
+from qualms.trained.classes import class_names, read_classes
+from qualms.trained.predict import predict
+from qualms.training.machine import make_machine
+from qualms.training.options import Training
+
+TASKS = ("classification", "regression")
+_SPLITS = {"source": "test", "fit": "train", "val": "val"}
+"""The split that is meant where the items of a folder state theirs."""
+_COLOURS = 3
+_BYTE = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureWish:
+    """Which network shall predict which pictures."""
+
+    network: str
+    """A name of timm, such as timm:resnet50."""
+    source: Path
+    """A folder or table of pictures, as are `fit` and `val`."""
+    fit: Path | None = None
+    val: Path | None = None
+    weights: str = "pretrained"
+    """Or the path of a file."""
+    classes: Path | None = None
+    """A file that names the class of each output."""
+    split: str | None = None
+    """That is predicted, where items state their splits; None for test."""
+    task: str = "classification"
+    batch: int = 32
+    workers: int = 0
+    device: str = "auto"
+
+
+class PicturePredictions(NamedTuple):
+    """What was predicted, and what the user should know of it."""
+
+    predictions: Predictions
+    notes: tuple[str, ...]
+
+
+Progress = Callable[[int, int], None]
+"""Is told how many of how many items are predicted."""
+
+
+def predict_pictures(
+    wish: PictureWish,
+    *,
+    method: str = "plain",
+    options: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    out: str | PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> PicturePredictions:
+    """Predict pictures with a network of timm, by `qualms.predict`."""
+    if wish.task not in TASKS:
+        raise ValueError(f"task must be {' or '.join(TASKS)}, got {wish.task!r}")
+    if out is not None:
+        check_destination(out, task=wish.task)
+    given = read_classes(wish.classes) if wish.classes is not None else None
+    items = dict(_places(wish))
+    model = make_classifier(wish.network, wish.weights)
+    targets = _targets(wish, model.outputs, items, given)
+    device = make_machine(wish.device, Training()).device
+    loaders = {
+        name: _PictureBatches(
+            loader=_loader(wish, part, model),
+            items=part.items,
+            target=targets.read,
+            progress=progress if name == "source" else None,
+        )
+        for name, part in items.items()
+    }
+    made = predict(
+        model.network.to(device),
+        loaders["source"],
+        task=wish.task,
+        method=method,
+        options=options,
+        fit=loaders.get("fit"),
+        val=loaders.get("val"),
+        out=out,
+        outputs="logits" if wish.task == "classification" else None,
+        seed=seed,
+        header={
+            "dataset": wish.source.resolve().stem,
+            "split": items["source"].split,
+            "options": _about(wish, options),
+        },
+    )
+    notes = tuple(said for said in (model.note, targets.note) if said)
+    return PicturePredictions(made, notes)
+
+
+def _places(wish: PictureWish) -> Iterator[tuple[str, "_Chosen"]]:
+    places = {"source": wish.source, "fit": wish.fit, "val": wish.val}
+    for name, root in places.items():
+        if root is not None:
+            asked = wish.split if name == "source" else None
+            yield name, _chosen(root, asked, _SPLITS[name])
+
+
+class _Chosen(NamedTuple):
+    folder: Path
+    items: Sequence[OwnItem]
+    split: str | None
+
+
+def _loader(wish: PictureWish, part: _Chosen, model: TimmClassifier) -> DataLoader[Any]:
+    pictures: Any = _PreparedPictures(part, model.prepare)
+    return DataLoader(pictures, batch_size=wish.batch, num_workers=wish.workers)
+
+
+def _about(wish: PictureWish, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    network = {"name": wish.network, "weights": Path(wish.weights).name}
+    return {"network": network, "method": dict(options or {})}
+
+
+def _chosen(root: Path, asked: str | None, usual: str) -> _Chosen:
+    """The items of a folder, or those of one split where they state theirs."""
+    listing = listing_of(root, unlabelled=True)
+    stated = sorted({item.split for item in listing.items if item.split})
+    if not stated:
+        if asked is not None:
+            raise ValueError(
+                f"the items in {root} state no split, so {asked!r} cannot be chosen;"
+                " leave --split out"
+            )
+        return _Chosen(listing.folder, listing.items, None)
+    wanted = asked or usual
+    items = [item for item in listing.items if item.split == wanted]
+    if not items:
+        raise ValueError(
+            f"no item in {root} is of the split {wanted!r}, which is asked for; there"
+            f" are {', '.join(stated)}"
+        )
+    return _Chosen(listing.folder, items, wanted)
+
+
+class _Targets(NamedTuple):
+    """How the targets of items are read."""
+
+    read: Callable[[OwnItem], float]
+    note: str = ""
+
+
+def _targets(
+    wish: PictureWish,
+    outputs: int,
+    items: Mapping[str, _Chosen],
+    given: Sequence[str] | None,
+) -> _Targets:
+    if wish.task == "regression":
+        return _Targets(_number)
+    found = {item.target for part in items.values() for item in part.items}
+    named = class_names(outputs, given, found - {""}, str(wish.classes or ""))
+    numbers = named.numbers()
+    return _Targets(lambda item: numbers[item.target], named.note)
+
+
+def _number(item: OwnItem) -> float:
+    try:
+        return float(item.target)
+    except ValueError:
+        raise ValueError(
+            f"the target in {item.where} must be a number, got {item.target!r}; correct"
+            " it, or say --task classification"
+        ) from None
+
+
+class _PreparedPictures:
+    """The pictures of some items, one at a time, as a loader asks for them."""
+
+    def __init__(self, part: _Chosen, prepare: Callable[[Any], Tensor]) -> None:
+        self.part = part
+        self.prepare = prepare
+
+    def __len__(self) -> int:
+        return len(self.part.items)
+
+    def __getitem__(self, row: int) -> tuple[int, Tensor]:
+        from PIL import Image
+
+        path = self.part.folder / self.part.items[row].path
+        pixels = read_pixels(path)
+        if pixels.ndim != _COLOURS or pixels.shape[-1] not in (1, _COLOURS):
+            raise ValueError(
+                f"{path} must be a picture in grey or colour, got the shape"
+                f" {pixels.shape}; the networks of timm see nothing else"
+            )
+        if pixels.dtype != np.uint8:
+            pixels = np.rint(pixels.clip(0, 1) * _BYTE).astype(np.uint8)
+        whole = np.broadcast_to(pixels, (*pixels.shape[:2], _COLOURS))
+        return row, self.prepare(Image.fromarray(np.ascontiguousarray(whole)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PictureBatches:
+    """Batches of pictures with what is said of them; tells how far it is."""
+
+    loader: DataLoader[Any]
+    items: Sequence[OwnItem]
+    target: Callable[[OwnItem], float]
+    progress: Progress | None
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        done = 0
+        first = self.items[0]
+        for rows, x in self.loader:
+            some = [self.items[int(row)] for row in rows]
+            batch: dict[str, Any] = {"x": x, "item": [item.path for item in some]}
+            if first.target:
+                batch["target"] = np.array([self.target(item) for item in some])
+            if any(item.shifted for item in self.items):
+                batch["shifted"] = np.array([item.shifted for item in some])
+            for name in ("group", "cluster"):
+                if getattr(first, name):
+                    batch[name] = np.array([getattr(item, name) for item in some])
+            yield batch
+            done += len(some)
+            if self.progress is not None:
+                self.progress(done, len(self.items))
