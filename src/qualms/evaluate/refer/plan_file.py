@@ -130,8 +130,9 @@ class _Fields:
 def _plan(held: _Fields) -> SavedPlan:
     rule = held.under("rule")
     task = held.of("task", str)
-    if task not in FAMILY:
-        raise ValueError(f"'task' is {task!r:.40}")
+    level = held.under("made_on").number("level")
+    if task not in FAMILY or not 0.0 < level < 1.0:
+        raise ValueError(f"'task' is {task!r:.40} and 'level' {level}")
     return SavedPlan(
         task=task,
         classes=held.count("classes"),
@@ -142,7 +143,7 @@ def _plan(held: _Fields) -> SavedPlan:
         promise=_promise(held, rule.number("threshold", otherwise=math.inf)),
         made_on=_origin(held.under("made_on")),
         reference=_reference(held.under("reference"), held.count("classes")),
-        level=held.under("made_on").number("level"),
+        level=level,
         version=held.of("qualms", str),
     )
 
