@@ -154,3 +154,12 @@ def test_values_have_a_plan_too(tmp_path):
     result = run("--apply", tmp_path / "plan.json", new)
     assert result.exit_code == 0, result.output
     assert "predicted value (median)" in result.output
+
+
+def test_names_of_items_cannot_steer_the_terminal(folder, tmp_path):
+    arrays = {"prob": [0.5, 0.1], "item": ["[red]eye\x1b[2J[/]", "plain"]}
+    new = predictions.write(tmp_path / "[bold]new.npz", arrays)
+    result = run("--apply", folder / "plan.json", new)
+    assert "[red]eye" in result.output
+    assert "[bold]new.npz: 2 new items" in result.output
+    assert "\x1b[2J" not in result.output

@@ -146,7 +146,7 @@ def _departure(found: Departure) -> tuple[str, ...]:
 def _list(applied: AppliedPlan) -> Table:
     heads = ("most uncertain first", "row", "uncertainty", "predicted")
     rows = [
-        (escape(str(item)), f"{row:,}", digits(uncertainty), _value(predicted))
+        (str(item), f"{row:,}", digits(uncertainty), _value(predicted))
         for item, row, uncertainty, predicted, *_ in applied.items.first(LISTED)
     ]
     more = len(applied.items) - len(rows)
