@@ -213,6 +213,18 @@ def test_further_datasets_and_own_networks_take_options_and_may_be_missing(monke
     assert names(without(choice, missing).preset.variants) == ["tails"]
 
 
+def test_each_of_several_datasets_takes_the_sizes_of_its_own_splits():
+    sizes = {"train": 64, "val": 20, "test": 30}
+    (choice,) = everything("url", Wish(options={"dataset.sizes": sizes}))
+    found = {name: part.options["sizes"] for name, part in choice.runs[0].parts.items()}
+    assert found[""] == {"train": 64, "test": 30}
+    assert found["birds"] == sizes
+    assert found["votes"] == {"val": 20, "test": 30}
+    # What no dataset has is left for the dataset to refuse.
+    (choice,) = everything("url", Wish(options={"dataset.sizes": {"tset": 3}}))
+    assert choice.runs[0].dataset.options["sizes"]["tset"] == 3
+
+
 def test_options_go_to_the_parts_that_have_them():
     options = {
         "epochs": 3,

@@ -104,3 +104,5 @@ def test_what_a_function_raises_is_raised_here():
 def test_a_killed_process_is_told():
     with pytest.raises(LostProcessError, match="was killed by SIGKILL, perhaps for"):
         list(each(work.fall, range(6), workers=2))
+    with pytest.raises(LostProcessError, match=r"by SIGILL, .* precision=float32"):
+        list(each(work.stumble, range(2), workers=2))

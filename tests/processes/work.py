@@ -32,6 +32,10 @@ def fall(value):
     return value
 
 
+def stumble(_):
+    os.kill(os.getpid(), signal.SIGILL)
+
+
 def process_and_setting(_):
     time.sleep(0.05)
     return os.getpid(), os.environ.get("QUALMS_TEST")

@@ -21,7 +21,7 @@ from qualms.benchmarks import (
 from qualms.launch._selections import Unchanged, check_config, check_rules
 from qualms.launch.data import data_key
 from qualms.launch.guests import methods_of, with_guests
-from qualms.launch.options import check_options, options_of, written
+from qualms.launch.options import changed_part, check_options, options_of, written
 from qualms.shelf import find, names, suggest
 from qualms.spec import Part, RunSpec
 
@@ -280,14 +280,17 @@ def _with_options(
     networks = _spread("networks", used, network)
     _check_loop(loop)
     changed = tuple(
-        replace(row, method=_part(row.method, methods)) for row in benchmark.rows
+        replace(row, method=changed_part(row.method, methods)) for row in benchmark.rows
     )
     variants = tuple(
         replace(
             variant,
-            dataset=_part(variant.dataset, datasets),
-            datasets={n: _part(p, datasets) for n, p in variant.datasets.items()},
-            network=variant.network and _part(variant.network, networks),
+            dataset=changed_part(variant.dataset, datasets, _data_of(variant)),
+            datasets={
+                name: changed_part(part, datasets, _data_of(variant))
+                for name, part in variant.datasets.items()
+            },
+            network=variant.network and changed_part(variant.network, networks),
             training={n: loop.get(n, value) for n, value in variant.training.items()},
         )
         for variant in preset.variants
@@ -299,7 +302,7 @@ def _with_options(
     return replace(benchmark, rows=changed, configs=configs), replace(
         preset,
         variants=variants,
-        network=_part(preset.network, networks),
+        network=changed_part(preset.network, networks),
         networks={n: _without(own, network) for n, own in preset.networks.items()},
         training={**preset.training, **loop},
     )
@@ -368,10 +371,6 @@ def _spread(
         },
         **dict.fromkeys(outside, strange),
     }
-
-
-def _part(part: Part, changes: Mapping[str, Mapping[str, Any]]) -> Part:
-    return replace(part, options={**part.options, **changes.get(part.name, {})})
 
 
 def _with_expectations(benchmark: Benchmark, preset: Preset) -> Benchmark:

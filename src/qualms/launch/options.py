@@ -8,10 +8,12 @@ import inspect
 import json
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from qualms.shelf import suggest
+from qualms.spec import Part
 
 HANDED = {"datasets": "root", "networks": "channels"}
 """Arguments that the program passes to the parts of a shelf; users cannot set them."""
@@ -81,6 +83,33 @@ def check_options(
                 f"option {prefix + name!r} of {part} must be {told(known[name].hint)},"
                 f" got {value!r}.{_nearest(value, known[name].hint)}"
             )
+
+
+def changed_part(
+    part: Part, changes: Mapping[str, Mapping[str, Any]], together: Sequence[Part] = ()
+) -> Part:
+    """`part` with its options among `changes`, which has them by the name of a part.
+
+    Parts that are used `together` share what a user gives. Of a mapping, such as the
+    sizes of splits, each of them takes the names that it declares, and keeps its other
+    values.
+
+    >>> first = Part(name="a", options={"sizes": {"train": 9, "test": 9}})
+    >>> other = Part(name="a", options={"sizes": {"val": 9, "test": 9}})
+    >>> changes = {"a": {"sizes": {"val": 3, "test": 2}}}
+    >>> changed_part(first, changes, [first, other]).options
+    {'sizes': {'train': 9, 'test': 2}}
+    """
+    given = changes.get(part.name, {})
+    found = {**part.options, **given}
+    for name, value in given.items():
+        own = part.options.get(name)
+        if len(together) > 1 and isinstance(own, Mapping):
+            declared = (other.options.get(name) or {} for other in together)
+            others = {key for each in declared for key in each} - own.keys()
+            kept = {key: value[key] for key in value if key not in others}
+            found[name] = {**own, **kept}
+    return replace(part, options=found)
 
 
 def told(hint: Any) -> str:

@@ -28,6 +28,11 @@ import numpy as np
 
 from qualms.interrupts import withheld
 
+_HINTS = {
+    "SIGKILL": ", perhaps for lack of memory",
+    "SIGILL": ", for an instruction that this processor lacks: numbers of 16 bits may"
+    " need one, precision=float32 does not",
+}
 GRACE = 10.0
 """Seconds that processes have to stop on their own."""
 
@@ -215,8 +220,8 @@ def _bury(worker: _LocalWorker) -> str:
     code = worker.process.exitcode
     if code is None or code >= 0:
         return f"ended with exit code {code}"
-    hint = ", perhaps for lack of memory" if -code == signal.SIGKILL else ""
-    return f"was killed by {signal.Signals(-code).name}{hint}"
+    name = signal.Signals(-code).name
+    return f"was killed by {name}{_HINTS.get(name, '')}"
 
 
 def _kill(worker: _LocalWorker) -> None:
