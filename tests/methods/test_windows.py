@@ -73,7 +73,7 @@ def test_one_window_that_covers_an_image_changes_nothing(name):
             assert torch.equal(covered[array], plain[array])
 
 
-@pytest.mark.parametrize("blend", ["gaussian", "flat"])
+@pytest.mark.parametrize("blend", ["nearest", "gaussian", "flat"])
 @pytest.mark.parametrize("name", [n for n in METHODS if n not in OF_PIXELS])
 def test_windows_of_a_pixelwise_network_change_nothing(name, blend):
     """A draw is one network for all windows: none is told from another by its draw."""
@@ -145,21 +145,36 @@ def test_draws_of_weights_are_the_same_in_all_windows(name):
     assert not torch.allclose(*draws)
 
 
-def test_mutual_information_of_mc_dropout_survives_windows():
-    case = fitted("mc_dropout", unet(channels=1, space=2, width=4, levels=2))
-    x = torch.randn(1, 1, 32, 32)
+def test_a_pixel_is_that_of_the_window_whose_centre_is_nearest():
+    torch.manual_seed(0)
+    task = Task(name="segmentation", classes=3)
+    network = plain_head(unet(channels=1, space=2, width=2, levels=2), task).eval()
+    x = torch.randn(1, 1, 8, 14)
+    with torch.no_grad():
+        parts = [network(x[..., start : start + 8]) for start in (0, 3, 6)]
+        with through_windows(network, Windows(sides=(8, 8), overlap=0.5)):
+            seen = network(x)
+    # Centres lie at 3.5, 6.5 and 9.5; of pixels in the middle the first window counts.
+    assert torch.equal(seen[..., :6], parts[0][..., :6])
+    assert torch.equal(seen[..., 6:9], parts[1][..., 3:6])
+    assert torch.equal(seen[..., 9:], parts[2][..., 3:])
 
-    def information(windows):
-        found = predicted(case, x, windows)
+
+def test_mutual_information_of_mc_dropout_survives_windows():
+    """Averaging over windows lowers it; taking the nearest one does not."""
+    case = fitted("mc_dropout", unet(channels=1, space=2, width=4, levels=2))
+    x = torch.randn(1, 1, 48, 48)
+
+    def information(blend):
+        found = predicted(case, x, Windows(sides=(16, 16), overlap=0.5, blend=blend))
         total = torch.special.entr(found["mean_probs"]).sum(1)
         return float((total - found["expected_entropy"]).mean())
 
-    plain = information(None)
-    assert information(Windows(sides=(16, 16), overlap=0)) == pytest.approx(
-        plain, rel=0.3
-    )
-    overlapping = information(Windows(sides=(16, 16), overlap=0.5))
-    assert 0.2 * plain < overlapping <= 1.1 * plain
+    apart = predicted(case, x, Windows(sides=(16, 16), overlap=0))
+    total = torch.special.entr(apart["mean_probs"]).sum(1)
+    wanted = float((total - apart["expected_entropy"]).mean())
+    assert information("nearest") == pytest.approx(wanted, rel=0.2)
+    assert information("flat") < 0.6 * wanted
 
 
 def test_an_image_smaller_than_a_window_has_its_rim_repeated():

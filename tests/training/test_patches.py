@@ -317,7 +317,7 @@ def test_joined_splits_of_any_shape_keep_their_items():
         ({"features": "cached"}, "leave one of the two out"),
         ({"overlap": 1.0}, "'overlap' must be a number, 0 to 0.9"),
         ({"patch": [0, 6]}, "'patch' must be a whole number, or a list"),
-        ({"blend": "round"}, "'blend' must be one of gaussian, flat"),
+        ({"blend": "round"}, "'blend' must be one of nearest, gaussian, flat"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path, chosen, said):

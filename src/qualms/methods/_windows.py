@@ -1,14 +1,19 @@
 """A large image seen through windows, and the stitched outputs of a network.
 
-Outputs are averaged before anything is made of them: logits, not probabilities, as in
-nnU-Net (Isensee et al., 2021). So a draw is one map of outputs of the whole image, and
-all that follows is as for a small one: temperatures, the Gaussian over logits of an
-SSN, evidence, flips, the labels of each draw, the entropy of each draw. Averaged
-probabilities would count a disagreement of two windows as noise of the labels.
+By default a pixel is that of the window whose centre is nearest, as in the overlapping
+tiles of Ronneberger et al. (2015): what a method says of a pixel is said by one pass.
+Or the windows of a pixel are averaged, as in nnU-Net (Isensee et al., 2021). That is an
+ensemble over windows, which no method has asked for: draws become more alike.
+
+Outputs are stitched before anything is made of them: logits, not probabilities. So a
+draw is one map of outputs of the whole image, and all that follows is as for a small
+one: temperatures, the Gaussian over logits of an SSN, evidence, flips, the labels and
+the entropy of each draw. Averaged probabilities would count a disagreement of two
+windows as noise of the labels.
 
 Each window of a pass sees the same random numbers. A draw of weights is then one
 network for the whole image. Dropout of activations has one pattern, which moves with
-the window; where windows overlap, a pixel has the mean of several patterns.
+the window.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-Blend = Literal["gaussian", "flat"]
+Blend = Literal["nearest", "gaussian", "flat"]
 _Place = tuple[slice, ...]
 _SIGMA = 1 / 8
 """Standard deviation of the Gaussian as a share of the side, as in nnU-Net."""
@@ -31,11 +36,12 @@ class Windows:
     """Windows of one shape that cover an image, evenly spread along each axis."""
 
     sides: tuple[int, ...]
-    overlap: float = 0.5
+    overlap: float = 0.25
     """Share of a side that neighbours have in common, at least."""
-    blend: Blend = "gaussian"
-    """How the windows of a pixel are weighted: all the same, or more by those whose
-    centre is near, where a network sees the surroundings on all sides."""
+    blend: Blend = "nearest"
+    """How the windows of a pixel count: the one alone whose centre is nearest, where a
+    network sees the surroundings on all sides; near ones more than others; or all the
+    same."""
     together: int = 1
     """Windows in one pass, of networks that are not random."""
     device: torch.device | None = None
@@ -127,19 +133,29 @@ def _along(
 ) -> list[_WindowSpan]:
     """The windows along one axis; their shares of a pixel sum to 1."""
     starts = window_starts(length, side, windows.overlap)
-    place = torch.arange(side, dtype=torch.float64)
-    own = torch.ones(side, dtype=torch.float64)
+    away = (torch.arange(side, dtype=torch.float64) - (side - 1) / 2) / side
+    own = torch.ones_like(away)
     if windows.blend == "gaussian":
-        away = (place - (side - 1) / 2) / (_SIGMA * side)
-        own = torch.exp(-0.5 * away.square())
-    total = torch.zeros(length, dtype=torch.float64)
-    for start in starts:
-        total[start : start + side] += own
-    shares = [own / total[start : start + side] for start in starts]
+        own = torch.exp(-0.5 * (away / _SIGMA).square())
+    each = torch.zeros(len(starts), length, dtype=torch.float64)
+    for number, start in enumerate(starts):
+        each[number, start : start + side] = own
+    if windows.blend == "nearest":
+        each = _nearest(starts, away.abs(), length)
+    shares = (each / each.sum(0)).float().to(device)
     return [
-        _WindowSpan(start, share.float().to(device))
+        _WindowSpan(start, share[start : start + side])
         for start, share in zip(starts, shares, strict=True)
     ]
+
+
+def _nearest(starts: Sequence[int], away: Tensor, length: int) -> Tensor:
+    """(windows, length) 1 for the window whose centre is nearest, else 0."""
+    far = torch.ones(len(starts), length, dtype=torch.float64)
+    for number, start in enumerate(starts):
+        far[number, start : start + len(away)] = away
+    first = far.argmin(0)  # the first of two that are as near
+    return functional.one_hot(first, len(starts)).T.double()
 
 
 def _place(spans: Sequence[_WindowSpan]) -> _Place:

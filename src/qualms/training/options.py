@@ -123,11 +123,11 @@ class Training:
     patch_foreground: float = 1 / 3
     """Share of the patches that are centred on a class other than 0, all classes of an
     item equally often (Isensee et al., 2021)."""
-    overlap: float = 0.5
+    overlap: float = 0.25
     """Share of its side that a window has in common with the next one."""
-    blend: Blend = "gaussian"
-    """How the logits of overlapping windows are averaged: "gaussian" counts a window
-    most where its centre is near, "flat" counts all the same."""
+    blend: Blend = "nearest"
+    """Which of the windows over a pixel counts: the "nearest", by its centre, or their
+    averaged logits, near ones more ("gaussian") or all the same ("flat")."""
     predict_batch: int = 256
     """Items predicted at once; fewer where their label maps are large."""
     crop_pass: bool = False
