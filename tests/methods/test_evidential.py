@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import integrate, stats
+from sklearn.datasets import load_digits
+from torch import nn
 
 from methods.tiny import TASKS, built, data, made, moment, predicted, trained
 from qualms.methods import Batch
@@ -14,6 +16,7 @@ from qualms.methods.evidential import (
     evidential,
     value_losses,
 )
+from qualms.spec import Task
 
 ALPHA = np.array([[1.0, 1.0, 1.0], [4.0, 1.5, 1.0], [2.0, 7.0, 3.0]])
 
@@ -65,6 +68,48 @@ def test_divergence_grows_in_the_first_epochs():
     assert losses[2] == losses[3] > losses[0]
 
 
+class Digits(nn.Module):
+    """Features of 8 x 8 pixels."""
+
+    features = 64
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+
+    def forward(self, x):
+        return self.layers(x.flatten(1)).relu()
+
+
+def test_few_items_are_learned():
+    x, target = load_digits(return_X_y=True)
+    x, target = torch.tensor(x / 16, dtype=torch.float32), torch.tensor(target)
+    torch.manual_seed(0)
+    task, method = Task(name="classification", classes=10), evidential()
+    network = method.build(Digits(), task).train()
+    optimiser = torch.optim.Adam(method.groups(network), lr=5e-3)
+    for step in range(300):
+        rows = torch.randint(1300, (64,))
+        batch = Batch(x=x[rows], target=target[rows])
+        optimiser.zero_grad()
+        method.loss(network, batch, moment(step=step + 1, steps=300)).backward()
+        optimiser.step()
+    with torch.no_grad():
+        probs = method.predict(network.eval(), x[1300:], task)["probs"][0]
+    assert (probs.argmax(1) == target[1300:]).float().mean() > 0.9
+
+
+@pytest.mark.parametrize(("evidence", "learns"), [("relu", False), ("exp", True)])
+def test_a_class_without_evidence_is_learned_unless_it_is_cut_off(evidence, learns):
+    task, method = TASKS["classification"], evidential(evidence=evidence)
+    network = built(method, task).eval()
+    with torch.no_grad():
+        network.head.last.bias[0] = -9.0
+    x, target = data(task)
+    method.loss(network, Batch(x=x, target=target), moment()).backward()
+    assert bool(network.head.last.bias.grad[0] != 0) == learns
+
+
 def parameters(outputs):
     gamma, nu, alpha, beta = outputs
     nu, alpha, beta = np.logaddexp(0, [nu, alpha, beta]) + 1e-6
@@ -107,7 +152,7 @@ def test_variance_is_that_of_the_student_distribution():
 
 
 def test_without_evidence_nothing_is_known():
-    task, method = TASKS["classification"], evidential()
+    task, method = TASKS["classification"], evidential(evidence="relu")
     network = built(method, task)
     with torch.no_grad():
         network.head.last.bias.fill_(-1e6)
@@ -117,7 +162,7 @@ def test_without_evidence_nothing_is_known():
 
 
 def test_parts_of_the_entropy_add_up():
-    task, method = TASKS["classification"], evidential(evidence="exp")
+    task, method = TASKS["classification"], evidential()
     found = predicted(method, trained(method, task), task)
     entropy = stats.entropy(found["probs"][0].numpy(), axis=1)
     parts = [
@@ -129,7 +174,7 @@ def test_parts_of_the_entropy_add_up():
 
 
 def test_draws_of_labels_follow_the_distribution_of_a_pixel():
-    task, method = TASKS["segmentation"], evidential(draws=3000)
+    task, method = TASKS["segmentation"], evidential(evidence="relu", draws=3000)
     network = built(method, task)
     with torch.no_grad():
         network.head.last.weight.zero_()

@@ -3,8 +3,16 @@
 Classes (Sensoy et al., 2018, arXiv:1806.01768): outputs are the evidence for each
 class, and evidence + 1 are the parameters of a Dirichlet distribution over
 probabilities. The loss is the expected squared error (equation 5) and the divergence of
-the misleading evidence from none, whose weight grows to 1 in the first ten epochs.
-Label maps have a Dirichlet distribution for each pixel.
+the misleading evidence from none, whose weight grows to 1. Label maps have a Dirichlet
+distribution for each pixel.
+
+Two defaults are not the paper's, as its own suit 60,000 digits and lose few items. It
+makes evidence by a ReLU: a class whose output is negative for all items then has no
+gradient and is never learned. And the divergence counts fully after ten epochs, which
+is early where epochs are short. On the 1,300 digits of scikit-learn, 40 epochs of Adam
+end at an accuracy of 0.68 or 0.95, as the seed has it, and with our defaults at 0.96 to
+0.98. `evidence="relu", annealing=10` is the paper's. It trains with Adam; with SGD all
+evidence may vanish before anything is learned.
 
 Values (Amini et al., 2020, arXiv:1910.02600): four outputs are the parameters of a
 normal-inverse-gamma distribution over mean and variance. The loss is the likelihood of
@@ -43,8 +51,8 @@ _LEAST = 1e-6
 
 def evidential(
     *,
-    evidence: Evidence = "relu",
-    annealing: int = 10,
+    evidence: Evidence = "exp",
+    annealing: int | None = None,
     penalty: float = 0.01,
     draws: int = 20,
 ) -> Method:
@@ -52,10 +60,9 @@ def evidential(
 
     Args:
         evidence: function of the outputs that is the evidence of classes. "relu" is the
-            paper's; an item to which it gives no evidence at all has no gradient, and
-            where training gets stuck "softplus" or "exp" help.
-        annealing: epochs until the divergence of misleading evidence counts fully. The
-            paper's epochs have 50,000 items or more; with far fewer, take more epochs.
+            paper's; an item to which it gives no evidence at all has no gradient.
+        annealing: epochs until the divergence of misleading evidence counts fully; None
+            for all epochs. The paper has 10, of 60,000 items each.
         penalty: of values: weight of the error times the evidence.
         draws: of label maps; probabilities and values are exact without draws.
     """
@@ -63,7 +70,7 @@ def evidential(
         raise ValueError(
             f"evidence must be 'relu', 'softplus' or 'exp', got {evidence!r}"
         )
-    if min(annealing, draws) < 1 or penalty < 0:
+    if draws < 1 or penalty < 0 or (annealing is not None and annealing < 1):
         raise ValueError(
             "annealing and draws must be at least 1 and penalty at least 0, got "
             f"{annealing}, {draws} and {penalty}"
@@ -85,7 +92,7 @@ def _build(backbone: nn.Module, task: Task) -> Headed:
 
 def _loss(
     evidence: Evidence,
-    annealing: int,
+    annealing: int | None,
     penalty: float,
     network: nn.Module,
     batch: Batch,
@@ -96,7 +103,8 @@ def _loss(
     if whole.task.name == "regression":
         return weighted_mean(value_losses(outputs, batch.target, penalty), batch)
     # The share of all steps rather than the epoch, so that a captured step follows it.
-    share = (moment.progress * moment.epochs / annealing).clamp(max=1)
+    epochs = moment.epochs if annealing is None else annealing
+    share = (moment.progress * moment.epochs / epochs).clamp(max=1)
     known, target = _known(batch.target.long(), whole.task)
     losses = dirichlet_losses(_concentration(evidence, outputs), target, share)
     number = known.to(losses.dtype).sum().clamp(min=1)
