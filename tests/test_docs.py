@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from qualms import scores
+from qualms import scores, shelf
 from qualms.scores import About
 
 ROOT = Path(__file__).parents[1]
 NAMES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 PAGES = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
 PAPERS = ("retina", "values", "url", "regression")
+METHODS = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
 DEFINITIONS = (ROOT / "docs" / "definitions.md").read_text(encoding="utf-8")
 
 
@@ -71,6 +72,17 @@ def test_every_released_variant_that_is_explained_exists():
     for paper, name in re.findall(rf"`({'|'.join(PAPERS)})\.(\w+)`", DEFINITIONS):
         module = importlib.import_module(f"qualms.scores.as_published.{paper}")
         assert callable(getattr(module, name)), f"{paper}.{name}"
+
+
+def test_every_method_is_listed_with_its_tasks():
+    rows = re.findall(r"^\| (`.*?) \|.*\| ([CRSE ]+) \|", METHODS, re.M)
+    told = {
+        name: tasks for names, tasks in rows for name in re.findall("`(.*?)`", names)
+    }
+    assert set(told) == {*shelf.names("methods"), "deep_ensemble"}
+    for name in shelf.names("methods"):
+        tasks = shelf.find("methods", name)().tasks
+        assert set(told[name].split()) == {task[0].upper() for task in tasks}, name
 
 
 def test_every_score_is_defined():
