@@ -18,6 +18,7 @@ from qualms.benchmarks._benchmark import (
 from qualms.benchmarks._records import (
     Config,
     Expectation,
+    GivenData,
     Place,
     Preset,
     Range,
@@ -32,6 +33,7 @@ __all__ = [
     "Benchmark",
     "Config",
     "Expectation",
+    "GivenData",
     "Place",
     "Preset",
     "Range",

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from qualms.spec import Part
+from qualms.spec import Part, Task
 
-PresetName = Literal["demo", "small", "paper"]
 Settings = Mapping[str, Any]
 """A small mapping that only the benchmark's protocol reads, e.g. {"alpha": 0.1}."""
 
@@ -161,7 +160,8 @@ class TableRow:
 class Preset:
     """How large a run of the benchmark is."""
 
-    name: PresetName
+    name: str
+    """demo, small or paper; of data that a user brings, its name."""
     variants: tuple[Variant, ...]
     rows: tuple[str, ...]
     """Names of the rows it has, in the order of tables."""
@@ -197,6 +197,30 @@ class Preset:
         'demo with epochs=3'
         """
         return " with ".join(filter(None, (self.name, ", ".join(self.changed))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenData:
+    """Data that a user brings, for a benchmark whose function takes it as `given`."""
+
+    name: str
+    """A word, for tables and folders."""
+    dataset: Part
+    """It is prepared already."""
+    task: Task
+    shape: tuple[int, ...]
+    """(*space, channels) of an item."""
+    deep: bool = False
+    """Whether images have more than 8 bits."""
+    sizes: Mapping[str, int]
+    """Items of each split."""
+    shift: str = ""
+    """What is shifted, in words; '' where no split is."""
+    network: Part | None = None
+    """What the user wants to train; None for what suits the data."""
+    seeds: tuple[int, ...] = (0, 1, 2)
+    gpu: bool = False
+    """Whether runs are made on a GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

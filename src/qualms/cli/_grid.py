@@ -15,21 +15,27 @@ import typer
 from rich.console import Console
 
 from qualms.benchmarks import selection_text
+from qualms.cli._bar import counting_bar
 from qualms.cli._progress import data_name, duration, name, view
 from qualms.launch import (
     Choice,
     Needed,
     RunOutcome,
+    Wish,
+    check_data,
     check_installed,
     data_key,
     default_workers,
+    given_text,
     lacking,
     needed,
     parts_of,
     run_all,
+    with_data,
     without,
 )
 from qualms.runs import check_writable, run_folder, why_failed
+from qualms.shelf import find
 from qualms.spec import RunSpec, digest
 
 LONGEST = 60
@@ -76,6 +82,23 @@ def parse_names(text: str) -> tuple[str, ...]:
     if text and not methods:
         raise ValueError(f"methods must name at least one, got {text!r}")
     return methods
+
+
+def bring_data(benchmark: str, wish: Wish, source: Path, shop: Workshop) -> Wish:
+    """`wish` with the data in `source`, which are prepared first."""
+    check_data(find("benchmarks", benchmark.partition("/")[0]), given=True)
+    with counting_bar(source.name) as advance:
+        brought = with_data(
+            wish,
+            source,
+            data=shop.data,
+            device=shop.device,
+            workers=shop.workers,
+            progress=advance,
+        )
+    assert brought.given is not None
+    typer.echo(given_text(brought.given))
+    return brought
 
 
 def make_and_judge(

@@ -19,6 +19,12 @@ def run(
             autocompletion=complete_benchmarks,
         ),
     ] = "",
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Your own data, for `own`: a folder, a CSV or a TOML file."
+        ),
+    ] = None,
     preset: Annotated[str, typer.Option(help="demo, small or paper.")] = "demo",
     config: Annotated[str, typer.Option(help="A named set of options.")] = "",
     methods: Annotated[
@@ -63,6 +69,7 @@ def run(
     """
     from qualms.cli._grid import (
         Workshop,
+        bring_data,
         make_and_judge,
         parse_names,
         parse_seeds,
@@ -84,6 +91,9 @@ def run(
         device=device,
         together=together,
     )
+    if source is not None:
+        benchmark = benchmark or "own"
+        wish = bring_data(benchmark, wish, source, shop)
     choices = everything(benchmark, wish)
     if dry_run:
         show_plan(choices, shop)

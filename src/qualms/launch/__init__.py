@@ -12,9 +12,11 @@ from qualms.launch.data import (
     recipe_of,
 )
 from qualms.launch.devices import check_installed, default_workers
+from qualms.launch.given import check_data
 from qualms.launch.here import RunOutcome, lacking, parts_of, run_all
 from qualms.launch.new import KINDS, NewPart, new_part
 from qualms.launch.options import check_options, options_of, parse_options, written
+from qualms.launch.own import given_text, with_data
 
 __all__ = [
     "KINDS",
@@ -24,12 +26,14 @@ __all__ = [
     "RunOutcome",
     "Wish",
     "card_of",
+    "check_data",
     "check_installed",
     "check_options",
     "data_key",
     "default_cache",
     "default_workers",
     "everything",
+    "given_text",
     "is_simulated",
     "lacking",
     "needed",
@@ -40,6 +44,7 @@ __all__ = [
     "prepared",
     "recipe_of",
     "run_all",
+    "with_data",
     "without",
     "written",
 ]

@@ -5,7 +5,7 @@ both which runs are made and how they are judged.
 """
 
 import fnmatch
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -13,19 +13,19 @@ from typing import Any
 from qualms.benchmarks import (
     Benchmark,
     Expectation,
+    GivenData,
     Preset,
     TableRow,
-    Variant,
     pools_of,
 )
 from qualms.launch._selections import Unchanged, check_config, check_rules
 from qualms.launch.data import data_key
+from qualms.launch.given import declared_benchmark, takes_data
 from qualms.launch.guests import methods_of, with_guests
-from qualms.launch.options import changed_part, check_options, options_of, written
+from qualms.launch.options import written
+from qualms.launch.overrides import data_of, with_options
 from qualms.shelf import find, names, suggest
-from qualms.spec import Part, RunSpec
-
-SHELVES = ("method", "network", "dataset")
+from qualms.spec import RunSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,8 @@ class Wish:
     options: Mapping[str, Any] = field(default_factory=dict)
     """`epochs` is an option of the loop, `method.rate`, `network.width` and
     `dataset.sizes` are options of these parts."""
+    given: GivenData | None = None
+    """Data that the user brings; its benchmark has one preset."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +71,9 @@ def choice_of(name: str, wish: Wish) -> Choice:
         ValueError: If options or configs belong to another selection of epochs and
             configurations than the tables would state.
     """
-    benchmark: Benchmark = find("benchmarks", name)()
-    preset = benchmark.presets[_known(wish.preset, benchmark.presets, "presets", name)]
+    benchmark = declared_benchmark(find("benchmarks", name), wish.given)
+    asked = wish.preset if wish.given is None else wish.given.name
+    preset = benchmark.presets[_known(asked, benchmark.presets, "presets", name)]
     declared = Unchanged(benchmark, preset)
     preset = replace(preset, changed=tuple(_changed(wish)))
     preset = _with_variants(benchmark, preset, wish.variants)
@@ -84,16 +87,18 @@ def choice_of(name: str, wish: Wish) -> Choice:
     )
     preset = _with_methods(benchmark, preset, methods)
     _check_taken(benchmark, preset, wish.config)
-    asked = preset.rows
+    rows = preset.rows
     preset = _with_seeds(benchmark, preset, wish.seeds)
-    dropped = tuple(row for row in asked if row not in preset.rows)
-    benchmark, preset = _with_options(benchmark, preset, options)
+    dropped = tuple(row for row in rows if row not in preset.rows)
+    benchmark, preset = with_options(benchmark, preset, options)
     check_rules(declared, benchmark, preset)
+    # Of data that a user brings, what is asked for is the whole.
+    whole = preset if wish.given else declared.preset
     return Choice(
         benchmark=_with_expectations(benchmark, preset),
         preset=preset,
         dropped=dropped,
-        part=", ".join(_differences(declared.preset, preset, wish)),
+        part=", ".join(_differences(whole, preset, wish)),
     )
 
 
@@ -106,7 +111,8 @@ def _differences(declared: Preset, chosen: Preset, wish: Wish) -> Iterator[str]:
         yield from wish.methods
     if set(chosen.seeds) != set(declared.seeds):
         yield f"seeds {' '.join(_ranges(chosen.seeds))}"
-    yield from chosen.changed
+    if chosen is not declared:
+        yield from chosen.changed
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[str]:
@@ -133,9 +139,11 @@ def everything(target: str, wish: Wish) -> list[Choice]:
     name, _, variants = target.partition("/")
     chosen = tuple(variant for variant in variants.split(",") if variant)
     wish = replace(wish, variants=chosen)
+    shelf = names("benchmarks")
+    every = [n for n in shelf if not takes_data(find("benchmarks", n))]
     if name or not wish.methods:
-        return [choice_of(n, wish) for n in ([name] if name else names("benchmarks"))]
-    known = {name: _methods(find("benchmarks", name)()) for name in names("benchmarks")}
+        return [choice_of(n, wish) for n in ([name] if name else every)]
+    known = {name: _methods(find("benchmarks", name)()) for name in every}
     for method in wish.methods:
         _known(method, dict.fromkeys(chain(*known.values())), "methods", "benchmarks")
     own = {n: tuple(m for m in wish.methods if m in known[n]) for n in known}
@@ -147,7 +155,7 @@ def without(choice: Choice, missing: Collection[str]) -> Choice:
     left = [
         variant
         for variant in choice.preset.variants
-        if not any(data_key(part) in missing for part in _data_of(variant))
+        if not any(data_key(part) in missing for part in data_of(variant))
     ]
     preset = replace(choice.preset, variants=tuple(left))
     benchmark = _with_expectations(choice.benchmark, preset)
@@ -211,7 +219,8 @@ def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) ->
         # A user may ask for a row that the preset does not have.
         found = _rows_of(name, rows) or _rows_of(name, benchmark.rows)
         if not found:
-            _known(name, _methods(benchmark), "methods", benchmark.name)
+            known = dict.fromkeys((*_methods(benchmark), *names("methods")))
+            _known(name, known, "methods", benchmark.name)
         chosen.update(found)
     ordered = dict.fromkeys((*preset.rows, *(row.name for row in benchmark.rows)))
     return replace(preset, rows=tuple(name for name in ordered if name in chosen))
@@ -267,110 +276,6 @@ def _uses_all(benchmark: Benchmark, preset: Preset) -> bool:
         for seed in pool
     }
     return used >= set(preset.seeds)
-
-
-def _with_options(
-    benchmark: Benchmark, preset: Preset, options: Mapping[str, Any]
-) -> tuple[Benchmark, Preset]:
-    loop, method, network, dataset = _sorted(options)
-    methods = _spread("methods", methods_of(benchmark, preset.rows), method)
-    data = [part.name for v in preset.variants for part in _data_of(v)]
-    datasets = _spread("datasets", data, dataset)
-    used = [(v.network or preset.network).name for v in preset.variants]
-    networks = _spread("networks", used, network)
-    _check_loop(loop)
-    changed = tuple(
-        replace(row, method=changed_part(row.method, methods)) for row in benchmark.rows
-    )
-    variants = tuple(
-        replace(
-            variant,
-            dataset=changed_part(variant.dataset, datasets, _data_of(variant)),
-            datasets={
-                name: changed_part(part, datasets, _data_of(variant))
-                for name, part in variant.datasets.items()
-            },
-            network=variant.network and changed_part(variant.network, networks),
-            training={n: loop.get(n, value) for n, value in variant.training.items()},
-        )
-        for variant in preset.variants
-    )
-    configs = {
-        name: replace(config, options=_without(config.options, loop))
-        for name, config in benchmark.configs.items()
-    }
-    return replace(benchmark, rows=changed, configs=configs), replace(
-        preset,
-        variants=variants,
-        network=changed_part(preset.network, networks),
-        networks={n: _without(own, network) for n, own in preset.networks.items()},
-        training={**preset.training, **loop},
-    )
-
-
-def _check_loop(loop: Mapping[str, Any]) -> None:
-    """Refuse options of training that do not exist, or values that make no sense."""
-    if not loop:
-        return
-    from qualms.training.options import Training, training
-
-    check_options("training", loop, options_of(Training))
-    if training(loop).epochs == 0:
-        raise ValueError(
-            "training option 'epochs' must be a whole number from 1 on, got 0; rows"
-            " that use the weights of others train for no epoch by themselves"
-        )
-
-
-def _data_of(variant: Variant) -> list[Part]:
-    """Every dataset that runs of a variant read."""
-    return [variant.dataset, *variant.datasets.values()]
-
-
-def _without(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if name not in names}
-
-
-def _sorted(options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Options of the loop, methods, network and datasets, without their prefixes."""
-    kinds: dict[str, dict[str, Any]] = {kind: {} for kind in ("", *SHELVES)}
-    for name, value in options.items():
-        kind, dot, rest = name.rpartition(".")
-        if dot and kind not in SHELVES:
-            raise LookupError(
-                f"no part {kind!r} has options.{suggest(kind, SHELVES)} Known:"
-                f" {', '.join(SHELVES)}, or no prefix for options of training."
-            )
-        kinds[kind][rest] = value
-    return list(kinds.values())
-
-
-def _spread(
-    shelf: str, parts: Iterable[str], given: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """The options among `given` of each part; every option must belong to some part."""
-    if not given:
-        return {}
-    unique = list(dict.fromkeys(parts))
-    on_shelf = [part for part in unique if part in names(shelf)]
-    options = {part: options_of(find(shelf, part), shelf=shelf) for part in on_shelf}
-    everyone = {name: o for known in options.values() for name, o in known.items()}
-    # A network from outside the shelf checks its options itself.
-    outside = [p for p in unique if p not in on_shelf] if shelf == "networks" else []
-    strange = _without(given, everyone) if outside else {}
-    check_options(
-        " and ".join(on_shelf),
-        _without(given, strange),
-        everyone,
-        prefix=f"{shelf.rstrip('s')}.",
-    )
-    return {
-        **{
-            part: {name: value for name, value in given.items() if name in known}
-            for part, known in options.items()
-        },
-        **dict.fromkeys(outside, strange),
-    }
 
 
 def _with_expectations(benchmark: Benchmark, preset: Preset) -> Benchmark:

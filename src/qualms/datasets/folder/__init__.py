@@ -7,7 +7,7 @@ part of the dataset: other files, or other words about them, make another one.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from functools import partial
@@ -100,8 +100,9 @@ def folder(
             keeps all of it with black (and ignored labels) around it, "crop" keeps the
             middle.
         seed: of the splits that are not stated.
-        contents: digest of all files and of what is said of them. It is found, and
-            needs not be stated; where it is, other files are refused.
+        contents: digest of all files, of what is said of them and of the options
+            above. It is found, and needs not be stated; where it is, others are
+            refused.
     """
     seed = whole_number("seed", seed, least=0)
     check_choice("fit", fit, ("stretch", "pad", "crop"))
@@ -112,22 +113,20 @@ def folder(
     split = divided(listing.items, found.values, seed)
     check_trained(listing.items, split, found)
     scanned = _scanned(listing, found)
-    digest = _digest(listing, scanned)
+    side = _side(listing.items, scanned, side)
+    options = {"task": found.name, "side": side, "fit": fit, "seed": seed}
+    digest = _digest(listing, scanned, options)
     if contents not in (None, digest):
         raise DatasetError(
             f"the files in {root} must be those with contents {contents}, got {digest}:"
             " they have changed since; leave 'contents' out to use them as they are"
         )
-    side = _side(listing.items, scanned, side)
     loading = _loading(listing, scanned, found, side, fit)
     given = zip(listing.items, split, loading.task.targets, strict=True)
     return Recipe(
         name="folder",
         options={
-            "task": found.name,
-            "side": side,
-            "fit": fit,
-            "seed": seed,
+            **options,
             "contents": digest,
             "classes": list(loading.task.classes),
         },
@@ -169,9 +168,12 @@ def _facts(folder: Path, find: Callable[[Path], F], named: tuple[str, str]) -> F
         raise DatasetError(f"{error}{line}; repair it or remove it") from error
 
 
-def _digest(listing: OwnListing, scanned: _Scanned) -> str:
-    """A digest of what is said of the items and of the bytes of their files."""
-    told: list[Any] = []
+def _digest(listing: OwnListing, scanned: _Scanned, options: Mapping[str, Any]) -> str:
+    """A digest of `options`, what is said of the items, and the bytes of their files.
+
+    Neither the place of the folder nor the order of lines counts.
+    """
+    told: list[Any] = [dict(options)]
     for item in listing.items:
         masks = [scanned.masks[m].sha256 for m in item.masks if m in scanned.masks]
         said = [value for name, value in _said(item)]

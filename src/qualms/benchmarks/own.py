@@ -1,0 +1,137 @@
+"""Your own images: common methods on them, in-domain and shifted.
+
+The data are named on the command line, `qualms run own --from DIR`, read by the dataset
+`folder`, and judged by the ordinary scores of their task. The deep ensemble is that of
+Lakshminarayanan et al. (2017). Networks and training are what suits the size of the
+images and the machine; each of them can be stated.
+"""
+
+from typing import Any
+
+from qualms.benchmarks._benchmark import Benchmark
+from qualms.benchmarks._records import GivenData, Preset, TableRow, Variant
+from qualms.spec import Part, Task
+
+ENSEMBLE = "deep_ensemble"
+METHODS = {
+    "classification": ("map", "mc_dropout", "laplace", "temperature"),
+    "regression": ("gaussian", "quantile", "laplace", "evidential"),
+    "segmentation": ("map", "mc_dropout", "tta", "temperature"),
+}
+"""The first of them is pooled by the deep ensemble."""
+LENT = {"laplace": "map", "temperature": "map", "tta": "map"}
+"""Methods that use the weights of another one's runs."""
+LABELS = {
+    "map": "plain network",
+    "mc_dropout": "MC dropout",
+    "laplace": "Laplace",
+    "temperature": "temperature scaling",
+    "tta": "test-time augmentation",
+    "gaussian": "Gaussian",
+    "quantile": "quantiles",
+    "evidential": "evidential",
+}
+STEPS, GPU_STEPS = 1_500, 6_000
+"""Steps of a training, about; on a CPU and on a GPU."""
+LEAST_EPOCHS, MOST_EPOCHS = 3, 200
+_NONE = GivenData(
+    name="yours",
+    dataset=Part(name="folder"),
+    task=Task(name="classification", classes=2),
+    shape=(64, 64, 3),
+    sizes={"train": 1_000, "val": 200, "test": 200, "test/shifted": 200},
+)
+
+
+def own(*, given: GivenData | None = None) -> Benchmark:
+    """Version 1: the methods that most people try first, and any other by name.
+
+    Args:
+        given: the data; what stands in for it where none is named can be listed, and
+            cannot be run.
+    """
+    given = given or _NONE
+    preset = Preset(
+        name=given.name,
+        variants=(_variant(given),),
+        rows=METHODS[given.task.name] + (ENSEMBLE,) * (len(given.seeds) > 1),
+        network=given.network or _network(given),
+        training=_training(given),
+        seeds=given.seeds,
+        pools=(given.seeds,),
+        alone=given.seeds,
+    )
+    return Benchmark(
+        name="own",
+        version=1,
+        title="Your own images",
+        paper="none",
+        task=given.task.name,
+        rows=_rows(given),
+        presets={given.name: preset},
+    )
+
+
+def _variant(given: GivenData) -> Variant:
+    predicted = ("val", "test", "test/shifted")
+    return Variant(
+        name=given.name,
+        label=given.name,
+        dataset=given.dataset,
+        splits=tuple(split for split in predicted if split in given.sizes),
+        shift=given.shift,
+    )
+
+
+def _rows(given: GivenData) -> tuple[TableRow, ...]:
+    methods = METHODS[given.task.name]
+    return (
+        *(
+            TableRow(
+                name=name,
+                label=LABELS[name],
+                method=Part(name=name),
+                weights_of=LENT.get(name, ""),
+            )
+            for name in dict.fromkeys((*methods, "map"))
+        ),
+        TableRow(
+            name=ENSEMBLE,
+            label=f"deep ensemble of {max(2, len(given.seeds))}",
+            method=Part(name=methods[0]),
+            pool=max(2, len(given.seeds)),
+        ),
+    )
+
+
+def _network(given: GivenData) -> Part:
+    """A small network on a CPU, a larger one on a GPU."""
+    sides = given.shape[:-1]
+    if given.task.name == "segmentation":
+        levels = max(1, min(4, min(sides).bit_length() - 3))
+        width = 16 if given.gpu else 8
+        options = {"space": len(sides), "width": width, "levels": levels}
+        return Part(name="unet", options=options)
+    if given.gpu and min(sides) >= 64:
+        return Part(name="timm:resnet18")
+    fold = 2 if all(side % 2 == 0 for side in sides) else 1
+    options = {"fold": fold, "width": 32} if given.gpu else {"fold": fold}
+    return Part(name="resnet_small", options=options)
+
+
+def _training(given: GivenData) -> dict[str, Any]:
+    """About as many steps for any number of items."""
+    items = given.sizes["train"]
+    maps = given.task.name == "segmentation"
+    batch = min(8 if maps else 64, max(1, items // 4))
+    steps = (GPU_STEPS if given.gpu else STEPS) // (2 if maps else 1)
+    epochs = -(-steps * batch // items)
+    colours = not given.deep and given.shape[-1] in (1, 3) and len(given.shape) == 3
+    return {
+        "epochs": max(LEAST_EPOCHS, min(MOST_EPOCHS, epochs)),
+        "batch": batch,
+        "lr": 1e-3 if given.network is not None or maps else 3e-3,
+        "schedule": "cosine",
+        "normalise": "network" if colours else "item",
+        **({"loss": "dice_likelihood"} if maps else {}),
+    }

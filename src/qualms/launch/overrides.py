@@ -1,0 +1,118 @@
+"""Options that a user sets for the runs of a benchmark, spread over their parts."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from qualms.benchmarks import Benchmark, Preset, Variant
+from qualms.launch.guests import methods_of
+from qualms.launch.options import changed_part, check_options, options_of
+from qualms.shelf import find, names, suggest
+from qualms.spec import Part
+
+SHELVES = ("method", "network", "dataset")
+
+
+def with_options(
+    benchmark: Benchmark, preset: Preset, options: Mapping[str, Any]
+) -> tuple[Benchmark, Preset]:
+    """The benchmark and preset whose runs have `options`, as of a `Wish`."""
+    loop, method, network, dataset = _sorted(options)
+    methods = _spread("methods", methods_of(benchmark, preset.rows), method)
+    data = [part.name for v in preset.variants for part in data_of(v)]
+    datasets = _spread("datasets", data, dataset)
+    used = [(v.network or preset.network).name for v in preset.variants]
+    networks = _spread("networks", used, network)
+    _check_loop(loop)
+    changed = tuple(
+        replace(row, method=changed_part(row.method, methods)) for row in benchmark.rows
+    )
+    variants = tuple(
+        replace(
+            variant,
+            dataset=changed_part(variant.dataset, datasets, data_of(variant)),
+            datasets={
+                name: changed_part(part, datasets, data_of(variant))
+                for name, part in variant.datasets.items()
+            },
+            network=variant.network and changed_part(variant.network, networks),
+            training={n: loop.get(n, value) for n, value in variant.training.items()},
+        )
+        for variant in preset.variants
+    )
+    configs = {
+        name: replace(config, options=_without(config.options, loop))
+        for name, config in benchmark.configs.items()
+    }
+    return replace(benchmark, rows=changed, configs=configs), replace(
+        preset,
+        variants=variants,
+        network=changed_part(preset.network, networks),
+        networks={n: _without(own, network) for n, own in preset.networks.items()},
+        training={**preset.training, **loop},
+    )
+
+
+def _check_loop(loop: Mapping[str, Any]) -> None:
+    """Refuse options of training that do not exist, or values that make no sense."""
+    if not loop:
+        return
+    from qualms.training.options import Training, training
+
+    check_options("training", loop, options_of(Training))
+    if training(loop).epochs == 0:
+        raise ValueError(
+            "training option 'epochs' must be a whole number from 1 on, got 0; rows"
+            " that use the weights of others train for no epoch by themselves"
+        )
+
+
+def data_of(variant: Variant) -> list[Part]:
+    """Every dataset that runs of a variant read."""
+    return [variant.dataset, *variant.datasets.values()]
+
+
+def _without(options: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if name not in names}
+
+
+def _sorted(options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Options of the loop, methods, network and datasets, without their prefixes."""
+    kinds: dict[str, dict[str, Any]] = {kind: {} for kind in ("", *SHELVES)}
+    for name, value in options.items():
+        kind, dot, rest = name.rpartition(".")
+        if dot and kind not in SHELVES:
+            raise LookupError(
+                f"no part {kind!r} has options.{suggest(kind, SHELVES)} Known:"
+                f" {', '.join(SHELVES)}, or no prefix for options of training."
+            )
+        kinds[kind][rest] = value
+    return list(kinds.values())
+
+
+def _spread(
+    shelf: str, parts: Iterable[str], given: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The options among `given` of each part; every option must belong to some part."""
+    if not given:
+        return {}
+    unique = list(dict.fromkeys(parts))
+    on_shelf = [part for part in unique if part in names(shelf)]
+    options = {part: options_of(find(shelf, part), shelf=shelf) for part in on_shelf}
+    everyone = {name: o for known in options.values() for name, o in known.items()}
+    # A network from outside the shelf checks its options itself.
+    outside = [p for p in unique if p not in on_shelf] if shelf == "networks" else []
+    strange = _without(given, everyone) if outside else {}
+    check_options(
+        " and ".join(on_shelf),
+        _without(given, strange),
+        everyone,
+        prefix=f"{shelf.rstrip('s')}.",
+    )
+    return {
+        **{
+            part: {name: value for name, value in given.items() if name in known}
+            for part, known in options.items()
+        },
+        **dict.fromkeys(outside, strange),
+    }

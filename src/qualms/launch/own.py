@@ -1,0 +1,180 @@
+"""Data that a user brings with `--from`: a folder, a table, or a TOML file.
+
+The TOML file says what the command line may say, for repetition:
+
+    from = "pictures"                 # a folder or a CSV, seen from this file
+    name = "clothes"
+    shift = "rotated"                 # in words
+    methods = ["map", "mc_dropout"]
+    seeds = [0, 1, 2]
+    dataset.side = 28                 # as with -o
+    network.name = "resnet_small"
+    training.epochs = 10
+    method.rate = 0.2
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from qualms.benchmarks import GivenData
+from qualms.datasets import Dataset, Progress, cache_folder, prepare
+from qualms.launch.choice import Wish
+from qualms.launch.data import recipe_of
+from qualms.launch.devices import devices_for
+from qualms.shelf import suggest
+from qualms.spec import Part
+
+DATASET = "folder"
+SPLITS = ("train", "val", "val/shifted", "test", "test/shifted")
+TABLES = ("dataset", "network", "training", "method")
+_KINDS: Mapping[str, tuple[type, str]] = {
+    "from": (str, "a path in quotes"),
+    "name": (str, "text in quotes"),
+    "shift": (str, "text in quotes"),
+    "methods": (list, 'a list such as ["map", "laplace"]'),
+    "seeds": (list, "a list such as [0, 1, 2]"),
+    **dict.fromkeys(TABLES, (dict, "a table of options")),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """What a user says of data of their own."""
+
+    source: Path
+    name: str
+    shift: str = ""
+    methods: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """As of a `Wish`: with the prefix of a part, or none for training."""
+
+
+def declaration(source: Path) -> Declaration:
+    """What `source` says: a TOML file, or the data themselves."""
+    if source.suffix.lower() != ".toml":
+        return Declaration(source=source, name=_word(source.resolve().stem))
+    said = _read(source)
+    where = source.parent / said["from"]
+    prefixed = {
+        name if table == "training" else f"{table}.{name}": value
+        for table in TABLES
+        for name, value in said.get(table, {}).items()
+    }
+    return Declaration(
+        source=where,
+        name=_word(said.get("name", source.stem)),
+        shift=said.get("shift", ""),
+        methods=tuple(map(str, said.get("methods", ()))),
+        seeds=tuple(said.get("seeds", ())),
+        options=prefixed,
+    )
+
+
+def with_data(
+    wish: Wish,
+    source: Path,
+    *,
+    data: Path,
+    device: str = "auto",
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Wish:
+    """`wish`, with the data that `source` declares; they are prepared in `data`.
+
+    What the wish says itself goes before what a TOML file says.
+    """
+    said = declaration(source)
+    options = {**said.options, **wish.options}
+    stated = {
+        name.removeprefix("dataset."): value
+        for name, value in options.items()
+        if name.startswith("dataset.")
+    }
+    recipe = recipe_of(Part(name=DATASET, options=stated), said.source)
+    folder = cache_folder(data, recipe)
+    dataset = prepare(recipe, folder, workers=workers, progress=progress).dataset
+    seeds = wish.seeds or said.seeds
+    given = GivenData(
+        name=said.name,
+        dataset=Part(
+            name=DATASET, options={**stated, "contents": recipe.options["contents"]}
+        ),
+        task=dataset.task,
+        shape=dataset.splits["train"].image.shape[1:],
+        deep=dataset.splits["train"].image.dtype.itemsize > 1,
+        sizes={n: len(dataset.splits[n]) for n in SPLITS if n in dataset.splits},
+        shift=_shift(dataset, said.shift),
+        network=_network(options),
+        gpu=devices_for(device) != ["cpu"],
+        **({"seeds": seeds} if seeds else {}),
+    )
+    return replace(
+        wish,
+        methods=wish.methods or said.methods,
+        options={n: v for n, v in options.items() if n != "network.name"},
+        given=given,
+    )
+
+
+def given_text(given: GivenData) -> str:
+    """What was found, in a sentence."""
+    task = given.task
+    kind = f"{task.name}, {task.classes} classes" if task.classes else task.name
+    sides = " x ".join(map(str, given.shape[:-1]))
+    colours = {1: "grey", 3: "colour"}
+    look = colours.get(given.shape[-1], f"{given.shape[-1]} channels")
+    depth = "more than 8 bit" if given.deep else "8 bit"
+    items = ", ".join(f"{split} {size:,}" for split, size in given.sizes.items())
+    return f"{given.name}: {kind}; {sides}, {look}, {depth}; items: {items}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"there is no file {path}; name one with --from") from None
+    except (tomllib.TOMLDecodeError, UnicodeError) as error:
+        raise ValueError(f"{path} is not TOML: {error}; correct it") from error
+    _check_keys(path, said)
+    return said
+
+
+def _check_keys(path: Path, said: Mapping[str, Any]) -> None:
+    for key, value in said.items():
+        if key not in _KINDS:
+            raise LookupError(
+                f"no key {key!r} in {path}.{suggest(key, _KINDS)} Known:"
+                f" {', '.join(_KINDS)}."
+            )
+        kind, words = _KINDS[key]
+        if not isinstance(value, kind):
+            raise ValueError(f"{key!r} in {path} must be {words}, got {value!r}")
+    if "from" not in said:
+        raise ValueError(f"{path} must name the data: add from = 'FOLDER or CSV'")
+    for seed in said.get("seeds", ()):
+        if type(seed) is not int or seed < 0:
+            raise ValueError(
+                f"'seeds' in {path} must be whole numbers from 0 on, got {seed!r}"
+            )
+
+
+def _word(name: str) -> str:
+    """`name` as a word that may stand in paths."""
+    return re.sub(r"[^\w.-]+", "_", name).strip("._") or "own"
+
+
+def _shift(dataset: Dataset, said: str) -> str:
+    if "test/shifted" not in dataset.splits:
+        return ""
+    return said or "items that are marked as shifted"
+
+
+def _network(options: Mapping[str, Any]) -> Part | None:
+    if "network.name" not in options:
+        return None
+    return Part(name=str(options["network.name"]))

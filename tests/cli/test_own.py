@@ -1,0 +1,213 @@
+"""`qualms run own`: data of one's own, from files to tables, as a user does it."""
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from qualms.cli import _grid, app, main
+from qualms.datasets import open_dataset
+from qualms.launch import RunOutcome, data_key, prepared
+from qualms.runs import is_done, log_path, run_folder
+from qualms.spec import RunSpec
+from qualms.training import run
+
+RNG = np.random.default_rng(0)
+
+
+def save(path, pixels):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(path)
+
+
+def in_this_process(specs, *, out, data, watch, **_):
+    """Make runs one after another, without processes that would import torch."""
+    places = prepared([spec.dataset for spec in specs], data)
+    for spec in {spec.hash: spec for spec in specs}.values():
+        folder = run_folder(out, spec)
+        done = is_done(folder, spec)
+        if not done:
+            dataset = open_dataset(places[data_key(spec.dataset)])
+            run(spec, dataset, folder, device="cpu", watch=watch)
+        yield RunOutcome(
+            spec=spec,
+            folder=folder,
+            status="skipped" if done else "done",
+            seconds=0.0,
+            error="",
+            log=log_path(folder),
+        )
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.setattr(_grid, "run_all", in_this_process)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QUALMS_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def ran(*words):
+    result = CliRunner().invoke(
+        app, ["run", "own", *words, "--device", "cpu", "--workers", "1"]
+    )
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def numbers(name):
+    """Rows of results.csv: {(row, settings, score): mean}."""
+    lines = Path(f"runs/own/{name}/results.csv").read_text().splitlines()
+    rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+    return {
+        (r["row"], r["settings"], r["score"]): float(r["ours_mean"] or "nan")
+        for r in rows
+    }
+
+
+def refused(capsys, monkeypatch, *words):
+    monkeypatch.setattr(sys, "argv", ["qualms", "run", *words, "--workers", "1"])
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert stopped.value.code == 2
+    return " ".join(capsys.readouterr().err.split())
+
+
+def classes(root):
+    """Dark and bright squares, and shifted ones that are all of middle grey."""
+    for split, count in {"train": 24, "val": 6, "test": 8, "shifted": 8}.items():
+        for name, grey in {"dark": 60, "bright": 190}.items():
+            level = 125 if split == "shifted" else grey
+            for number in range(count):
+                pixels = RNG.normal(level, 8, (8, 8))
+                save(root / split / name / f"{number}.png", pixels)
+    return root
+
+
+def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here):
+    classes(here / "squares")
+    asked = ("--from", "squares", "--methods", "map,temperature,deep_ensemble")
+    asked += ("--seeds", "0,1", "-o", "epochs=12", "-o", "network.width=4")
+    said = ran(*asked)
+    assert "squares: classification, 2 classes; 8 x 8, grey, 8 bit" in said
+    assert "train 48, val 12, test 16, test/shifted 16" in said
+    for label in ("plain network", "temperature", "deep ensemble of 2"):
+        assert label in said
+    found = numbers("squares")
+    for row in ("map", "temperature", "deep_ensemble"):
+        assert found[row, "", "in_domain/accuracy"] > 0.9
+        assert found[row, "", "shifted/accuracy"] < 0.8
+    lent = [found[row, "", "accuracy"] for row in ("map", "temperature")]
+    assert lent[0] == lent[1]
+    folder = here / "runs" / "own" / "squares"
+    assert (folder / "index.html").is_file()
+    assert {path.stem for path in (folder / "figures").glob("*.png")} >= {
+        *("figure_squares_scores", "figure_squares_referral_accuracy"),
+    }
+    assert "4 skipped" in ran(*asked, "--no-judge")
+    save(here / "squares" / "train" / "dark" / "0.png", np.zeros((8, 8)))
+    assert "4 of 4 runs lack a result" in ran(*asked, "--dry-run")
+
+
+def test_a_toml_file_repeats_it_and_any_method_may_be_asked_for(here):
+    classes(here / "squares")
+    (here / "own.toml").write_text(
+        """
+        from = "squares"
+        name = "my squares"
+        shift = "all of middle grey"
+        methods = ["map", "snapshot"]
+        seeds = [3]
+        dataset.side = 6
+        network.name = "resnet_small"
+        network.width = 2
+        training.epochs = 2
+        training.batch = 16
+        """
+    )
+    said = ran("--from", "own.toml", "--no-judge")
+    assert "my_squares: classification" in said
+    assert "6 x 6" in said
+    assert "2 runs: 2 done" in said
+    specs = [path.read_text() for path in (here / "runs" / "own").glob("*/spec.json")]
+    for text in specs:
+        assert '"seed":3' in text.replace(" ", "")
+        assert '"epochs":2' in text.replace(" ", "")
+    assert {"map", "snapshot"} == {RunSpec.from_json(t).method.name for t in specs}
+    more = ran("--from", "own.toml", "--methods", "swag", "--seeds", "1", "--dry-run")
+    assert "1 of 1 runs lack a result" in more
+
+
+def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here, monkeypatch):
+    monkeypatch.setattr("qualms.report.benchmark.find_spec", lambda _: None)  # no plot
+    for number in range(40):
+        value = RNG.uniform(0, 10)
+        save(here / "own" / f"{number}.png", RNG.normal(20 * value, 5, (8, 8)))
+        mask = np.zeros((8, 8))
+        mask[: 2 + number % 4] = 255
+        save(here / "own" / f"mask{number}.png", mask)
+    paths = [f"{number}.png" for number in range(40)]
+    tables = {
+        "numbers": [f"{p},{float(n) / 7:.3f}" for n, p in enumerate(paths)],
+        "masks": [f"{p},mask{p}" for p in paths],
+    }
+    for name, column in (("numbers", "target"), ("masks", "mask")):
+        text = "\n".join([f"path,{column}", *tables[name]])
+        (here / "own" / f"{name}.csv").write_text(text)
+    quick = (
+        "-o",
+        "epochs=1",
+        "-o",
+        "network.width=2",
+        "--seeds",
+        "0",
+        "--workers",
+        "1",
+    )
+    ran("--from", "own/numbers.csv", "--methods", "gaussian,laplace", *quick)
+    found = numbers("numbers")
+    assert found["gaussian", "interval=gaussian", "coverage"] >= 0
+    assert found["laplace", "", "mae"] > 0
+    said = ran("--from", "own/masks.csv", "--methods", "map", *quick)
+    assert "segmentation, 2 classes" in said
+    assert 0 <= numbers("masks")["map", "", "dice"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["own"],
+            "own is about your own data: name a folder, a table in CSV or a TOML",
+        ),
+        (["own", "--from", "none"], "expected a folder of images or a CSV at none"),
+        (["own", "--from", "none.toml"], "there is no file none.toml"),
+        (["own", "--from", "bad.toml"], "no key 'method_s' in bad.toml. Did you mean"),
+        (["own", "--from", "broken.toml"], "broken.toml is not TOML"),
+        (["own", "--from", "less.toml"], "less.toml must name the data: add from ="),
+        (["retina", "--from", "few"], "retina has data of its own: leave out --from"),
+        (
+            ["own", "--from", "few", "--methods", "swagg"],
+            "no 'swagg' in the methods of own. Did you mean 'swag'",
+        ),
+        (
+            ["own", "--from", "few", "-o", "dataset.sides=3"],
+            "no option 'sides' for folder. Did you mean 'side'",
+        ),
+        (
+            ["own", "--from", "few", "--methods", "gaussian"],
+            "own is about classification, and 'gaussian' serves regression",
+        ),
+    ],
+)
+def test_mistakes_are_answered_with_a_sentence(words, said, here, capsys, monkeypatch):
+    for number in range(8):
+        save(here / "few" / "ab"[number % 2] / f"{number}.png", np.zeros((4, 4)))
+    (here / "bad.toml").write_text('from = "few"\nmethod_s = ["map"]\n')
+    (here / "broken.toml").write_text("from = few")
+    (here / "less.toml").write_text("seeds = [1]")
+    assert said in refused(capsys, monkeypatch, *words)
