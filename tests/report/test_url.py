@@ -103,6 +103,37 @@ def test_few_shot_numbers_are_means_over_sets(tables):
     )
 
 
+@pytest.mark.parametrize(
+    ("few", "told"),
+    [
+        (("ce_few2_birds",), "Means over birds,"),
+        (("ce_few1_birds", "ce_few1_cars"), "Means over birds and cars,"),
+        (("ce_few2_birds", "elk_few2_cars"), None),
+    ],
+)
+def test_few_shot_means_are_over_the_sets_that_were_asked_for(few, told):
+    variant = variant_of(SMALL, "resnet50")
+    preset = replace(SMALL, variants=(variant,), rows=("ce", "elk", *few))
+    cells = {}
+    for row, value in zip(few, (0.6, 0.7), strict=False):
+        key = Key(variant.name, row, "", "r_auroc")
+        cells[key] = Cell(key=key, values=(value,))
+    key = Key(variant.name, "ce", "", "r_auroc")
+    cells[key] = Cell(key=key, values=(0.5,))
+    results = replace(url_results_as_published(preset), cells=cells)
+    paper = paper_of(results)
+    found = {table.name: table for table in paper.tables(results)}
+    drawn = [one.name for one in paper.figures(results, None)]
+    assert ("figure_13" in drawn) == ("table_few_shot" in found) == (told is not None)
+    if told:
+        assert told in found["table_few_shot"].notes[0]
+        shown = line(found["table_few_shot"], "resnet50", "ce").cells
+        means = [cell.mean for cell in shown if not math.isnan(cell.mean)]
+        assert means == pytest.approx([0.6 if len(few) == 1 else 0.65])
+    else:
+        assert any("trained on all of those" in note for note in paper.notes(results))
+
+
 def test_every_table_is_latex(tables):
     for table in tables.values():
         assert "\\begin{tabular}" in latex_table(table)

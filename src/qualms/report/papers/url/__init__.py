@@ -15,7 +15,7 @@ from qualms.report.papers.url.bars import bar_figures
 from qualms.report.papers.url.norms import norm_figure
 from qualms.report.papers.url.scatters import scatter_figures
 from qualms.report.papers.url.settings import UrlStudy
-from qualms.report.papers.url.shots import shots_figure
+from qualms.report.papers.url.shots import shots_figure, taught_methods
 from qualms.report.papers.url.tables import url_tables
 from qualms.report.table import Table
 
@@ -52,4 +52,9 @@ def _left_out(results: BenchmarkResults) -> list[str]:
     names = results.preset.rows
     if all(results.benchmark.row(name).stage is None for name in names):
         notes.append("figure 13 needs the few-shot rows, which this preset leaves out")
+    elif not any(taught_methods(study, variant) for variant in study.backbones):
+        notes.append(
+            "figure 13 shows means over downstream sets: no method was trained on all "
+            "of those that few-shot rows name"
+        )
     return notes

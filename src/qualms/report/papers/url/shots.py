@@ -24,15 +24,21 @@ from qualms.report.papers.url.settings import (
 )
 
 
+def taught_sets(study: UrlStudy, variant: Variant) -> list[str]:
+    """The downstream sets that rows of the preset were trained on, by their items."""
+    rows = (study.results.benchmark.row(name) for name in study.results.preset.rows)
+    taught = {row.settings.get("data") for row in rows}
+    return [name for name in variant.settings["retrieval"] if name in taught]
+
+
 def taught_methods(study: UrlStudy, variant: Variant) -> list[str]:
-    """Methods with any second training on a variant, in the order of tables."""
-    there = {key.row for key, cell in study.results.cells.items() if cell.values}
-    first = {
-        study.results.benchmark.row(name).settings.get("first")
-        for name in there
-        if name in variant.rows
-    }
-    return [row.name for row in study.methods if row.name in first]
+    """Methods with a second training on all of these sets, in the order of tables."""
+    names = (*(f"few{k}" for k in SHOTS), "many")
+    return [
+        row.name
+        for row in study.methods
+        if any(shot_values(study, variant, row.name, name, R_AUROC) for name in names)
+    ]
 
 
 def shot_values(
@@ -44,12 +50,18 @@ def shot_values(
     """
     cells = [
         study.cell(variant, f"{row}_{name}_{data}", score)
-        for data in variant.settings["retrieval"]
+        for data in taught_sets(study, variant)
     ]
-    if not all(cell.values for cell in cells):
+    if not cells or not all(cell.values for cell in cells):
         return ()
     each = zip(*(cell.values for cell in cells), strict=False)
     return [math.fsum(values) / len(values) for values in each]
+
+
+def taught_text(study: UrlStudy, variants: Sequence[Variant]) -> str:
+    """The sets of a mean in words."""
+    found = dict.fromkeys(name for v in variants for name in taught_sets(study, v))
+    return " and ".join(filter(None, (", ".join([*found][:-1]), *[*found][-1:])))
 
 
 def shots_figure(study: UrlStudy) -> Iterator[Drawing]:
@@ -61,10 +73,10 @@ def shots_figure(study: UrlStudy) -> Iterator[Drawing]:
         name="figure_13",
         title="Figure 13: a few items of the test classes",
         caption="R-AUROC on the other half of the items of the test classes, after "
-        "training went on with some items of each of them; mean over the downstream "
-        "sets, each by itself, with the lowest and highest seed. The dashed line is "
-        "plain cross-entropy trained on half of all items. Hollow markers: released "
-        f"runs of the paper. {study.source(shown)}",
+        "training went on with some items of each of them; mean over "
+        f"{taught_text(study, shown)}, each by itself, with the lowest and highest "
+        "seed. The dashed line is plain cross-entropy trained on half of all items. "
+        f"Hollow markers: released runs of the paper. {study.source(shown)}",
         rows=(tuple(_panel(study, variant) for variant in shown),),
         simulated=any(variant.simulated for variant in shown),
         size=(2.9, 2.2),

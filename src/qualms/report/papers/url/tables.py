@@ -23,7 +23,7 @@ from qualms.report.papers.url.settings import (
     named_number,
     released_number,
 )
-from qualms.report.papers.url.shots import shot_values, taught_methods
+from qualms.report.papers.url.shots import shot_values, taught_methods, taught_text
 from qualms.report.table import Column, Table, TableCell, TableLine
 
 _ELSEWHERE = (
@@ -253,8 +253,8 @@ def _few_shot(study: UrlStudy, variants: Sequence[Variant]) -> Iterator[Table]:
             ],
             lines=lines,
             notes=(
-                "Means over the downstream sets, each trained on by itself; judged on "
-                "the other half of the items of these classes.",
+                f"Means over {taught_text(study, variants)}, each trained on by itself;"
+                " judged on the other half of the items of these classes.",
             ),
         )
 
