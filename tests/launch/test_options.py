@@ -6,7 +6,13 @@ from typing import Any, Literal
 
 import pytest
 
-from qualms.launch.options import check_options, options_of, parse_options, written
+from qualms.launch.options import (
+    Option,
+    check_options,
+    options_of,
+    parse_options,
+    written,
+)
 
 
 def part(
@@ -89,7 +95,15 @@ def test_options_that_do_not_read_name_value_are_refused(texts, said):
     ],
 )
 def test_values_that_fit_the_signature_pass(given):
-    check_options("part", given, KNOWN)
+    assert check_options("part", given, KNOWN) == given
+
+
+def test_a_number_can_be_the_name_of_a_choice():
+    known = {"scenario": Option("1", Literal["1", "3"]), "rate": KNOWN["rate"]}
+    given = {"scenario": 3, "rate": 3}
+    assert check_options("part", given, known) == {"scenario": "3", "rate": 3}
+    with pytest.raises(ValueError, match="must be 1 or 3, got 2"):
+        check_options("part", {"scenario": 2}, known)
 
 
 @pytest.mark.parametrize(

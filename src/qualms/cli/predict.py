@@ -68,7 +68,7 @@ def predict(
     options = parse_options(option or [])
     if method != "plain":
         known = options_of(find("methods", method))
-        check_options(f"method {method!r}", options, known)
+        options = check_options(f"method {method!r}", options, known)
     from qualms.trained import PictureWish, predict_pictures
 
     wish = PictureWish(

@@ -62,13 +62,13 @@ def recipe_of(part: Part, root: Path | None = None) -> Recipe:
 
     Without `root`, a package that brings the data is taken where it is installed.
     """
-    check_options(part.name, part.options, _options(part))
+    options = check_options(part.name, part.options, _options(part))
     function = find("datasets", part.name)
     recipe: Recipe
     if is_simulated(part.name):
         if root is not None:
             raise ValueError(f"{part.name} is simulated: leave out --from")
-        recipe = function(**part.options)
+        recipe = function(**options)
     else:
         root = _package(part.name) if root is None else root
         if root is None:
@@ -76,7 +76,7 @@ def recipe_of(part: Part, root: Path | None = None) -> Recipe:
                 f"{part.name} is made from its publisher's files: name their folder"
                 f" with --from. {card_of(part.name).obtain}"
             )
-        recipe = function(root, **part.options)
+        recipe = function(root, **options)
     return replace(recipe, options={**recipe.options, **_code(part.name)})
 
 

@@ -69,8 +69,12 @@ def check_options(
     known: Mapping[str, Option],
     *,
     prefix: str = "",
-) -> None:
-    """Raise unless every option in `given` is in `known` and has a fitting value."""
+) -> dict[str, Any]:
+    """`given` as the part takes them: all in `known`, with values that fit.
+
+    What reads as a number is taken for one of a few texts, as in scenario=1.
+    """
+    taken = {}
     for name, value in given.items():
         if name not in known:
             listed = ", ".join(f"{prefix}{key}" for key in known) or "none"
@@ -78,11 +82,15 @@ def check_options(
                 f"no option {prefix + name!r} for {part}."
                 f"{_suggest(name, known, prefix)} Known: {listed}."
             )
-        if not _fits(value, known[name].hint):
+        hint = known[name].hint
+        named = [text for text in _literals(hint) if text == json.dumps(value)]
+        if not named and not _fits(value, hint):
             raise ValueError(
-                f"option {prefix + name!r} of {part} must be {told(known[name].hint)},"
-                f" got {value!r}.{_nearest(value, known[name].hint)}"
+                f"option {prefix + name!r} of {part} must be {told(hint)},"
+                f" got {value!r}.{_nearest(value, hint)}"
             )
+        taken[name] = value if _fits(value, hint) else named[0]
+    return taken
 
 
 def changed_part(
@@ -149,13 +157,17 @@ def _value(text: str) -> Any:
         return text
 
 
+def _literals(hint: Any) -> list[Any]:
+    choices = [hint, *get_args(hint)]
+    return [c for h in choices if get_origin(h) is Literal for c in get_args(h)]
+
+
 def _suggest(name: str, known: Mapping[str, Option], prefix: str) -> str:
     return suggest(prefix + name, [prefix + key for key in known])
 
 
 def _nearest(value: Any, hint: Any) -> str:
-    choices = [hint, *get_args(hint)]
-    literals = [c for h in choices if get_origin(h) is Literal for c in get_args(h)]
+    literals = _literals(hint)
     parts = value if isinstance(value, list) else [value]
     wrong = [part for part in parts if part not in literals]
     return suggest(str(wrong[0]), map(str, literals)) if wrong else ""

@@ -103,7 +103,7 @@ def _spread(
     # A network from outside the shelf checks its options itself.
     outside = [p for p in unique if p not in on_shelf] if shelf == "networks" else []
     strange = _without(given, everyone) if outside else {}
-    check_options(
+    taken = check_options(
         " and ".join(on_shelf),
         _without(given, strange),
         everyone,
@@ -111,7 +111,7 @@ def _spread(
     )
     return {
         **{
-            part: {name: value for name, value in given.items() if name in known}
+            part: {name: value for name, value in taken.items() if name in known}
             for part, known in options.items()
         },
         **dict.fromkeys(outside, strange),
