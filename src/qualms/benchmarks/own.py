@@ -134,4 +134,5 @@ def _training(given: GivenData) -> dict[str, Any]:
         "schedule": "cosine",
         "normalise": "network" if colours else "item",
         **({"loss": "dice_likelihood"} if maps else {}),
+        **({"scale_targets": True} if given.task.name == "regression" else {}),
     }

@@ -89,7 +89,8 @@ def feature_inputs(inputs: Inputs, options: Training) -> Inputs:
     """How features become batches: they are ready."""
 
     def plain(raw: RawItems) -> Batch:
-        return Batch(x=raw.image, target=raw.target, loss=options.loss)
+        target = inputs.unit.learned(raw.target)
+        return Batch(x=raw.image, target=target, loss=options.loss)
 
     def train(raw: RawItems, _views: int) -> Batch:
         return plain(raw)

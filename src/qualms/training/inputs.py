@@ -3,10 +3,11 @@
 Augmentation comes before the normalisation of colours, and after that of an item.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +26,32 @@ _TINY = 1e-8
 """Added to a standard deviation, as in the released code of Kahl et al. (2024)."""
 
 
+class TargetUnit(NamedTuple):
+    """The unit in which a network learns numbers: (target - shift) / scale."""
+
+    shift: float = 0.0
+    scale: float = 1.0
+
+    def learned(self, target: Tensor) -> Tensor:
+        """Targets in the unit that is learned."""
+        return target if self == _OWN_UNIT else (target - self.shift) / self.scale
+
+    def stated(self, found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Predictions in the unit of the data."""
+        if self == _OWN_UNIT:
+            return dict(found)
+        changed = dict(found)
+        for name in ("mean", "lower", "upper"):
+            if name in changed:
+                changed[name] = changed[name] * self.scale + self.shift
+        if "var" in changed:
+            changed["var"] = changed["var"] * self.scale**2
+        return changed
+
+
+_OWN_UNIT = TargetUnit()
+
+
 class Inputs(NamedTuple):
     """How batches are made.
 
@@ -41,6 +68,8 @@ class Inputs(NamedTuple):
     """(items, views) to a batch with `views` augmented versions of each item."""
     plain: Callable[[RawItems], Batch]
     """Items to a batch without augmentation."""
+    unit: TargetUnit = _OWN_UNIT
+    """Of the targets in batches, where they are numbers."""
 
 
 class _Affine(NamedTuple):
@@ -70,6 +99,7 @@ def make_inputs(
     normal = _normal(stored, space, options, colours).to(items.device)
     from_bytes = _Affine(normal.scale * (1 / _BYTE), normal.shift)
     layout = _layout(space, options)
+    unit = _unit(items.split) if options.scale_targets else _OWN_UNIT
 
     def plain(raw: RawItems) -> Batch:
         image = _image(raw)
@@ -78,7 +108,7 @@ def make_inputs(
         else:
             at_once = from_bytes if raw.image.dtype == torch.uint8 else normal
             x = _apply(at_once, image, layout)
-        return Batch(x=x, target=raw.target, loss=options.loss)
+        return Batch(x=x, target=unit.learned(raw.target), loss=options.loss)
 
     def train(raw: RawItems, views: int) -> Batch:
         if views == 1 and not options.augment:
@@ -92,10 +122,10 @@ def make_inputs(
         target = raw.target.repeat(views, *(1,) * (raw.target.ndim - 1))
         changed = augment(options.augment, image, target, outside=ignore or 0)
         x = _apply(normal, changed.image, layout)
-        target = changed.target[: len(raw.target)]
+        target = unit.learned(changed.target[: len(raw.target)])
         return Batch(x=x, target=target, loss=options.loss)
 
-    return Inputs(normal.scale.shape[0], space, layout, train, plain)
+    return Inputs(normal.scale.shape[0], space, layout, train, plain, unit)
 
 
 def patch_inputs(
@@ -108,6 +138,17 @@ def patch_inputs(
     if items.cutter is None or options.normalise != "item":
         return inputs
     return make_inputs(items, replace(options, normalise="none"), ignore=ignore)
+
+
+def _unit(split: Split) -> TargetUnit:
+    """In which the targets of `split` have mean 0 and standard deviation 1."""
+    if split.target.dtype.kind != "f" or split.target.ndim > 1:
+        raise TrainingError(
+            "scale_targets=true is for targets that are numbers, and these are classes"
+            " or labels; leave it out"
+        )
+    target = np.asarray(split.target, np.float64)
+    return TargetUnit(float(target.mean()), float(target.std()) or 1.0)
 
 
 def check_readable(inputs: Inputs, split: Split, name: str) -> None:

@@ -51,6 +51,10 @@ class Training:
     loss: Loss = "likelihood"
     """"dice_likelihood" adds the negative soft Dice of all classes to the likelihood of
     label maps (Kahl et al., 2024). A method with a loss of its own keeps it."""
+    scale_targets: bool = False
+    """Whether numbers are learned with mean 0 and standard deviation 1 of the training
+    items, so that their unit does not matter. Predictions are in the unit of the
+    data."""
     class_weights: ClassWeights = "none"
     """"minibatch" lets an item of class k count 1 / (C p_k), where p_k is the share of
     class k in its batch and C the number of classes. For classification; the loss on
@@ -212,6 +216,7 @@ _CHECKS: dict[str, _Check] = {
     "accumulate": _whole(1),
     "partial": _YES_NO,
     "loss": _one_of(Loss),
+    "scale_targets": _YES_NO,
     "class_weights": _one_of(ClassWeights),
     "optimiser": _one_of(Optimiser),
     "lr": _real(0),

@@ -122,6 +122,7 @@ class Predictor:
 
     def _predicted(self, x: Tensor, names: NDArray[Any]) -> Mapping[str, Tensor]:
         found = self.method.predict(self.network, x, self.task)
+        found = self.inputs.unit.stated(found)
         if not self.crops:
             return found
         cropped = centre_crops(x, crop_shares(names))
