@@ -124,11 +124,11 @@ def _one_threshold(
     known = OrderStatistic(values, rank_reaching(1 - alpha, len(values) + 1))
     threshold = set_threshold(values, alpha=alpha)
     thresholds = np.array(sorted({*known.around(), threshold}))
-    sizes = _sizes(test.probs, rule, thresholds[:, None])
+    own, sizes = _own_and_sizes(test, rule, thresholds[:, None])
     return _Sets(
         name=rule,
         classes=test.probs.shape[1],
-        own=own_nonconformity(*test, rule=rule),
+        own=own,
         threshold=threshold,
         size=dict(zip(thresholds.tolist(), sizes, strict=True)),
         known=known,
@@ -137,25 +137,34 @@ def _one_threshold(
 
 def _threshold_by_class(test: Probabilities, val: Probabilities, alpha: float) -> _Sets:
     fitted = scores.fit_conformal_sets(*val, alpha=alpha, rule="lac", by_class=True)
+    own, sizes = _own_and_sizes(test, "lac", fitted.threshold[None])
     return _Sets(
         name="lac by class",
         classes=test.probs.shape[1],
-        own=own_nonconformity(*test, rule="lac"),
+        own=own,
         threshold=fitted.threshold[test.target],
-        size={np.nan: _sizes(test.probs, "lac", fitted.threshold[None])[0]},
+        size={np.nan: sizes[0]},
         known=None,
     )
 
 
-def _sizes(probs: Array, rule: scores.SetRule, thresholds: Array) -> Array:
-    """(T, N) how many classes conform, by thresholds (T, 1) or (T, C)."""
-    found = np.empty((len(thresholds), len(probs)))
-    step = max(1, BLOCK // probs.shape[1])
-    for start in range(0, len(probs), step):
-        part = scores.nonconformity(probs[start : start + step], rule=rule)
+def _own_and_sizes(
+    test: Probabilities, rule: scores.SetRule, thresholds: Array
+) -> tuple[Array, Array]:
+    """(N,) nonconformity of targets; (T, N) how many classes conform.
+
+    Thresholds are (T, 1), or (T, C) with one for each class.
+    """
+    items, classes = test.probs.shape
+    own, found = np.empty(items), np.empty((len(thresholds), items))
+    step = max(1, BLOCK // classes)
+    for start in range(0, items, step):
+        rows = slice(start, start + step)
+        part = scores.nonconformity(test.probs[rows], rule=rule)
+        own[rows] = part[np.arange(len(part)), test.target[rows]]
         for place, threshold in enumerate(thresholds):
-            found[place, start : start + step] = conforms(part, threshold).sum(axis=1)
-    return found
+            found[place, rows] = conforms(part, threshold).sum(axis=1)
+    return own, found
 
 
 def _entries(

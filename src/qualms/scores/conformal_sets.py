@@ -13,6 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._arrays import (
     BLOCK,
@@ -65,34 +66,43 @@ def nonconformity(
         chance = vector("uniform", uniform, length=len(checked))
         if chance.min() < 0.0 or chance.max() > 1.0:
             raise ValueError("uniform must hold numbers between 0 and 1")
-    return _cumulated(checked, chance[:, None], PENALTY if rule == "raps" else 0.0)
+    return _cumulated(checked, chance, PENALTY if rule == "raps" else 0.0)
 
 
 def _cumulated(probs: Array, chance: Array, penalty: float) -> Array:
     """(N, C) probability up to each class, tied classes together."""
     order = np.argsort(-probs, axis=1)
-    ordered = np.take_along_axis(probs, order, axis=1)
-    above = np.minimum(np.cumsum(ordered, axis=1), 1.0)
-    first = np.ones(probs.shape, np.bool_)
-    first[:, 1:] = ordered[:, :-1] - ordered[:, 1:] > TIE * ordered[:, :-1]
-    last = np.ones(probs.shape, np.bool_)
-    last[:, :-1] = first[:, 1:]
-    place = np.arange(1.0, probs.shape[1] + 1)
-    rank = _next(np.where(last, place, np.inf))
-    total = _next(np.where(last, above, np.inf))
-    below = np.zeros(probs.shape)
-    below[:, 1:] = above[:, :-1]
-    below = np.maximum.accumulate(np.where(first, below, 0.0), axis=1)
-    value = below + chance * (total - below) + penalty * np.maximum(rank - FREE, 0.0)
     found = np.empty(probs.shape)
-    np.put_along_axis(found, order, value, axis=1)
+    _fill_cumulated(probs, order, chance, penalty, found)
     return found
 
 
-def _next(values: Array) -> Array:
-    """(N, C) the least value from each place on."""
-    least: Array = np.minimum.accumulate(values[:, ::-1], axis=1)[:, ::-1]
-    return least
+@jit
+def _fill_cumulated(
+    probs: Array, order: Index, chance: Array, penalty: float, found: Array
+) -> None:
+    """Row by row, from the most probable class on; `chance` is (N,) or (1,)."""
+    classes = probs.shape[1]
+    for row in range(len(probs)):
+        share = chance[row if len(chance) > 1 else 0]
+        above, first = 0.0, 0
+        while first < classes:
+            below = min(above, 1.0)
+            last = first
+            here = probs[row, order[row, first]]
+            above += here
+            while last + 1 < classes:
+                after = probs[row, order[row, last + 1]]
+                if here - after > TIE * here:
+                    break
+                above += after
+                here = after
+                last += 1
+            beyond = max(last + 1.0 - FREE, 0.0)
+            value = below + share * (min(above, 1.0) - below) + penalty * beyond
+            for place in range(first, last + 1):
+                found[row, order[row, place]] = value
+            first = last + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,17 +9,18 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._arrays import (
     BLOCK,
     Array,
+    Index,
     at_class,
     labelled,
     most_probable,
 )
-from qualms.scores.ranking import auroc
 from qualms.scores.resampling import Copies, Plan, counted, mean_of, share
-from qualms.scores.ties import is_less
+from qualms.scores.ties import is_less, ranked_items
 
 
 def item_top_k(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
@@ -104,8 +105,27 @@ def macro_auroc(probs: ArrayLike, target: ArrayLike) -> float:
     1.0
     """
     checked, truth = labelled(probs, target)
-    each = [auroc(checked[:, c], truth == c) for c in present_classes(truth)]
+    ranks = ((c, ranked_items(checked[:, c])) for c in present_classes(truth))
+    each = [class_auroc(rank.order, rank.start, truth, c) for c, rank in ranks]
     return float(np.mean(each)) if len(each) > 1 else float("nan")
+
+
+@jit
+def class_auroc(order: Index, start: Index, truth: Index, label: int) -> float:
+    """AUROC of the items of a class against the rest; nan without either.
+
+    Counts of pairs are whole numbers and halves, so no order of adding them matters.
+    """
+    above, below, pairs = 0, 0, 0.0
+    for group in range(len(start) - 1):
+        positive = 0
+        for place in range(start[group], start[group + 1]):
+            positive += truth[order[place]] == label
+        negative = start[group + 1] - start[group] - positive
+        pairs += positive * (below + negative / 2)
+        above += positive
+        below += negative
+    return pairs / (above * below) if above * below else np.nan
 
 
 def present_classes(truth: ArrayLike) -> Iterator[int]:

@@ -91,9 +91,11 @@ def shared_sorts() -> Iterator[None]:
 
 
 class _SharedSorts:
-    """The latest few rankings."""
+    """The latest few rankings, and more of them where they are small."""
 
     KEPT = 3
+    ITEMS = 1 << 21
+    """Of all rankings that are kept beyond these: 16 bytes for each."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -105,7 +107,8 @@ class _SharedSorts:
         with self._lock:
             sort = self._held.setdefault(place, _Sort(values))
             self._held.move_to_end(place)
-            while len(self._held) > self.KEPT:
+            most = max(self.KEPT, self.ITEMS // len(values))
+            while len(self._held) > most:
                 self._held.popitem(last=False)
         return sort.ranked(tie)
 

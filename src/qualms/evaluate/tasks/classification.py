@@ -86,11 +86,12 @@ def classification(
     known_val = None if val is None else _validation(predictions, val)
     fitted = _fitted(known_val)
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
+    changed = _recalibrated(everyone, fitted, chosen)
     entries: list[Entry] = []
     curves: list[Curve] = []
     for subset, index in chosen.items():
         items = everyone.at(index)
-        entries += _of_subset(items, fitted, subset, index)
+        entries += (*_of_subset(items, subset, index), *changed.entries[subset])
         if "group=" not in subset:
             curves += _referral(items, subset)
     entries += _shift(predictions, everyone)
@@ -103,7 +104,7 @@ def classification(
     groups = None if group is None else group[chosen["all"]]
     return Judgement(
         entries=tuple(entries),
-        curves=(*curves, *_reliability(known, fitted)),
+        curves=(*curves, _reliability(known), *changed.curves),
         histograms=tuple(_histograms(known, groups)),
         notes=(
             *_notes(predictions, val, fitted),
@@ -153,15 +154,32 @@ def _fitted(val: Probabilities | None) -> dict[str, Fitted]:
     }
 
 
-def _of_subset(
-    items: _Classified, fitted: Mapping[str, Fitted], subset: str, index: Index
-) -> Iterator[Entry]:
+class _Recalibrated(NamedTuple):
+    """What is judged of recalibrated probabilities."""
+
+    entries: Mapping[str, list[Entry]]
+    """By subset."""
+    curves: list[Curve]
+
+
+def _recalibrated(
+    everyone: _Classified, fitted: Mapping[str, Fitted], chosen: Mapping[str, Index]
+) -> _Recalibrated:
+    """Every subset, one fit after the other: each is applied once."""
+    found = _Recalibrated({subset: [] for subset in chosen}, [])
+    for name, fit in fitted.items():
+        changed, at = everyone.recalibrated(fit), {"recalibration": name}
+        for subset, index in chosen.items():
+            items = changed.at(index)
+            found.entries[subset].extend(_calibration(items, subset, index, at))
+        found.curves.append(_reliability(changed.at(chosen["all"]), at))
+    return found
+
+
+def _of_subset(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
     yield from _plain(items, subset, index)
     for name in items.unsure:
         yield from _selective(items, name, subset, index)
-    for name, fit in fitted.items():
-        changed = items.recalibrated(fit)
-        yield from _calibration(changed, subset, index, {"recalibration": name})
 
 
 def _plain(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
@@ -247,13 +265,10 @@ def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
         )
 
 
-def _reliability(items: _Classified, fitted: Mapping[str, Fitted]) -> Iterator[Curve]:
-    """As predicted, and recalibrated."""
-    yield reliability_curve(items.probs, items.target, settings={})
-    for name, fit in fitted.items():
-        changed = items.recalibrated(fit).probs
-        at = {"recalibration": name}
-        yield reliability_curve(changed, items.target, settings=at)
+def _reliability(
+    items: _Classified, settings: Mapping[str, str] | None = None
+) -> Curve:
+    return reliability_curve(items.probs, items.target, settings=settings or {})
 
 
 def _histograms(items: _Classified, group: NDArray[Any] | None) -> Iterator[Histogram]:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
-from qualms.scores._arrays import Array, Flags, flags, vector
+from qualms.jit import jit
+from qualms.scores._arrays import Array, Flags, Index, flags, vector
 from qualms.scores.human import vote_entropy
 from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import Influence, undefined
@@ -236,11 +237,18 @@ def _cumulated(weight: Array, rank: Ranked) -> tuple[Array, Array]:
     """(N,) twice, in item order: weight up to and with its tie group, and of it."""
     order, start = rank
     within = np.add.reduceat(weight[order], start[:-1])
-    below, size = np.cumsum(within), np.diff(start)
     up_to, own = np.empty(len(order)), np.empty(len(order))
-    up_to[order] = np.repeat(below, size)
-    own[order] = np.repeat(within, size)
+    _hand_out(np.cumsum(within), order, start, up_to)
+    _hand_out(within, order, start, own)
     return up_to, own
+
+
+@jit
+def _hand_out(of_group: Array, order: Index, start: Index, found: Array) -> None:
+    """Give every item the number of its tie group."""
+    for group in range(len(of_group)):
+        for place in range(start[group], start[group + 1]):
+            found[order[place]] = of_group[group]
 
 
 def _from_here(values: Array) -> Array:
