@@ -8,7 +8,7 @@ its cells empty; a repeat counts as soon as all runs of its pool are there.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -191,42 +191,51 @@ def _variants(asked: _Judging) -> Iterator[list[_JudgedRow]]:
 def _rows_of(asked: _Judging, variant: Variant) -> list[_JudgedRow]:
     """Every row of a variant with its repeats, which are judged several at a time."""
     places = asked.benchmark.places(asked.preset, variant)
+    waiting = [_waiting(asked, place) for place in places]
+    workers = asked.options.workers
+    # Rows share the threads, as many threads each as there are would mostly wait for
+    # the interpreter. Repeats of a row wait for what is fitted on all of them.
+    rows = max(1, sum(bool(row.pools) for row in waiting))
+    own = replace(asked.options, workers=-(-workers // rows))
     # The kernels release the interpreter's lock, so threads really run at once.
-    with ThreadPoolExecutor(asked.options.workers) as pool:
-        waiting = [_submitted(asked, place, pool) for place in places]
-        return [_finished(row) for row in waiting]
+    with ThreadPoolExecutor(workers) as pool:
+        judged = [
+            [pool.submit(asked.protocol.judge, r) for r in _repeats(asked, row, own)]
+            for row in waiting
+        ]
+        return [_finished(*both) for both in zip(waiting, judged, strict=True)]
 
 
 class _Waiting(NamedTuple):
     place: Place
-    specs: tuple[RunSpec, ...]
-    repeats: list[Future[Judgement]]
+    pools: Sequence[Sequence[RunSpec]]
     why: str = ""
 
 
-def _submitted(asked: _Judging, place: Place, pool: ThreadPoolExecutor) -> _Waiting:
+def _waiting(asked: _Judging, place: Place) -> _Waiting:
     try:
         pools = complete_pools(asked.benchmark, asked.preset, place, asked.reader)
     except (AbsentError, PredictionsError) as error:
-        return _Waiting(place, (), [], str(error))
+        return _Waiting(place, (), str(error))
+    return _Waiting(place, pools)
+
+
+def _repeats(asked: _Judging, row: _Waiting, options: ScoreOptions) -> list[Repeat]:
     pooled = asked.reader.pooled
 
     def every(split: str) -> list[Predictions]:
-        return [pooled(specs, split) for specs in pools]
+        return [pooled(specs, split) for specs in row.pools]
 
-    repeats = [
+    return [
         Repeat(
-            place,
+            row.place,
             partial(pooled, specs),
-            asked.options,
+            options,
             every,
-            partial(_beside, asked, place.variant, [spec.seed for spec in specs]),
+            partial(_beside, asked, row.place.variant, [spec.seed for spec in specs]),
         )
-        for specs in pools
+        for specs in row.pools
     ]
-    members = {spec.hash: spec for specs in pools for spec in specs}
-    judged = [pool.submit(asked.protocol.judge, repeat) for repeat in repeats]
-    return _Waiting(place, tuple(members.values()), judged)
 
 
 def _beside(
@@ -249,15 +258,17 @@ def _there(reader: RunReader, specs: Sequence[RunSpec], split: str) -> Predictio
     return reader.pooled(specs, split)
 
 
-def _finished(row: _Waiting) -> _JudgedRow:
+def _finished(row: _Waiting, repeats: Sequence[Future[Judgement]]) -> _JudgedRow:
+    members = {spec.hash: spec for specs in row.pools for spec in specs}
+    specs = tuple(members.values())
     if row.why:
-        return _JudgedRow(row.place, row.specs, (), row.why)
+        return _JudgedRow(row.place, specs, (), row.why)
     try:
-        repeats = [repeat.result() for repeat in row.repeats]
+        judged = [repeat.result() for repeat in repeats]
     except (AbsentError, PredictionsError) as error:
         damaged = isinstance(error, PredictionsError)
-        return _JudgedRow(row.place, row.specs, (), str(error), damaged)
-    return _JudgedRow(row.place, row.specs, repeats)
+        return _JudgedRow(row.place, specs, (), str(error), damaged)
+    return _JudgedRow(row.place, specs, judged)
 
 
 def _key(place: Place, found: Estimated) -> Key:
