@@ -189,6 +189,7 @@ def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here, monkeyp
         (["own", "--from", "bad.toml"], "no key 'method_s' in bad.toml. Did you mean"),
         (["own", "--from", "broken.toml"], "broken.toml is not TOML"),
         (["own", "--from", "less.toml"], "less.toml must name the data: add from ="),
+        (["own", "--from", "few", "--preset", "paper"], "have no presets, got 'paper'"),
         (["retina", "--from", "few"], "retina has data of its own: leave out --from"),
         (
             ["own", "--from", "few", "--methods", "swagg"],

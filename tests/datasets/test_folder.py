@@ -251,6 +251,30 @@ def test_masks_of_several_raters_become_label_maps(masked, tmp_path):
     np.testing.assert_array_equal(of_test(made(own, tmp_path))[1], target)
 
 
+def test_folders_of_images_and_masks_are_paired_by_name(tmp_path):
+    own = tmp_path / "own"
+    for split in ("train", "val", "test", "shifted"):
+        for number in range(2):
+            save(own / split / "images" / f"{number}.jpg", noise(4, 4))
+            for rater in ("masks", "masks_2"):
+                mask = np.full((4, 4), number, np.uint8)
+                save(own / split / rater / f"{number}.png", mask)
+    dataset = made(own, tmp_path)
+    assert dataset.task.name == "segmentation"
+    assert {name: len(split) for name, split in dataset.splits.items()} == {
+        **dict.fromkeys(("train", "val", "test", "test/shifted"), 2)
+    }
+    test = dataset.split("test")
+    assert test.target.shape == (2, 2, 4, 4)
+    assert [str(name) for name in test.item] == [
+        *("test/images/0.jpg", "test/images/1.jpg"),
+    ]
+    assert test.target.reshape(2, -1).mean(1).tolist() == [0, 1]
+    (own / "val" / "masks_2" / "1.png").unlink()
+    with pytest.raises(DatasetError, match=r"val/images/1\.jpg must have a mask"):
+        folder(own)
+
+
 def test_label_255_counts_nowhere_beside_others(masked, tmp_path):
     own, rows = masked
     save(own / "0_0.png", np.array([[0, 1, 2, 255, 0, 0]] * 4, np.uint8))

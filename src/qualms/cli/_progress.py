@@ -54,8 +54,9 @@ def name(spec: RunSpec) -> str:
 
 
 def data_name(part: Part) -> str:
-    """The name of a dataset, with its options that are words."""
-    words = [value for value in part.options.values() if isinstance(value, str)]
+    """The name of a dataset, with its options that are words; a digest is none."""
+    said = (v for n, v in part.options.items() if n != "contents")
+    words = [value for value in said if isinstance(value, str)]
     return " ".join([part.name, *words])
 
 

@@ -88,6 +88,11 @@ def with_data(
 
     What the wish says itself goes before what a TOML file says.
     """
+    if wish.preset != Wish().preset:
+        raise ValueError(
+            f"your own data have no presets, got {wish.preset!r}; leave out --preset,"
+            " and set what you want by -o or in a TOML file"
+        )
     said = declaration(source)
     options = {**said.options, **wish.options}
     stated = {

@@ -1,12 +1,13 @@
 """What a user's folder or table says of each item, before any picture is opened.
 
 A folder is laid out by class (`cats/1.png`), by split and class (`train/cats/1.png`),
-or holds `items.csv`. A table has one line for each item.
+has images and masks of the same names (`images/1.png`, `masks/1.png`), or holds
+`items.csv`. A table has one line for each item.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qualms.datasets._publisher_files import CsvRow, contents, read_table
@@ -97,21 +98,61 @@ def _in_folders(root: Path) -> Iterator[OwnItem]:
             f"expected {TABLE}, or a folder for each class, in {root}; {contents(root)}"
         )
     if not all(part.name.lower() in SPLITS for part in parts):
-        yield from _of_classes(root, parts, "", shifted=False)
+        yield from _in_part(root, parts, "", shifted=False)
         return
     for part in parts:
         split, shifted = SPLITS[part.name.lower()]
-        classes = _folders(part)
-        if not classes:
+        folders = _folders(part)
+        if not folders:
             raise DatasetError(
                 f"expected a folder for each class in {part}; {contents(part)}"
             )
-        yield from _of_classes(root, classes, split, shifted=shifted)
+        yield from _in_part(root, folders, split, shifted=shifted)
 
 
-def _of_classes(
-    root: Path, classes: Sequence[Path], split: str, *, shifted: bool
+def _in_part(
+    root: Path, folders: Sequence[Path], split: str, *, shifted: bool
 ) -> Iterator[OwnItem]:
+    """Items of a split: of folders for classes, or for images and masks."""
+    images = [f for f in folders if f.name.lower() == "images"]
+    raters = [f for f in folders if re.match(r"masks?(_|$)", f.name.lower())]
+    if images and raters and len(folders) == 1 + len(raters):
+        found = _with_masks(root, images[0], raters)
+    else:
+        found = _of_classes(root, folders)
+    for item in found:
+        yield replace(item, split=split, shifted=shifted)
+
+
+def _with_masks(root: Path, images: Path, raters: Sequence[Path]) -> Iterator[OwnItem]:
+    """Each image, with the mask of its name in the folder of every rater."""
+    named = {rater: _by_name(rater) for rater in raters}
+    for name, image in _by_name(images).items():
+        where = image.relative_to(root).as_posix()
+        for rater, masks in named.items():
+            if name not in masks:
+                raise DatasetError(
+                    f"{where} must have a mask called {name!r} in {rater}, which holds"
+                    " none; add it, or remove the image"
+                )
+        masks_of = (masks[name].relative_to(root) for masks in named.values())
+        paths = tuple(mask.as_posix() for mask in masks_of)
+        yield OwnItem(path=where, where=where, masks=paths)
+
+
+def _by_name(folder: Path) -> dict[str, Path]:
+    """The images in `folder` by their names without an ending."""
+    found: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()):
+        if _counts(path):
+            _check_ending(path, str(path))
+            found[path.name.partition(".")[0]] = path
+    if not found:
+        raise DatasetError(f"expected images in {folder}; {contents(folder)}")
+    return found
+
+
+def _of_classes(root: Path, classes: Sequence[Path]) -> Iterator[OwnItem]:
     for folder in classes:
         files = [path for path in sorted(folder.rglob("*")) if _counts(path)]
         if not files:
@@ -122,13 +163,7 @@ def _of_classes(
         for path in files:
             name = path.relative_to(root).as_posix()
             _check_ending(path, name)
-            yield OwnItem(
-                path=name,
-                where=name,
-                target=folder.name,
-                split=split,
-                shifted=shifted,
-            )
+            yield OwnItem(path=name, where=name, target=folder.name)
 
 
 def _folders(folder: Path) -> list[Path]:
