@@ -33,6 +33,9 @@ LABELS = {
 }
 STEPS, GPU_STEPS = 1_500, 6_000
 """Steps of a training, about; on a CPU and on a GPU."""
+MANY, SOME = 180, 20
+"""Classes up to which `laplace` is usual, with 64 features and with 512: it holds the
+curvature of 12,000 weights."""
 LEAST_EPOCHS, MOST_EPOCHS = 3, 200
 _NONE = GivenData(
     name="yours",
@@ -54,7 +57,7 @@ def own(*, given: GivenData | None = None) -> Benchmark:
     preset = Preset(
         name=given.name,
         variants=(_variant(given),),
-        rows=METHODS[given.task.name] + (ENSEMBLE,) * (len(given.seeds) > 1),
+        rows=_usual(given),
         network=given.network or _network(given),
         training=_training(given),
         seeds=given.seeds,
@@ -70,6 +73,15 @@ def own(*, given: GivenData | None = None) -> Benchmark:
         rows=_rows(given),
         presets={given.name: preset},
     )
+
+
+def _usual(given: GivenData) -> tuple[str, ...]:
+    """The rows that are run where none are asked for."""
+    names = list(METHODS[given.task.name])
+    small = given.network is None and not given.gpu
+    if (given.task.classes or 0) > (MANY if small else SOME) and "laplace" in names:
+        names.remove("laplace")
+    return (*names, *([ENSEMBLE] if len(given.seeds) > 1 else ()))
 
 
 def _variant(given: GivenData) -> Variant:

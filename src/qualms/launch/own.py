@@ -103,6 +103,7 @@ def with_data(
     recipe = recipe_of(Part(name=DATASET, options=stated), said.source)
     folder = cache_folder(data, recipe)
     dataset = prepare(recipe, folder, workers=workers, progress=progress).dataset
+    _check_network(dataset, options)
     seeds = wish.seeds or said.seeds
     given = GivenData(
         name=said.name,
@@ -177,6 +178,16 @@ def _shift(dataset: Dataset, said: str) -> str:
     if "test/shifted" not in dataset.splits:
         return ""
     return said or "items that are marked as shifted"
+
+
+def _check_network(dataset: Dataset, options: Mapping[str, Any]) -> None:
+    """Refuse volumes that no network of ours can predict."""
+    task = dataset.task
+    if task.space == 3 and task.name != "segmentation" and _network(options) is None:
+        raise ValueError(
+            f"there is no network for {task.name} of volumes; state one of yours with"
+            " -o network.name=NAME and --include, or give masks"
+        )
 
 
 def _network(options: Mapping[str, Any]) -> Part | None:

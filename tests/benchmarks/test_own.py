@@ -1,0 +1,74 @@
+"""The benchmark of a user's own data: what it chooses for them."""
+
+from dataclasses import replace
+
+import pytest
+
+from qualms.benchmarks import GivenData
+from qualms.benchmarks.own import own
+from qualms.spec import Part, Task
+
+GIVEN = GivenData(
+    name="pets",
+    dataset=Part(name="folder", options={"contents": "f" * 16}),
+    task=Task(name="classification", classes=3),
+    shape=(28, 28, 1),
+    sizes={"train": 1_000, "val": 100, "test": 100},
+)
+
+
+def preset(**changes):
+    given = replace(GIVEN, **changes)
+    return own(given=given).presets[given.name]
+
+
+def test_it_trains_each_method_once_per_seed_and_lends_what_is_fitted_later():
+    benchmark = own(given=GIVEN)
+    runs = benchmark.runs(benchmark.presets["pets"])
+    trained = [spec.method.name for spec in runs if spec.training["epochs"]]
+    assert sorted(trained) == ["map"] * 3 + ["mc_dropout"] * 3
+    assert len(runs) == 12
+    assert all(spec.splits == ("val", "test") for spec in runs)
+
+
+def test_shifted_items_are_predicted_where_there_are_some():
+    sizes = {**GIVEN.sizes, "test/shifted": 50}
+    (variant,) = preset(sizes=sizes, shift="at night").variants
+    assert variant.splits == ("val", "test", "test/shifted")
+    assert variant.shift == "at night"
+
+
+def test_one_seed_has_no_ensemble_and_many_classes_no_laplace():
+    assert "deep_ensemble" not in preset(seeds=(4,)).rows
+    many = Task(name="classification", classes=200)
+    assert "laplace" not in preset(task=many).rows
+    assert "laplace" in preset(task=replace(many, classes=100)).rows
+    assert "laplace" not in preset(task=replace(many, classes=100), gpu=True).rows
+
+
+@pytest.mark.parametrize("items", [8, 200, 50_000])
+def test_training_takes_about_as_many_steps_for_any_number_of_items(items):
+    sizes = {**GIVEN.sizes, "train": items}
+    training = preset(sizes=sizes).training
+    assert training["batch"] <= max(1, items // 4)
+    steps = training["epochs"] * items / training["batch"]
+    assert 300 <= steps <= 2_500 or training["epochs"] in (3, 200)
+
+
+def test_networks_suit_the_images_and_the_machine():
+    assert preset().network == Part(name="resnet_small", options={"fold": 2})
+    assert preset(shape=(27, 28, 1)).network.options == {"fold": 1}
+    large = preset(shape=(128, 128, 3), gpu=True).network
+    assert large.name == "timm:resnet18"
+    stated = Part(name="timm:convnext_tiny")
+    assert preset(network=stated).network == stated
+    masks = Task(name="segmentation", classes=2, space=3)
+    volumes = preset(task=masks, shape=(24, 24, 24, 1)).network
+    assert volumes.options == {"space": 3, "width": 8, "levels": 2}
+
+
+def test_images_of_more_than_8_bit_are_normalised_one_by_one():
+    assert preset().training["normalise"] == "network"
+    assert preset(deep=True).training["normalise"] == "item"
+    numbers = preset(task=Task(name="regression")).training
+    assert numbers["scale_targets"]
