@@ -73,6 +73,29 @@ def roc(values: Array, positive: Flags, *, name: str, subset: str) -> Curve:
     )
 
 
+def whole_roc(
+    values: Array,
+    positive: Flags,
+    *,
+    name: str,
+    subset: str = "all",
+    settings: Mapping[str, str] | None = None,
+) -> Curve:
+    """The ROC curve through its own points, evenly chosen if there are many."""
+    found = scores.roc_curve(values, positive)
+    last = len(found.fpr) - 1
+    chosen = np.unique(np.linspace(0, last, POINTS).round().astype(np.int64))
+    return Curve(
+        name=name,
+        label="true positive rate",
+        subset=subset,
+        x_label="false positive rate",
+        x=found.fpr[chosen],
+        y=found.tpr[chosen],
+        settings=settings or {},
+    )
+
+
 def graded_histograms(
     uncertainty: Array, correct: Flags, group: NDArray[Any], *, subset: str
 ) -> Iterator[Histogram]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from qualms.evaluate.compare import RowKey
-from qualms.evaluate.results import ScoreRow
+from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.scoring import Scored
 from qualms.shelf import names, suggest
 
@@ -108,6 +108,11 @@ def with_main_scores(scored: Scored) -> Scored:
             chosen[kind] = None
     chosen |= {_kind(row): None for row in rows if any(o.fits(row) for o in own)}
     return _kept(scored, list(chosen))
+
+
+def main_rows(results: Results) -> tuple[ScoreRow, ...]:
+    """The rows of the main scores of one file."""
+    return with_main_scores(Scored(results=(results,))).results[0].rows
 
 
 def with_scores(scored: Scored, wanted: Iterable[str]) -> Scored:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,13 +17,16 @@ from qualms.benchmarks import (
     settings_text,
 )
 from qualms.evaluate.entry import Curve, Entry, Histogram, MapSlice, Scatter
-from qualms.evaluate.notebook import notebook_table, pandas_frame
+from qualms.evaluate.notebook import notebook_lines, notebook_table, pandas_frame
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
 from qualms.scores.inference import ConfidenceSet, Design
 
 if TYPE_CHECKING:
     from qualms.evaluate.verdict import Answer
+
+_BESIDE = ("all", "in_domain", "shifted")
+"""Subsets that stand beside each other in a notebook."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +135,49 @@ class Results:
             f"rows of {', '.join(subsets)} items; see .row(name), .to_frame()>"
         )
 
+    def plot(self, what: str, *, axes: Any = None) -> Any:
+        """Draw something with matplotlib, and give the axes.
+
+        Args:
+            what: A score: its reliability diagram, ROC or risk-coverage curve where it
+                has one, else its values with intervals. Or the name of a curve or
+                histogram, such as "referral_accuracy" or "uncertainty/entropy".
+                "shifted/ece" is of these items alone.
+            axes: Where to; new ones by default.
+        """
+        # Drawing lies above judging, and is looked for when it is asked for.
+        plot = import_module("qualms.report.plot")
+        return plot.plot_results(self, what, axes=axes)
+
     def _repr_html_(self) -> str:
-        # Jupyter shows results as a table; the report package owns the real page.
-        heads = ("score", "items", "detail", "value", f"{self.level:.0%} interval")
+        # Jupyter shows the main scores; the report package owns the real page.
+        from qualms.evaluate.main_scores import main_rows
+        from qualms.evaluate.verdict import QUESTIONS
+
+        rows = main_rows(self)
+        subsets = [s for s in _BESIDE if any(row.subset == s for row in rows)]
+        names = [subset.replace("_", "-") for subset in subsets]
         title = f"{self.name}: {self.task}, {self.n} items"
-        return notebook_table(title, heads, map(_html_row, self.rows))
+        kinds = dict.fromkeys((row.label, row.detail) for row in rows)
+        found = {(row.label, row.detail, row.subset): row for row in rows}
+        told = notebook_table(
+            title,
+            (),
+            (
+                (QUESTIONS[a.question], a.words or a.said, a.because)
+                for a in self.verdict
+            ),
+        )
+        table = notebook_table(
+            f"the main scores, with {self.level:.0%} intervals",
+            ("score", "by", *names),
+            (
+                (*kind, *(_html_value(found.get((*kind, s))) for s in subsets))
+                for kind in kinds
+            ),
+        )
+        more = f"All {len(self.rows)} rows: .to_frame(). Pictures: .plot(name)."
+        return told + table + notebook_lines([more])
 
 
 def _flat(row: ScoreRow) -> dict[str, Any]:
@@ -153,11 +195,14 @@ def _flat(row: ScoreRow) -> dict[str, Any]:
     }
 
 
-def _html_row(row: ScoreRow) -> tuple[str, ...]:
+def _html_value(row: ScoreRow | None) -> str:
+    if row is None:
+        return ""
+    if math.isnan(row.value):
+        return row.why or "undefined"
     bounded = math.isfinite(row.low) and math.isfinite(row.high)
-    interval = f"{row.low:.4g} to {row.high:.4g}" if bounded else row.no_interval
-    value = row.why or "undefined" if math.isnan(row.value) else f"{row.value:.4g}"
-    return row.label, row.subset, row.detail, value, interval
+    interval = f" ({row.low:.3g} to {row.high:.3g})" if bounded else ""
+    return f"{row.value:.4g}{interval}"
 
 
 class Key(NamedTuple):

@@ -19,6 +19,12 @@ from qualms.scores.inference import Influence, influence_difference, mean_influe
 
 Question = Literal["accurate", "calibrated", "finds_errors", "survives_shift"]
 Said = Literal["yes", "no", "cannot be told", "not asked"]
+QUESTIONS: Mapping[Question, str] = {
+    "accurate": "Accurate?",
+    "calibrated": "Calibrated?",
+    "finds_errors": "Finds errors?",
+    "survives_shift": "Survives shift?",
+}
 
 MARGIN = 0.05
 """Probabilities, coverages and shares this close to each other are good enough."""

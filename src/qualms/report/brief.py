@@ -11,7 +11,7 @@ from qualms.evaluate import (
     with_rows,
 )
 from qualms.evaluate.main_scores import GROUPED
-from qualms.evaluate.verdict import Question
+from qualms.evaluate.verdict import QUESTIONS, Question
 from qualms.report.scored import (
     ARROW,
     score_cell,
@@ -21,12 +21,6 @@ from qualms.report.scored import (
 )
 from qualms.report.table import Column, Table, TableCell, TableLine
 
-QUESTIONS = {
-    "accurate": "Accurate?",
-    "calibrated": "Calibrated?",
-    "finds_errors": "Finds errors?",
-    "survives_shift": "Survives shift?",
-}
 SIDE_BY_SIDE = ("in_domain", "shifted")
 """Subsets that stand beside each other, where there is one file."""
 

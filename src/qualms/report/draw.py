@@ -96,14 +96,14 @@ def _compose(figure: "Figure", drawing: Drawing) -> None:
     grid = figure.subplots(len(drawing.rows), count, squeeze=False)
     for places, row in zip(grid, drawing.rows, strict=True):
         for axes, panel in zip(places, row, strict=False):
-            _fill(axes, panel)
+            fill_axes(axes, panel)
         for axes in places[len(row) :]:
             axes.set_visible(False)
     _align(grid, drawing)
     for places, side in zip(grid, drawing.sides, strict=False):
         _beside(places[-1], side)
     figure.align_ylabels()
-    handles = [_key(label, mark) for label, mark in drawing.keyed.items()]
+    handles = [legend_key(label, mark) for label, mark in drawing.keyed.items()]
     if handles:
         figure.legend(
             handles=handles, loc="outside lower center", ncols=drawing.columns
@@ -127,7 +127,8 @@ def _align(grid: Any, drawing: Drawing) -> None:
             axes.set_ylim(low, high)
 
 
-def _fill(axes: "Axes", panel: Panel) -> None:
+def fill_axes(axes: "Axes", panel: Panel) -> None:
+    """Put everything that stands in `panel` into `axes`."""
     axes.set_title(panel.title)
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
@@ -270,7 +271,8 @@ def _beside(axes: "Axes", text: str) -> None:
     )
 
 
-def _key(label: str, mark: Mark) -> Any:
+def legend_key(label: str, mark: Mark) -> Any:
+    """What stands before `label` in a legend."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

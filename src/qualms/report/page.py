@@ -11,7 +11,7 @@ from typing import Any
 from qualms import __version__
 from qualms.atomic import beside, replacing
 from qualms.evaluate import Curve, Histogram, Results, Scored
-from qualms.report.brief import QUESTIONS
+from qualms.evaluate.verdict import QUESTIONS
 from qualms.report.html import html_table
 from qualms.report.index import page_style
 from qualms.report.scored import difference_table, score_notes, score_table
@@ -112,7 +112,7 @@ def _line_charts(scored: Scored) -> Iterator[dict[str, Any]]:
             "title": f"{_TITLES.get(first.name, first.label)} ({_items(first.subset)})",
             "x": first.x_label,
             "y": first.label,
-            "diagonal": first.name == "reliability",
+            "diagonal": first.name in ("reliability", "roc", "ood_roc"),
             "markers": first.name in ("reliability", "coverage_by_target"),
             "traces": [
                 _trace(name, curve, many=len(scored.results) > 1)
@@ -126,11 +126,15 @@ _RANK = {
     "referral_auroc": 1,
     "referral_nll": 2,
     "reliability": 3,
+    "roc": 4,
+    "ood_roc": 5,
 }
 _TITLES = {
     "referral_accuracy": "Accuracy after referral",
     "referral_auroc": "AUROC after referral",
     "referral_nll": "NLL after referral",
+    "roc": "ROC",
+    "ood_roc": "Shifted items told from others by uncertainty",
     "reliability": "Reliability",
     "risk_coverage": "Risk against coverage",
     "coverage_by_target": "Coverage along the target",

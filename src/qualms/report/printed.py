@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from qualms.evaluate import Answer, Curve, Results, Scored
-from qualms.report.brief import QUESTIONS, answer_table, brief_scores, brief_tables
+from qualms.evaluate.verdict import QUESTIONS
+from qualms.report.brief import answer_table, brief_scores, brief_tables
 from qualms.report.scored import difference_table, score_notes, score_table
 from qualms.report.table import Table, digits
 from qualms.report.terminal import escape, print_legend, print_table, printable

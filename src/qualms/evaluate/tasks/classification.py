@@ -7,7 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.drawings import histogram, referral_curves, reliability_curve
+from qualms.evaluate.drawings import (
+    histogram,
+    referral_curves,
+    reliability_curve,
+    whole_roc,
+)
 from qualms.evaluate.draws import decomposed
 from qualms.evaluate.entry import (
     Curve,
@@ -93,7 +98,7 @@ def classification(
         items = everyone.at(index)
         entries += (*_of_subset(items, subset, index), *changed.entries[subset])
         if "group=" not in subset:
-            curves += _referral(items, subset)
+            curves += (*_referral(items, subset), *_roc(items, subset))
     entries += _shift(predictions, everyone)
     design = design_of(predictions)
     if val is not None and known_val is not None:
@@ -104,7 +109,12 @@ def classification(
     groups = None if group is None else group[chosen["all"]]
     return Judgement(
         entries=tuple(entries),
-        curves=(*curves, _reliability(known), *changed.curves),
+        curves=(
+            *curves,
+            *_ood_roc(predictions, everyone),
+            _reliability(known),
+            *changed.curves,
+        ),
         histograms=tuple(_histograms(known, groups)),
         notes=(
             *_notes(predictions, val, fitted),
@@ -263,6 +273,21 @@ def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
         yield from referral_curves(
             items.probs, items.target, value, subset=subset, u=name
         )
+
+
+def _roc(items: _Classified, subset: str) -> Iterator[Curve]:
+    """Of two classes, where there are items of both."""
+    if items.probs.shape[1] == 2 and 0 < items.target.sum() < len(items.target):
+        yield whole_roc(items.probs[:, 1], items.target == 1, name="roc", subset=subset)
+
+
+def _ood_roc(predictions: Predictions, everyone: _Classified) -> Iterator[Curve]:
+    """How the uncertainty tells shifted items from others."""
+    moved = outside(predictions)
+    if moved is None:
+        return
+    for name, value in everyone.unsure.items():
+        yield whole_roc(value, moved, name="ood_roc", settings={"u": name})
 
 
 def _reliability(
