@@ -9,7 +9,7 @@ import typer
 _TRY = {
     "method": ("qualms run retina/country --methods map,{name} --include {code}",),
     "dataset": ("qualms prepare {name} --include {code}",),
-    "network": (),
+    "network": ("qualms run own --from DIR -o network.name={name} --include {code}",),
     "score": ("qualms score FILE --include {code}",),
     "benchmark": ("qualms run {name} --include {code}",),
 }

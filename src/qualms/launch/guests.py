@@ -139,13 +139,13 @@ def _with_pools(
             f" networks cannot be pooled, got {method}{POOLED}; take 'head_ensemble'"
         )
     largest = max(row.pool for row in rows)
-    size = largest if largest > 1 else max(len(set(seeds)), 1)
+    asked = max(2, len(set(seeds))) if seeds else MEMBERS
     alone = next(row for row in host.benchmark.rows if row.method.name == method)
     row = replace(
         alone,
         name=f"{alone.name}{POOLED}",
         label=f"{alone.label} Ensemble",
-        pool=size if size > 1 else MEMBERS,
+        pool=largest if largest > 1 else asked,
         beyond=True,
     )
     preset = _with_members(host.preset, row.pool)
