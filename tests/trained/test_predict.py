@@ -178,6 +178,14 @@ class Bare(nn.Module):
         return {"out": self.fc(self.drop(self.body(x))), "aux": x}
 
 
+def test_dropout_that_is_never_called_is_noticed(data):
+    model = network()
+    del model[4]
+    model[1].spare = nn.Dropout(0.5)
+    with pytest.raises(ValueError, match="calls none of them"):
+        asked(model, data, method="mc_dropout")
+
+
 @pytest.mark.parametrize(("rate", "said"), [(None, "no dropout layer"), (0, "rate 0")])
 def test_a_model_without_dropout_is_told_what_to_do(data, rate, said):
     with pytest.raises(ValueError, match=said):

@@ -161,15 +161,39 @@ def _keep_on(network: Headed) -> None:
 
 
 def _passes(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    if not any(isinstance(layer, _KeptOn) for layer in network.modules()):
+    kept_on = [layer for layer in network.modules() if isinstance(layer, _KeptOn)]
+    if not kept_on:
         return _drawn(draws, network, x, task)
-    # Transformers of torch have a faster form for evaluation, without dropout.
+    with _no_fast_path(), _called(kept_on):
+        return _drawn(draws, network, x, task)
+
+
+@contextmanager
+def _no_fast_path() -> Iterator[None]:
+    """Transformers of torch have a faster form for evaluation, without dropout."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        return _drawn(draws, network, x, task)
+        yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
+def _called(layers: list[_KeptOn]) -> Iterator[None]:
+    """Refuse a network that calls none of its dropout layers within."""
+    called: set[nn.Module] = set()
+    hooks = [m.register_forward_hook(lambda m, *_: called.add(m)) for m in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not called:
+        raise ValueError(
+            f"the network has {len(layers)} dropout layers and calls none of them, so"
+            " all draws of mc_dropout would be the same; choose another method"
+        )
 
 
 def _drawn(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:

@@ -60,6 +60,8 @@ class TrainedBackbone(nn.Module):
 
     def gives(self, last: Linear, features: Tensor, outputs: Tensor) -> bool:
         """Whether `last` makes the same predictions of `features` as `outputs` are."""
+        if features.ndim != outputs.ndim:
+            return False
         own = upsampled(read_head(last, features), outputs)
         if own.shape != outputs.shape:
             return False
