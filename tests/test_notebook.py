@@ -42,7 +42,7 @@ def run(cell, names):
 
 def words(text):
     """A text without its numbers, which may differ in the last digits, and spaces."""
-    plain = text.replace("<Figure size 600x360 with 1 Axes>", "")
+    plain = re.sub("<Figure .*?>", "", text)
     return re.sub(r"[\d\s.,\[\]-]+", " ", plain).split()
 
 
