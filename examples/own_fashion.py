@@ -1,7 +1,7 @@
 """Your own images with `qualms run own`, shown on Fashion-MNIST with rotated copies.
 
 Writes some pictures of Debian's package `dataset-fashion-mnist` as class folders, with
-copies of the test pictures turned by up to 45 degrees as what is shifted:
+copies of the test pictures turned by 10 to 30 degrees as what is shifted:
 
     clothes/train/dress/00012.png
     clothes/test/dress/00034.png
@@ -46,9 +46,9 @@ def write(folder, pixels, labels):
 
 
 def rotated(pixels, seed=0):
-    """Each picture turned by a random angle of 15 to 45 degrees to either side."""
+    """Each picture turned by a random angle of 10 to 30 degrees to either side."""
     rng = np.random.default_rng(seed)
-    angles = rng.uniform(15, 45, len(pixels)) * rng.choice([-1, 1], len(pixels))
+    angles = rng.uniform(10, 30, len(pixels)) * rng.choice([-1, 1], len(pixels))
     bilinear = Image.Resampling.BILINEAR
     return [
         np.asarray(Image.fromarray(picture).rotate(angle, bilinear))

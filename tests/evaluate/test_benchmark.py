@@ -580,3 +580,21 @@ def test_drawings_that_differ_between_repeats_have_no_mean():
     assert len(mean_curves(same)) == len(mean_histograms(same)) == 1
     assert mean_curves([drawn(3, 1.0), drawn(2, 1.0)]) == []
     assert mean_histograms([drawn(3, 1.0), drawn(3, 2.0)]) == []
+
+
+def test_repeats_of_a_reliability_diagram_count_where_they_have_items():
+    def diagram(x, y):
+        curve = Curve(
+            name="reliability",
+            label="accuracy",
+            subset="all",
+            x_label="confidence",
+            x=np.array(x),
+            y=np.array(y),
+        )
+        design = scores.inference.Design(items=1)
+        return Judgement(entries=(), design=design, curves=(curve,))
+
+    (mean,) = mean_curves([diagram([0.5, 0.99], [0.2, 1.0]), diagram([0.97], [0.8])])
+    np.testing.assert_allclose(mean.x, [0.5, 0.98])
+    np.testing.assert_allclose(mean.y, [0.2, 0.9])

@@ -16,6 +16,7 @@ Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 BINS = 40
+RELIABILITY_BINS = 15
 Z = 1.96
 """Of a 95 % interval."""
 ROC_GRID = np.linspace(0.0, 1.0, 51)
@@ -124,7 +125,7 @@ def reliability_curve(
     probs: Array, target: Index, *, settings: Mapping[str, str]
 ) -> Curve:
     """Accuracy against confidence in 15 bins, with Wilson 95 % intervals."""
-    bins = scores.reliability(probs, target)
+    bins = scores.reliability(probs, target, bins=RELIABILITY_BINS)
     filled = bins.count > 0
     confidence, accuracy = bins.confidence[filled], bins.accuracy[filled]
     low, high = wilson_ends(accuracy, bins.count[filled].astype(float), Z)

@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from qualms.evaluate.drawings import RELIABILITY_BINS
 from qualms.evaluate.entry import (
     Array,
     Curve,
@@ -34,6 +35,7 @@ from qualms.scores import (
     percentile_interval,
     shared_sorts,
 )
+from qualms.scores.calibration import equal_width_bin
 from qualms.scores.inference import (
     ConfidenceInterval,
     Design,
@@ -276,11 +278,23 @@ def _on_all(entry: Entry, n: int) -> Plan:
 def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:
     """Each curve of the first repeat as the mean over repeats, with its error.
 
-    A curve that has other points in other repeats, such as a reliability diagram with
-    empty bins, has no mean and is left out.
+    A curve that has other points in other repeats has no mean and is left out. Of a
+    reliability diagram, repeats count in those bins where they have items.
     """
     each = zip(*(repeat.curves for repeat in repeats), strict=True)
-    return [_mean_curve(c) for c in each if len({len(one.x) for one in c}) == 1]
+    binned = (_binned(c) if c[0].name == "reliability" else c for c in each)
+    return [_mean_curve(c) for c in binned if len({len(one.x) for one in c}) == 1]
+
+
+def _binned(curves: Sequence[Curve]) -> list[Curve]:
+    """Reliability diagrams with all bins, nan where one is empty."""
+    found = []
+    for curve in curves:
+        x, y = np.full((2, RELIABILITY_BINS), np.nan)
+        index = equal_width_bin(curve.x, RELIABILITY_BINS)
+        x[index], y[index] = curve.x, curve.y
+        found.append(replace(curve, x=x, y=y))
+    return found
 
 
 def mean_histograms(repeats: Sequence[Judgement]) -> list[Histogram]:

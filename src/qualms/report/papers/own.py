@@ -282,15 +282,10 @@ def _curves(results: BenchmarkResults, variant: Variant, shown: ShownCurve) -> D
     there = {key.subset for key in results.curves if key.name == shown.name}
     subsets = [s for s in shown.subsets if s in there] or ["all"]
     panels = tuple(_curve_panel(results, variant, shown, s) for s in subsets)
-    drawn = {getattr(mark, "label", "") for panel in panels for mark in panel.marks}
-    absent = [row.label for row in _rows(results) if row.label not in drawn]
-    words = [shown.caption, _shift_words(variant)]
-    if absent:
-        words.append(f"Not drawn, as seeds differ in their bins: {', '.join(absent)}.")
     return Drawing(
         name=f"figure_{variant.name}_{shown.name}",
         title=f"{shown.title}, {variant.label}",
-        caption=" ".join(filter(None, words)),
+        caption=f"{shown.caption} {_shift_words(variant)}".strip(),
         rows=(panels,),
         size=(2.6, 2.3),
         legend_columns=3,
