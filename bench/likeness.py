@@ -3,11 +3,10 @@
 `python bench/likeness.py` draws pairs of a plan's items and new items from populations
 with ties, rare classes and clusters, applies the check of `qualms refer --apply`, and
 counts verdicts. It prints the tables that stand in `bench/RESULTS.md`. `--times` sets
-how many pairs are drawn of each kind.
+how many pairs are drawn of each kind, `--only` takes those whose name begins so.
 """
 
 import argparse
-from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -121,33 +120,38 @@ def _sample(drawn: Drawn, classes: int, seed: int):
     return reference_of(*kept, classes, seed)
 
 
-HEADS = ("items", "plan", "new", "differ", "95 %", "unlike", "slightly", "too few")
-
-
 def table(cases: dict[str, tuple[Population, Population]], times: int) -> None:
-    print(f"| {' | '.join(HEADS)} |")
-    print("|---|---:|---:|---:|---|---:|---:|---:|")
+    sizes = " | ".join(f"{plan:,} and {new:,}" for plan, new in SIZES)
+    print(f"| items | {sizes} |\n|---|{'---:|' * len(SIZES)}")
     for name, pair in cases.items():
-        for sizes in SIZES:
-            found = [verdict(pair, sizes, seed) for seed in range(times)]
-            said = Counter(each for each, _ in found)
-            differ = sum(different for _, different in found)
-            low, high = binomtest(differ, times).proportion_ci(method="wilson")
-            shares = [
-                f"{100 * said[each] / times:.1f}"
-                for each in ("unlike", "slightly unlike", "too few items")
-            ]
-            ends = f"{100 * low:.1f} to {100 * high:.1f}"
-            counts = [f"{size:,}" for size in sizes]
-            cells = [name, *counts, f"{100 * differ / times:.1f}", ends, *shares]
-            print(f"| {' | '.join(cells)} |", flush=True)
+        cells = [counted(pair, each, times) for each in SIZES]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+def counted(
+    pair: tuple[Population, Population], sizes: tuple[int, int], times: int
+) -> str:
+    """How many in a hundred differ beyond chance, with its interval; the verdicts."""
+    found = [verdict(pair, sizes, seed) for seed in range(times)]
+    differ = sum(different for _, different in found)
+    low, high = binomtest(differ, times).proportion_ci(method="wilson")
+    few = sum(said == "too few items" for said, _ in found)
+    small = sum(said == "slightly unlike" for said, _ in found)
+    shares = [f"{100 * each / times:.0f}" for each in (small, few)]
+    ends = f"{100 * low:.1f} to {100 * high:.1f}"
+    return f"{100 * differ / times:.1f} ({ends}); {', '.join(shares)}"
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=1000)
+    parser.add_argument("--only", default="")
     arguments = parser.parse_args()
+
+    def wanted(cases):
+        return {k: v for k, v in cases.items() if k.startswith(arguments.only)}
+
     print("Of the same population, in percent of pairs:\n")
-    table(LEVEL, arguments.times)
+    table(wanted(LEVEL), arguments.times)
     print("\nOf another population:\n")
-    table(POWER, max(1, arguments.times // 4))
+    table(wanted(POWER), max(1, arguments.times // 4))

@@ -21,7 +21,8 @@ def test_values_are_compared_as_scipy_does(samples):
 
 
 def test_classes_are_compared_as_scipy_does():
-    table = np.array([[10, 5, 1, 0], [4, 9, 3, 0]])
+    # Where all classes are equally frequent, the statistic is Pearson's.
+    table = np.array([[10, 5, 6, 0], [4, 9, 8, 0]])
     found = compare_classes(*table, permutations=4000)
     known = stats.chi2_contingency(
         table[:, :3],
@@ -31,6 +32,24 @@ def test_classes_are_compared_as_scipy_does():
     assert found.p == pytest.approx(known, abs=0.03)
     shares = table / table.sum(axis=1, keepdims=True)
     assert found.distance == pytest.approx(np.abs(shares[0] - shares[1]).sum() / 2)
+
+
+def test_two_classes_are_compared_as_by_pearson():
+    table = np.array([[12, 5], [7, 11]])
+    found = compare_classes(*table, permutations=4000)
+    # Of two classes the chi-square of a split grows with how far it is from expected.
+    drawn = stats.hypergeom(35, 19, 17)
+    apart = np.abs(np.arange(18) - drawn.mean())
+    known = drawn.pmf(np.arange(18))[apart >= abs(12 - drawn.mean()) - 1e-9].sum()
+    assert found.p == pytest.approx(known, abs=0.03)
+
+
+def test_a_rare_class_does_not_hide_what_large_ones_say():
+    rare = np.ones(60, int)
+    before = np.concatenate([[500, 300, 140], rare])
+    now = np.concatenate([[65, 90, 42], 0 * rare])
+    assert compare_classes(before, now).p < 0.01
+    assert stats.chi2_contingency(np.stack([before, now])).pvalue > 0.05
 
 
 def test_order_side_and_direction_do_not_matter():

@@ -88,7 +88,11 @@ def compare_classes(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> TwoSamples:
-    """Pearson's chi-square test of how often (C,) each class occurs, by permutation.
+    """A test of how often (C,) each class occurs, by permutation.
+
+    Of two classes it is Pearson's chi-square test. Of more, squared deviations are
+    divided by the root of a class's count, not by the count: one item of a class that
+    is nearly empty would else outweigh what many items of large classes say.
 
     The distance is that in total variation: the least share of one sample that has to
     change its class to get the shares of the other.
@@ -112,7 +116,7 @@ def compare_classes(
     def measured(count: Index) -> tuple[Array, Array]:
         apart = count - expected
         moved = np.abs(apart).sum(axis=1) / 2.0
-        return np.square(apart) @ (1.0 / total), moved * (1 / sizes[0] + 1 / sizes[1])
+        return np.square(apart) @ total**-0.5, moved * (1 / sizes[0] + 1 / sizes[1])
 
     rng = np.random.default_rng(seed)
     drawn = rng.multivariate_hypergeometric(
