@@ -17,6 +17,7 @@ from qualms.benchmarks import (
 from qualms.launch import Wish, data_key, everything, without
 from qualms.launch import choice as choice_module
 from qualms.shelf import find
+from qualms.shelf import names as shelf_names
 from qualms.spec import Part
 
 MAP, GAUSSIAN, DROPOUT = (Part(name=n) for n in ("map", "gaussian", "mc_dropout"))
@@ -583,6 +584,15 @@ def test_what_is_fitted_after_training_takes_the_runs_of_map(name, method, lende
         assert (runs[run.start].method.name, runs[run.start].seed) == ("map", run.seed)
     # Nothing is trained for it: what it starts from is what `map` is judged by.
     assert {run.start for run in fitted} <= {run.hash for run in lending.runs}
+
+
+@pytest.mark.parametrize("name", shelf_names("benchmarks"))
+def test_no_declared_row_trains_what_another_row_has_trained(name):
+    benchmark = find("benchmarks", name)()
+    for row in benchmark.rows:
+        lender = find("methods", row.method.name)().trained_as
+        if row.stage is None and lender:
+            assert benchmark.row(row.weights_of).method.name == lender, row.name
 
 
 def test_a_config_of_the_lender_serves_who_takes_its_runs():
