@@ -416,3 +416,80 @@ def test_files_that_are_damaged_or_foreign_are_named(pictures, tmp_path):
     (pictures / "owl" / "scan.dcm").write_bytes(b"")
     with pytest.raises(DatasetError, match=r"owl/scan\.dcm must be an image"):
         folder(pictures)
+
+
+@pytest.fixture
+def volumes(tmp_path):
+    """Eight volumes of different shapes, voxels of 1 x 2 x 3 mm, two raters each."""
+    import nibabel
+
+    rows = []
+    for number in range(8):
+        values = RNG.normal(size=(4 + number, 6, 5)).astype(np.float32)
+        masks = [(values > level).astype(np.uint8) for level in (0, 1)]
+        (tmp_path / "own").mkdir(exist_ok=True)
+        for name, array in zip("iab", (values, *masks), strict=True):
+            stored = nibabel.Nifti1Image(array, np.diag([1.0, 2.0, 3.0, 1.0]))
+            nibabel.save(stored, tmp_path / "own" / f"{number}{name}.nii.gz")
+        named = [f"{number}{name}.nii.gz" for name in "iab"]
+        rows.append(dict(zip(("path", "mask_a", "mask_b"), named, strict=True)))
+    table(tmp_path / "own" / "items.csv", *rows)
+    return tmp_path / "own"
+
+
+def test_masked_images_of_different_sizes_keep_their_own(volumes, tmp_path):
+    dataset = made(volumes, tmp_path)
+    assert dataset.options["side"] == "keep"
+    assert (dataset.task.space, dataset.task.ignore) == (3, 255)
+    split = dataset.splits["train"]
+    assert split.image.shape[1:] == (-1, 6, 5, 1)
+    assert split.target.shape[1:] == (2, -1, 6, 5)
+    for row, name in enumerate(split.item):
+        assert split.image[row].shape == (4 + int(name[0]), 6, 5, 1)
+        above = split.image[row][..., 0] > 1
+        np.testing.assert_array_equal(split.target[row][1], above)
+
+
+def test_volumes_are_resampled_to_voxels_that_are_stated_and_only_then(
+    volumes, tmp_path
+):
+    split = made(volumes, tmp_path, side="2x2x1mm").splits["train"]
+    for row, name in enumerate(split.item):
+        sides = (round((4 + int(name[0])) / 2), 6, 15)
+        assert split.image[row].shape == (*sides, 1)
+        assert split.target[row].shape == (2, *sides)
+    whole = made(volumes, tmp_path, side="1x2x3mm").splits["train"]
+    kept = made(volumes, tmp_path).splits["train"]
+    np.testing.assert_array_equal(whole.image[1], kept.image[1])
+
+
+@pytest.mark.parametrize(
+    ("side", "said"),
+    [
+        ("2cm", "'keep', or sides of a voxel such as '1mm' or '1x1x3mm', got '2cm'"),
+        ("0mm", "sides of a voxel"),
+        ("1x1mm", "must state one length or 3"),
+    ],
+)
+def test_sides_of_voxels_that_mean_nothing_are_refused(volumes, side, said):
+    with pytest.raises(ValueError, match=said):
+        folder(volumes, side=side)
+
+
+def test_a_mask_that_is_turned_another_way_than_its_image_is_refused(volumes):
+    import nibabel
+
+    path = volumes / "3b.nii.gz"
+    mask = nibabel.load(path)
+    turned = nibabel.Nifti1Image(np.asarray(mask.dataobj), np.diag([-1, -2, 3, 1]))
+    nibabel.save(turned, path)
+    with pytest.raises(DatasetError, match=r"got LPS in '3b.*' and RAS in '3i"):
+        folder(volumes)
+
+
+def test_voxels_are_of_nifti_files_with_masks(masked, pictures):
+    own, rows = masked
+    table(own / "items.csv", *rows)
+    for root in (own, pictures):
+        with pytest.raises(DatasetError, match="states voxels of NIfTI files"):
+            folder(root, side="1mm")

@@ -1,18 +1,19 @@
 """Images of your own: classes, numbers or masks, in a folder or listed in a table.
 
 Pictures of 8 and 16 bit, grey or in colour, and volumes in NIfTI-1 (Cox et al., 2004),
-which are read when the dataset is prepared. All of them get one size. What they hold is
-part of the dataset: other files, or other words about them, make another one.
+which are read when the dataset is prepared. All of them get one size, but for those
+with masks, which keep their own. What they hold is part of the dataset: other files, or
+other words about them, make another one.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,8 +29,9 @@ from qualms.datasets.folder.files import (
     read_labels,
     read_pixels,
 )
-from qualms.datasets.folder.fitting import Fit, ItemSize, fit_labels, fit_pixels
+from qualms.datasets.folder.fitting import Fit, fit_labels, fit_pixels
 from qualms.datasets.folder.listing import OwnItem, OwnListing, listing_of
+from qualms.datasets.folder.sizes import OwnSize, checked_side, own_side, own_size
 from qualms.datasets.folder.targets import (
     IGNORED,
     OwnTask,
@@ -40,11 +42,6 @@ from qualms.datasets.folder.targets import (
 )
 
 F = TypeVar("F")
-KEPT = {2: 256, 3: 96}
-"""Longest side, by the number of sides, up to which images of one size are kept."""
-USUAL = {2: 128, 3: 64}
-"""The side that others get."""
-
 CARD = Card(
     title="Images of your own",
     licence="your own",
@@ -65,7 +62,8 @@ class _Loading(NamedTuple):
     """What every item of the dataset is loaded with."""
 
     folder: Path
-    size: ItemSize
+    size: OwnSize
+    axes: int
     channels: int
     deep: bool
     task: OwnTask
@@ -82,20 +80,22 @@ def folder(
     root: str | Path,
     *,
     task: OwnTaskName | None = None,
-    side: int | Literal["keep"] | None = None,
+    side: int | str | None = None,
     fit: Fit = "stretch",
     seed: int = 0,
     contents: str | None = None,
 ) -> Recipe:
-    """Images (*space, channels) of one size; target a class, a number or masks.
+    """Images (*space, channels); target a class, a number or masks.
 
     Args:
         root: a folder, or a table in CSV.
         task: None finds it. Masks are for segmentation. A target of text, or of at most
             20 different whole numbers, is a class; other numbers are for regression.
-        side: height and width (and depth) of all images, or "keep" where they are of
-            one size. None keeps pictures of one size up to 256 and volumes up to 96,
-            and gives others 128 and 64.
+        side: height and width (and depth) of all images; or "keep". Only images with
+            masks may differ in size then, and training takes patches of them. Of
+            NIfTI files with masks also sides of a voxel, "1mm" or "1x1x3mm", to which
+            they are resampled. None keeps images with masks, pictures of one size up
+            to 256 and volumes up to 96, and gives others 128 and 64.
         fit: "stretch" changes the proportions of an image that is not square, "pad"
             keeps all of it with black (and ignored labels) around it, "crop" keeps the
             middle.
@@ -106,14 +106,14 @@ def folder(
     """
     seed = whole_number("seed", seed, least=0)
     check_choice("fit", fit, ("stretch", "pad", "crop"))
-    if side not in (None, "keep"):
-        side = whole_number("side", side, least=1)  # type: ignore[arg-type]
+    side = checked_side(side)
     listing = listing_of(Path(root))
     found = own_task(listing.items, task)
     split = divided(listing.items, found.values, seed)
     check_trained(listing.items, split, found)
     scanned = _scanned(listing, found)
-    side = _side(listing.items, scanned, side)
+    masked = found.name == "segmentation"
+    side = own_side(listing.items, scanned.pictures, side, masked=masked)
     options = {"task": found.name, "side": side, "fit": fit, "seed": seed}
     digest = _digest(listing, scanned, options)
     if contents not in (None, digest):
@@ -131,10 +131,11 @@ def folder(
             "classes": list(loading.task.classes),
         },
         card=CARD,
-        task=loading.task.declared(len(loading.size.space)),
+        task=loading.task.declared(loading.axes),
         units=tuple(_unit(*one) for one in given),
         load=partial(_load, loading._replace(task=loading.task.without_targets())),
         shifts={s: "as stated" for s in dict.fromkeys(split) if "/" in s},
+        any_shape=loading.size.space is None,
         whole=True,
     )
 
@@ -188,47 +189,16 @@ def _said(item: OwnItem) -> Iterable[tuple[str, Any]]:
     return ((n, v) for n, v in zip(names, astuple(item), strict=True) if n != "where")
 
 
-def _side(
-    items: Sequence[OwnItem], scanned: _Scanned, side: int | Literal["keep"] | None
-) -> int | Literal["keep"]:
-    """The side that is asked for, or the usual one."""
-    first = items[0]
-    space = scanned.pictures[first.path].space
-    for item in items:
-        other = scanned.pictures[item.path].space
-        if len(other) != len(space):
-            raise DatasetError(
-                f"all images must be pictures, or all volumes, got the sides"
-                f" {_sides(space)} in {first.where} and {_sides(other)} in"
-                f" {item.where}; remove one of them"
-            )
-        if side == "keep" and other != space:
-            raise DatasetError(
-                f"side='keep' needs images of one size, got {_sides(space)} in"
-                f" {first.where} and {_sides(other)} in {item.where}; state a side,"
-                " such as 128"
-            )
-    if side is not None:
-        return side
-    same = len({scanned.pictures[item.path].space for item in items}) == 1
-    small = max(space) <= KEPT[len(space)]
-    return "keep" if same and small else USUAL[len(space)]
-
-
-def _sides(space: Sequence[int]) -> str:
-    return " x ".join(map(str, space))
-
-
 def _loading(
     listing: OwnListing,
     scanned: _Scanned,
     task: OwnTask,
-    side: int | Literal["keep"],
+    side: int | str,
     fit: Fit,
 ) -> _Loading:
     facts = {item.path: scanned.pictures[item.path] for item in listing.items}
-    space = facts[listing.items[0].path].space
-    size = ItemSize(space if side == "keep" else (side,) * len(space), fit)
+    spaces = [fact.space for fact in facts.values()]
+    size = own_size(side, spaces, fit)
     counts = sorted({fact.channels for fact in facts.values()})
     if len(counts) > 1 and counts != [1, 3]:
         few, many = counts[0], counts[-1]
@@ -238,9 +208,12 @@ def _loading(
             f" in {at[many]}; convert some of them"
         )
     if task.name == "segmentation":
-        task = masked_task(listing.items, facts, scanned.masks, padded=fit == "pad")
+        # Patches may be larger than an image, as "pad" makes one larger.
+        padded = fit == "pad" or size.space is None
+        task = masked_task(listing.items, facts, scanned.masks, padded=padded)
     deep = any(fact.deep for fact in facts.values())
-    return _Loading(listing.folder, size, counts[-1], deep, task)
+    axes = len(spaces[0])
+    return _Loading(listing.folder, size, axes, counts[-1], deep, task)
 
 
 def _load(loading: _Loading, unit: Unit) -> LoadedItems:
@@ -250,13 +223,14 @@ def _load(loading: _Loading, unit: Unit) -> LoadedItems:
         pixels = pixels.astype(np.float32) / 255
     if pixels.shape[-1] < loading.channels:
         pixels = np.repeat(pixels, loading.channels, axis=-1)
-    image = fit_pixels(pixels, loading.size)
+    size = loading.size.of(loading.folder / unit.key, pixels.shape[:-1])
+    image = fit_pixels(pixels, size)
     kind = np.float32 if loading.task.name == "regression" else np.int64
     found: Any = np.array([target], dtype=kind)
     if loading.task.name == "segmentation":
         maps = [read_labels(loading.folder / path) for path in masks]
         labels = [loading.task.labels(one) for one in maps]
-        found = [fit_labels(one, loading.size, IGNORED) for one in labels]
+        found = [fit_labels(one, size, IGNORED) for one in labels]
         found = np.stack(found)[None]
     said = {"group": group, "cluster": cluster}
     return LoadedItems(

@@ -39,6 +39,8 @@ class PictureFacts(NamedTuple):
     channels: int
     deep: bool
     """Whether it has more than 8 bits for each channel."""
+    axes: str = ""
+    """Where the axes of a volume point to as it is stored, such as "LPS"."""
 
 
 class MaskFacts(NamedTuple):
@@ -48,6 +50,7 @@ class MaskFacts(NamedTuple):
     space: tuple[int, ...]
     labels: tuple[int, ...]
     """Every label in it, sorted."""
+    axes: str = ""
 
 
 def picture_facts(path: Path) -> PictureFacts:
@@ -56,8 +59,9 @@ def picture_facts(path: Path) -> PictureFacts:
         content = path.read_bytes()
         sha256 = hashlib.sha256(content).hexdigest()
         if _is_volume(path):
-            shape = _turned_shape(_nifti(path))
-            return PictureFacts(sha256, shape[:-1], shape[-1], deep=True)
+            volume = _nifti(path)
+            space, channels = _turned_shape(volume)[:-1], _turned_shape(volume)[-1]
+            return PictureFacts(sha256, space, channels, True, _axes(volume))
         with _opened(content) as picture:
             wide, high = picture.size
             space = (wide, high) if _is_turned(picture) else (high, wide)
@@ -71,7 +75,8 @@ def mask_facts(path: Path) -> MaskFacts:
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     found = tuple(int(label) for label in np.unique(labels))
-    return MaskFacts(sha256, labels.shape, found)
+    axes = _axes(_nifti(path)) if _is_volume(path) else ""
+    return MaskFacts(sha256, labels.shape, found, axes)
 
 
 def read_pixels(path: Path) -> NDArray[Any]:
@@ -102,6 +107,19 @@ def read_labels(path: Path) -> NDArray[np.uint8]:
             )
         whole: NDArray[np.uint8] = labels[..., 0].astype(np.uint8)
         return whole
+
+
+def voxel_sides(path: Path) -> tuple[float, ...]:
+    """Sides of a voxel in millimetres, along the axes that `read_pixels` gives."""
+    import nibabel
+
+    with reading(path):
+        volume = _nifti(path)
+        # The columns of the affine are the steps from a voxel to the next.
+        sides = np.linalg.norm(volume.affine[:3, :3], axis=0)
+        order = nibabel.io_orientation(volume.affine)[:, 0]  # type: ignore[no-untyped-call]
+        found = dict(zip(order.astype(int).tolist(), sides.tolist(), strict=True))
+        return tuple(found[axis] for axis in range(3))
 
 
 def _is_volume(path: Path) -> bool:
@@ -190,6 +208,13 @@ def _nifti(path: Path) -> "Nifti1Image":
     found = nibabel.load(path)
     assert isinstance(found, nibabel.Nifti1Image)
     return found
+
+
+def _axes(volume: "Nifti1Image") -> str:
+    import nibabel
+
+    codes = nibabel.aff2axcodes(volume.affine)  # type: ignore[no-untyped-call]
+    return "".join(str(code) for code in codes)
 
 
 def _turned_shape(volume: "Nifti1Image") -> tuple[int, ...]:

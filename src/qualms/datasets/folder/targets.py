@@ -195,3 +195,9 @@ def _check_size(
             f"a mask must have the size of its image, got {labels} in {path!r} and"
             f" {image} in {item.path!r} ({item.where}); make them alike"
         )
+    if picture.axes != mask.axes:
+        raise DatasetError(
+            "a mask must be turned as its image is, or it would not lie on it; got"
+            f" {mask.axes or 'no axes'} in {path!r} and {picture.axes or 'none'} in"
+            f" {item.path!r} ({item.where}); save it with the affine of the image"
+        )
