@@ -209,7 +209,11 @@ class GivenData:
     """It is prepared already."""
     task: Task
     shape: tuple[int, ...]
-    """(*space, channels) of an item."""
+    """(*space, channels) of an item; the median where items differ."""
+    alike: bool = True
+    """Whether all items have that shape."""
+    patch: tuple[int, ...] = ()
+    """Sides of the patches that the user wants to train on; () for what suits."""
     deep: bool = False
     """Whether images have more than 8 bits."""
     sizes: Mapping[str, int]

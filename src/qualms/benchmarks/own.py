@@ -37,6 +37,14 @@ MANY, SOME = 180, 20
 """Classes up to which `laplace` is usual, with 64 features and with 512: it holds the
 curvature of 12,000 weights."""
 LEAST_EPOCHS, MOST_EPOCHS = 3, 200
+WHOLE = {2: 256, 3: 64}
+"""Longest side, by the number of sides, of items that are segmented as a whole."""
+PATCH = {2: (128, 256), 3: (32, 96)}
+"""Longest side of patches of others; on a CPU and on a GPU."""
+PATCHES = {2: 8, 3: 2}
+"""Patches in a batch."""
+PATCH_STEPS = 25
+"""Steps of an epoch of patches, at least."""
 _NONE = GivenData(
     name="yours",
     dataset=Part(name="folder"),
@@ -118,7 +126,7 @@ def _rows(given: GivenData) -> tuple[TableRow, ...]:
 
 def _network(given: GivenData) -> Part:
     """A small network on a CPU, a larger one on a GPU."""
-    sides = given.shape[:-1]
+    sides = _patch(given) or given.shape[:-1]
     if given.task.name == "segmentation":
         levels = max(1, min(4, min(sides).bit_length() - 3))
         width = 16 if given.gpu else 8
@@ -134,10 +142,13 @@ def _network(given: GivenData) -> Part:
 def _training(given: GivenData) -> dict[str, Any]:
     """About as many steps for any number of items."""
     items = given.sizes["train"]
-    maps = given.task.name == "segmentation"
+    maps, patch = given.task.name == "segmentation", _patch(given)
     batch = min(8 if maps else 64, max(1, items // 4))
+    if patch:
+        batch = PATCHES[len(patch)]
+    passes = -(-batch * PATCH_STEPS // items) if patch else 1
     steps = (GPU_STEPS if given.gpu else STEPS) // (2 if maps else 1)
-    epochs = -(-steps * batch // items)
+    epochs = -(-steps * batch // (items * passes))
     colours = not given.deep and given.shape[-1] in (1, 3) and len(given.shape) == 3
     return {
         "epochs": max(LEAST_EPOCHS, min(MOST_EPOCHS, epochs)),
@@ -147,4 +158,18 @@ def _training(given: GivenData) -> dict[str, Any]:
         "normalise": "network" if colours else "item",
         **({"loss": "dice_likelihood"} if maps else {}),
         **({"scale_targets": True} if given.task.name == "regression" else {}),
+        **({"patch": list(patch), "epoch_passes": passes} if patch else {}),
     }
+
+
+def _patch(given: GivenData) -> tuple[int, ...]:
+    """Sides of the patches that are trained on; () for whole items."""
+    sides = given.shape[:-1]
+    if given.task.name != "segmentation":
+        return ()
+    if given.patch:
+        return given.patch if len(given.patch) > 1 else given.patch * len(sides)
+    if given.alike and max(sides) <= WHOLE[len(sides)]:
+        return ()
+    most = PATCH[len(sides)][given.gpu]
+    return tuple(min(most, side) for side in sides)

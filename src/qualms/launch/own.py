@@ -20,8 +20,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qualms.benchmarks import GivenData
-from qualms.datasets import Dataset, Progress, cache_folder, prepare
+from qualms.datasets import Dataset, Encoded, Progress, Ragged, cache_folder, prepare
 from qualms.launch.choice import Wish
 from qualms.launch.data import recipe_of
 from qualms.launch.devices import devices_for
@@ -105,14 +108,17 @@ def with_data(
     dataset = prepare(recipe, folder, workers=workers, progress=progress).dataset
     _check_network(dataset, options)
     seeds = wish.seeds or said.seeds
+    image = dataset.splits["train"].image
     given = GivenData(
         name=said.name,
         dataset=Part(
             name=DATASET, options={**stated, "contents": recipe.options["contents"]}
         ),
         task=dataset.task,
-        shape=dataset.splits["train"].image.shape[1:],
-        deep=dataset.splits["train"].image.dtype.itemsize > 1,
+        shape=_shape(image),
+        alike=not isinstance(image, Ragged),
+        patch=_patch(options),
+        deep=image.dtype.itemsize > 1,
         sizes={n: len(dataset.splits[n]) for n in SPLITS if n in dataset.splits},
         shift=_shift(dataset, said.shift),
         network=_network(options),
@@ -131,7 +137,8 @@ def given_text(given: GivenData) -> str:
     """What was found, in a sentence."""
     task = given.task
     kind = f"{task.name}, {task.classes} classes" if task.classes else task.name
-    sides = " x ".join(map(str, given.shape[:-1]))
+    about = "" if given.alike else "about "
+    sides = about + " x ".join(map(str, given.shape[:-1]))
     colours = {1: "grey", 3: "colour"}
     look = colours.get(given.shape[-1], f"{given.shape[-1]} channels")
     depth = "more than 8 bit" if given.deep else "8 bit"
@@ -188,6 +195,20 @@ def _check_network(dataset: Dataset, options: Mapping[str, Any]) -> None:
             f"there is no network for {task.name} of volumes; state one of yours with"
             " -o network.name=NAME and --include, or give masks"
         )
+
+
+def _shape(image: NDArray[Any] | Encoded | Ragged) -> tuple[int, ...]:
+    """(*space, channels) of an item, in the middle of those that differ."""
+    if not isinstance(image, Ragged):
+        return image.shape[1:]
+    return tuple(int(np.median(lengths)) for lengths in image.sides.T)
+
+
+def _patch(options: Mapping[str, Any]) -> tuple[int, ...]:
+    """The sides that are asked for; wrong ones are refused later."""
+    stated = options.get("patch", ())
+    sides = stated if isinstance(stated, list | tuple) else (stated,)
+    return tuple(side for side in sides if isinstance(side, int) and side > 0)
 
 
 def _network(options: Mapping[str, Any]) -> Part | None:
