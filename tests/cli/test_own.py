@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from qualms.cli import _grid, app, main
 from qualms.datasets import open_dataset
 from qualms.launch import RunOutcome, data_key, prepared
+from qualms.predictions import read
 from qualms.runs import is_done, log_path, run_folder
 from qualms.spec import RunSpec
 from qualms.training import run
@@ -175,6 +176,63 @@ def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here, monkeyp
     said = ran("--from", "own/masks.csv", "--methods", "map", *quick)
     assert "segmentation, 2 classes" in said
     assert 0 <= numbers("masks")["map", "", "dice"] <= 1
+
+
+def balls(root):
+    """Six volumes of different shapes with a bright ball, seen by two raters."""
+    import nibabel
+
+    root.mkdir()
+    lines = ["path,mask_a,mask_b,split"]
+    for number, split in enumerate(("train", "train", "train", "val", "test", "test")):
+        shape = (17 + number, 24 - number, 14)
+        away = [np.arange(n) - n / 2 for n in shape]
+        far = np.sqrt(sum(a**2 for a in np.meshgrid(*away, indexing="ij")))
+        image = 900.0 * (far < 5) + RNG.normal(0, 100, shape)
+        kinds = {"scan": image.astype(np.float32), "a": far < 5, "b": far < 6}
+        for kind, values in kinds.items():
+            stored = values if kind == "scan" else values.astype(np.uint8)
+            volume = nibabel.Nifti1Image(stored, np.diag([1.0, 1.0, 2.5, 1.0]))
+            nibabel.save(volume, root / f"{kind}{number}.nii.gz")
+        named = ",".join(f"{kind}{number}.nii.gz" for kind in kinds)
+        lines.append(f"{named},{split}")
+    (root / "items.csv").write_text("\n".join(lines))
+
+
+def test_volumes_of_different_shapes_are_trained_on_patches_and_judged_whole(here):
+    balls(here / "scans")
+    words = ("--from", "scans", "-o", "patch=16", "-o", "lr=0.02", "--seeds", "0")
+    quick = ("-o", "epochs=2", "-o", "epoch_passes=8", "-o", "network.width=2")
+    said = ran(*words, *quick, "--methods", "map,mc_dropout", "--workers", "1")
+    assert "segmentation, 2 classes; about 18 x 23 x 14, grey, more than 8" in said
+    found = numbers("scans")
+    assert found["map", "", "dice"] > 0.5
+    assert found["mc_dropout", "", "dice"] > 0.5
+    paths = list(here.glob("runs/own/*/predictions/test"))
+    assert len(paths) == 2
+    for path in paths:
+        shapes = [maps.raters.shape for maps in read(path).maps]
+        assert shapes == [(2, 21, 20, 14), (2, 22, 19, 14)]
+
+
+def test_pictures_of_different_sizes_with_masks_are_segmented_as_they_are(here):
+    lines = ["path,mask"]
+    for number in range(9):
+        high, wide = 20 + 3 * number, 40 - 2 * number
+        mask = np.zeros((high, wide))
+        mask[4:12, 5:15] = 1
+        save(here / "own" / f"{number}.png", 60 + 120 * mask + RNG.normal(0, 9))
+        save(here / "own" / f"mask{number}.png", mask)
+        lines.append(f"{number}.png,mask{number}.png")
+    (here / "own" / "items.csv").write_text("\n".join(lines))
+    words = ("--from", "own", "-o", "epochs=1", "-o", "epoch_passes=2", "--seeds", "0")
+    quick = ("-o", "network.width=2", "--workers", "1", "--methods", "map,laplace")
+    said = ran(*words, *quick)
+    assert "segmentation, 2 classes; about" in said
+    for row in ("map", "laplace"):
+        assert 0 <= numbers("own")[row, "", "dice"] <= 1
+    dry = ran(*words, *quick, "-o", "patch=8", "--dry-run")
+    assert "lack a result" in dry
 
 
 @pytest.mark.parametrize(
