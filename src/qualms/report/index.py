@@ -109,10 +109,11 @@ def _about(results: BenchmarkResults) -> str:
         words = "simulated data" if whole else "partly simulated data"
         chip = f'<p><span class="chip">{words}</span></p>'
     said = [
-        f"Benchmark {benchmark.name}, version {benchmark.version}, after "
-        f"{benchmark.paper}.",
+        f"Benchmark {benchmark.name}, version {benchmark.version}"
+        + (f", after {benchmark.paper}." if benchmark.paper else "."),
         f"Preset {preset.told}: {preset.note}." if preset.note else "",
-        f"{len(preset.rows)} rows, judged on {len(variants)} datasets:",
+        f"{len(preset.rows)} rows, judged on {len(variants)} dataset"
+        + ("s:" if len(variants) != 1 else ":"),
     ]
     listed = "".join(
         f"<li>{text(v.label)}: {'simulated' if v.simulated else 'real'} data"

@@ -138,7 +138,10 @@ def own() -> Paper:
 
 def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
     first = [_summary(results, variant) for variant in judged_variants(results)]
-    rest = [replace(table, main=False) for table in ordinary().tables(results)]
+    rest = [
+        replace(table, main=False, title=f"{table.title}, every score")
+        for table in ordinary().tables(results)
+    ]
     return only_judged([*first, *rest])
 
 
