@@ -22,7 +22,7 @@ from qualms.report.papers.url.settings import (
     named_number,
 )
 from qualms.spec import Part
-from report.made_url import BENCHMARK, SMALL, url_results_as_published
+from report.made_url import BENCHMARK, DEMO, SMALL, url_results_as_published
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +80,25 @@ def test_a_method_beyond_the_paper_shows_every_uncertainty_it_is_judged_by(resul
     hosting = replace(
         results,
         benchmark=replace(BENCHMARK, rows=(*BENCHMARK.rows, guest)),
-        preset=replace(results.preset, rows=(*results.preset.rows, "tta")),
+        preset=replace(
+            results.preset,
+            rows=(*results.preset.rows, "tta"),
+            variants=tuple(
+                replace(one, rows=(*one.rows, "tta")) for one in results.preset.variants
+            ),
+        ),
         cells={**results.cells, **added},
     )
     found = {table.name: table for table in paper_of(hosting).tables(hosting)}
     keys = [line.keys for line in found["table_uncertainties"].lines]
     assert [key["u"] for key in keys if key["row"] == "tta"] == list(us)
+
+
+def test_rows_of_other_variants_leave_no_empty_lines():
+    results = url_results_as_published(DEMO)
+    assert "losspred_ranking" in DEMO.rows
+    for table in paper_of(results).tables(results):
+        assert "losspred_ranking" not in {one.keys.get("row") for one in table.lines}
 
 
 def test_table_1_has_the_papers_costs(tables):

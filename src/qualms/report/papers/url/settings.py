@@ -84,9 +84,16 @@ class UrlStudy:
 
     @property
     def methods(self) -> list[TableRow]:
-        """Rows of the eleven methods that the preset has."""
+        """Rows of methods that some judged variant has."""
+        names = {row.name for v in self.judged for row in self.methods_on(v)}
         rows = (self.results.benchmark.row(name) for name in self.results.preset.rows)
-        return [row for row in rows if row.stage is None]
+        return [row for row in rows if row.name in names]
+
+    def methods_on(self, variant: Variant) -> list[TableRow]:
+        """Rows of methods that the preset has, and that belong to a variant."""
+        rows = (self.results.benchmark.row(name) for name in self.results.preset.rows)
+        own = variant.rows or self.results.preset.rows
+        return [row for row in rows if row.stage is None and row.name in own]
 
     def kin(self, variant: Variant) -> list[Variant]:
         """All that was judged with the same backbone: other choices and configs."""

@@ -112,7 +112,7 @@ def _lines(
     source: str = BY_R_AUROC,
 ) -> Iterator[TableLine]:
     for variant in variants:
-        for row in study.methods:
+        for row in study.methods_on(variant):
             cells = (_cell(study, variant, row.name, s, source) for s in scores)
             yield TableLine(
                 labels=(row.label,),
@@ -189,7 +189,7 @@ def _uncertainties(study: UrlStudy, variants: Sequence[Variant]) -> Table:
 
     def lines() -> Iterator[TableLine]:
         for variant in variants:
-            for row in study.methods:
+            for row in study.methods_on(variant):
                 for u in study.uncertainties(variant, row):
                     cells = (
                         study.results.cell(variant.name, row.name, s.name, {"u": u})
@@ -328,7 +328,7 @@ def _costs(study: UrlStudy, variants: Sequence[Variant]) -> Iterator[Table]:
     lines = [
         line
         for variant in variants
-        for row in study.methods
+        for row in study.methods_on(variant)
         for line in _cost_line(study, variant, row)
     ]
     if lines:
