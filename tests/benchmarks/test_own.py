@@ -55,6 +55,13 @@ def test_training_takes_about_as_many_steps_for_any_number_of_items(items):
     assert 300 <= steps <= 2_500 or training["epochs"] in (3, 200)
 
 
+def test_large_images_take_fewer_steps_on_a_cpu_alone():
+    large = {"shape": (256, 256, 3)}
+    assert preset(**large).training["epochs"] < preset().training["epochs"]
+    on_gpu = preset(gpu=True).training, preset(**large, gpu=True).training
+    assert on_gpu[0]["epochs"] == on_gpu[1]["epochs"]
+
+
 def test_networks_suit_the_images_and_the_machine():
     assert preset().network == Part(name="resnet_small", options={"fold": 2})
     assert preset(shape=(27, 28, 1)).network.options == {"fold": 1}

@@ -6,6 +6,7 @@ Lakshminarayanan et al. (2017). Networks and training are what suits the size of
 images and the machine; each of them can be stated.
 """
 
+import math
 from typing import Any
 
 from qualms.benchmarks._benchmark import Benchmark
@@ -33,6 +34,8 @@ LABELS = {
 }
 STEPS, GPU_STEPS = 1_500, 6_000
 """Steps of a training, about; on a CPU and on a GPU."""
+SMALL, LEAST_STEPS = 128 * 128, 300
+"""Pixels from which on a CPU takes fewer steps, in proportion, and how many it does."""
 MANY, SOME = 180, 20
 """Classes up to which `laplace` is usual, with 64 features and with 512: it holds the
 curvature of 12,000 weights."""
@@ -147,8 +150,7 @@ def _training(given: GivenData) -> dict[str, Any]:
     if patch:
         batch = PATCHES[len(patch)]
     passes = -(-batch * PATCH_STEPS // items) if patch else 1
-    steps = (GPU_STEPS if given.gpu else STEPS) // (2 if maps else 1)
-    epochs = -(-steps * batch // (items * passes))
+    epochs = -(-_steps(given) * batch // (items * passes))
     colours = not given.deep and given.shape[-1] in (1, 3) and len(given.shape) == 3
     return {
         "epochs": max(LEAST_EPOCHS, min(MOST_EPOCHS, epochs)),
@@ -160,6 +162,15 @@ def _training(given: GivenData) -> dict[str, Any]:
         **({"scale_targets": True} if given.task.name == "regression" else {}),
         **({"patch": list(patch), "epoch_passes": passes} if patch else {}),
     }
+
+
+def _steps(given: GivenData) -> int:
+    """How many steps fit into minutes; masks cost more than a class or a number."""
+    share = 2 if given.task.name == "segmentation" else 1
+    if given.gpu:
+        return GPU_STEPS // share
+    pixels = math.prod(_patch(given) or given.shape[:-1])
+    return max(LEAST_STEPS, STEPS * SMALL // max(SMALL, pixels) // share)
 
 
 def _patch(given: GivenData) -> tuple[int, ...]:
