@@ -649,6 +649,15 @@ def test_a_benchmark_without_pools_gets_members_of_a_deep_ensemble(
     assert len(chosen.runs) == size
 
 
+def test_a_guest_whose_option_has_no_default_is_refused_in_a_sentence(monkeypatch):
+    def needy(*, rate: float) -> None:
+        raise AssertionError(rate)
+
+    monkeypatch.setattr("qualms.launch.guests.find", lambda *_: needy)
+    with pytest.raises(ValueError, match="must have a default, got none for rate"):
+        everything("retina", Wish(methods=("swag",)))
+
+
 def test_embeddings_of_different_networks_are_not_pooled():
     with pytest.raises(ValueError, match="cannot be pooled, got map_ensemble; take"):
         everything("url", Wish(methods=("deep_ensemble",)))

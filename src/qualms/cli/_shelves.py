@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from rich.markup import escape
 
 from qualms.launch import card_of, check_installed, options_of, written
-from qualms.launch.guests import MEMBERS, POOLED
+from qualms.launch.guests import MEMBERS, POOLED, default_method
 from qualms.shelf import find, names, outside_parts
 
 
@@ -25,14 +25,23 @@ def methods() -> Listing:
     check_installed()
     columns, parts = _parts("methods")
     rows = [
-        (name, f"{what} Takes the runs of {lender}." if lender else what, options)
+        (name, f"{what} {lent}".strip(), options)
         for name, what, options in parts
-        for lender in (find("methods", name)().trained_as,)
+        for lent in (_lent(name),)
     ]
     deep = "Runs of map with several seeds, pooled: as many as the benchmark pools, or"
     rows += [("deep_ensemble", f"{deep} {MEMBERS}.", "")]
     pooled = f"The same of any method, e.g. mc_dropout{POOLED}."
     return Listing(columns, [*sorted(rows), (f"METHOD{POOLED}", pooled, "")])
+
+
+def _lent(method: str) -> str:
+    """Whose runs a method takes, in words; '' for one that is trained itself."""
+    try:
+        lender = default_method(method).trained_as
+    except ValueError:  # it cannot be a guest, and is listed all the same
+        return ""
+    return f"Takes the runs of {lender}." if lender else ""
 
 
 def networks() -> Listing:

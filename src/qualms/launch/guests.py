@@ -10,11 +10,16 @@ of `map`. A benchmark that pools no runs gets such a row, and the seeds that it 
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from inspect import Parameter
+from typing import TYPE_CHECKING, NamedTuple
 
 from qualms.benchmarks import Benchmark, Preset, TableRow
+from qualms.launch.options import options_of
 from qualms.shelf import find, names
 from qualms.spec import Part
+
+if TYPE_CHECKING:
+    from qualms.methods import Method
 
 POOLED = "_ensemble"
 """How the name of a method goes on to ask for its pools."""
@@ -50,6 +55,27 @@ def with_guests(
         else:
             found.append(name)
     return host._replace(asked=tuple(dict.fromkeys(found)))
+
+
+def default_method(name: str) -> "Method":
+    """The method `name` with its default options.
+
+    Raises:
+        ValueError: If it has an option without a default.
+    """
+    function = find("methods", name)
+    lacking = [
+        option
+        for option, about in options_of(function).items()
+        if about.default is Parameter.empty
+    ]
+    if lacking:
+        raise ValueError(
+            f"every option of a method must have a default, got none for"
+            f" {', '.join(lacking)} of {name!r}; give it one"
+        )
+    made: Method = function()
+    return made
 
 
 def methods_of(benchmark: Benchmark, rows: Collection[str]) -> list[str]:
@@ -95,7 +121,7 @@ def _with_rows(host: Hosted, rows: tuple[TableRow, ...]) -> Hosted:
 def _guest_rows(
     benchmark: Benchmark, method: str, sizes: set[int]
 ) -> Iterator[TableRow]:
-    made = find("methods", method)()
+    made = default_method(method)
     if benchmark.task not in made.tasks:
         raise ValueError(
             f"{benchmark.name} is about {benchmark.task}, and {method!r} serves"
