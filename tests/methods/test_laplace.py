@@ -8,6 +8,8 @@ from methods.tiny import TASKS, batches, built, data, made, predicted, trained
 from qualms.methods import last_inputs
 from qualms.methods.laplace import (
     _add_curvature,
+    _full,
+    _kron,
     _output_probs,
     _rows,
     linear_posterior,
@@ -185,3 +187,50 @@ def test_too_many_last_layer_weights_are_refused():
 def test_no_draws_are_refused():
     with pytest.raises(ValueError, match="draws must be at least 1, got 0"):
         made("laplace", {"draws": 0})
+
+
+def covariance(curvature, scale):
+    """Of the weights of a last layer whose weights are `scale` of the initial ones."""
+    task = TASKS["classification"]
+    method = made("laplace", {"curvature": curvature})
+    network = built(method, task).eval()
+    with torch.no_grad():
+        for weight in network.head.last.parameters():
+            weight *= scale
+        last = network.head.last
+        trained = torch.cat([last.weight, last.bias[:, None]], 1).double()
+        parts = (_rows(last_inputs(network, b.x)) for b in batches(task)())
+        values, weights = (_full if curvature == "full" else _kron)(trained, parts)
+        shifts = weights(torch.diag(1 / (values.clamp(min=0.0) + 0.5).sqrt()))
+        flat = shifts.flatten(1)
+        return (flat.T @ flat).numpy()
+
+
+def test_kronecker_factors_are_exact_where_all_items_have_the_same_probabilities():
+    np.testing.assert_allclose(
+        covariance("kron", 0.0), covariance("full", 0.0), atol=1e-9
+    )
+    assert not np.allclose(
+        covariance("kron", 20.0), covariance("full", 20.0), atol=0.01
+    )
+
+
+def test_kronecker_factors_are_those_of_the_definition():
+    task = TASKS["classification"]
+    network = built(made("laplace"), task).eval()
+    with torch.no_grad():
+        rows = _rows(last_inputs(network, data(task)[0])).numpy()
+        probs = network(data(task)[0]).double().softmax(1).numpy()
+    slopes = np.stack([np.diag(p) - np.outer(p, p) for p in probs])
+    factors = np.kron(slopes.mean(0), rows.T @ rows)
+    expected = np.linalg.inv(factors + 0.5 * np.eye(len(factors)))
+    np.testing.assert_allclose(covariance("kron", 1.0), expected, atol=1e-6)
+
+
+def test_a_large_last_layer_is_for_kronecker_factors():
+    task = Task(name="classification", classes=2000)
+    with pytest.raises(ValueError, match="say curvature='kron'"):
+        built(made("laplace"), task)
+    assert built(made("laplace", {"curvature": "kron"}), task) is not None
+    with pytest.raises(ValueError, match="must be 'full' or 'kron', got 'diag'"):
+        made("laplace", {"curvature": "diag"})

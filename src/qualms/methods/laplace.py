@@ -3,7 +3,9 @@
 Trained as `map`, with whose weights it can predict. Then the weights of the last linear
 layer get a Gaussian posterior; all else stays fixed. For regression that posterior is
 exact and has a closed form, mean included. For classes it is Laplace's approximation at
-the trained weights, with the full generalised Gauss-Newton matrix as curvature.
+the trained weights, with the full generalised Gauss-Newton matrix as curvature, or with
+its Kronecker factors (Ritter et al., 2018): one of the features, one of the outputs.
+The factors are exact where all items have the same probabilities.
 
 The prior's precision and the noise maximise the marginal likelihood (MacKay, 1992), so
 nothing needs tuning. The search works in an eigenbasis, on a logarithmic grid that
@@ -13,7 +15,7 @@ zooms in, so that it does not end in a local maximum.
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -39,8 +41,12 @@ from qualms.methods._plain import (
 from qualms.methods._windows import Windows
 from qualms.spec import Task
 
+Curvature = Literal["full", "kron"]
+
 # A full curvature of more weights takes gigabytes, and hours to decompose.
 _MOST_WEIGHTS = 12_000
+_TOGETHER = 2**16
+"""Eigenvalues that the search looks at together, for all its points."""
 _ROWS = 2**18
 """Pixels whose curvature is added at once; in float64 they take 2 MB per feature."""
 _CHANNELS = 32
@@ -52,23 +58,27 @@ _ZOOMS = 6
 _LOWEST, _HIGHEST = 1e-15, 1e6
 
 
-def laplace(*, draws: int = 20) -> Method:
+def laplace(*, draws: int = 20, curvature: Curvature = "full") -> Method:
     """A mean and variance for regression, `draws` of the last layer for classes.
 
     Args:
         draws: draws of the last layer's weights, each of which serves all items.
+        curvature: "full" for at most 12,000 weights, "kron" for the Kronecker factors,
+            which take a large last layer. A regression is exact with either.
     """
     if draws < 1:
         raise ValueError(f"draws must be at least 1, got {draws}")
+    if curvature not in get_args(Curvature):
+        raise ValueError(f"curvature must be 'full' or 'kron', got {curvature!r}")
     return Method(
-        build=_build,
+        build=partial(_build, curvature),
         predict=_predict,
-        after=partial(_after, draws),
+        after=partial(_after, draws, curvature),
         trained_as="map",
     )
 
 
-def _build(backbone: nn.Module, task: Task) -> Headed:
+def _build(curvature: Curvature, backbone: nn.Module, task: Task) -> Headed:
     if task.name != "regression" and task.classes is None:
         raise ValueError(f"laplace needs a number of classes, got {task}")
     network = plain_head(backbone, task)
@@ -82,21 +92,29 @@ def _build(backbone: nn.Module, task: Task) -> Headed:
             f"laplace needs one output of a regression, got {len(last.weight)}; it fits"
             " the variance itself"
         )
-    count = sum(weight.numel() for weight in last.parameters())
-    if not regression and count > _MOST_WEIGHTS:
-        raise ValueError(
-            f"laplace keeps the full curvature of at most {_MOST_WEIGHTS} last-layer "
-            f"weights, got {count}; choose a network with fewer features"
-        )
+    if not regression:
+        _check_size(last, curvature)
     return network
 
 
-def _after(draws: int, network: nn.Module, batches: Batches) -> None:
+def _check_size(last: nn.Module, curvature: Curvature) -> None:
+    count = sum(weight.numel() for weight in last.parameters())
+    if curvature == "full" and count > _MOST_WEIGHTS:
+        raise ValueError(
+            f"laplace keeps the full curvature of at most {_MOST_WEIGHTS} last-layer "
+            f"weights, got {count}; say curvature='kron', or choose a network with "
+            "fewer features"
+        )
+
+
+def _after(
+    draws: int, curvature: Curvature, network: nn.Module, batches: Batches
+) -> None:
     whole = headed(network)
     if whole.task.name == "regression":
         _fit_values(whole, batches)
     else:
-        _fit_classes(whole, batches, draws)
+        _fit_classes(whole, batches, draws, _full if curvature == "full" else _kron)
 
 
 def _fit_values(network: Headed, batches: Batches) -> None:
@@ -113,20 +131,54 @@ def _fit_values(network: Headed, batches: Batches) -> None:
         _found(network).keep(name, values)
 
 
-def _fit_classes(network: Headed, batches: Batches, draws: int) -> None:
+class Spectrum(NamedTuple):
+    """The curvature of K x P weights."""
+
+    values: Tensor
+    """(KP,) eigenvalues, the largest last."""
+    weights: Callable[[Tensor], Tensor]
+    """(M, KP) coordinates along the eigenvectors to weights (M, K, P)."""
+
+
+def _fit_classes(
+    network: Headed,
+    batches: Batches,
+    draws: int,
+    decompose: Callable[[Tensor, Iterator[Tensor]], Spectrum],
+) -> None:
     last = _last(network)
     assert last.bias is not None
     trained = torch.cat([last.weight.flatten(1), last.bias[:, None]], 1).double()
-    curvature = trained.new_zeros(*trained.shape * 2)
-    for batch in batches():
-        for rows in _labelled_rows(network, batch):
-            _add_curvature(curvature, rows, _output_probs(rows @ trained.T))
-    values, basis = torch.linalg.eigh(curvature.view(trained.numel(), -1))
+    parts = (r for batch in batches() for r in _labelled_rows(network, batch))
+    values, weights = decompose(trained, parts)
     precision = prior_precision(values, trained.square().sum())
     noise = torch.randn(draws, len(values), dtype=values.dtype, device=values.device)
-    shifts = (noise / (values.clamp(min=0.0) + precision).sqrt()) @ basis.T
-    drawn = trained + shifts.view(draws, *trained.shape)
-    _found(network).keep("weights", drawn.float())
+    shifts = weights(noise / (values.clamp(min=0.0) + precision).sqrt())
+    _found(network).keep("weights", (trained + shifts).float())
+
+
+def _full(trained: Tensor, parts: Iterator[Tensor]) -> Spectrum:
+    """The spectrum of the whole curvature at weights (K, P), of rows (n, P)."""
+    curvature = trained.new_zeros(*trained.shape * 2)
+    for rows in parts:
+        _add_curvature(curvature, rows, _output_probs(rows @ trained.T))
+    values, basis = torch.linalg.eigh(curvature.view(trained.numel(), -1))
+    return Spectrum(values, lambda noise: (noise @ basis.T).view(-1, *trained.shape))
+
+
+def _kron(trained: Tensor, parts: Iterator[Tensor]) -> Spectrum:
+    """The spectrum of the Kronecker factors: means over items, times their number."""
+    wide, tall = trained.shape[1], len(trained)
+    inputs, outputs = trained.new_zeros(wide, wide), trained.new_zeros(tall, tall)
+    count = 0
+    for rows in parts:
+        probs = _output_probs(rows @ trained.T)
+        inputs += rows.T @ rows
+        outputs += probs.sum(0).diag() - probs.T @ probs
+        count += len(rows)
+    (a, across), (b, along) = map(torch.linalg.eigh, (inputs, outputs / max(count, 1)))
+    values = torch.outer(b.clamp(min=0.0), a.clamp(min=0.0)).flatten()
+    return Spectrum(values, lambda noise: along @ noise.view(-1, tall, wide) @ across.T)
 
 
 def _labelled_rows(network: Headed, batch: Batch) -> Iterator[Tensor]:
@@ -278,8 +330,10 @@ def prior_precision(values: Tensor, norm: Tensor) -> Tensor:
     values = values.clamp(min=0.0)
 
     def evidence(precision: Tensor) -> Tensor:
-        spread = (precision[:, None] / (values + precision[:, None])).log().sum(1)
-        return (spread - precision * norm) / 2
+        point = precision[:, None]
+        parts = torch.split(values, _TOGETHER)
+        sums = [(point / (some + point)).log().sum(1) for some in parts]
+        return (torch.stack(sums).sum(0) - precision * norm) / 2
 
     return _most_probable(evidence, scale=values[-1])
 
