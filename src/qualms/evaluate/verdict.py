@@ -36,6 +36,8 @@ LEAST_GAIN = 0.1
 """A smaller share of the error, saved by an ordering or a prediction, is hardly any."""
 LEAST_R_AUROC = 0.55
 DASH = "\N{EN DASH}"
+FEWEST = 10
+"""Intervals of fewer items decide nothing."""
 NO_UNCERTAINTY = "the file holds no uncertainty"
 NO_SHIFT = "no item is marked as shifted, or all are"
 
@@ -72,12 +74,19 @@ _Rule = Callable[[Results, str], _Ruling]
 
 def verdict_of(results: Results) -> tuple[Answer, ...]:
     """The four answers; the first three are about in-domain items where some are so."""
-    shifted = any(row.subset == "in_domain" for row in results.rows)
-    items = "in_domain" if shifted else "all"
-    return tuple(
-        Answer(question=question, **rule(results, items)._asdict())
-        for question, rule in _RULES[results.task].items()
-    )
+    sizes: dict[str, int] = {}
+    for row in results.rows:
+        sizes[row.subset] = max(row.n, sizes.get(row.subset, 0))
+    items = "in_domain" if {"in_domain", "shifted"} <= sizes.keys() else "all"
+    answers = []
+    for question, rule in _RULES[results.task].items():
+        found = rule(results, items)
+        asked = ("shifted", items) if question == "survives_shift" else (items,)
+        fewest = min(sizes.get(subset, results.n) for subset in asked)
+        if fewest < FEWEST and found.said in ("yes", "no"):
+            found = _Ruling("cannot be told", f"{found.because}; only {fewest} items")
+        answers.append(Answer(question=question, **found._asdict()))
+    return tuple(answers)
 
 
 def _row(results: Results, score: str, items: str, **settings: str) -> ScoreRow | None:
@@ -274,7 +283,7 @@ def _still_covers(results: Results, items: str) -> _Ruling:
         said = _beside(row, row.entry.aim - MARGIN, above=True)
         what = f"{_made(row)}coverage {_shares(row)}, aim {row.entry.aim:.0%}"
         told.append(_Ruling(said, what))
-    if errors[0] is not None and errors[1] is not None:
+    if errors[0] is not None and errors[1] is not None and errors[0].value:
         grown = _ratio(errors[1], errors[0])
         said = _beside(grown, 1.0 + LEAST_GAIN, above=False)
         told.append(_Ruling(said, f"error {grown.value:.2f} times as large"))
@@ -284,6 +293,8 @@ def _still_covers(results: Results, items: str) -> _Ruling:
 
 def _ratio(a: ScoreRow, b: ScoreRow) -> _Between:
     """`a` over `b`, two samples, on the scale of logarithms."""
+    if not min(a.value, a.low, b.value, b.low) > 0.0:
+        return _Between(a.value / b.value, math.nan, math.nan)
     logs = [
         replace(
             row,
@@ -298,23 +309,31 @@ def _ratio(a: ScoreRow, b: ScoreRow) -> _Between:
 
 
 def _shares(row: ScoreRow) -> str:
+    if math.isnan(row.value):
+        return "undefined"
     if math.isnan(row.low):
         return f"{row.value:.0%}"
     return f"{row.value:.0%} ({100 * row.low:.0f}{DASH}{row.high:.0%})"
 
 
 def _plain(row: ScoreRow) -> str:
-    value = _digits(row.value)
+    form = _form(row.value)
     if math.isnan(row.low):
-        return f"{value} (no interval)"
-    places = len(value.partition(".")[2])
-    return f"{value} ({row.low:.{places}f}{DASH}{row.high:.{places}f})"
+        return f"{_digits(row.value)} (no interval)"
+    return f"{row.value:{form}} ({row.low:{form}}{DASH}{row.high:{form}})"
 
 
 def _digits(value: float) -> str:
     """Two significant digits, and no more decimals than that takes."""
-    places = 1 - math.floor(math.log10(abs(value))) if value else 2
-    return f"{value:.{min(max(places, 0), 9)}f}"
+    return f"{value:{_form(value)}}" if math.isfinite(value) else "undefined"
+
+
+def _form(value: float) -> str:
+    """How a number, and the ends of its interval, are written."""
+    if not value or not math.isfinite(value):
+        return ".2f"
+    places = 1 - math.floor(math.log10(abs(value)))
+    return f".{max(places, 0)}f" if -4 < places < 6 else ".2g"
 
 
 def _change(fall: _Between) -> str:

@@ -89,8 +89,8 @@ def _beside(result: Results) -> list[Table]:
         whole = rows.get((score, "all", settings))
         if any(found):
             together.append(found)
-        elif whole is not None and _tells_shift(whole, result):
-            together.append([None, whole])
+        elif whole and "shifted" in kinds and _tells_shift(whole, result):
+            together.append([None] * (len(kinds) - 1) + [whole])
         elif whole is not None:
             alone.append([whole])
     tables = [_lined(result, kinds, together)]
