@@ -84,14 +84,19 @@ def check_whole(recipe: Recipe, failed: Sequence[Skipped]) -> None:
     """Raise where a unit of a recipe that needs all of them could not be loaded."""
     if failed:
         raise DatasetError(
-            f"every item of {recipe.name} must be loaded, of {len(recipe.units)}."
-            f"{_unreadable(failed)} Repair these files or remove them, and run again."
+            f"{len(failed)} of {len(recipe.units)} items of {recipe.name} cannot be"
+            f" loaded: {_named(failed)}. Repair these files or remove them, and run"
+            " again."
         )
 
 
-def _unreadable(skipped: Sequence[Skipped], most: int = 5) -> str:
+def _unreadable(skipped: Sequence[Skipped]) -> str:
     if not skipped:
         return ""
+    return f" {len(skipped)} units could not be loaded: {_named(skipped)}."
+
+
+def _named(skipped: Sequence[Skipped], most: int = 5) -> str:
+    """The first units, each with the reason."""
     named = "; ".join(f"{key} ({reason})" for key, reason in skipped[:most])
-    more = ", ..." if len(skipped) > most else ""
-    return f" {len(skipped)} units could not be loaded: {named}{more}."
+    return f"{named}, ..." if len(skipped) > most else named
