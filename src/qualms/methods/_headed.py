@@ -55,7 +55,7 @@ class Headed(nn.Module):
 def through_windows(network: nn.Module, windows: Windows | None) -> Iterator[None]:
     """Let `network` see images through `windows` within."""
     parts = [part for part in network.modules() if isinstance(part, Headed)]
-    if not parts:
+    if windows is not None and not parts:
         raise TypeError(
             "a network that sees images through windows must hold one that"
             f" `plain_head` made, got {type(network).__name__}"
