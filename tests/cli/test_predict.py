@@ -136,6 +136,12 @@ def test_what_does_not_fit_ends_in_a_sentence(place, tmp_path, monkeypatch, caps
     assert "has no dropout layer" in refused("--method", "mc_dropout")
     assert "which is no file" in refused("--weights", place / "none.pt")
     assert "must end in" in refused(out="x.txt")
+    bad = imgs / "test" / "cat" / "bad.png"
+    bad.write_text("no picture")
+    said = refused("--workers", "1")
+    assert said.startswith(f"qualms: cannot read {bad}: ")
+    assert said.endswith("repair that file or remove it\n")
+    bad.unlink()
     (imgs / "test" / "fox").mkdir()
     Image.new("L", (9, 9)).save(imgs / "test" / "fox" / "a.png")
     said = refused()

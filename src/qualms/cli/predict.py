@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qualms.cli._bar import counting_bar
+from qualms.cli._complete import complete_methods
 from qualms.cli._include import Include
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ def predict(
     ],
     out: Annotated[Path, typer.Option(help="Write the predictions here.")],
     method: Annotated[
-        str, typer.Option(help="plain, mc_dropout, laplace, tta, temperature ...")
+        str,
+        typer.Option(
+            help="plain, mc_dropout, laplace, tta, temperature ...",
+            autocompletion=complete_methods,
+        ),
     ] = "plain",
     option: Annotated[
         list[str] | None, typer.Option("-o", help="Of the method, such as draws=30.")

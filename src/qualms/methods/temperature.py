@@ -59,7 +59,7 @@ def _calibrate(network: nn.Module, batches: Batches) -> None:
             "are none; label some, or take the method 'map'"
         )
     fitted = fit_temperature(probs.numpy(), target.numpy())
-    device = next(whole.parameters()).device
+    device = next((w.device for w in whole.parameters()), torch.device("cpu"))
     _found(whole).keep("temperature", torch.tensor(fitted.value, device=device))
 
 

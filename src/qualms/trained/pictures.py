@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -128,7 +129,9 @@ class _Chosen(NamedTuple):
 
 def _loader(wish: PictureWish, part: _Chosen, model: TimmClassifier) -> DataLoader[Any]:
     pictures: Any = _PreparedPictures(part, model.prepare)
-    return DataLoader(pictures, batch_size=wish.batch, num_workers=wish.workers)
+    return DataLoader(
+        pictures, batch_size=wish.batch, num_workers=wish.workers, collate_fn=list
+    )
 
 
 def _about(wish: PictureWish, options: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -198,10 +201,19 @@ class _PreparedPictures:
     def __len__(self) -> int:
         return len(self.part.items)
 
-    def __getitem__(self, row: int) -> tuple[int, Tensor]:
+    def __getitem__(self, row: int) -> tuple[int, Tensor | str]:
+        """The number of an item with its picture, or with what is wrong with it.
+
+        An error in another process would come with a traceback.
+        """
+        try:
+            return row, self._prepared(self.part.folder / self.part.items[row].path)
+        except ValueError as error:
+            return row, str(error)
+
+    def _prepared(self, path: Path) -> Tensor:
         from PIL import Image
 
-        path = self.part.folder / self.part.items[row].path
         pixels = read_pixels(path)
         if pixels.ndim != _COLOURS or pixels.shape[-1] not in (1, _COLOURS):
             raise ValueError(
@@ -211,7 +223,13 @@ class _PreparedPictures:
         if pixels.dtype != np.uint8:
             pixels = np.rint(pixels.clip(0, 1) * _BYTE).astype(np.uint8)
         whole = np.broadcast_to(pixels, (*pixels.shape[:2], _COLOURS))
-        return row, self.prepare(Image.fromarray(np.ascontiguousarray(whole)))
+        return self.prepare(Image.fromarray(np.ascontiguousarray(whole)))
+
+
+def _picture(held: Tensor | str) -> Tensor:
+    if isinstance(held, str):
+        raise ValueError(f"{held}; repair that file or remove it")
+    return held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,8 +244,9 @@ class _PictureBatches:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         done = 0
         first = self.items[0]
-        for rows, x in self.loader:
-            some = [self.items[int(row)] for row in rows]
+        for pairs in self.loader:
+            some = [self.items[row] for row, _ in pairs]
+            x = torch.stack([_picture(held) for _, held in pairs])
             batch: dict[str, Any] = {"x": x, "item": [item.path for item in some]}
             if first.target:
                 batch["target"] = np.array([self.target(item) for item in some])

@@ -103,6 +103,7 @@ def predict(  # noqa: PLR0913 - what can be said of a model and its items
         backbone, seen = make_backbone(_copied(model), some, reader, last)
         about = _task(reader.task, seen, some, ignore)
         suit = suited(asked.name, asked.made(), backbone, about)
+        suit.network.to(items.device)
         _fit(suit, asked, about, {"fit": fit, "val": val})
         table = str(out).lower().endswith(_TABLES)
         passes = TrainedPasses(suited=suit, task=about, items=items, one_draw=table)
