@@ -121,6 +121,9 @@ def test_folders_of_splits_are_kept_and_val_is_drawn_from_train(tmp_path):
     assert sizes == {"train": 33, "val": 7, "test": 8, "test/shifted": 4}
     assert set(dataset.shifts) == {"test/shifted"}
     assert all(str(name).startswith("train/") for name in dataset.split("val").item)
+    (tmp_path / "own" / "notes").mkdir()
+    with pytest.raises(DatasetError, match="got 'notes' beside 'train'; move it away"):
+        folder(tmp_path / "own")
 
 
 def test_clusters_stay_together_and_shifted_ones_are_of_test(pictures):

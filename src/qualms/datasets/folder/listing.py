@@ -97,7 +97,14 @@ def _in_folders(root: Path) -> Iterator[OwnItem]:
         raise DatasetError(
             f"expected {TABLE}, or a folder for each class, in {root}; {contents(root)}"
         )
-    if not all(part.name.lower() in SPLITS for part in parts):
+    others = [part for part in parts if part.name.lower() not in SPLITS]
+    if others and any(part.name.lower() == "train" for part in parts):
+        raise DatasetError(
+            f"folders in {root} must all be splits or all be classes, got"
+            f" {others[0].name!r} beside 'train'; move it away (splits:"
+            f" {', '.join(SPLITS)})"
+        )
+    if others:
         yield from _in_part(root, parts, "", shifted=False)
         return
     for part in parts:
