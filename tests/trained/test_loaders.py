@@ -284,3 +284,36 @@ def test_a_loader_that_cannot_be_read_is_refused(said):
         predicted(LOADERS[said])
     with pytest.raises(ValueError, match="must be a torch module, got function"):
         predicted(BATCHES, lambda x: x)
+
+
+class Weightless(nn.Module):
+    """What wraps a model of another framework."""
+
+    def forward(self, x):
+        return x.flatten(1)[:, :CLASSES] * 3
+
+
+@pytest.mark.parametrize("outputs", [CLASSES, 1])
+def test_models_without_a_linear_end_or_without_weights_are_predicted(outputs):
+    pooled = nn.Sequential(
+        nn.Conv2d(1, outputs, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    for network in (pooled, Weightless()):
+        loader = halves(IMAGES, Y.clamp(max=max(1, outputs - 1)))
+        with torch.no_grad():
+            scores = network(IMAGES)
+        if scores.shape[1] == 1:
+            scores = torch.cat([torch.zeros_like(scores), scores], 1)
+        found = predicted(loader, network, outputs="logits").arrays["probs"][0]
+        assert np.allclose(found, scores.softmax(1), atol=1e-6)
+        told = predicted(loader, network, method="temperature", val=loader)
+        assert told.n == N
+
+
+def test_half_precision_is_predicted_as_well_as_it_can_be():
+    full = predicted(BATCHES).arrays["probs"]
+    for method in ("plain", "laplace", "temperature", "tta"):
+        given = {"method": method, "fit": BATCHES, "val": BATCHES}
+        half = predicted(BATCHES, model().bfloat16(), **given).arrays["probs"]
+        if method == "plain":
+            assert np.allclose(half, full, atol=0.02)

@@ -107,6 +107,7 @@ def predict_pictures(
             "dataset": wish.source.resolve().stem,
             "split": items["source"].split,
             "options": _about(wish, options),
+            "about": {"classes": list(targets.names)} if targets.names else {},
         },
     )
     notes = tuple(said for said in (model.note, targets.note) if said)
@@ -165,6 +166,8 @@ class _Targets(NamedTuple):
 
     read: Callable[[OwnItem], float]
     note: str = ""
+    names: Sequence[str] = ()
+    """The class of each output, where it is known."""
 
 
 def _targets(
@@ -178,7 +181,7 @@ def _targets(
     found = {item.target for part in items.values() for item in part.items}
     named = class_names(outputs, given, found - {""}, str(wish.classes or ""))
     numbers = named.numbers()
-    return _Targets(lambda item: numbers[item.target], named.note)
+    return _Targets(lambda item: numbers[item.target], named.note, named.names)
 
 
 def _number(item: OwnItem) -> float:

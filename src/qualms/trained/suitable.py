@@ -37,11 +37,6 @@ class Suited:
         """Whether it needs training items."""
         return self.method.after is not Method().after
 
-    @property
-    def calibrates(self) -> bool:
-        """Whether it needs held-out items."""
-        return self.method.calibrate is not None
-
 
 def make_method(name: str, options: Mapping[str, Any]) -> Method:
     """The method of the shelf, or from outside, with its options."""
@@ -92,7 +87,10 @@ def _can(name: str, task: Task) -> bool:
     method: Method = function()
     if task.name not in method.tasks or _acts_in_training(method):
         return False
-    return _built(method, _example(task), task) is not None
+    try:
+        return _built(method, _example(task), task) is not None
+    except (ValueError, LookupError, TypeError):  # it wants another network
+        return False
 
 
 def _acts_in_training(method: Method) -> bool:
