@@ -325,6 +325,34 @@ def test_what_does_not_fit_is_refused(tmp_path, chosen, said):
         run(spec(**chosen), dataset(), tmp_path, device="cpu")
 
 
+def alike(seed):
+    found = varied([(8, 8)] * 4, seed=seed, raters=(1,) * 4)
+    rows = range(4)
+    return Split(
+        image=found.image.take(rows), target=found.target.take(rows), item=found.item
+    )
+
+
+def test_items_of_any_shape_are_predicted_whole_after_training_on_whole_ones(tmp_path):
+    whole = dataclasses.replace(
+        dataset(), splits={**dataset().splits, "train": alike(0), "val": alike(1)}
+    )
+    run(spec(patch=0, epochs=1), whole, tmp_path, device="cpu")
+    found = predictions.read(tmp_path / "predictions" / "test")
+    assert [maps.expected_entropy.shape for maps in found.maps] == SHAPES
+
+
+def test_a_temperature_is_fitted_on_patches_of_items_of_any_shape(tmp_path):
+    whole = dataclasses.replace(
+        dataset(), splits={**dataset().splits, "train": alike(0)}
+    )
+    with pytest.raises(TrainingError, match="images of 'val' differ in their sides"):
+        run(spec(0, "temperature", patch=0), whole, tmp_path / "a", device="cpu")
+    run(spec(0, "temperature", epochs=1), whole, tmp_path / "b", device="cpu")
+    state = torch.load(tmp_path / "b" / "checkpoint.pt", weights_only=True)
+    assert state["network"]["found.temperature"] > 0
+
+
 def test_patches_are_for_segmentation(tmp_path):
     split = Split(
         image=np.zeros((4, 6, 6, 1), np.uint8),

@@ -116,7 +116,7 @@ def with_data(
         ),
         task=dataset.task,
         shape=_shape(image),
-        alike=not isinstance(image, Ragged),
+        alike=_alike(dataset),
         patch=_patch(options),
         deep=image.dtype.itemsize > 1,
         sizes={n: len(dataset.splits[n]) for n in SPLITS if n in dataset.splits},
@@ -195,6 +195,13 @@ def _check_network(dataset: Dataset, options: Mapping[str, Any]) -> None:
             f"there is no network for {task.name} of volumes; state one of yours with"
             " -o network.name=NAME and --include, or give masks"
         )
+
+
+def _alike(dataset: Dataset) -> bool:
+    """Whether all items of all splits have one shape."""
+    images = [split.image for split in dataset.splits.values()]
+    varied = any(isinstance(image, Ragged) for image in images)
+    return not varied and len({image.shape[1:] for image in images}) == 1
 
 
 def _shape(image: NDArray[Any] | Encoded | Ragged) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """What is refused before a run begins: options and data that do not go together."""
 
-from qualms.datasets import Ragged
+from qualms.datasets import Ragged, Split
 from qualms.spec import RunSpec, Task
 from qualms.training._error import TrainingError
 from qualms.training.data import Splits
@@ -38,26 +38,32 @@ def _check_patches(options: Training, splits: Splits) -> None:
                 " parts of them; leave one of the two out"
             )
         return
-    for name, split in splits.dataset.splits.items():
-        looked_at = name == "train" or (name == "val" and options.needs_val)
-        if looked_at and isinstance(split.image, Ragged):
-            raise TrainingError(
-                f"the images of {name!r} differ in their sides, so they cannot be"
-                " trained on as they are; train on patches of them, as with '-o"
-                " patch=64'"
-            )
-        if looked_at and isinstance(split.target, Ragged):
-            raise TrainingError(
-                f"the items of {name!r} differ in their number of raters; train on"
-                " patches of them, as with '-o patch=64', or give all items as many"
-            )
+    for name in ("train", *(("val",) if options.needs_val else ())):
+        if name in splits.dataset.splits:
+            _check_alike(name, splits.dataset.splits[name])
+
+
+def _check_alike(name: str, split: Split) -> None:
+    """Refuse items that can only be cut into patches."""
+    if isinstance(split.image, Ragged):
+        raise TrainingError(
+            f"the images of {name!r} differ in their sides, so they cannot be trained"
+            " on as they are; train on patches of them, as with '-o patch=64'"
+        )
+    if isinstance(split.target, Ragged):
+        raise TrainingError(
+            f"the items of {name!r} differ in their number of raters; train on patches"
+            " of them, as with '-o patch=64', or give all items as many"
+        )
 
 
 def check_held_out(learner: Learner, spec: RunSpec, splits: Splits, task: Task) -> None:
-    """Refuse a method that needs the split `val` where there is none."""
+    """Refuse a method that needs the split `val` where it cannot be used."""
     if learner.method.calibrate is None:
         return
     if splits.has("val") and task == splits.dataset.task:
+        if not spec.training.get("patch"):
+            _check_alike("val", splits.stored("val"))
         return
     raise TrainingError(
         f"method {spec.method.name!r} is calibrated on the split 'val', which"
