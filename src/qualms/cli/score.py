@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def score(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE...", help="Predictions files or folders."),
+        typer.Argument(metavar="FILE", help="Predictions files or folders."),
     ],
     include: Include = None,  # noqa: ARG001 - its callback takes it
     task: Annotated[
