@@ -7,8 +7,8 @@ copies of the test pictures turned by 10 to 30 degrees as what is shifted:
     clothes/test/dress/00034.png
     clothes/shifted/dress/00034.png
 
-and then runs `qualms run own --from clothes`. Five methods take two to three minutes of CPU
-time.
+and then runs `qualms run own --from clothes`. Five methods take two to three minutes of
+CPU time.
 
     python examples/own_fashion.py [FOLDER] [--train 10000] [--test 2000]
 """
