@@ -94,6 +94,16 @@ def test_a_method_beyond_the_paper_shows_every_uncertainty_it_is_judged_by(resul
     assert [key["u"] for key in keys if key["row"] == "tta"] == list(us)
 
 
+def test_configurations_alone_are_listed():
+    names = ("tradeoff_resnet50_0", "tradeoff_resnet50_1")
+    variants = tuple(variant_of(SMALL, name) for name in names)
+    results = url_results_as_published(replace(SMALL, variants=variants))
+    found = {table.name: table for table in paper_of(results).tables(results)}
+    sections = dict.fromkeys(one.section for one in found["table_results"].lines)
+    assert [*sections] == [f"ResNet-50, configuration {number}" for number in (0, 1)]
+    assert "figure 6 needs" in " ".join(paper_of(results).notes(results))
+
+
 def test_rows_of_other_variants_leave_no_empty_lines():
     results = url_results_as_published(DEMO)
     assert "losspred_ranking" in DEMO.rows

@@ -42,9 +42,11 @@ def _left_out(results: BenchmarkResults) -> list[str]:
     study = UrlStudy(results)
     judged = study.judged
     notes = []
+    configured = any("config" in variant.settings for variant in judged)
     if not any(variant.selection == "recall" for variant in judged):
-        notes.append("figures 3 and 6 need runs whose epoch is chosen by R@1")
-    if not any("config" in variant.settings for variant in judged):
+        which = "figure 6 needs" if configured else "figures 3 and 6 need"
+        notes.append(f"{which} runs whose epoch is chosen by R@1")
+    if not configured:
         notes.append(
             "figures 7 and 8 need the runs of other configurations: ask for the "
             "variants 'tradeoff_*'"

@@ -83,6 +83,12 @@ class UrlStudy:
         return [variant for variant in self.judged if "of" not in variant.settings]
 
     @property
+    def listed(self) -> list[Variant]:
+        """The variants of the main tables: configurations where there are no others."""
+        configured = [one for one in self.judged if "config" in one.settings]
+        return self.backbones or configured
+
+    @property
     def methods(self) -> list[TableRow]:
         """Rows of methods that some judged variant has."""
         names = {row.name for v in self.judged for row in self.methods_on(v)}

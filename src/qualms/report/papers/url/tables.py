@@ -34,7 +34,7 @@ _ELSEWHERE = (
 
 def url_tables(study: UrlStudy) -> Iterator[Table]:
     """All of them."""
-    main = study.backbones
+    main = study.listed
     if main:
         yield _results(study, main)
         yield _by_set(study, main)
@@ -43,9 +43,9 @@ def url_tables(study: UrlStudy) -> Iterator[Table]:
     recall = [v for v in study.judged if v.selection == "recall"]
     if recall:
         yield _by_recall(study, recall)
-    yield from _few_shot(study, main)
+    yield from _few_shot(study, study.backbones)
     yield from _correlations(study)
-    yield from _costs(study, main)
+    yield from _costs(study, study.backbones)
 
 
 def _table(  # noqa: PLR0913 - what a table is made of
