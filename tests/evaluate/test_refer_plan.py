@@ -473,5 +473,6 @@ def test_a_comparison_is_a_table_in_a_notebook():
     assert page.count("<tr>") == len(compared.contrasts) + 1
     assert "<th>&lt;good&gt;</th><th>bad</th>" in page
     assert "best *" in page
+    assert "nan" not in page
     nll = next(c for c in compared.contrasts if c.score == "nll")
     assert f"{nll.difference['bad'].value:+.4g}" in page

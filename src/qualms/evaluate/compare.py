@@ -76,7 +76,9 @@ def _html_difference(contrast: Contrast, name: str) -> str:
     if found is None or math.isnan(found.value):
         return ""
     mark = " *" if name in contrast.tied else ""
-    return f"{found.value:+.4g} ({found.low:+.4g} to {found.high:+.4g}){mark}"
+    ends = f" ({found.low:+.4g} to {found.high:+.4g})"
+    known = math.isfinite(found.low) and math.isfinite(found.high)
+    return f"{found.value:+.4g}{ends if known else ''}{mark}"
 
 
 def compare(results: Sequence[Results]) -> Comparison:
