@@ -19,6 +19,8 @@ PERMUTATIONS = 999
 """Ways to split the units that are drawn; the smallest p-value is one in 1,000."""
 # Places of all permutations that are held at a time.
 _BLOCK = 1 << 21
+# Keeps permutations apart from data that were simulated with the same seed.
+_STREAM = 1987
 # Statistics that differ by rounding alone are tied.
 _ROUNDING = 1e-9
 
@@ -118,7 +120,7 @@ def compare_classes(
         moved = np.abs(apart).sum(axis=1) / 2.0
         return np.square(apart) @ total**-0.5, moved * (1 / sizes[0] + 1 / sizes[1])
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng((seed, _STREAM))
     drawn = rng.multivariate_hypergeometric(
         total, sizes[0], size=permutations, method="marginals"
     )
@@ -168,7 +170,7 @@ def _splits(
     size: int, others: int, end: Index, permutations: int, seed: int
 ) -> Iterator[Index]:
     """Counts (B, L) up to each end, of random choices of `size` among all units."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng((seed, _STREAM))
     chosen = np.arange(size + others) < size
     step = max(1, _BLOCK // len(chosen))
     for start in range(0, permutations, step):
