@@ -92,7 +92,7 @@ def _cell(
         study.results,
         study.cell(variant, row, score),
         spread=SAMPLE,
-        number=number,
+        number=None if "config" in variant.settings else number,
         absent=NOT_PRINTED,
     )
     return replace(cell, by_their_rule=None) if variant.simulated else cell
