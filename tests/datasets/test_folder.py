@@ -362,6 +362,12 @@ MISTAKES = {
         lambda rows: rows[1].update(path=rows[0]["path"]),
         r"line 3 of items\.csv and line 2 of items\.csv name the same image",
     ),
+    "a number that is missing": (
+        lambda rows: [
+            r.update(target=n / 9 if n else "NA") for n, r in enumerate(rows)
+        ],
+        r"the target in line 2 of items\.csv must be a number .*, got 'NA'; correct it",
+    ),
     "one class": (
         lambda rows: [r.update(target="1") for r in rows],
         r"at least two classes, got 1; if targets are numbers, state task='regression'",
@@ -385,6 +391,18 @@ def test_text_is_no_number(pictures):
         DatasetError, match=r"line 2 of items\.csv must be a finite number, got 'cat'"
     ):
         folder(pictures / "items.csv", task="regression")
+
+
+def test_a_table_with_semicolons_is_refused(pictures):
+    (pictures / "items.csv").write_text("path;target\ncat/00.png;cat\n")
+    with pytest.raises(DatasetError, match=r"separated by commas, .* 'path;target'"):
+        folder(pictures)
+
+
+def test_pictures_that_pillow_takes_for_an_attack_are_read(pictures, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1)
+    assert folder(pictures).task.classes == 2
+    assert Image.MAX_IMAGE_PIXELS == 1
 
 
 def test_masks_that_do_not_fit_are_refused(masked):

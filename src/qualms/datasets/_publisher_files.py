@@ -148,6 +148,11 @@ def _check_table(
     path: Path, columns: Sequence[str], fields: Sequence[str], rows: Sequence[CsvRow]
 ) -> None:
     missing = [column for column in columns if column not in fields]
+    if missing and len(fields) == 1 and ";" in fields[0]:
+        raise DatasetError(
+            f"columns of {path} must be separated by commas, the first line is"
+            f" {fields[0]!r:.60}; save it again as comma-separated"
+        )
     if missing:
         raise DatasetError(
             f"{path} must have the columns {', '.join(columns)}; "

@@ -333,7 +333,7 @@ def _form(value: float) -> str:
     if not value or not math.isfinite(value):
         return ".2f"
     places = 1 - math.floor(math.log10(abs(value)))
-    return f".{max(places, 0)}f" if -4 < places < 6 else ".2g"
+    return f".{max(places, 0)}f" if -6 < places < 6 else ".2g"
 
 
 def _change(fall: _Between) -> str:

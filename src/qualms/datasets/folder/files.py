@@ -25,6 +25,7 @@ GREY = ("1", "L", "LA", "La", "I;16", "I;16B", "I;16L", "I", "F")
 DEEP = ("I;16", "I;16B", "I;16L", "I", "F")
 """Modes of Pillow with more than 8 bits."""
 MOST_BYTE, MOST_SHORT = 255, 65_535
+MOST_PIXELS = 10**9
 TURNED = (5, 6, 7, 8)
 """EXIF orientations that exchange height and width."""
 ORIENTATION = 0x0112
@@ -129,7 +130,13 @@ def _is_volume(path: Path) -> bool:
 def _opened(content: bytes) -> "Image":
     from PIL import Image
 
-    picture: Image.Image = Image.open(io.BytesIO(content))
+    usual = Image.MAX_IMAGE_PIXELS
+    # Pillow refuses pictures from 179 million pixels on, as an attack might send them.
+    Image.MAX_IMAGE_PIXELS = MOST_PIXELS
+    try:
+        picture: Image.Image = Image.open(io.BytesIO(content))
+    finally:
+        Image.MAX_IMAGE_PIXELS = usual
     frames = getattr(picture, "n_frames", 1)
     if frames > 1:
         raise ValueError(f"it must hold one picture, got {frames}; save each by itself")

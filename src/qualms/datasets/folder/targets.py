@@ -142,12 +142,31 @@ def _guessed(items: Sequence[OwnItem]) -> OwnTaskName:
     if any(item.masks for item in items):
         return "segmentation"
     targets = {item.target for item in items}
-    try:
-        values = [float(target) for target in targets]
-    except ValueError:
+    values = [float(target) for target in targets if _is_number(target)]
+    if len(values) < len(targets):
+        if len(values) > FEW:
+            _refuse_mixture(items)
         return "classification"
     whole = all(value.is_integer() for value in values)
     return "classification" if whole and len(targets) <= FEW else "regression"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_mixture(items: Sequence[OwnItem]) -> None:
+    """Name the first of the targets that are no numbers among many that are."""
+    odd = next((i for i in items if i.target and not _is_number(i.target)), None)
+    if odd is not None:
+        raise DatasetError(
+            f"the target in {odd.where} must be a number as those of other items are,"
+            f" got {odd.target!r}; correct it, or state task='classification'"
+        )
 
 
 def _check_raters(items: Sequence[OwnItem]) -> None:

@@ -4,6 +4,7 @@ The table has the few scores that matter most for the task, in-domain and shifte
 ordinary tables, with every score, are written beside it.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -164,23 +165,28 @@ def _summary(results: BenchmarkResults, variant: Variant) -> Table:
         f"{preset.training['epochs']} epochs",
         f"shifted: {variant.shift}" if variant.shift else "",
     )
+    lines = tuple(
+        TableLine(
+            labels=(row.label,),
+            cells=tuple(
+                table_cell(results, _cell(results, at, shown, s), absent="")
+                for s, _, shown in chosen
+            ),
+            keys={"row": row.name, "method": row.label},
+        )
+        for row in _rows(results)
+        for at in (Key(variant.name, row.name, "", ""),)
+    )
+    columns = (_column(words, shown) for _, words, shown in chosen)
     return Table(
         name=f"table_{variant.name}_summary",
         title=f"{results.benchmark.title}, {variant.label}",
         about="; ".join(filter(None, told)),
-        columns=tuple(_column(words, shown) for _, words, shown in chosen),
-        lines=tuple(
-            TableLine(
-                labels=(row.label,),
-                cells=tuple(
-                    table_cell(results, _cell(results, at, shown, s), absent="")
-                    for s, _, shown in chosen
-                ),
-                keys={"row": row.name, "method": row.label},
-            )
-            for row in _rows(results)
-            for at in (Key(variant.name, row.name, "", ""),)
+        columns=tuple(
+            replace(column, decimals=_decimals([line.cells[n].mean for line in lines]))
+            for n, column in enumerate(columns)
         ),
+        lines=lines,
         spread=DEVIATION,
         level=results.level,
         keys={"preset": preset.told, "variant": variant.name},
@@ -191,12 +197,21 @@ def _rows(results: BenchmarkResults) -> list[TableRow]:
     return [results.benchmark.row(name) for name in results.preset.rows]
 
 
+def _decimals(means: Sequence[float]) -> int | None:
+    """Three, unless a unit makes the numbers large or tiny.
+
+    >>> _decimals([0.2, 0.9]), _decimals([520_000.0]), _decimals([2e-5])
+    (3, None, None)
+    """
+    largest = max((abs(mean) for mean in means if math.isfinite(mean)), default=0)
+    return 3 if largest == 0 or 0.01 <= largest < 1000 else None
+
+
 def _column(words: str, shown: ShownScore) -> Column:
     about = scores.about(getattr(scores, shown.score))
     return Column(
         label=f"{shown.label or about.label}{_ARROWS[about.better]}",
         group=words,
-        decimals=3,
         keys={"score": shown.score, "settings": " or ".join(shown.settings)},
     )
 
