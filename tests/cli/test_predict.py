@@ -151,6 +151,16 @@ def test_what_does_not_fit_ends_in_a_sentence(place, tmp_path, monkeypatch, caps
     )
 
 
+def test_targets_are_of_all_items_or_of_none(place, monkeypatch, capsys):
+    table = place / "some.csv"
+    one, other = sorted(place.glob("imgs/test/*/0.png"))[:2]
+    given = ("timm:test_resnet", "--from", table, "--weights", place / "w.pt")
+    given += ("--out", place / "x.npz", "--classes", place / "classes.txt")
+    table.write_text(f"path,target\n{one},cat\n{other},\n")
+    said = told(monkeypatch, capsys, *given)
+    assert "line 3 of some.csv must have a target as line 2 of some.csv has" in said
+
+
 def test_weights_that_cannot_be_had_are_asked_for_as_a_file(place, monkeypatch, capsys):
     def unreachable(*_, **__):
         raise OSError("no connection")

@@ -1,7 +1,5 @@
 """The verdict in words: it is right about made files, and says so if it cannot tell."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from rich.console import Console
@@ -9,9 +7,7 @@ from rich.console import Console
 import qualms
 from qualms import predictions, scores
 from qualms.evaluate import Scored, ScoreOptions
-from qualms.evaluate.verdict import difference_of_samples
 from qualms.report import print_results
-from qualms.scores.inference import wilson_ends
 
 BARE = ScoreOptions(resamples=0)
 
@@ -118,19 +114,6 @@ def test_embeddings_are_not_asked_for_probabilities():
         "survives_shift": "not asked",
     }
     assert said(embedded(600, noise=1e3))["accurate"] != "yes"
-
-
-def test_two_samples_differ_as_newcombe_says():
-    """His example (1998, table II, method 10): 56 of 70 against 48 of 80."""
-    row = qualms.score(classified(20), options=BARE).row("accuracy")
-    rows = []
-    for hits, n in ((56, 70), (48, 80)):
-        low, high = wilson_ends(np.array([hits / n]), np.array([float(n)]), 1.959964)
-        rows.append(
-            replace(row, value=hits / n, low=float(low[0]), high=float(high[0]))
-        )
-    found = difference_of_samples(rows[0], rows[1])
-    assert found == pytest.approx((0.2, 0.0524, 0.3339), abs=1e-4)
 
 
 def test_a_true_yes_is_seldom_called_no():

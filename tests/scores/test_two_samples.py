@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from qualms.scores.inference import compare_classes, compare_values, holm
+from qualms.scores.inference import (
+    Bounded,
+    compare_classes,
+    compare_values,
+    difference_of_samples,
+    holm,
+    wilson_ends,
+)
 
 RNG = np.random.default_rng(3)
 TIED = RNG.integers(0, 6, 12).astype(float), RNG.integers(1, 8, 9).astype(float)
@@ -115,3 +122,13 @@ def test_holm_is_that_of_the_textbook():
 def test_what_cannot_be_compared_is_refused(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_two_samples_differ_as_newcombe_says():
+    """His example (1998, table II, method 10): 56 of 70 against 48 of 80."""
+    shares = []
+    for hits, n in ((56, 70), (48, 80)):
+        ends = wilson_ends(np.array([hits / n]), np.array([float(n)]), 1.959964)
+        shares.append(Bounded(hits / n, *(float(end[0]) for end in ends)))
+    found = difference_of_samples(*shares)
+    assert found == pytest.approx((0.2, 0.0524, 0.3339), abs=1e-4)

@@ -12,6 +12,7 @@ from qualms.benchmarks._benchmark import (
     seeds_of,
     selection_text,
     settings_text,
+    settings_values,
     trained,
     variant_of,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "seeds_of",
     "selection_text",
     "settings_text",
+    "settings_values",
     "trained",
     "variant_of",
 ]

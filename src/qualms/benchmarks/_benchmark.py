@@ -270,6 +270,15 @@ def settings_text(settings: Settings) -> str:
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
+def settings_values(settings: Settings) -> str:
+    """Settings where their names go without saying.
+
+    >>> settings_values({"alpha": 0.1, "u": "entropy"})
+    '0.1, entropy'
+    """
+    return ", ".join(map(str, settings.values()))
+
+
 def variant_of(preset: Preset, name: str) -> Variant:
     """The variant `name` of a preset, those only run when asked for among them."""
     known = (*preset.variants, *preset.further)

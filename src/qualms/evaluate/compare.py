@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qualms.benchmarks import settings_text
+from qualms.benchmarks import settings_text, settings_values
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.notebook import notebook_lines, notebook_table
 from qualms.evaluate.ranking import Ranking, Rival, rankings
@@ -39,6 +39,11 @@ class Contrast:
     """Why nothing can be claimed; '' where something can."""
 
     @property
+    def detail(self) -> str:
+        """The settings, as `ScoreRow.detail` shows them."""
+        return settings_values(self.settings)
+
+    @property
     def key(self) -> RowKey:
         """What it is about, as `ScoreRow.key` says it."""
         return (self.score, self.subset, settings_text(self.settings))
@@ -64,9 +69,8 @@ class Comparison:
 
 
 def _html_contrast(contrast: Contrast, names: Sequence[str]) -> tuple[str, ...]:
-    detail = ", ".join(map(str, contrast.settings.values()))
     cells = (_html_difference(contrast, name) for name in names)
-    return contrast.label, contrast.subset, detail, *cells
+    return contrast.label, contrast.subset, contrast.detail, *cells
 
 
 def _html_difference(contrast: Contrast, name: str) -> str:

@@ -2,7 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from math import isfinite, isnan
 from typing import Any
+
+from qualms.scores.inference import WithInterval
 
 
 def notebook_table(
@@ -25,6 +28,20 @@ def notebook_table(
 def notebook_lines(lines: Iterable[str]) -> str:
     """A paragraph for each line, escaped."""
     return "".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+def notebook_number(found: WithInterval) -> str:
+    """A number with its interval, where it has one.
+
+    >>> from qualms.scores.inference import Bounded
+    >>> notebook_number(Bounded(0.91234, 0.87654, 0.93))
+    '0.9123 (0.877 to 0.93)'
+    """
+    if isnan(found.value):
+        return "undefined"
+    bounded = isfinite(found.low) and isfinite(found.high)
+    interval = f" ({found.low:.3g} to {found.high:.3g})" if bounded else ""
+    return f"{found.value:.4g}{interval}"
 
 
 def pandas_frame(held: Any, *, instead: str) -> Any:

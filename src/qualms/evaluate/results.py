@@ -15,9 +15,15 @@ from qualms.benchmarks import (
     Settings,
     Variant,
     settings_text,
+    settings_values,
 )
 from qualms.evaluate.entry import Curve, Entry, Histogram, MapSlice, Scatter
-from qualms.evaluate.notebook import notebook_lines, notebook_table, pandas_frame
+from qualms.evaluate.notebook import (
+    notebook_lines,
+    notebook_number,
+    notebook_table,
+    pandas_frame,
+)
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
 from qualms.scores.inference import ConfidenceSet, Design
@@ -57,7 +63,7 @@ class ScoreRow:
     @property
     def detail(self) -> str:
         """The settings as a table shows them: their values alone."""
-        return ", ".join(map(str, self.settings.values()))
+        return settings_values(self.settings)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -198,11 +204,7 @@ def _flat(row: ScoreRow) -> dict[str, Any]:
 def _html_value(row: ScoreRow | None) -> str:
     if row is None:
         return ""
-    if math.isnan(row.value):
-        return row.why or "undefined"
-    bounded = math.isfinite(row.low) and math.isfinite(row.high)
-    interval = f" ({row.low:.3g} to {row.high:.3g})" if bounded else ""
-    return f"{row.value:.4g}{interval}"
+    return row.why if row.why and math.isnan(row.value) else notebook_number(row)
 
 
 class Key(NamedTuple):

@@ -15,7 +15,14 @@ import numpy as np
 
 from qualms.evaluate.kernel import Designs, influences_of
 from qualms.evaluate.results import Results, ScoreRow
-from qualms.scores.inference import Influence, influence_difference, mean_influence
+from qualms.scores.inference import (
+    Bounded,
+    Influence,
+    WithInterval,
+    difference_of_samples,
+    influence_difference,
+    mean_influence,
+)
 
 Question = Literal["accurate", "calibrated", "finds_errors", "survives_shift"]
 Said = Literal["yes", "no", "cannot be told", "not asked"]
@@ -61,14 +68,6 @@ class _Ruling(NamedTuple):
     words: str = ""
 
 
-class _Between(NamedTuple):
-    """A number with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
 _Rule = Callable[[Results, str], _Ruling]
 
 
@@ -97,7 +96,7 @@ def _row(results: Results, score: str, items: str, **settings: str) -> ScoreRow 
         return None
 
 
-def _beside(found: _Between | ScoreRow, cut: float, *, above: bool) -> Said:
+def _beside(found: WithInterval, cut: float, *, above: bool) -> Said:
     """Whether the number is above the cut, or below it, by its whole interval."""
     if math.isnan(found.low) or math.isnan(found.high):
         return "cannot be told"
@@ -113,18 +112,6 @@ def _all_of(*said: Said) -> Said:
     return "yes" if set(said) == {"yes"} else "cannot be told"
 
 
-def difference_of_samples(a: ScoreRow, b: ScoreRow) -> _Between:
-    """`a` minus `b` of two samples, from the interval of each.
-
-    Newcombe's method for shares, for any score (Zou & Donner, 2008). Where clusters
-    reach into both samples the interval is too wide rather than too narrow.
-    """
-    gap = a.value - b.value
-    low = gap - math.hypot(a.value - a.low, b.high - b.value)
-    high = gap + math.hypot(a.high - a.value, b.value - b.low)
-    return _Between(gap, low, high)
-
-
 def _saved(results: Results, row: ScoreRow, without: Influence) -> Said:
     """Whether `row` is lower than `without` by more than `LEAST_GAIN` of that."""
     own = () if row.entry is None else influences_of([row.entry])
@@ -136,7 +123,7 @@ def _saved(results: Results, row: ScoreRow, without: Influence) -> Said:
     cut = replace(without, value=share * without.value, values=share * without.values)
     design = Designs(results.design).of(row.entry.index)
     gap = influence_difference(own, cut, design=design, level=results.level)
-    return _beside(_Between(gap.value, gap.low, gap.high), 0.0, above=False)
+    return _beside(gap, 0.0, above=False)
 
 
 def _classes_found(results: Results, items: str) -> _Ruling:
@@ -291,21 +278,14 @@ def _still_covers(results: Results, items: str) -> _Ruling:
     return _Ruling(said, "; ".join(one.because for one in told))
 
 
-def _ratio(a: ScoreRow, b: ScoreRow) -> _Between:
+def _ratio(a: ScoreRow, b: ScoreRow) -> Bounded:
     """`a` over `b`, two samples, on the scale of logarithms."""
     if not min(a.value, a.low, b.value, b.low) > 0.0:
-        return _Between(a.value / b.value, math.nan, math.nan)
-    logs = [
-        replace(
-            row,
-            value=math.log(row.value),
-            low=math.log(row.low),
-            high=math.log(row.high),
-        )
-        for row in (a, b)
-    ]
-    gap = difference_of_samples(logs[0], logs[1])
-    return _Between(*map(math.exp, gap))
+        return Bounded(a.value / b.value, math.nan, math.nan)
+    one, other = (
+        Bounded(*map(math.log, (row.value, row.low, row.high))) for row in (a, b)
+    )
+    return Bounded(*map(math.exp, difference_of_samples(one, other)))
 
 
 def _shares(row: ScoreRow) -> str:
@@ -336,7 +316,7 @@ def _form(value: float) -> str:
     return f".{max(places, 0)}f" if -6 < places < 6 else ".2g"
 
 
-def _change(fall: _Between) -> str:
+def _change(fall: Bounded) -> str:
     if math.isnan(fall.low):
         return "no interval"
     return f"{-fall.high:+.2f} to {-fall.low:+.2f}"

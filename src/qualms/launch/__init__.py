@@ -1,6 +1,6 @@
 """Launching: choose the runs of a benchmark, prepare their data, and make them."""
 
-from qualms.launch.choice import Choice, Wish, everything, without
+from qualms.launch.choice import Choice, Wish, check_data, everything, without
 from qualms.launch.data import (
     Needed,
     card_of,
@@ -12,9 +12,8 @@ from qualms.launch.data import (
     recipe_of,
 )
 from qualms.launch.devices import check_installed, default_workers
-from qualms.launch.given import check_data
 from qualms.launch.here import RunOutcome, lacking, parts_of, run_all
-from qualms.launch.new import KINDS, NewPart, new_part
+from qualms.launch.new import KINDS, new_part
 from qualms.launch.options import check_options, options_of, parse_options, written
 from qualms.launch.own import given_text, with_data
 
@@ -22,7 +21,6 @@ __all__ = [
     "KINDS",
     "Choice",
     "Needed",
-    "NewPart",
     "RunOutcome",
     "Wish",
     "card_of",

@@ -5,7 +5,8 @@ both which runs are made and how they are judged.
 """
 
 import fnmatch
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -20,12 +21,13 @@ from qualms.benchmarks import (
 )
 from qualms.launch._selections import Unchanged, check_config, check_rules
 from qualms.launch.data import data_key
-from qualms.launch.given import declared_benchmark, takes_data
 from qualms.launch.guests import methods_of, with_guests
 from qualms.launch.options import written
 from qualms.launch.overrides import data_of, with_options
 from qualms.shelf import find, names, suggest
 from qualms.spec import RunSpec
+
+Declared = Callable[..., Benchmark]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ def choice_of(name: str, wish: Wish) -> Choice:
         ValueError: If options or configs belong to another selection of epochs and
             configurations than the tables would state.
     """
-    benchmark = declared_benchmark(find("benchmarks", name), wish.given)
+    benchmark = _declared(find("benchmarks", name), wish.given)
     asked = wish.preset if wish.given is None else wish.given.name
     preset = benchmark.presets[_known(asked, benchmark.presets, "presets", name)]
     declared = Unchanged(benchmark, preset)
@@ -140,7 +142,7 @@ def everything(target: str, wish: Wish) -> list[Choice]:
     chosen = tuple(variant for variant in variants.split(",") if variant)
     wish = replace(wish, variants=chosen)
     shelf = names("benchmarks")
-    every = [n for n in shelf if not takes_data(find("benchmarks", n))]
+    every = [n for n in shelf if not _takes_data(find("benchmarks", n))]
     if name or not wish.methods:
         return [choice_of(n, wish) for n in ([name] if name else every)]
     known = {name: _methods(find("benchmarks", name)()) for name in every}
@@ -297,3 +299,30 @@ def _of_rows(expected: Expectation, rows: Collection[str]) -> Expectation:
     pairs = {a: b for a, b in expected.pairs.items() if {a, b} <= set(rows)}
     minus = tuple(pairs.values()) if expected.minus_rows else ()
     return replace(expected, rows=tuple(pairs), minus_rows=minus)
+
+
+def _declared(function: Declared, given: GivenData | None) -> Benchmark:
+    """What `function` declares, of the data that are given where it takes them."""
+    check_data(function, given=given is not None)
+    return function() if given is None else function(given=given)
+
+
+def check_data(function: Declared, *, given: bool) -> None:
+    """Raise if a benchmark takes data and none are given, or the reverse."""
+    takes, name = _takes_data(function), function.__name__
+    if takes and not given:
+        raise ValueError(
+            f"{name} is about your own data: name a folder, a table in CSV or a TOML"
+            " file with --from (docs/own_data.md)"
+        )
+    if given and not takes:
+        shelf = names("benchmarks")
+        own = [other for other in shelf if _takes_data(find("benchmarks", other))]
+        raise ValueError(
+            f"{name} has data of its own: leave out --from, or run {' or '.join(own)}"
+        )
+
+
+def _takes_data(function: Declared) -> bool:
+    """Whether a benchmark is about data that a user brings."""
+    return "given" in inspect.signature(function).parameters

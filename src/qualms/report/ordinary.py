@@ -15,7 +15,7 @@ from qualms.report.judged import (
 from qualms.report.papers import Paper
 from qualms.report.table import Column, Table, TableLine
 
-_ARROWS = {"higher": " ↑", "lower": " ↓", "neither": ""}
+ARROWS = {"higher": " ↑", "lower": " ↓", "neither": ""}
 
 
 def ordinary() -> Paper:
@@ -97,7 +97,7 @@ def _columns(
         label = score
         if callable(known):
             said = scores.about(known)
-            label = f"{said.label}{_ARROWS[said.better]}"
+            label = f"{said.label}{ARROWS[said.better]}"
         yield Column(
             label=label,
             group=group.replace("_", "-"),

@@ -10,6 +10,7 @@ from typing import Any
 
 from qualms import __version__
 from qualms.atomic import beside, replacing
+from qualms.benchmarks import settings_values
 from qualms.evaluate import Curve, Histogram, Results, Scored
 from qualms.evaluate.verdict import QUESTIONS
 from qualms.report.html import html_table
@@ -143,7 +144,7 @@ _TITLES = {
 
 def _trace(name: str, curve: Curve, *, many: bool) -> dict[str, Any]:
     kept = thin(curve.y)
-    values = ", ".join(str(value) for value in curve.settings.values())
+    values = settings_values(curve.settings)
     label = " · ".join(part for part in (name if many else "", values) if part)
     trace = {
         "label": label or name,

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from qualms.benchmarks import settings_values
 from qualms.evaluate import Curve, Histogram, Results, ScoreRow
 from qualms.report.draw import MISSING, STYLE, fill_axes, legend_key
 from qualms.report.figures import (
     SERIES,
     SOFT,
     CurveMark,
+    Drawing,
     HistogramMark,
     Mark,
     Panel,
@@ -50,11 +52,11 @@ def plot_results(results: Results, what: str, *, axes: "Axes | None" = None) -> 
         raise ValueError(MISSING) from error
     with rc_context(STYLE):
         if axes is None:
-            lines = len(panel.y_ticks or ()) if panel.y_ticks else 0
+            lines = len(panel.y_ticks or ())
             size = (5.0, 0.8 + _LINE * lines) if lines else _SIDE
             axes = pyplot.subplots(figsize=size, layout="constrained")[1]
         fill_axes(axes, panel)
-        keyed = {label: m for m in panel.marks if (label := getattr(m, "label", ""))}
+        keyed = Drawing(name=what, title="", caption="", rows=((panel,),)).keyed
         if len(keyed) > 1:
             axes.legend(handles=[legend_key(label, m) for label, m in keyed.items()])
     return axes
@@ -146,8 +148,8 @@ def _words(curve: Curve, curves: Sequence[Curve]) -> str:
     if len(curves) == 1:
         return ""
     alike = len({other.subset for other in curves}) == 1
-    told = [] if alike else [curve.subset.replace("_", "-")]
-    told += map(str, curve.settings.values())
+    subset = "" if alike else curve.subset.replace("_", "-")
+    told = filter(None, (subset, settings_values(curve.settings)))
     return ", ".join(told) or "as predicted"
 
 

@@ -1,6 +1,6 @@
 """How `qualms score` prints its results."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import wrap
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as Grid
 
+from qualms.benchmarks import settings_values
 from qualms.evaluate import Answer, Curve, Results, Scored
 from qualms.evaluate.verdict import QUESTIONS
 from qualms.report.brief import answer_table, brief_scores, brief_tables
@@ -138,7 +139,7 @@ def _print_curves(console: Console, result: Results) -> None:
     for size in (0, width, None, None):
         grid.add_column(width=size, no_wrap=size is not None)
     for curve in shown:
-        by = f", by {values}" if (values := _by(curve.settings)) else ""
+        by = f", by {values}" if (values := settings_values(curve.settings)) else ""
         what = escape(f"{curve.label}, {curve.subset.replace('_', '-')}{by}")
         grid.add_row("", sparkline(curve.y, width=width), what, _ends(curve))
     console.print(grid)
@@ -152,7 +153,3 @@ def _ends(curve: Curve) -> str:
         f"[dim]{digits(float(defined[0]))} → {digits(float(defined[-1]))} "
         f"over {escape(curve.x_label)}[/dim]"
     )
-
-
-def _by(settings: Mapping[str, object]) -> str:
-    return ", ".join(map(str, settings.values()))

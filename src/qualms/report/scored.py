@@ -57,7 +57,7 @@ def difference_table(comparison: Comparison) -> Table:
         TableLine(
             labels=(
                 contrast.label,
-                _values(contrast.settings),
+                contrast.detail,
                 f"{name} - {contrast.best}",
             ),
             cells=(
@@ -161,7 +161,3 @@ def _by_key(comparison: Comparison | None) -> Mapping[_Key, Contrast]:
     if comparison is None:
         return {}
     return {contrast.key: contrast for contrast in comparison.contrasts}
-
-
-def _values(settings: Mapping[str, object]) -> str:
-    return ", ".join(map(str, settings.values()))

@@ -201,11 +201,11 @@ def _classes(target: Tensor, task: Task, name: str) -> Tensor:
         wrong &= whole != task.ignore
     if bool(wrong.any()):
         found = whole[wrong][0].item()
+        marks = found > 0 and task.name == "segmentation"
+        hint = "; say ignore=... if it marks pixels that do not count" if marks else ""
         raise ValueError(
             f"targets of {name} must be classes 0..{task.classes - 1}, as the model has"
-            f" {task.classes} of them, got {found}"
-            + ("; say ignore=... if it marks pixels that do not count" * (found > 0))
-            * (task.name == "segmentation")
+            f" {task.classes} of them, got {found}{hint}"
         )
     return whole
 

@@ -4,7 +4,7 @@ Pictures are read as the dataset `folder` reads them, and brought to the size an
 colours that the network was trained with.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader
 
 from qualms.datasets.folder.files import read_pixels
 from qualms.datasets.folder.listing import OwnItem, listing_of
+from qualms.datasets.folder.targets import target_number
 from qualms.networks import TimmClassifier, make_classifier
 from qualms.predictions import Predictions, check_destination
 from qualms.trained.classes import class_names, read_classes
@@ -80,6 +81,7 @@ def predict_pictures(
         check_destination(out, task=wish.task)
     given = read_classes(wish.classes) if wish.classes is not None else None
     items = dict(_places(wish))
+    _check_targets(items.values())
     model = make_classifier(wish.network, wish.weights)
     targets = _targets(wish, model.outputs, items, given)
     device = make_machine(wish.device, Training()).device
@@ -87,7 +89,7 @@ def predict_pictures(
         name: _PictureBatches(
             loader=_loader(wish, part, model),
             items=part.items,
-            target=targets.read,
+            target=targets.read if part.items[0].target else None,
             progress=progress if name == "source" else None,
         )
         for name, part in items.items()
@@ -120,6 +122,18 @@ def _places(wish: PictureWish) -> Iterator[tuple[str, "_Chosen"]]:
         if root is not None:
             asked = wish.split if name == "source" else None
             yield name, _chosen(root, asked, _SPLITS[name])
+
+
+def _check_targets(parts: Iterable["_Chosen"]) -> None:
+    """Refuse items of which some have a target and others have none."""
+    for part in parts:
+        with_target = [item for item in part.items if item.target]
+        if with_target and len(with_target) < len(part.items):
+            silent = next(item for item in part.items if not item.target)
+            raise ValueError(
+                f"{silent.where} must have a target as {with_target[0].where} has, got"
+                " none; fill all of them, or none"
+            )
 
 
 class _Chosen(NamedTuple):
@@ -177,21 +191,11 @@ def _targets(
     given: Sequence[str] | None,
 ) -> _Targets:
     if wish.task == "regression":
-        return _Targets(_number)
+        return _Targets(target_number)
     found = {item.target for part in items.values() for item in part.items}
     named = class_names(outputs, given, found - {""}, str(wish.classes or ""))
     numbers = named.numbers()
     return _Targets(lambda item: numbers[item.target], named.note, named.names)
-
-
-def _number(item: OwnItem) -> float:
-    try:
-        return float(item.target)
-    except ValueError:
-        raise ValueError(
-            f"the target in {item.where} must be a number, got {item.target!r}; correct"
-            " it, or say --task classification"
-        ) from None
 
 
 class _PreparedPictures:
@@ -241,19 +245,20 @@ class _PictureBatches:
 
     loader: DataLoader[Any]
     items: Sequence[OwnItem]
-    target: Callable[[OwnItem], float]
+    target: Callable[[OwnItem], float] | None
+    """Gives the target of an item; None where items have none."""
     progress: Progress | None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        done = 0
-        first = self.items[0]
+        done, first = 0, self.items[0]
+        shifted = any(item.shifted for item in self.items)
         for pairs in self.loader:
             some = [self.items[row] for row, _ in pairs]
             x = torch.stack([_picture(held) for _, held in pairs])
             batch: dict[str, Any] = {"x": x, "item": [item.path for item in some]}
-            if first.target:
+            if self.target is not None:
                 batch["target"] = np.array([self.target(item) for item in some])
-            if any(item.shifted for item in self.items):
+            if shifted:
                 batch["shifted"] = np.array([item.shifted for item in some])
             for name in ("group", "cluster"):
                 if getattr(first, name):

@@ -8,9 +8,9 @@ other words about them, make another one.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -177,16 +177,14 @@ def _digest(listing: OwnListing, scanned: _Scanned, options: Mapping[str, Any]) 
     told: list[Any] = [dict(options)]
     for item in listing.items:
         masks = [scanned.masks[m].sha256 for m in item.masks if m in scanned.masks]
-        said = [value for name, value in _said(item)]
-        told.append([*said, scanned.pictures[item.path].sha256, masks])
+        told.append([*_said(item), scanned.pictures[item.path].sha256, masks])
     text = json.dumps(sorted(told, key=json.dumps), separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _said(item: OwnItem) -> Iterable[tuple[str, Any]]:
+def _said(item: OwnItem) -> Iterator[Any]:
     """All that is said of an item but for the line that says it."""
-    names = OwnItem.__slots__
-    return ((n, v) for n, v in zip(names, astuple(item), strict=True) if n != "where")
+    return (value for name, value in asdict(item).items() if name != "where")
 
 
 def _loading(

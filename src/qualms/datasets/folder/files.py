@@ -8,6 +8,7 @@ right-anterior-superior ones.
 
 import hashlib
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,6 +53,15 @@ class MaskFacts(NamedTuple):
     labels: tuple[int, ...]
     """Every label in it, sorted."""
     axes: str = ""
+
+
+def side_words(space: Sequence[int]) -> str:
+    """The sides of an image as errors write them.
+
+    >>> side_words((480, 640))
+    '480 x 640'
+    """
+    return " x ".join(map(str, space))
 
 
 def picture_facts(path: Path) -> PictureFacts:

@@ -18,7 +18,7 @@ Fit = Literal["stretch", "pad", "crop"]
 
 
 class ItemSize(NamedTuple):
-    """The size that all images get."""
+    """The size that an image gets, and how."""
 
     space: tuple[int, ...]
     fit: Fit = "stretch"

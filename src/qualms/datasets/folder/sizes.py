@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from qualms.datasets._options import whole_number
 from qualms.datasets._recipe import DatasetError
-from qualms.datasets.folder.files import PictureFacts, voxel_sides
+from qualms.datasets.folder.files import PictureFacts, side_words, voxel_sides
 from qualms.datasets.folder.fitting import Fit, ItemSize
 from qualms.datasets.folder.listing import OwnItem
 
@@ -71,13 +71,13 @@ def own_side(
         if len(other) != len(space):
             raise DatasetError(
                 f"all images must be pictures, or all volumes, got the sides"
-                f" {_sides(space)} in {first.where} and {_sides(other)} in"
+                f" {side_words(space)} in {first.where} and {side_words(other)} in"
                 f" {item.where}; remove one of them"
             )
         if side == KEEP and other != space and not masked:
             raise DatasetError(
-                f"side='keep' needs images of one size, got {_sides(space)} in"
-                f" {first.where} and {_sides(other)} in {item.where}; state a side,"
+                f"side='keep' needs images of one size, got {side_words(space)} in"
+                f" {first.where} and {side_words(other)} in {item.where}; state a side,"
                 " such as 128"
             )
     if side is not None:
@@ -116,7 +116,3 @@ def _check_voxel(side: int | str, item: OwnItem, axes: int, *, masked: bool) -> 
             f"side={side!r} must state one length or {axes}, as images have {axes}"
             " sides"
         )
-
-
-def _sides(space: Sequence[int]) -> str:
-    return " x ".join(map(str, space))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets._options import check_choice
 from qualms.datasets._recipe import DatasetError
-from qualms.datasets.folder.files import MaskFacts, PictureFacts
+from qualms.datasets.folder.files import MaskFacts, PictureFacts, side_words
 from qualms.datasets.folder.listing import OwnItem
 from qualms.spec import Task
 
@@ -73,7 +73,7 @@ def own_task(items: Sequence[OwnItem], stated: OwnTaskName | None) -> OwnTask:
                 " (or 'mask', for segmentation) and fill it"
             )
     if name == "regression":
-        values = tuple(_number(item) for item in items)
+        values = tuple(target_number(item) for item in items)
         return OwnTask(name=name, targets=values, values=values)
     classes = _ordered({item.target for item in items})
     numbers = {label: number for number, label in enumerate(classes)}
@@ -184,7 +184,8 @@ def _check_raters(items: Sequence[OwnItem]) -> None:
             )
 
 
-def _number(item: OwnItem) -> float:
+def target_number(item: OwnItem) -> float:
+    """The target of an item, which must be a number."""
     try:
         value = float(item.target)
     except ValueError:
@@ -209,7 +210,7 @@ def _check_size(
     item: OwnItem, path: str, picture: PictureFacts, mask: MaskFacts
 ) -> None:
     if picture.space != mask.space:
-        image, labels = (" x ".join(map(str, f.space)) for f in (picture, mask))
+        image, labels = side_words(picture.space), side_words(mask.space)
         raise DatasetError(
             f"a mask must have the size of its image, got {labels} in {path!r} and"
             f" {image} in {item.path!r} ({item.where}); make them alike"

@@ -10,7 +10,7 @@ from qualms.evaluate.notebook import notebook_lines, notebook_table
 from qualms.evaluate.refer.likeness import LikenessCheck
 from qualms.evaluate.refer.referred import SHOWN, ReferredItems
 from qualms.scores import Estimate
-from qualms.scores.inference import Design, exact_interval
+from qualms.scores.inference import Design, difference_of_samples, exact_interval
 
 Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -111,12 +111,6 @@ def workload_of(
 
 
 def _minus(now: Estimate, before: Estimate) -> Estimate:
-    value = now.value - before.value
-    down = math.hypot(now.value - now.low, before.high - before.value)
-    up = math.hypot(now.high - now.value, before.value - before.low)
-    return Estimate(
-        value=value,
-        low=max(-1.0, value - down),
-        high=min(1.0, value + up),
-        undefined=0.0,
-    )
+    gap = difference_of_samples(now, before)
+    low, high = max(-1.0, gap.low), min(1.0, gap.high)
+    return Estimate(value=gap.value, low=low, high=high, undefined=0.0)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 FEW = 10
+"""Fewer items than these do not show that another network predicted them."""
 
 
 def apply_plan(
@@ -90,7 +91,6 @@ def _refuse_other(plan: "SavedPlan", new: Predictions) -> None:
 def _refuse_no_overlap(
     plan: "SavedPlan", new: Predictions, sample: ReferenceSample, *, different: bool
 ) -> None:
-    # A few items of rare classes are no sign of another network.
     if plan.classes is None or not different or sample.n < FEW:
         return
     if (np.minimum(plan.reference.predicted, sample.predicted) > 0).any():

@@ -1,6 +1,5 @@
 """The records of a referral plan: the threshold and its outcomes."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -8,7 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from qualms.evaluate.entry import Curve
-from qualms.evaluate.notebook import notebook_lines, notebook_table
+from qualms.evaluate.notebook import (
+    notebook_lines,
+    notebook_number,
+    notebook_table,
+)
 from qualms.evaluate.refer.applied import AppliedPlan, interval_words
 from qualms.evaluate.refer.referred import ReferredItems
 from qualms.evaluate.refer.request import Cutoff, Promise, Request
@@ -182,7 +185,7 @@ class ReferralPlan:
 
 def _html_outcome(outcome: Outcome) -> str:
     rows = [
-        (each.label, _html_number(each.before), _html_number(each.kept))
+        (each.label, notebook_number(each.before), notebook_number(each.kept))
         for each in outcome.measures
     ]
     title = ", ".join(filter(None, (outcome.name, outcome.subset)))
@@ -192,9 +195,3 @@ def _html_outcome(outcome: Outcome) -> str:
         ("score", "referring none", "kept by the plan"),
         rows,
     )
-
-
-def _html_number(found: Estimate) -> str:
-    if math.isnan(found.value):
-        return "undefined"
-    return f"{found.value:.4g} ({found.low:.4g} to {found.high:.4g})"

@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 SHOWN = 10
+"""Items that a notebook shows of a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +64,7 @@ class ReferredItems:
         return where
 
     def to_frame(self) -> Any:
-        """They as a DataFrame of pandas.
+        """A DataFrame of pandas, with a line for each item.
 
         Raises:
             ImportError: If pandas is not installed.

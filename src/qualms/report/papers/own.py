@@ -28,11 +28,10 @@ from qualms.report.figures import (
     RuleMark,
 )
 from qualms.report.judged import DEVIATION, judged_variants, only_judged, table_cell
-from qualms.report.ordinary import ordinary
+from qualms.report.ordinary import ARROWS, ordinary
 from qualms.report.papers import Paper
 from qualms.report.table import Column, Table, TableLine
 
-_ARROWS = {"higher": " ↑", "lower": " ↓", "neither": ""}
 _PLACES = {"in_domain": "in-domain", "shifted": "shifted"}
 LAST = 0.9
 """Share referred where curves end: beyond it few items are left, and curves jump."""
@@ -210,7 +209,7 @@ def _decimals(means: Sequence[float]) -> int | None:
 def _column(words: str, shown: ShownScore) -> Column:
     about = scores.about(getattr(scores, shown.score))
     return Column(
-        label=f"{shown.label or about.label}{_ARROWS[about.better]}",
+        label=f"{shown.label or about.label}{ARROWS[about.better]}",
         group=words,
         keys={"score": shown.score, "settings": " or ".join(shown.settings)},
     )

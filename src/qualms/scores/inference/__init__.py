@@ -2,8 +2,8 @@
 
 `influence_of(score, *arrays)` says what each item contributes, `interval_of` turns it
 into an interval over items, clusters, samples and repeats of a row,
-`influence_difference` compares two rows on the same items, and `confidence_set` says
-which rows of a table may be the best.
+`influence_difference` compares two rows on the same items, `difference_of_samples` two
+of different items, and `confidence_set` says which rows of a table may be the best.
 """
 
 from qualms.scores.inference._classes import recall_influence, worst_stratum_influence
@@ -20,7 +20,12 @@ from qualms.scores.inference.confidence_set import (
     confidence_set,
     influence_replicates,
 )
-from qualms.scores.inference.difference import influence_difference
+from qualms.scores.inference.difference import (
+    Bounded,
+    WithInterval,
+    difference_of_samples,
+    influence_difference,
+)
 from qualms.scores.inference.interval import (
     EXACT,
     ConfidenceInterval,
@@ -40,15 +45,18 @@ from qualms.scores.inference.two_samples import (
 __all__ = [
     "EXACT",
     "PERMUTATIONS",
+    "Bounded",
     "ConfidenceInterval",
     "ConfidenceSet",
     "Design",
     "Influence",
     "OrderStatistic",
     "TwoSamples",
+    "WithInterval",
     "compare_classes",
     "compare_values",
     "confidence_set",
+    "difference_of_samples",
     "exact_interval",
     "holm",
     "influence_difference",
