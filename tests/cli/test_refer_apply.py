@@ -139,19 +139,20 @@ def test_mistakes_end_in_a_sentence(folder, given, sentence, capsys, monkeypatch
     assert sentence in capsys.readouterr().err
 
 
-def test_values_have_a_plan_too(tmp_path):
+def test_values_have_a_plan_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # so that the names of files are short
     rng = np.random.default_rng(0)
     target, std = rng.normal(size=600), 0.2 + rng.random(600)
     mean = target + std * rng.normal(size=600)
     halves = slice(0, 400), slice(400, 600)
     first, second = ({"mean": mean[h], "std": std[h]} for h in halves)
-    file = predictions.write(tmp_path / "a.npz", first | {"target": target[:400]})
-    new = predictions.write(tmp_path / "b.npz", second)
-    made = run(file, "--budget", 0.2, "--plan", tmp_path / "plan.json")
+    file = predictions.write("a.npz", first | {"target": target[:400]})
+    new = predictions.write("b.npz", second)
+    made = run(file, "--budget", 0.2, "--plan", "plan.json")
     assert made.exit_code == 0, made.output
     assert "mean absolute error" in made.output
     assert max(map(len, made.output.splitlines())) <= 80
-    result = run("--apply", tmp_path / "plan.json", new)
+    result = run("--apply", "plan.json", new)
     assert result.exit_code == 0, result.output
     assert "predicted value (median)" in result.output
 
