@@ -52,6 +52,12 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages without figures, which take longest."""
+    monkeypatch.setattr("qualms.report.benchmark.find_spec", lambda _: None)
+
+
 def ran(*words):
     result = CliRunner().invoke(
         app, ["run", "own", *words, "--device", "cpu", "--workers", "1"]
@@ -144,8 +150,8 @@ def test_a_toml_file_repeats_it_and_any_method_may_be_asked_for(here):
     assert "1 of 1 runs lack a result" in more
 
 
-def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here, monkeypatch):
-    monkeypatch.setattr("qualms.report.benchmark.find_spec", lambda _: None)  # no plot
+@pytest.mark.usefixtures("undrawn")
+def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here):
     for number in range(40):
         value = RNG.uniform(0, 10)
         save(here / "own" / f"{number}.png", RNG.normal(20 * value, 5, (8, 8)))
@@ -200,6 +206,7 @@ def balls(root):
     (root / "items.csv").write_text("\n".join(lines))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_volumes_of_different_shapes_are_trained_on_patches_and_judged_whole(here):
     balls(here / "scans")
     words = ("--from", "scans", "-o", "patch=16", "-o", "lr=0.02", "--seeds", "0")
@@ -216,6 +223,7 @@ def test_volumes_of_different_shapes_are_trained_on_patches_and_judged_whole(her
         assert shapes == [(2, 21, 20, 14), (2, 22, 19, 14)]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_pictures_of_different_sizes_with_masks_are_segmented_as_they_are(here):
     lines = ["path,mask"]
     for number in range(9):

@@ -278,6 +278,17 @@ def test_folders_of_images_and_masks_are_paired_by_name(tmp_path):
         folder(own)
 
 
+def test_dots_belong_to_the_names_that_pair_images_and_masks(tmp_path):
+    own = tmp_path / "own"
+    for number in range(6):
+        save(own / "images" / f"scan.{number}.png", noise(4, 4))
+        save(own / "masks" / f"scan.{number}.png", np.eye(4, dtype=np.uint8))
+    assert len(folder(own).units) == 6
+    save(own / "images" / "scan.0.jpg", noise(4, 4))
+    with pytest.raises(DatasetError, match=r"has the name of scan\.0\.jpg"):
+        folder(own)
+
+
 def test_label_255_counts_nowhere_beside_others(masked, tmp_path):
     own, rows = masked
     save(own / "0_0.png", np.array([[0, 1, 2, 255, 0, 0]] * 4, np.uint8))

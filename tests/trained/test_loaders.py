@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, SubsetRandomSampler, TensorDataset
 
 import qualms
 from qualms.shelf import include
@@ -88,8 +88,10 @@ def test_a_shuffled_loader_is_taken_if_its_items_have_names(method):
     order = np.argsort(other["item"])[np.argsort(np.argsort(plain["item"]))]
     moved = other["probs"][:, order]
     assert np.allclose(moved, plain["probs"], atol=1e-5)
-    with pytest.raises(ValueError, match="shuffles its items"):
-        predicted(fit)
+    some = DataLoader(fit.dataset, sampler=SubsetRandomSampler(range(9)))
+    for shuffled in (fit, some):
+        with pytest.raises(ValueError, match="shuffles its items"):
+            predicted(shuffled)
 
 
 class Segmenter(nn.Module):

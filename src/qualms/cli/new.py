@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 _TRY = {
-    "method": ("qualms run retina/country --methods map,{name} --include {code}",),
-    "dataset": ("qualms prepare {name} --include {code}",),
-    "network": ("qualms run own --from DIR -o network.name={name} --include {code}",),
-    "score": ("qualms score FILE --include {code}",),
-    "benchmark": ("qualms run {name} --include {code}",),
+    "method": "qualms run retina/country --methods map,{name} --include {code}",
+    "dataset": "qualms prepare {name} --include {code}",
+    "network": "qualms run own --from DIR -o network.name={name} --include {code}",
+    "score": "qualms score FILE --include {code}",
+    "benchmark": "qualms run {name} --include {code}",
 }
 """What shows each kind of part at work."""
 
@@ -31,14 +31,7 @@ def new(
 
     code, test = new_part(kind, name, to)
     typer.echo(f"wrote {code} and {test}; they work as they are, change them")
-    for line in (
-        "pytest {test}",
-        f"qualms list {KINDS[kind]} --include {{code}}",
-        *_TRY[kind],
-    ):
-        typer.echo(
-            "  "
-            + line.format(
-                name=name, code=shlex.quote(str(code)), test=shlex.quote(str(test))
-            )
-        )
+    quoted = shlex.quote(str(code))
+    typer.echo(f"  pytest {shlex.quote(str(test))}")
+    typer.echo(f"  qualms list {KINDS[kind]} --include {quoted}")
+    typer.echo(f"  {_TRY[kind].format(name=name, code=quoted)}")

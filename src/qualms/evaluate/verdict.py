@@ -274,6 +274,8 @@ def _still_covers(results: Results, items: str) -> _Ruling:
         grown = _ratio(errors[1], errors[0])
         said = _beside(grown, 1.0 + LEAST_GAIN, above=False)
         told.append(_Ruling(said, f"error {grown.value:.2f} times as large"))
+    if not told:
+        return _Ruling("not asked", "there are neither intervals nor errors to compare")
     said = _all_of(*(one.said for one in told))
     return _Ruling(said, "; ".join(one.because for one in told))
 

@@ -12,7 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data import (
+    DataLoader,
+    RandomSampler,
+    SubsetRandomSampler,
+    WeightedRandomSampler,
+)
 
 from qualms.methods import Batch
 from qualms.spec import Task
@@ -20,6 +25,7 @@ from qualms.spec import Task
 ABOUT = ("item", "group", "cluster", "shifted")
 KEYS = ("x", "target", *ABOUT)
 Unpack = Callable[[Any], Any]
+_RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 _END = object()
 
 
@@ -83,9 +89,8 @@ class GivenItems:
         loader = self.loader
         if not isinstance(loader, DataLoader):
             return
-        if isinstance(loader.sampler, RandomSampler) and "item" not in (
-            self.first().about
-        ):
+        random = isinstance(loader.sampler, _RANDOM)
+        if random and "item" not in self.first().about:
             raise ValueError(
                 "loader shuffles its items, so nobody could tell which prediction is"
                 " whose; pass DataLoader(..., shuffle=False), or batches with 'item'"

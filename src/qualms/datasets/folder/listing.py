@@ -151,12 +151,25 @@ def _by_name(folder: Path) -> dict[str, Path]:
     """The images in `folder` by their names without an ending."""
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
-        if _counts(path):
-            _check_ending(path, str(path))
-            found[path.name.partition(".")[0]] = path
+        if not _counts(path):
+            continue
+        _check_ending(path, str(path))
+        name = _without_ending(path.name)
+        if name in found:
+            raise DatasetError(
+                f"{path} has the name of {found[name].name}, and an image and its masks"
+                " are paired by name; rename or remove one of them"
+            )
+        found[name] = path
     if not found:
         raise DatasetError(f"expected images in {folder}; {contents(folder)}")
     return found
+
+
+def _without_ending(name: str) -> str:
+    """`name` without the ending of an image; other dots belong to it."""
+    ending = max((e for e in ENDINGS if name.lower().endswith(e)), key=len)
+    return name[: -len(ending)]
 
 
 def _of_classes(root: Path, classes: Sequence[Path]) -> Iterator[OwnItem]:
