@@ -1,6 +1,7 @@
 """What a plan does on new items, in a terminal and as JSON."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -80,7 +81,7 @@ def applied_to_json(applied: AppliedPlan) -> dict[str, Any]:
             "items": check.items,
             "reference": check.reference,
             "level": check.level,
-            "departures": [_departure_data(each) for each in check.departures],
+            "departures": [asdict(each) for each in check.departures],
         },
         "items": [
             dict(zip(applied.items.columns, line, strict=True))
@@ -169,18 +170,4 @@ def _workload_data(work: Workload) -> dict[str, Any]:
         "planned": ends(work.planned),
         "change": ends(work.change),
         "expected": {"value": number, "low": low, "high": high},
-    }
-
-
-def _departure_data(found: Departure) -> dict[str, Any]:
-    return {
-        "what": found.what,
-        "p": found.p,
-        "differs": found.differs,
-        "distance": found.distance,
-        "by_chance": found.by_chance,
-        "size": found.size,
-        "example": found.example,
-        "planned": found.planned,
-        "now": found.now,
     }

@@ -10,6 +10,7 @@ import hashlib
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,9 +28,11 @@ DEEP = ("I;16", "I;16B", "I;16L", "I", "F")
 """Modes of Pillow with more than 8 bits."""
 MOST_BYTE, MOST_SHORT = 255, 65_535
 MOST_PIXELS = 10**9
+"""Of a picture that is read."""
 TURNED = (5, 6, 7, 8)
 """EXIF orientations that exchange height and width."""
 ORIENTATION = 0x0112
+_LIMIT = Lock()
 
 
 class PictureFacts(NamedTuple):
@@ -140,13 +143,14 @@ def _is_volume(path: Path) -> bool:
 def _opened(content: bytes) -> "Image":
     from PIL import Image
 
-    usual = Image.MAX_IMAGE_PIXELS
     # Pillow refuses pictures from 179 million pixels on, as an attack might send them.
-    Image.MAX_IMAGE_PIXELS = MOST_PIXELS
-    try:
-        picture: Image.Image = Image.open(io.BytesIO(content))
-    finally:
-        Image.MAX_IMAGE_PIXELS = usual
+    # Its limit is one for all threads, and they must find it as it was.
+    with _LIMIT:
+        usual, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, MOST_PIXELS
+        try:
+            picture: Image.Image = Image.open(io.BytesIO(content))
+        finally:
+            Image.MAX_IMAGE_PIXELS = usual
     frames = getattr(picture, "n_frames", 1)
     if frames > 1:
         raise ValueError(f"it must hold one picture, got {frames}; save each by itself")

@@ -186,10 +186,7 @@ def _check_raters(items: Sequence[OwnItem]) -> None:
 
 def target_number(item: OwnItem) -> float:
     """The target of an item, which must be a number."""
-    try:
-        value = float(item.target)
-    except ValueError:
-        value = math.nan
+    value = float(item.target) if _is_number(item.target) else math.nan
     if not math.isfinite(value):
         raise DatasetError(
             f"the target in {item.where} must be a finite number, got {item.target!r};"

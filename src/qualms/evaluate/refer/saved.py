@@ -196,18 +196,9 @@ def checksum(held: Mapping[str, Any]) -> str:
 
 
 def _origin_data(made: PlanOrigin) -> dict[str, Any]:
+    share = made.referred
     return {
-        "name": made.name,
-        "subset": made.subset,
-        "sha256": made.sha256,
-        "items": made.items,
-        "clusters": made.clusters,
-        "referred": {
-            "value": made.referred.value,
-            "low": made.referred.low,
-            "high": made.referred.high,
-        },
+        **asdict(made),
+        "referred": {"value": share.value, "low": share.low, "high": share.high},
         "accuracy": None if math.isnan(made.accuracy) else made.accuracy,
-        "method": made.method,
-        "split": made.split,
     }
