@@ -215,3 +215,13 @@ def test_bad_files_end_in_a_sentence(tmp_path, arrays, sentence, capsys, monkeyp
     np.savez(tmp_path / "bad.npz", **arrays)
     given = [tmp_path / "bad.npz", "--budget", 0.2]
     assert sentence in fails(given, capsys, monkeypatch)
+
+
+def test_errors_in_large_units_are_printed_without_decimals(tmp_path):
+    rng = np.random.default_rng(0)
+    target, spread = rng.normal(5e6, 1e6, 90), rng.uniform(1e5, 3e5, 90)
+    mean = target + rng.normal(0, spread)
+    arrays = {"target": target, "mean": mean, "var": spread**2}
+    path = predictions.write(tmp_path / "wages.npz", arrays)
+    error = np.abs(mean - target).mean()
+    assert f"{error:.0f} [" in said(run(path, "--budget", 0.2))

@@ -11,6 +11,10 @@ from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.results import Results
 from qualms.evaluate.scoring import Source, score
 from qualms.predictions import Header, Predictions, array_field, build
+from qualms.shelf import suggest
+
+COLLECTED = ("classification", "regression", "embedding")
+"""Tasks whose items are collected in memory."""
 
 
 class Accumulator:
@@ -22,8 +26,10 @@ class Accumulator:
     >>> collected = Accumulator("classification")
     >>> collected.update(target=[0, 1], prob=[0.2, 0.9])
     >>> collected.update(target=[1, 0], prob=[0.4, 0.1])
-    >>> collected.compute(options=ScoreOptions(resamples=0))["accuracy"].value
+    >>> collected.compute(resamples=0)["accuracy"].value
     0.75
+    >>> collected
+    <Accumulator of classification: 4 items; see .update(...), .compute()>
     """
 
     def __init__(
@@ -38,6 +44,11 @@ class Accumulator:
                 "maps are not collected in memory; stream the items to a folder with "
                 "qualms.predictions.SegmentationWriter and score that"
             )
+        if task not in COLLECTED:
+            raise ValueError(
+                f"task must be one of {', '.join(COLLECTED)}, got {task!r}."
+                f"{suggest(task, COLLECTED)}"
+            )
         self._task = task
         self._header = header
         self._logits = logits
@@ -45,6 +56,12 @@ class Accumulator:
 
     def __len__(self) -> int:
         return sum(batch.n for batch in self._batches)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Accumulator of {self._task}: {len(self)} items; "
+            "see .update(...), .compute()>"
+        )
 
     def update(self, **arrays: Any) -> None:
         """Add a batch: arrays by name, as in `qualms.predictions.build`."""
@@ -78,10 +95,15 @@ class Accumulator:
         val: "Source | Accumulator | None" = None,
         options: ScoreOptions | None = None,
         name: str | None = None,
+        **stated: Any,
     ) -> Results:
-        """Every score of all items so far, as `qualms.score` gives them."""
+        """Every score of all items so far, as `qualms.score` gives them.
+
+        `stated` are options of that function, such as `resamples` and `level`.
+        """
         known = val.predictions() if isinstance(val, Accumulator) else val
-        return score(self.predictions(), val=known, options=options, name=name)
+        whole = self.predictions()
+        return score(whole, val=known, options=options, name=name, **stated)
 
     def reset(self) -> None:
         """Forget all batches."""

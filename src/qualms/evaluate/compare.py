@@ -87,6 +87,12 @@ def _html_difference(contrast: Contrast, name: str) -> str:
 
 def compare(results: Sequence[Results]) -> Comparison:
     """Paired differences and tie groups between files that hold the same items."""
+    for result in results:
+        if not isinstance(result, Results):
+            raise TypeError(
+                f"compare takes what qualms.score gives, got {type(result).__name__}; "
+                "say compare([qualms.score(a), qualms.score(b)])"
+            )
     names = tuple(result.name for result in results)
     tasks = {result.task for result in results}
     if len(tasks) > 1:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from qualms import scores
 from qualms.evaluate.compare import RowKey
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.scoring import Scored
@@ -129,9 +130,11 @@ def with_scores(scored: Scored, wanted: Iterable[str]) -> Scored:
         plain = name.strip().lower()
         score = plain if plain in known else by_label.get(plain)
         if score is None:
+            needed = plain in scores.__all__
+            why = " It may need other arrays, or --val." if needed else ""
             raise LookupError(
-                f"no score {name!r} here.{suggest(plain, known)} These predictions "
-                f"have {', '.join(known)}."
+                f"no score {name!r} here.{why or suggest(plain, known)} These "
+                f"predictions have {', '.join(known)}."
             )
         chosen.append(score)
     order = {score: place for place, score in enumerate(dict.fromkeys(chosen))}

@@ -27,6 +27,7 @@ from qualms.evaluate.notebook import (
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
 from qualms.scores.inference import ConfidenceSet, Design
+from qualms.shelf import suggest
 
 if TYPE_CHECKING:
     from qualms.evaluate.verdict import Answer
@@ -110,8 +111,8 @@ class Results:
         known = sorted({row.score for row in self.rows})
         at = f" with {settings_text(settings)}" if settings else ""
         raise LookupError(
-            f"no {score!r} on {subset!r} items{at} in {self.name}; "
-            f"it has {', '.join(known)}"
+            f"no {score!r} on {subset!r} items{at} in {self.name}."
+            f"{suggest(score, known)} It has {', '.join(known)}."
         )
 
     def __getitem__(self, name: str) -> ScoreRow:

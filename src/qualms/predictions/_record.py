@@ -70,6 +70,13 @@ class Predictions:
     draws: int = 1
     classes: int | None = None
 
+    def __repr__(self) -> str:
+        draws = f", {self.draws} draws" if self.draws > 1 else ""
+        return (
+            f"<Predictions of {self.header.method or self.source}: {self.task}, "
+            f"{self.n} items{draws}; .arrays has {', '.join(self.arrays)}>"
+        )
+
     def get(self, name: str) -> NDArray[Any] | None:
         """The array `name`, or None where the predictions have none."""
         return self.arrays.get(name)

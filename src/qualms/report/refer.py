@@ -10,11 +10,13 @@ from qualms.evaluate import Measure, Outcome, ReferralPlan
 from qualms.evaluate.refer.request import as_asked, promised
 from qualms.report.printed import sparkline
 from qualms.report.scored import ARROW
-from qualms.report.table import Column, Table, TableCell, TableLine
+from qualms.report.table import Column, Table, TableCell, TableLine, digits
 from qualms.report.terminal import escape, print_table
 from qualms.scores import Estimate
 
 SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity")
+LARGE = 1000
+"""Numbers from here on have no decimals."""
 PER_CLUSTER = "of one random item per cluster"
 EXPERT = "* network and expert together, an expert who is always right"
 VERDICTS = {
@@ -143,7 +145,8 @@ def _row(measure: Measure) -> tuple[str, str, str, str]:
     share = measure.score in SHARES
     together = "" if math.isnan(measure.with_expert) else _share(measure.with_expert)
     if together and not share:
-        together = f"{measure.with_expert:.3f}"
+        large = abs(measure.with_expert) >= LARGE
+        together = digits(measure.with_expert, None if large else 3)
     kept = _interval(measure.kept, share=share)
     if math.isnan(measure.kept.value):
         kept = f"undefined: {measure.why}"
@@ -251,8 +254,9 @@ def _interval(found: Estimate, *, share: bool) -> str:
     if share:
         ends = f"{100 * found.low:.1f}, {100 * found.high:.1f}"
         return f"{_share(found.value)} [{ends}]"
-    ends = f"{found.low:.3f}, {found.high:.3f}"
-    return f"{found.value:.3f} [{ends}]"
+    decimals = 3 if abs(found.value) < LARGE else None
+    low, high = digits(found.low, decimals), digits(found.high, decimals)
+    return f"{digits(found.value, decimals)} [{low}, {high}]"
 
 
 def _share(value: float) -> str:
