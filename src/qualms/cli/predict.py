@@ -109,6 +109,6 @@ def _report(made: "PicturePredictions", out: Path, method: str) -> None:
     for note in made.notes:
         typer.echo(f"  note: {note}")
     if found.get("target") is None:
-        typer.echo("  note: the items have no classes, so they cannot be scored")
+        typer.echo("  note: the items have no targets, so they cannot be scored")
     else:
         typer.echo(f"score them with: qualms score {out}")

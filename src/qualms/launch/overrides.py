@@ -10,7 +10,8 @@ from qualms.launch.options import changed_part, check_options, options_of
 from qualms.shelf import find, names, suggest
 from qualms.spec import Part
 
-SHELVES = ("method", "network", "dataset")
+PREFIXES = ("method", "network", "dataset")
+"""What options of parts begin with; those of training have none."""
 
 
 def with_options(
@@ -78,13 +79,13 @@ def _without(options: Mapping[str, Any], names: Collection[str]) -> dict[str, An
 
 def _sorted(options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Options of the loop, methods, network and datasets, without their prefixes."""
-    kinds: dict[str, dict[str, Any]] = {kind: {} for kind in ("", *SHELVES)}
+    kinds: dict[str, dict[str, Any]] = {kind: {} for kind in ("", *PREFIXES)}
     for name, value in options.items():
         kind, dot, rest = name.rpartition(".")
-        if dot and kind not in SHELVES:
+        if dot and kind not in PREFIXES:
             raise LookupError(
-                f"no part {kind!r} has options.{suggest(kind, SHELVES)} Known:"
-                f" {', '.join(SHELVES)}, or no prefix for options of training."
+                f"no part {kind!r} has options.{suggest(kind, PREFIXES)} Known:"
+                f" {', '.join(PREFIXES)}, or no prefix for options of training."
             )
         kinds[kind][rest] = value
     return list(kinds.values())

@@ -116,7 +116,8 @@ def _scores(returned: Any) -> Tensor:
     elif not isinstance(returned, Tensor):
         found = getattr(returned, "logits", returned)
     if not isinstance(found, Tensor):
-        raise ValueError(_other(returned, f"a mapping with {' or '.join(_NAMED)!r}"))
+        named = " or ".join(map(repr, _NAMED))
+        raise ValueError(_other(returned, f"a mapping with {named}"))
     return found
 
 
@@ -144,7 +145,9 @@ def _flat(values: Tensor) -> Tensor:
 
 
 def _other(returned: Any, also: str) -> str:
-    held = f" with {', '.join(map(repr, returned))}" * isinstance(returned, Mapping)
+    held = ""
+    if isinstance(returned, Mapping):
+        held = f" with {', '.join(map(repr, returned))}"
     return (
         f"a model must return a tensor, or {also}, got"
         f" {type(returned).__name__}{held}; wrap it in a module that does"
