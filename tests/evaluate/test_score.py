@@ -347,7 +347,7 @@ def test_too_many_validation_files_are_refused(tmp_path):
 
 def test_an_unknown_score_is_answered_with_the_known_ones():
     results = qualms.score(binary(), options=BARE)
-    with pytest.raises(LookupError, match="it has accuracy"):
+    with pytest.raises(LookupError, match=r"Did you mean 'accuracy'\? It has accuracy"):
         results.row("acuracy")
 
 

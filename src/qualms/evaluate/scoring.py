@@ -138,12 +138,7 @@ class _Asked(NamedTuple):
                 "header= is for a mapping of arrays; a file, and predictions already "
                 "read, have their own"
             )
-        if isinstance(source, Predictions):
-            taken = source
-        elif isinstance(source, (str, Path)):
-            taken = read(source, task=self.task, logits=self.logits)
-        else:
-            taken = build(source, header=header, task=self.task, logits=self.logits)
+        taken = taken_from(source, header=header, task=self.task, logits=self.logits)
         taken.require_target()
         _refuse_huge(taken)
         return taken
@@ -154,6 +149,21 @@ class _Asked(NamedTuple):
         """The options, with the items among which neighbours are sought."""
         given = options or ScoreOptions()
         return given if gallery is None else replace(given, gallery=self.take(gallery))
+
+
+def taken_from(
+    source: Source,
+    *,
+    header: Header | Mapping[str, Any] | None = None,
+    task: str | None = None,
+    logits: bool = False,
+) -> Predictions:
+    """The predictions of `source`; those already read are taken as they are."""
+    if isinstance(source, Predictions):
+        return source
+    if isinstance(source, (str, Path)):
+        return read(source, task=task, logits=logits)
+    return build(source, header=header, task=task, logits=logits)
 
 
 def _refuse_huge(predictions: Predictions) -> None:

@@ -8,7 +8,12 @@ from typing import NamedTuple
 
 from qualms import __version__, scores
 from qualms.evaluate.refer.applying import file_digest
-from qualms.evaluate.refer.items import ReferralItems, independent, sets_of, take
+from qualms.evaluate.refer.items import (
+    ReferralItems,
+    independent,
+    referable,
+    sets_of,
+)
 from qualms.evaluate.refer.likeness import ReferenceSample, reference_of
 from qualms.evaluate.refer.outcome import outcome_of, verdicts_of
 from qualms.evaluate.refer.plan import Outcome, ReferralPlan
@@ -71,7 +76,7 @@ def refer(
     """
     options = options or ReferralOptions()
     request = _request(budget, accuracy, confidence, options)
-    read = [take(each, logits=options.logits) for each in (source, *on)]
+    read = [referable(each, logits=options.logits) for each in (source, *on)]
     _check_alike(read, request)
     names, used = _names(read), uncertainty_used(read[0], options.uncertainty)
     planning, *others = (

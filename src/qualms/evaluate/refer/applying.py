@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.evaluate.refer.applied import AppliedPlan, workload_of
-from qualms.evaluate.refer.items import cluster_codes, one_per_cluster, take
+from qualms.evaluate.refer.items import cluster_codes, one_per_cluster, referable
 from qualms.evaluate.refer.likeness import (
     ReferenceSample,
     check_likeness,
@@ -38,7 +38,7 @@ def apply_plan(
     plan: "SavedPlan", source: Source, *, logits: bool = False, seed: int = 0
 ) -> AppliedPlan:
     """Which of new items to refer, how many, and whether they are like the plan's."""
-    new = take(source, logits=logits, labelled=False)
+    new = referable(source, logits=logits, labelled=False)
     _refuse_other(plan, new)
     uncertainty = uncertainty_values(new, plan.uncertainty)
     predicted = predicted_of(new)

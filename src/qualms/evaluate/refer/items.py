@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from qualms.evaluate.refer.uncertainty import (
     predicted_of,
     uncertainty_values,
 )
-from qualms.evaluate.scoring import Source
+from qualms.evaluate.scoring import Source, taken_from
 from qualms.evaluate.subsets import known_items
-from qualms.predictions import Predictions, build, read
+from qualms.predictions import Predictions
 from qualms.scores import Ranked, ranked_items
 
 Array = NDArray[np.float64]
@@ -84,14 +83,9 @@ class ReferralItems:
         )
 
 
-def take(source: Source, *, logits: bool, labelled: bool = True) -> Predictions:
+def referable(source: Source, *, logits: bool, labelled: bool = True) -> Predictions:
     """The predictions of `source`, refused unless a plan can be about them."""
-    if isinstance(source, Predictions):
-        taken = source
-    elif isinstance(source, (str, Path)):
-        taken = read(source, logits=logits)
-    else:
-        taken = build(source, logits=logits)
+    taken = taken_from(source, logits=logits)
     if taken.task not in FAMILY:
         raise ValueError(
             f"{taken.source}: a plan needs predictions of classification ('probs' or "
