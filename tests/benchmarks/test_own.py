@@ -50,9 +50,15 @@ def test_one_seed_has_no_ensemble_and_many_classes_no_laplace():
 def test_training_takes_about_as_many_steps_for_any_number_of_items(items):
     sizes = {**GIVEN.sizes, "train": items}
     training = preset(sizes=sizes).training
-    assert training["batch"] <= max(1, items // 4)
+    assert 2 <= training["batch"] <= max(2, items // 4)
     steps = training["epochs"] * items / training["batch"]
     assert 300 <= steps <= 2_500 or training["epochs"] in (3, 200)
+
+
+@pytest.mark.parametrize("items", [5, 9, 25, 65, 193])
+def test_no_batch_has_a_single_item(items):
+    training = preset(sizes={**GIVEN.sizes, "train": items}).training
+    assert items % training["batch"] != 1 or training["partial"] is False
 
 
 def test_large_images_take_fewer_steps_on_a_cpu_alone():

@@ -110,6 +110,7 @@ def test_what_does_not_fit_ends_in_a_sentence(whole, tmp_path):
         (saved("short.pt", short), "nothing more|in its place"),
         (saved("odd.pt", {"a": 3}), "must hold tensors|does not fit"),
         (saved("list.pt", [1, 2]), "must hold tensors by name"),
+        (saved("whole.pt", whole), r"more than tensors; save model\.state_dict"),
         (saved("long.pt", long), "and a classifier; give weights of the same network"),
         (str(tmp_path / "broken.pt"), "cannot be read"),
         (str(tmp_path / "broken.safetensors"), "cannot be read"),

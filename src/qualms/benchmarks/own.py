@@ -146,15 +146,18 @@ def _training(given: GivenData) -> dict[str, Any]:
     """About as many steps for any number of items."""
     items = given.sizes["train"]
     maps, patch = given.task.name == "segmentation", _patch(given)
-    batch = min(8 if maps else 64, max(1, items // 4))
+    batch = min(8 if maps else 64, max(2, items // 4))
     if patch:
         batch = PATCHES[len(patch)]
     passes = -(-batch * PATCH_STEPS // items) if patch else 1
     epochs = -(-_steps(given) * batch // (items * passes))
+    # Batch normalisation has nothing to normalise by in a batch of one item.
+    lone = not patch and items % batch == 1
     colours = not given.deep and given.shape[-1] in (1, 3) and len(given.shape) == 3
     return {
         "epochs": max(LEAST_EPOCHS, min(MOST_EPOCHS, epochs)),
         "batch": batch,
+        **({"partial": False} if lone else {}),
         "lr": 1e-3 if given.network is not None or maps else 3e-3,
         "schedule": "cosine",
         "normalise": "network" if colours else "item",

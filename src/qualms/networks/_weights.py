@@ -117,6 +117,8 @@ def _read(path: Path) -> dict[str, Tensor]:
             stored = torch.load(path, map_location="cpu", weights_only=True)
     except _UNREADABLE as error:
         why = str(error).partition("\n")[0].rstrip(".")
+        if "Weights only" in why:
+            why = "it is damaged, or holds more than tensors; save model.state_dict()"
         raise ValueError(
             f"{path} must be a state dict of torch or a safetensors file, and cannot be"
             f" read: {why}"
