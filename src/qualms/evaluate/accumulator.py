@@ -89,21 +89,31 @@ class Accumulator:
         ]
         return np.concatenate(parts, axis=_item_axis(self._task, name, parts[0]))
 
-    def compute(
+    def compute(  # noqa: PLR0913 - the options of `score`
         self,
         *,
         val: "Source | Accumulator | None" = None,
         options: ScoreOptions | None = None,
         name: str | None = None,
-        **stated: Any,
+        resamples: int | None = None,
+        level: float | None = None,
+        seed: int | None = None,
+        alpha: float | None = None,
+        by_group: bool | None = None,
     ) -> Results:
-        """Every score of all items so far, as `qualms.score` gives them.
-
-        `stated` are options of that function, such as `resamples` and `level`.
-        """
+        """Every score of all items so far; the options are those of `qualms.score`."""
         known = val.predictions() if isinstance(val, Accumulator) else val
-        whole = self.predictions()
-        return score(whole, val=known, options=options, name=name, **stated)
+        return score(
+            self.predictions(),
+            val=known,
+            options=options,
+            name=name,
+            resamples=resamples,
+            level=level,
+            seed=seed,
+            alpha=alpha,
+            by_group=by_group,
+        )
 
     def reset(self) -> None:
         """Forget all batches."""

@@ -147,7 +147,7 @@ def _build(
 def _keep_on(network: Headed) -> None:
     """Keep the dropout layers that a network has on in every pass."""
     layers = [c for c in _children(network) if isinstance(c.layer, _DropoutNd)]
-    active = [child for child in layers if getattr(child.layer, "p", 0) > 0]
+    active = [c for c in layers if isinstance(c.layer, _DropoutNd) and c.layer.p > 0]
     if not active:
         has = "has only dropout layers of rate 0" if layers else "has no dropout layer"
         raise ValueError(
