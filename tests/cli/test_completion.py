@@ -12,6 +12,7 @@ from qualms.cli._complete import (
     complete_benchmarks,
     complete_datasets,
     complete_methods,
+    complete_posthoc,
     complete_scores,
     complete_shelves,
 )
@@ -57,6 +58,8 @@ def test_one_option_installs_it(shell, place, tmp_path, monkeypatch):
 def test_lists_are_completed_at_their_end():
     assert "map,mc_dropout" in complete_methods("map,mc")
     assert "map,map" not in complete_methods("map,m")
+    assert complete_posthoc("p") == ["plain"]
+    assert complete_posthoc("deep") == []
     assert complete_datasets("fashion") == ["fashion_mnist"]
     assert complete_shelves("sc") == ["scores"]
     assert "ece,aurc" in complete_scores("ece,au")

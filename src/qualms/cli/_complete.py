@@ -25,6 +25,11 @@ def complete_methods(incomplete: str) -> list[str]:
     return list(_listed(incomplete, (*names("methods"), "deep_ensemble")))
 
 
+def complete_posthoc(incomplete: str) -> list[str]:
+    """What `qualms predict` takes: the model as it is, or one method."""
+    return [n for n in ("plain", *names("methods")) if n.startswith(incomplete)]
+
+
 def complete_datasets(incomplete: str) -> list[str]:
     """Datasets."""
     return [name for name in names("datasets") if name.startswith(incomplete)]

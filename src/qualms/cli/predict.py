@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qualms.cli._bar import counting_bar
-from qualms.cli._complete import complete_methods
+from qualms.cli._complete import complete_posthoc
 from qualms.cli._include import Include
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def predict(
         str,
         typer.Option(
             help="plain, mc_dropout, laplace, tta, temperature ...",
-            autocompletion=complete_methods,
+            autocompletion=complete_posthoc,
         ),
     ] = "plain",
     option: Annotated[
