@@ -63,6 +63,7 @@ def test_lists_are_completed_at_their_end():
     assert complete_datasets("fashion") == ["fashion_mnist"]
     assert complete_shelves("sc") == ["scores"]
     assert "ece,aurc" in complete_scores("ece,au")
+    assert complete_scores("ec") == ["ece"]
 
 
 def test_variants_follow_a_slash():

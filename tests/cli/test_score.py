@@ -94,6 +94,17 @@ def test_files_are_called_by_method_and_seed_or_as_asked(
     assert "once per file" in fails(given, capsys, monkeypatch)
 
 
+def test_runs_that_differ_in_much_are_told_apart_by_their_files(file, tmp_path):
+    read = predictions.read(file)
+    networks = ({"name": "Sequential"}, {"name": "timm:resnet50", "weights": "mine.pt"})
+    for name, network in zip("ab", networks, strict=True):
+        header = {"method": "map", "seed": 0, "options": {"network": network}}
+        predictions.write(tmp_path / f"{name}.npz", read, header=header)
+    files = tmp_path / "a.npz", tmp_path / "b.npz"
+    shown = _heads(run("score", *files, "--resamples", 0).output)
+    assert shown == ["map seed 0 (a)", "map seed 0 (b)"]
+
+
 def test_json_is_one_object_and_nothing_else(file):
     result = run("score", file, "--resamples", 20, "--json")
     stated = json.loads(result.stdout)

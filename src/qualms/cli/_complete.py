@@ -39,7 +39,9 @@ def complete_scores(incomplete: str) -> list[str]:
     """Scores, several of them with commas between."""
     from qualms import scores
 
-    known = [name for name in scores.__all__ if name.islower()]
+    # The others are curves, records and plans of resampling.
+    found = ((name, vars(scores)[name]) for name in scores.__all__)
+    known = [name for name, function in found if hasattr(function, "__score__")]
     return list(_listed(incomplete, [*known, *names("scores")]))
 
 

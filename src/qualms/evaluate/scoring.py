@@ -23,6 +23,8 @@ TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
 # Squares and sums of larger numbers would no longer be finite.
 LARGEST = 1e100
+LONGEST = 40
+"""Characters that tell runs of the same name apart; else their files do."""
 PAIRED = ("item", "target", "cluster", "shifted", "known")
 """Arrays by which two files are found to hold the same items."""
 
@@ -321,8 +323,8 @@ def _told_apart(
 
 
 def _differing(headers: Sequence[Header]) -> list[str]:
-    """What of the headers differs, in words; [] unless it tells all of them apart."""
-    stated = [
+    """What of the headers differs, in words; [] unless few tell all of them apart."""
+    stated: list[dict[str, Any]] = [
         {
             "": header.method,
             "seed ": header.seed,
@@ -334,8 +336,10 @@ def _differing(headers: Sequence[Header]) -> list[str]:
     ]
     keys = dict.fromkeys(key for each in stated for key in each)
     unlike = [k for k in keys if len({str(each.get(k)) for each in stated}) > 1]
-    words = [", ".join(f"{key}{each.get(key)}" for key in unlike) for each in stated]
-    return words if len(set(words)) == len(words) else []
+    known = [{k: each[k] for k in unlike if each.get(k) is not None} for each in stated]
+    words = [", ".join(f"{k}{value}" for k, value in each.items()) for each in known]
+    short = all(0 < len(each) <= LONGEST for each in words)
+    return words if short and len(set(words)) == len(words) else []
 
 
 def _path_names(files: Sequence[Path]) -> list[str]:
