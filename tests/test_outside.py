@@ -149,3 +149,7 @@ def test_entry_points_of_installed_packages_are_parts(home):
     told = qualms("list", "methods", cwd=home, PYTHONPATH=path)
     (line,) = [line for line in told.stdout.splitlines() if "plainest" in line]
     assert "(from spots-package)" in line
+    (about / "entry_points.txt").write_text("[qualms.methods]\nlost = nowhere:lost\n")
+    told = qualms("list", "methods", cwd=home, PYTHONPATH=path)
+    assert "package spots-package brings 'lost', which cannot be loaded" in told.stderr
+    assert "Traceback" not in told.stderr

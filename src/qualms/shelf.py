@@ -270,10 +270,22 @@ def _installed(shelf: str) -> tuple[tuple[str, OutsidePart], ...]:
     return tuple(
         (
             point.name,
-            OutsidePart(name=point.name, where=_package(point), load=point.load),
+            OutsidePart(
+                name=point.name, where=_package(point), load=partial(_loaded, point)
+            ),
         )
         for point in entry_points(group=f"qualms.{shelf}")
     )
+
+
+def _loaded(point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except Exception as error:
+        raise ValueError(
+            f"the installed package {_package(point)} brings {point.name!r}, which"
+            f" cannot be loaded: {type(error).__name__}: {error}; repair or remove it"
+        ) from error
 
 
 def _package(point: EntryPoint) -> str:
