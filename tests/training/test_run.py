@@ -213,6 +213,18 @@ def test_a_split_that_fills_no_step_is_refused(shelf, tmp_path):
         run(spec, made.dataset(), tmp_path)
 
 
+def test_a_last_batch_of_one_item_is_explained(shelf, tmp_path):
+    def loss(network, batch, moment):
+        torch.nn.functional.batch_norm(batch.x.mean((2, 3)), None, None, training=True)
+        return made.loss(network, batch, moment)
+
+    shelf(noting={"loss": loss})
+    spec = made.spec(method="noting", batch=8, epochs=1)
+    with pytest.raises(TrainingError, match=r"a single item.*partial=false"):
+        run(spec, made.dataset(train=9), tmp_path / "one")
+    run(spec, made.dataset(train=10), tmp_path / "two")
+
+
 def test_8_bits_become_0_to_1_and_nothing_else_when_asked(shelf, tmp_path):
     seen = []
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from qualms.methods import Moment
+from qualms.training._error import TrainingError
 from qualms.training.data import Feed
 from qualms.training.inputs import Inputs
 from qualms.training.learner import Learner
@@ -20,6 +21,12 @@ from qualms.training.optimiser import set_rates
 from qualms.training.options import Training
 from qualms.training.team import Objective
 from qualms.training.weights import ItemWeights
+
+_ALONE = (
+    "the last batch of an epoch has a single item, from which batch normalisation"
+    " cannot learn; choose another batch, or leave out batches that are not full by"
+    " partial=false"
+)
 
 
 class Board:
@@ -91,7 +98,12 @@ class Stepper:
             weight = self.weights.take(self.board.cursor, first, size)
             batch = replace(batch, weight=weight)
         with self.machine.autocast(), self._stance(size):
-            return self.objective.loss(batch, moment)
+            try:
+                return self.objective.loss(batch, moment)
+            except ValueError as error:
+                if size == 1 and "more than 1 value per channel" in str(error):
+                    raise TrainingError(_ALONE) from error
+                raise
 
     def _stance(self, size: int) -> AbstractContextManager[None]:
         """Compiled code is for whole batches: another shape would cost minutes more."""
