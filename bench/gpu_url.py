@@ -30,7 +30,7 @@ sys.path.insert(0, str(HERE.parents[1] / "src"))
 import noise
 import numpy as np
 import torch
-from turns import all_lines
+from turns import all_lines, seconds
 
 from qualms.methods import Batch
 from qualms.networks import make_network
@@ -85,21 +85,6 @@ class Ticks:
     def message(self, _, text):
         """Note a message."""
         self.said.append(text)
-
-
-@torch.no_grad()
-def seconds(work, device, repeats=5):
-    """The least time that `work` takes."""
-    synchronise = torch.cuda.synchronize if device == "cuda" else lambda: None
-    work()
-    found = []
-    for _ in range(repeats):
-        synchronise()
-        since = time.perf_counter()
-        work()
-        synchronise()
-        found.append(time.perf_counter() - since)
-    return min(found)
 
 
 def memory(device):

@@ -29,7 +29,7 @@ import noise
 import numpy as np
 import torch
 from torch.nn import functional
-from turns import STARTED, all_lines
+from turns import STARTED, all_lines, seconds
 
 from qualms.datasets import Split
 from qualms.networks import make_network
@@ -143,21 +143,6 @@ def predicted(what, *, device, side, batch=16, layout=torch.contiguous_format):
             f" {memory():.1f} GiB |"
         )
     return "\n".join(lines)
-
-
-@torch.no_grad()
-def seconds(work, device, repeats=5):
-    """The least time that `work` takes."""
-    synchronise = torch.cuda.synchronize if device == "cuda" else lambda: None
-    work()
-    found = []
-    for _ in range(repeats):
-        synchronise()
-        since = time.perf_counter()
-        work()
-        synchronise()
-        found.append(time.perf_counter() - since)
-    return min(found)
 
 
 def convolution(width, before, fold, *, device, side, layout):

@@ -3,6 +3,8 @@
 import time
 import traceback
 
+import torch
+
 STARTED = time.monotonic()
 
 
@@ -20,3 +22,18 @@ def all_lines(jobs, limit):
         else:
             print(f"{time.monotonic() - STARTED:5.0f} s\n{lines[-1]}", flush=True)
     return lines
+
+
+@torch.no_grad()
+def seconds(work, device, repeats=5):
+    """The least time that `work` takes."""
+    synchronise = torch.cuda.synchronize if device == "cuda" else lambda: None
+    work()
+    found = []
+    for _ in range(repeats):
+        synchronise()
+        since = time.perf_counter()
+        work()
+        synchronise()
+        found.append(time.perf_counter() - since)
+    return min(found)

@@ -1,7 +1,7 @@
 """`qualms.predict`: from a trained torch module to a predictions file, in one call."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -109,12 +109,23 @@ def predict(  # noqa: PLR0913 - what can be said of a model and its items
         passes = TrainedPasses(suited=suit, task=about, items=items, one_draw=table)
         stated = partial(asked.header, suit, about, header or {})
         seed_part(seed, "predict")
-        if out is not None and task == "segmentation":
-            passes.write_maps(out, stated(None))
-            return read(out)
-        arrays = passes.arrays()
-        taken = time.perf_counter() - started
-        found = build(arrays, header=stated(taken), task=task)
+        return _kept(passes, stated, out, started)
+
+
+def _kept(
+    passes: TrainedPasses,
+    stated: Callable[[float | None], Header],
+    out: str | PathLike[str] | None,
+    started: float,
+) -> Predictions:
+    """The predictions of all items, written to `out` where that is given."""
+    task = passes.task.name
+    if out is not None and task == "segmentation":
+        passes.write_maps(out, stated(None))
+        return read(out)
+    arrays = passes.arrays()
+    taken = time.perf_counter() - started
+    found = build(arrays, header=stated(taken), task=task)
     if out is not None:
         write(out, found)
     return found
