@@ -21,7 +21,7 @@ ROWS = ("ce", "elk", "mcdropout", "hetxl", "ce_few2_birds")
 SETS = ("birds", "cars", "products")
 PRESET = replace(
     SMALL,
-    variants=(variant_of(SMALL, "resnet50"),),
+    variants=(variant_of(SMALL, "species"),),
     rows=ROWS,
     seeds=(1, 2),
     pools=((1,), (2,)),
@@ -47,7 +47,7 @@ def arrays(made, row, split, seed=1):
 
 
 def ours(judged, row, score, **settings):
-    return judged.cell("resnet50", row, score, settings)
+    return judged.cell("species", row, score, settings)
 
 
 def test_every_row_has_the_scores_of_every_set(judged):

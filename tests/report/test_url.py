@@ -95,12 +95,13 @@ def test_a_method_beyond_the_paper_shows_every_uncertainty_it_is_judged_by(resul
 
 
 def test_configurations_alone_are_listed():
-    names = ("tradeoff_resnet50_0", "tradeoff_resnet50_1")
+    names = ("tradeoff_species_0", "tradeoff_species_1")
     variants = tuple(variant_of(SMALL, name) for name in names)
     results = url_results_as_published(replace(SMALL, variants=variants))
     found = {table.name: table for table in paper_of(results).tables(results)}
     sections = dict.fromkeys(one.section for one in found["table_results"].lines)
-    assert [*sections] == [f"ResNet-50, configuration {number}" for number in (0, 1)]
+    told = [f"Species, ResNet-18, configuration {number}" for number in (0, 1)]
+    assert [*sections] == told
     # What is published is of the configuration that the paper chose.
     for one in found["table_results"].lines:
         assert all(cell.published is None for cell in one.cells)
@@ -138,7 +139,7 @@ def test_few_shot_numbers_are_means_over_sets(tables):
     ],
 )
 def test_few_shot_means_are_over_the_sets_that_were_asked_for(few, told):
-    variant = variant_of(SMALL, "resnet50")
+    variant = variant_of(SMALL, "species")
     preset = replace(SMALL, variants=(variant,), rows=("ce", "elk", *few))
     cells = {}
     for row, value in zip(few, (0.6, 0.7), strict=False):
@@ -153,7 +154,7 @@ def test_few_shot_means_are_over_the_sets_that_were_asked_for(few, told):
     assert ("figure_13" in drawn) == ("table_few_shot" in found) == (told is not None)
     if told:
         assert told in found["table_few_shot"].notes[0]
-        shown = line(found["table_few_shot"], "resnet50", "ce").cells
+        shown = line(found["table_few_shot"], "species", "ce").cells
         means = [cell.mean for cell in shown if not math.isnan(cell.mean)]
         assert means == pytest.approx([0.6 if len(few) == 1 else 0.65])
     else:
@@ -207,7 +208,7 @@ def test_a_configuration_is_chosen_on_validation_items_that_retrieve():
 
 
 def test_everything_is_written_from_predictions(tmp_path):
-    names = ("resnet50", "resnet50_recall", "tradeoff_resnet50_0")
+    names = ("species", "species_recall", "tradeoff_species_0")
     few = tuple(f"ce_few2_{name}" for name in ("birds", "cars", "products"))
     preset = replace(
         SMALL,

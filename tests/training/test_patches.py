@@ -22,6 +22,7 @@ from qualms.training.options import training
 from qualms.training.patches import Cutter, PatchRule
 from qualms.training.predict import Predictor
 from qualms.training.validate import validation_loss
+from training import made
 
 CPU = torch.device("cpu")
 CARD = Card(title="made", licence="", citation="", url="", obtain="")
@@ -401,3 +402,23 @@ def test_where_memory_is_short_windows_pass_one_by_one_and_images_stay_away():
         torch.testing.assert_close(mine["mean_probs"], theirs["mean_probs"])
     assert asked[:4] == [(4, None), (2, None), (1, None), (1, CPU)]
     assert said == ["the device is out of memory; keeping whole images on the host"]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("method", ["map", "mc_dropout"])
+def test_recorded_steps_on_patches_are_the_eager_ones(tmp_path, method):
+    heard, chosen = made.Heard(), {"deterministic": True, "epochs": 6}
+    for capture in (False, True):
+        one = spec(method=method, capture=capture, **chosen)
+        place = tmp_path / str(capture)
+        run(one, dataset(), place, device="cuda", watch=heard)
+    assert heard.messages == []
+    eager, recorded = (
+        torch.load(tmp_path / name / "checkpoint.pt", weights_only=True)["network"]
+        for name in ("False", "True")
+    )
+    for name, part in eager.items():
+        torch.testing.assert_close(part, recorded[name], rtol=1e-4, atol=1e-5)
+    found = predictions.read(tmp_path / "True" / "predictions" / "test")
+    assert [maps.mean_probs.shape[1:] for maps in found.maps] == SHAPES
