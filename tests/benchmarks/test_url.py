@@ -217,3 +217,21 @@ def test_a_few_shot_row_that_is_asked_for_brings_the_run_that_it_needs():
     wish = Wish(preset="small", methods=("ce_few5_cars",), seeds=(2,))
     (choice,) = everything("url/species", wish)
     assert [(run.method.name, run.seed) for run in choice.runs] == [("map", 2)] * 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "rows"),
+    [
+        (("elk",), ("elk",)),
+        (("map",), ("ce",)),
+        (("ce", "elk_few2_birds"), ("ce", "elk_few2_birds")),
+    ],
+)
+def test_a_method_is_its_first_trainings_and_others_have_names(asked, rows):
+    (choice,) = everything("url/species", Wish(preset="small", methods=asked))
+    assert choice.preset.rows == rows
+
+
+def test_second_trainings_on_weights_of_others_have_names_too():
+    (choice,) = everything("values/gta", Wish(preset="small", methods=("tta",)))
+    assert choice.preset.rows == ("tta",)

@@ -235,7 +235,14 @@ def _methods(benchmark: Benchmark) -> dict[str, None]:
 
 
 def _rows_of(name: str, rows: Sequence[TableRow]) -> list[str]:
-    return [row.name for row in rows if name in (row.method.name, row.name)]
+    """The rows that `name` asks for: of a method, its first trainings."""
+    second = {row.name for row in rows if row.stage is not None}
+    second |= {row.name for row in rows if row.weights_of in second}
+    return [
+        row.name
+        for row in rows
+        if row.name == name or (row.method.name == name and row.name not in second)
+    ]
 
 
 def _with_seeds(benchmark: Benchmark, preset: Preset, seeds: Sequence[int]) -> Preset:

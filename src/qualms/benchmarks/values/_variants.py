@@ -75,9 +75,14 @@ def _toy(dataset: Part, test: str, splits: tuple[str, ...]) -> Variant:
 
 
 def nodules(
-    dataset: Part, network: Part, training: Mapping[str, Options], *, simulated: bool
+    dataset: Part,
+    network: Part,
+    training: Mapping[str, Options],
+    *,
+    simulated: bool,
+    configs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[Variant]:
-    """Both shifts of the paper; options of training are by feature."""
+    """Both shifts of the paper; options of training and configs are by feature."""
     for feature, options in training.items():
         yield Variant(
             name=f"lidc_{feature}",
@@ -92,6 +97,7 @@ def nodules(
             judged=_MASKS,
             network=network,
             training=options,
+            configs=(configs or {}).get(feature, {}),
             settings={"test": "test"},
         )
 
@@ -120,7 +126,12 @@ def screened(
 
 
 def street(
-    dataset: Part, network: Part, training: Options, *, simulated: bool
+    dataset: Part,
+    network: Part,
+    training: Options,
+    *,
+    simulated: bool,
+    configs: Mapping[str, str],
 ) -> Variant:
     """Street scenes: rendered ones are the training domain, photographs the shift."""
     return Variant(
@@ -134,6 +145,6 @@ def street(
         judged=_SCENES,
         network=network,
         training=training,
-        configs={"ssn": "ssn_street", "tta": "tta_street"},
+        configs=configs,
         settings={"test": "test", "swaps": SWAPS, "swap_share": SWAP_SHARE},
     )
