@@ -14,6 +14,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from threadpoolctl import threadpool_limits
+
 from qualms.benchmarks import (
     Benchmark,
     Place,
@@ -197,8 +199,10 @@ def _rows_of(asked: _Judging, variant: Variant) -> list[_JudgedRow]:
     # the interpreter. Repeats of a row wait for what is fitted on all of them.
     rows = max(1, sum(bool(row.pools) for row in waiting))
     own = replace(asked.options, workers=-(-workers // rows))
+    # Threads of a matrix product beside those of other repeats would mostly wait.
+    spare = max(1, workers // max(1, sum(len(row.pools) for row in waiting)))
     # The kernels release the interpreter's lock, so threads really run at once.
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers) as pool, threadpool_limits(spare):
         judged = [
             [pool.submit(asked.protocol.judge, r) for r in _repeats(asked, row, own)]
             for row in waiting

@@ -60,13 +60,18 @@ _CONFIGS = {
             note="for the few steps of preset small",
         )
         for name, epochs, options in (
-            ("texture", 6, {}),
-            ("malignancy", 12, {}),
-            ("scenes", 4, {**_SSN_STREET, "lr": 1e-3}),
+            ("texture", 6, {"lr": 5e-4}),
+            ("malignancy", 12, {"lr": 5e-4}),
+            ("scenes", 4, _SSN_STREET),
         )
     },
 }
 """Where a variant's method has options of its own."""
+_SHORT: dict[str, dict[str, Any]] = {
+    feature: {"lr": 1e-3, "schedule": "polynomial", "epochs": epochs}
+    for feature, epochs in (("texture", 16), ("malignancy", 30))
+}
+"""Few steps on volumes, at a larger rate that falls."""
 _DEMO_SIZES = {
     "1": {"test": 40},
     "2": {"test": 60},
@@ -123,12 +128,6 @@ def _small() -> Preset:
     outlined = Part(name="lidc_contours", options={"side": 48})
     # Thirty datasets: smaller crops keep them at 7 GB.
     close = Part(name="lidc_contours", options={"side": 32})
-    # Few steps, at a larger rate that falls.
-    short = {"lr": 1e-3, "schedule": "polynomial"}
-    lidc = {
-        "texture": {**short, "epochs": 16},
-        "malignancy": {**short, "epochs": 30},
-    }
     sizes = {"train": 800, "val": 60, "pool": 200, "test": 200}
     scenes = Part(
         name="street_sim", options={"height": 96, "width": 180, "sizes": sizes}
@@ -140,9 +139,9 @@ def _small() -> Preset:
             *nodules(
                 outlined,
                 _THIN,
-                lidc,
+                _SHORT,
                 simulated=True,
-                configs={feature: {"ssn": f"ssn_{feature}"} for feature in lidc},
+                configs={feature: {"ssn": f"ssn_{feature}"} for feature in _SHORT},
             ),
             street(
                 scenes,
@@ -152,7 +151,7 @@ def _small() -> Preset:
                 configs={"ssn": "ssn_scenes", "tta": "tta_street"},
             ),
         ),
-        further=tuple(screened(close, _THIN, lidc["texture"], simulated=True)),
+        further=tuple(screened(close, _THIN, _SHORT["texture"], simulated=True)),
         rows=(*FIRST_NAMES, *_UNTRAINED, *SECOND_NAMES),
         network=_THIN,
         # The paper's schedule would hardly begin to act in so few steps.

@@ -54,16 +54,26 @@ def retrieval_hits(embedding: ArrayLike, target: ArrayLike) -> Flags:
     return hits
 
 
-def recall_at_1(embedding: ArrayLike, target: ArrayLike) -> float:
+def recall_at_1(
+    embedding: ArrayLike, target: ArrayLike, *, hits: ArrayLike | None = None
+) -> float:
     """Share of `retrieval_hits`: too high where items have exact duplicates.
+
+    `hits` saves the search, if they are at hand.
 
     >>> recall_at_1([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 2])
     0.3333333333333333
     """
-    return float(retrieval_hits(embedding, target).mean())
+    return float(_hits(embedding, target, hits).mean())
 
 
-def r_auroc(embedding: ArrayLike, target: ArrayLike, uncertainty: ArrayLike) -> float:
+def r_auroc(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike,
+    *,
+    hits: ArrayLike | None = None,
+) -> float:
     """AUROC of minus the uncertainty (N,) for a right retrieval, after a sigmoid.
 
     The AUROC of torchmetrics takes scores outside [0, 1] for logits, and minus an
@@ -74,9 +84,9 @@ def r_auroc(embedding: ArrayLike, target: ArrayLike, uncertainty: ArrayLike) -> 
     >>> r_auroc([[1, 0], [2, 0.1], [0, 1]], [0, 0, 1], [-400.0, -300.0, -200.0])
     0.5
     """
-    hits = retrieval_hits(embedding, target)
-    values = vector("uncertainty", uncertainty, length=len(hits))
-    return _squashed_auroc(-values, hits)
+    right = _hits(embedding, target, hits)
+    values = vector("uncertainty", uncertainty, length=len(right))
+    return _squashed_auroc(-values, right)
 
 
 def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
@@ -136,6 +146,12 @@ def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
     entropy = -(share * np.log(np.where(share > 0, share, np.float32(1)))).sum(axis=1)
     value = spearman(values[voted], entropy.astype(np.float64), tie=0.0)
     return Alignment(value, int((~voted).sum()))
+
+
+def _hits(embedding: ArrayLike, target: ArrayLike, hits: ArrayLike | None) -> Flags:
+    if hits is None:
+        return retrieval_hits(embedding, target)
+    return flags("hits", hits, length=len(np.asarray(target)))
 
 
 def _squashed_auroc(values: Array, positive: Flags) -> float:

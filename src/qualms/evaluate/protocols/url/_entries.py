@@ -85,9 +85,10 @@ def _released(one: EmbeddedSet, u: str) -> dict[str, float]:
     """The scores of a set as the released code computes them."""
     arrays = one.predictions.arrays
     both, value = (arrays["embedding"], arrays["target"]), one.uncertainty(u)
+    hits = published.retrieval_hits(*both)
     found = {
-        "recall_at_1": published.recall_at_1(*both),
-        "r_auroc": published.r_auroc(*both, value),
+        "recall_at_1": published.recall_at_1(*both, hits=hits),
+        "r_auroc": published.r_auroc(*both, value, hits=hits),
     }
     cropped = one.predictions.named("uncertainty_cropped").get(u)
     if cropped is not None:
