@@ -34,7 +34,7 @@ from turns import all_lines, seconds
 
 from qualms.methods import Batch
 from qualms.networks import make_network
-from qualms.scores import weighted_auroc
+from qualms.scores import retrieval_hits, weighted_auroc
 from qualms.shelf import find
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
@@ -122,7 +122,10 @@ def neighbours(sizes, device):
     tile, repeats = (8192, 5) if device == "cuda" else (512, 1)
 
     def scored():
-        hits = find_nearest(rows, target).hits.cpu().numpy()
+        if device == "cuda":
+            hits = find_nearest(rows, target).hits.cpu().numpy()
+        else:  # as `qualms score` does
+            hits = retrieval_hits(rows.numpy(), target.numpy())
         return hits.mean(), weighted_auroc(uncertainty, 1 - hits, hits)
 
     memory(device)

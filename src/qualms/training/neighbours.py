@@ -21,6 +21,8 @@ _PAIRS = {"cuda": 1 << 26, "cpu": 1 << 22}
 """Most numbers of embeddings that are compared in float64 at once."""
 _ROUGH = {"cuda": 1 << 28, "cpu": 1 << 25}
 """Most similarities of items with close neighbours at once."""
+_CHUNK = 128
+"""Similarities of which the best is found at once."""
 _FEW = 64
 """Candidates of an item, on average, up to which they are compared one by one."""
 _TF32 = 0x1000, ~0x1FFF
@@ -159,16 +161,37 @@ def _take_in(best: _Best, first: int, other: int, similar: Tensor, axis: int) ->
 
     The similarities of an item lie along `axis`.
     """
-    value, place = similar.max(axis, keepdim=True)
-    similar.scatter_(axis, place, -torch.inf)
-    second = similar.amax(axis)
-    similar.scatter_(axis, place, value)  # for the other axis
-    value, place = value.squeeze(axis), place.squeeze(axis)
+    value, place, second = _two_best(similar, axis)
     nearest, old, runner_up = (part[first : first + len(value)] for part in best)
     torch.maximum(runner_up, second, out=runner_up)
     torch.maximum(runner_up, torch.minimum(old, value), out=runner_up)
     torch.where(value > old, place + other, nearest, out=nearest)
     torch.maximum(old, value, out=old)
+
+
+def _two_best(similar: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The largest numbers along `axis`, where they are, and the second largest.
+
+    Reading all numbers takes as long as finding the best of every few. So that is done
+    once, and the rest with what little is left: the best of each few, and the few that
+    hold the best of all.
+    """
+    size = similar.shape[axis]
+    few = _CHUNK if size % _CHUNK == 0 else size
+    shape = similar.shape
+    parts = similar.view(*shape[:axis], size // few, few, *shape[axis + 1 :])
+    tops = parts.amax(axis + 1)
+    part = tops.argmax(axis, keepdim=True)
+    chosen = part.unsqueeze(axis + 1)
+    wanted = [*parts.shape]
+    wanted[axis] = 1
+    held = parts.gather(axis, chosen.expand(wanted)).squeeze(axis)
+    tops.scatter_(axis, part, -torch.inf)
+    value, place = held.max(axis, keepdim=True)
+    held.scatter_(axis, place, -torch.inf)
+    second = torch.maximum(tops.amax(axis), held.amax(axis))
+    found = part * few + place
+    return value.squeeze(axis), found.squeeze(axis), second
 
 
 def _settled(units: _Units, items: Tensor) -> Retrieval:

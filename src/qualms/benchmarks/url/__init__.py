@@ -167,6 +167,7 @@ def _small() -> Preset:
             **{**_TRAINING, **_GPU, **shortened, "precision": "bf16"},
             **{"optimiser": "adam", "lr": 1e-3},
         },
+        methods={"sngp": {"length_scale": 22.0}},
         seeds=(1, 2, 3),
         pools=((1,), (2,), (3,)),
         note="simulated species of 64 x 64 pixels; a ResNet-18 from random weights",
@@ -217,7 +218,9 @@ _NARROW: dict[str, dict[str, Any]] = {
     "mc_dropout": {"rate": 0.05},
 }
 """The paper's heads would be most of a small network, and its options are for 2048
-features: draws around 64 features spread less, and random features lie further apart.
+features: draws around 64 features spread less. Normalised features lie about the root
+of twice their number apart, where a kernel of length 1 sees nothing: a network that
+starts from random weights never learns. The paper's starts from pretrained ones.
 """
 
 
