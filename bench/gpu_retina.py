@@ -28,11 +28,12 @@ import torch
 
 from qualms.spec import Part, RunSpec, Task
 from qualms.training.data import Splits
+from qualms.training.followers import Assigned
 from qualms.training.loop import begin
 from qualms.training.machine import make_lane, make_machine, numerics
 from qualms.training.options import training
 from qualms.training.record import announce
-from qualms.training.runs import Assigned, Workplace, make_run
+from qualms.training.runs import Workplace, make_run
 from qualms.training.watch import Silent
 
 METHODS = ("map", "mfvi", "rank1", "mc_dropout", "fsvi", "radial")

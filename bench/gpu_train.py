@@ -36,11 +36,12 @@ from qualms.networks import make_network
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
 from qualms.training.data import Splits
+from qualms.training.followers import Assigned
 from qualms.training.loop import begin, train_and_predict
 from qualms.training.machine import make_lane, make_machine, numerics
 from qualms.training.options import training
 from qualms.training.record import announce
-from qualms.training.runs import Assigned, Workplace, make_run
+from qualms.training.runs import Workplace, make_run
 from qualms.training.watch import Silent
 
 ITEMS = 10_000

@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -129,6 +129,15 @@ class RunSpec:
         further = fields.get("datasets", {})
         fields["datasets"] = {name: Part(**part) for name, part in further.items()}
         return cls(**fields)
+
+    @property
+    def training_key(self) -> str:
+        """The same for runs that one process may train at once.
+
+        They differ in their seed, and in the rule by which an epoch is chosen.
+        """
+        shared = {k: v for k, v in self.training.items() if k != "select_by"}
+        return replace(self, seed=0, training=shared).to_json()
 
     @property
     def hash(self) -> str:

@@ -476,6 +476,17 @@ def test_few_runs_are_spread_over_the_workers_rather_than_stacked():
     assert [len(b) for b in batches(specs, together=5, workers=9)] == [1] * 6
 
 
+def test_runs_that_differ_in_their_rule_are_in_one_batch():
+    first, second = (
+        [replace(spec(seed), training={"select_by": rule}) for seed in range(3)]
+        for rule in ("val_auroc", "val_referral")
+    )
+    (whole,) = batches([*first, *second], together=3, workers=1)
+    assert {run.hash for run in whole} == {run.hash for run in (*first, *second)}
+    parts = batches([*first, *second], together=1, workers=1)
+    assert parts == [*zip(first, second, strict=True)]
+
+
 class Unloadable:
     """Something that ends the process that unpickles it."""
 

@@ -1,6 +1,7 @@
 """Epochs chosen by retrieval on further datasets, few-shot runs, and crops."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 from qualms import predictions, scores
 from qualms.spec import ItemRule, Part, Task
-from qualms.training import TrainingError, run
+from qualms.training import TrainingError, loop, run, run_together, runs
 from qualms.training.selection import (
     RetrievedSplit,
     predicted_split,
@@ -103,6 +104,87 @@ def test_the_epoch_that_is_kept_is_the_best_by_the_rule(tmp_path, by):
             rtol=1e-5,
             atol=1e-6,
         )
+
+
+RULES = ("val_r_auroc", "val_recall")
+
+
+def twins(**options):
+    made_alike = {"lr": 0.03, "epochs": 5, **options}
+    return [spec_of("losspred", select_by=by, **made_alike) for by in RULES]
+
+
+@contextmanager
+def stopped_after(monkeypatch, epochs):
+    end = loop._end
+
+    def stopping(run, *rest):
+        end(run, *rest)
+        if run.stand.epoch == epochs:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "_end", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            yield
+
+
+def same_predictions(one, other):
+    for split in ("test", "birds:test"):
+        mine, theirs = found_in(one, split), found_in(other, split)
+        assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+
+
+def test_runs_that_differ_in_the_rule_alone_are_trained_once(tmp_path):
+    specs, heard = twins(), made.Heard()
+    folders = [tmp_path / by for by in RULES]
+    run_together(specs, data(), folders, watch=heard)
+    assert len(heard.epochs) == 5
+    for spec, folder in zip(specs, folders, strict=True):
+        alone = tmp_path / "alone" / folder.name
+        run(spec, data(), alone)
+        same_predictions(folder, alone)
+        lines = (folder / "log.jsonl").read_text().splitlines()
+        assert [json.loads(line)["epoch"] for line in lines] == [*range(5)]
+    embedding = [found_in(folder, "test")["embedding"] for folder in folders]
+    assert not np.array_equal(*embedding)
+
+
+def test_runs_that_are_trained_once_go_on_after_a_stop(tmp_path, monkeypatch):
+    specs, heard = twins(), made.Heard()
+    folders = [tmp_path / by for by in RULES]
+    with stopped_after(monkeypatch, 3):
+        run_together(specs, data(), folders)
+    run_together(specs, data(), folders, watch=heard)
+    assert len(heard.epochs) == 2
+    for spec, folder in zip(specs, folders, strict=True):
+        run(spec, data(), tmp_path / "alone" / folder.name)
+        same_predictions(folder, tmp_path / "alone" / folder.name)
+
+
+def test_methods_that_keep_the_last_epoch_are_trained_once_too(tmp_path, monkeypatch):
+    make = runs.make_learner
+
+    def keeping(*given):
+        learner = make(*given)
+        return replace(learner, method=replace(learner.method, selects=False))
+
+    monkeypatch.setattr(runs, "make_learner", keeping)
+    heard, folders = made.Heard(), [tmp_path / by for by in RULES]
+    run_together(twins(), data(), folders, watch=heard)
+    assert len(heard.epochs) == 5
+    same_predictions(*folders)
+
+
+def test_a_rule_that_comes_too_late_is_trained_by_itself(tmp_path, monkeypatch):
+    specs, heard = twins(), made.Heard()
+    folders = [tmp_path / by for by in RULES]
+    with stopped_after(monkeypatch, 3):
+        run(specs[0], data(), folders[0])
+    run_together(specs, data(), folders, watch=heard)
+    assert len(heard.epochs) == 2 + 5
+    run(specs[1], data(), tmp_path / "alone")
+    same_predictions(folders[1], tmp_path / "alone")
 
 
 def test_a_method_is_known_by_its_head_whatever_the_order_of_arrays():

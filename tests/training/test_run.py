@@ -89,7 +89,7 @@ def test_runs_together_are_the_runs_alone(shelf, tmp_path):
 
 def test_runs_that_differ_in_more_than_their_seed_are_refused(shelf, tmp_path):
     specs = [made.spec(0), made.spec(1, epochs=4)]
-    with pytest.raises(ValueError, match="must differ in their seed alone"):
+    with pytest.raises(ValueError, match="must differ in their seed and in select_by"):
         run_together(specs, made.dataset(), [tmp_path / "a", tmp_path / "b"])
 
 

@@ -7,7 +7,7 @@ share an output folder.
 
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,20 +116,20 @@ def _posts(device: str, workers: int, work: Work | None) -> list[Post]:
 def batches(
     specs: Sequence[RunSpec], *, together: int, workers: int
 ) -> list[tuple[RunSpec, ...]]:
-    """Groups of runs that train at once in one process: they differ only in their seed.
+    """Groups of runs that train at once in one process: they have one `training_key`.
 
-    A group has up to `together` runs; fewer if there are too few for all workers.
+    A group has up to `together` seeds; fewer if there are too few for all workers.
     """
     if together < 1:
         raise ValueError(f"together must be at least 1, got {together}")
-    size = min(together, -(-len(specs) // workers))
-    alike: dict[str, list[RunSpec]] = {}
+    alike: dict[str, dict[int, list[RunSpec]]] = {}
     for spec in specs:
-        alike.setdefault(replace(spec, seed=0).to_json(), []).append(spec)
+        alike.setdefault(spec.training_key, {}).setdefault(spec.seed, []).append(spec)
+    size = min(together, -(-sum(map(len, alike.values())) // workers))
     return [
-        tuple(group[start : start + size])
-        for group in alike.values()
-        for start in range(0, len(group), size)
+        tuple(spec for same in seeds[start : start + size] for spec in same)
+        for seeds in (list(group.values()) for group in alike.values())
+        for start in range(0, len(seeds), size)
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._arrays import Array, Flags, Index, matrix
+from qualms.scores._arrays import Array, Flags, Index, finite, matrix
 
 Single = NDArray[np.float32]
 
@@ -52,8 +52,7 @@ def neighbours(embedding: ArrayLike, *, block: int) -> Neighbours:
     Memory is a float32 copy of the embedding and one tile of `block` x `block`, then
     `block` x N for items with close neighbours.
     """
-    raw = np.asarray(embedding)
-    checked = matrix("embedding", raw)
+    raw = _numbers(embedding)
     if len(raw) < 2 or raw.shape[1] < 1:
         raise ValueError(
             "embedding must have at least two items and one feature, got shape "
@@ -61,12 +60,21 @@ def neighbours(embedding: ArrayLike, *, block: int) -> Neighbours:
         )
     if block < 1:
         raise ValueError(f"block must be at least 1, got {block}")
-    single = np.empty(checked.shape, dtype=np.float32)
+    single = np.empty(raw.shape, dtype=np.float32)
     for start in range(0, len(single), block):
-        single[start : start + block] = unit(checked[start : start + block])
+        single[start : start + block] = unit(raw[start : start + block])
     screen = _screened(single, block)
     close = np.flatnonzero(screen.best - screen.second <= _margin(single))
     return Neighbours(screen.nearest, _settled(raw, single, close, block))
+
+
+def _numbers(embedding: ArrayLike) -> NDArray[Any]:
+    """A finite matrix; one of float32 stays so, as a wider copy may be gigabytes."""
+    raw = np.asarray(embedding)
+    if raw.dtype != np.float32 or raw.ndim != 2 or not len(raw):
+        return matrix("embedding", raw)
+    finite("embedding", raw)
+    return raw
 
 
 def unit(rows: NDArray[Any]) -> Array:

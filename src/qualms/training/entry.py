@@ -4,7 +4,6 @@ import gc
 import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from qualms.spec import RunSpec
 from qualms.training._error import TrainingError
 from qualms.training._members import work_together
 from qualms.training.data import Splits
+from qualms.training.followers import Assigned, in_turn
 from qualms.training.loop import train_and_predict
 from qualms.training.machine import (
     Context,
@@ -29,7 +29,7 @@ from qualms.training.machine import (
 from qualms.training.options import training
 from qualms.training.patches import patch_rule
 from qualms.training.record import announce
-from qualms.training.runs import Assigned, Workplace, make_run
+from qualms.training.runs import Workplace, make_run
 from qualms.training.watch import Silent, Watch
 
 Data = Dataset | Mapping[str, Dataset]
@@ -70,6 +70,9 @@ def run_together(
     On a CPU the runs are trained one after another. So they are on several devices
     ("cuda:0,1"), which divide the batches of a run. A run that fails does not stop the
     others.
+
+    Runs may differ in the rule by which an epoch is chosen as well. Those of one seed
+    are then trained once, where they begin together and all rules score predictions.
     """
     jobs = [Assigned(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
     _check_alike(specs)
@@ -95,10 +98,11 @@ def run_together(
             watch=watch or Silent(),
             writer=writer if machine.cuda else None,
         )
-        if machine.cuda:
-            failures = _train(jobs, place, options.batch)
-        else:
-            failures = [f for job in jobs for f in _train([job], place, options.batch)]
+        failures = []
+        for turn in in_turn(jobs):
+            # On a CPU one after another.
+            for group in [turn] if machine.cuda else [[job] for job in turn]:
+                failures += _train(group, place, options.batch)
     _tell(failures, len(jobs))
 
 
@@ -134,10 +138,10 @@ def _by_teams(
 
 
 def _check_alike(specs: Sequence[RunSpec]) -> None:
-    if len({replace(spec, seed=0).to_json() for spec in specs}) > 1:
+    if len({spec.training_key for spec in specs}) > 1:
         raise ValueError(
-            "runs that train together must differ in their seed alone; train the others"
-            " by themselves"
+            "runs that train together must differ in their seed and in select_by alone;"
+            " train the others by themselves"
         )
 
 

@@ -50,6 +50,13 @@ class Log:
             temporary.write_text("".join(kept), encoding="utf-8")
 
 
+def copy_log(folder: Path, other: Path) -> None:
+    """Give the run in `other` the epochs of the one in `folder`."""
+    lines = _whole_lines(epochs_path(folder))
+    with writing(other), replacing(epochs_path(other)) as temporary:
+        temporary.write_text("".join(lines), encoding="utf-8")
+
+
 def _whole_lines(path: Path) -> list[str]:
     """The lines that were written completely before the process was killed."""
     text = path.read_text(encoding="utf-8", errors="replace")

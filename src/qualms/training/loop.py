@@ -8,6 +8,7 @@ the losses are read, and for the disk at the end of training.
 import shutil
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,12 +17,15 @@ from qualms.methods import Moment
 from qualms.runs import is_stored, predictions_folder
 from qualms.training._error import TrainingError, writing
 from qualms.training.features import forget_features
+from qualms.training.followers import lend
 from qualms.training.predict import split_path, write_split
 from qualms.training.record import finish, header
 from qualms.training.runs import Run
 from qualms.training.schedule import rates
 from qualms.training.seeds import seed
-from qualms.training.validate import goodness, validation_loss
+from qualms.training.selection import RULES, selection_score
+from qualms.training.stand import BestEpoch
+from qualms.training.validate import seen_by, validation_loss
 
 _LATE = 10**9
 """An epoch late enough for every method to be in its last phase."""
@@ -48,6 +52,8 @@ def train_and_predict(run: Run) -> Iterator[bool]:
     if not team.leads:
         return
     yield from _disk(run)
+    if not run.stand.fitted:
+        lend(run.followers, run.folder, run.state(), run.stand)
     _fit(run)
     for split in run.spec.splits:
         _predict(run, split)
@@ -142,25 +148,40 @@ def _mean(run: Run, epoch: int, losses: Tensor) -> float:
 
 def _look(run: Run, moment: Moment) -> float | None:
     """The loss on `val`, None in epochs without one; keeps the best weights."""
-    options, stand = run.options, run.stand
-    by = options.select_by if run.learner.method.selects else "last"
+    options, best = run.options, run.stand.best
     every = 1 if options.needs_val else options.validate
     if not every or (moment.epoch + 1) % every:
         return None
-    loss = value = None
+    loss = None
     with run.place.machine.autocast():
         if run.has_loss:
             loss = validation_loss(run.validator, run.validation_split("val"), moment)
-        if by == "val_loss" and loss is not None:
-            value = -loss
-        elif by not in ("last", "val_loss"):
-            splits = map(run.validation_split, run.selected_on)
-            value = goodness(options, run.validator, splits)
-    if value is not None and value > stand.best_value:
-        stand.best_value = value
+        values = _goodness(run, loss)
+    better = {rule: v for rule, v in values.items() if v > best[rule].value}
+    if better:
         state = run.learner.network.state_dict()
-        stand.best = {name: part.clone() for name, part in state.items()}
+        weights = {name: part.clone() for name, part in state.items()}
+        best |= {r: BestEpoch(value=v, weights=weights) for r, v in better.items()}
     return loss
+
+
+def _goodness(run: Run, loss: float | None) -> dict[str, float]:
+    """How good the epoch is, larger is better, by every rule that is followed.
+
+    It is nan where a rule leaves the epoch out.
+    """
+    found, seen = dict[str, float](), dict[str, Any]()
+    for rule in run.stand.best:
+        if rule == "val_loss" and loss is not None:
+            found[rule] = -loss
+        elif RULES[rule].score is not None:
+            splits = run.selected_on(rule)
+            for name in splits:
+                if name not in seen:
+                    items = run.validation_split(name)
+                    seen[name] = seen_by(run.options, run.validator, items)
+            found[rule] = selection_score(rule, [seen[name] for name in splits])
+    return found
 
 
 def _end(run: Run, loss: float, val: float | None, seconds: float) -> None:
@@ -190,9 +211,10 @@ def _fit(run: Run) -> None:
     shutil.rmtree(predictions_folder(run.folder), ignore_errors=True)
     started, network = time.perf_counter(), run.learner.network
     method, trained = run.learner.method, run.learner.trained
-    if run.stand.best is not None:
-        network.load_state_dict(run.stand.best)
-        run.stand.best = None
+    chosen = run.stand.best.get(run.options.select_by)
+    run.stand.best = {}
+    if chosen is not None and chosen.weights is not None:
+        network.load_state_dict(chosen.weights)
     elif run.options.epochs and run.options.select_by != "last":
         _tell_last(run)
     seed(run.spec.seed, "after")

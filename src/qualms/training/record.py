@@ -13,8 +13,9 @@ from qualms.datasets import Dataset
 from qualms.predictions import Header
 from qualms.spec import RunSpec, split_place
 from qualms.training._error import TrainingError, writing
+from qualms.training.followers import Assigned
 from qualms.training.machine import Machine
-from qualms.training.runs import Assigned, Run
+from qualms.training.runs import Run
 
 
 def announce(job: Assigned, machine: Machine) -> None:

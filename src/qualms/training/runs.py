@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from qualms.training.checkpoint import Saver, State, read_checkpoint
 from qualms.training.checks import check_held_out, check_options_fit
 from qualms.training.data import LoadedSplit, Splits, feed
 from qualms.training.features import FeatureCache, feature_inputs
+from qualms.training.followers import Assigned, followed
 from qualms.training.inputs import Inputs, make_inputs, patch_inputs
 from qualms.training.items import TrainingItems, trained_task, training_items
 from qualms.training.learner import (
@@ -32,20 +33,13 @@ from qualms.training.log import Log
 from qualms.training.machine import Machine
 from qualms.training.options import Training, training
 from qualms.training.predict import Predictor, check_predictable
-from qualms.training.schedule import Plateau
 from qualms.training.seeds import shuffled
 from qualms.training.selection import RULES, check_selection, selection_splits
+from qualms.training.stand import Stand, stand_of
 from qualms.training.step import Board, Stepper
 from qualms.training.team import check_divides, make_objective
 from qualms.training.watch import Watch
 from qualms.training.weights import make_weights
-
-
-class Assigned(NamedTuple):
-    """A run to train, and the folder that keeps it."""
-
-    spec: RunSpec
-    folder: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,27 +53,14 @@ class Workplace:
     """Writes checkpoints in the background; None to write them at once."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Stand:
-    """How far a run is; a checkpoint holds it beside the state of the learner."""
-
-    epoch: int = 0
-    """Epochs done."""
-    plateau: Plateau = field(default_factory=Plateau)
-    best: dict[str, Tensor] | None = None
-    best_value: float = -math.inf
-    seconds: float = 0.0
-    """Spent on epochs."""
-    fit_seconds: float = 0.0
-    fitted: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One run while it is trained."""
 
     spec: RunSpec
     folder: Path
+    followers: tuple[Assigned, ...]
+    """Runs that are not trained, whose rules it has followed from the first epoch."""
     options: Training
     place: Workplace
     task: Task
@@ -173,10 +154,10 @@ class Run:
             return False
         return splits.has("val") or rule.task != "embedding"
 
-    @property
-    def selected_on(self) -> tuple[str, ...]:
-        """The splits by which an epoch is chosen."""
-        return selection_splits(self.options, self.place.splits)
+    def selected_on(self, rule: str) -> tuple[str, ...]:
+        """The splits by which `rule` chooses an epoch."""
+        options = replace(self.options, select_by=rule)
+        return selection_splits(options, self.place.splits)
 
     def order(self, epoch: int) -> Tensor:
         """The rows that `epoch` visits, step by step."""
@@ -204,14 +185,11 @@ class Run:
         learned = self.learner.state()
         if self.stand.fitted:
             learned = {"network": learned["network"]}
-        held = {name: getattr(self.stand, name) for name in _PLAIN}
-        stand = {**held, "best": self.stand.best, "plateau": asdict(self.stand.plateau)}
-        return {"hash": self.spec.hash, **learned, "stand": stand}
+        return {"hash": self.spec.hash, **learned, "stand": self.stand.state()}
 
 
 _PIXELS = 2**22
 """Most pixels of label maps at once: 16 volumes of 64 x 64 x 64."""
-_PLAIN = ("epoch", "best_value", "seconds", "fit_seconds", "fitted")
 
 
 class _Setup(NamedTuple):
@@ -229,15 +207,14 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
 
     It stands where its checkpoint says, else at the beginning.
     """
-    (spec, folder), splits, machine = job, place.splits, place.machine
+    (spec, folder, _), splits, machine = job, place.splits, place.machine
     setup = _Setup(job, place, training(spec.training), micro)
     options, task = setup.options, trained_task(spec, splits)
     check_options_fit(options, spec, task, splits)
     check_selection(options, splits)
     chosen = training_items(spec, folder, splits, write=machine.team.leads)
     check_divides(options, len(chosen.rows), machine.team)
-    colours = _colours(options, spec)
-    inputs = make_inputs(chosen.items, options, ignore=task.ignore, colours=colours)
+    inputs = _inputs(setup, chosen.items, task)
     for split in spec.splits:
         check_predictable(split, splits, inputs)
     learner = make_learner(spec, task, options, inputs, machine)
@@ -254,6 +231,7 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     return Run(
         spec=spec,
         folder=folder,
+        followers=followed(job, stand, splits, selects=learner.method.selects),
         options=options,
         place=place,
         task=task,
@@ -269,6 +247,11 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
         log=_log(job, options, stand) if machine.team.leads else None,
         stand=stand,
     )
+
+
+def _inputs(setup: _Setup, items: LoadedSplit, task: Task) -> Inputs:
+    colours = _colours(setup.options, setup.job.spec)
+    return make_inputs(items, setup.options, ignore=task.ignore, colours=colours)
 
 
 def _stepper(
@@ -350,7 +333,7 @@ def _tell_backbone(learner: Learner, setup: _Setup) -> None:
 
 
 def _resumed(setup: _Setup, learner: Learner) -> Stand:
-    (spec, folder), trains = setup.job, setup.options.epochs > 0
+    (spec, folder, _), trains = setup.job, setup.options.epochs > 0
     say = partial(setup.place.watch.message, spec)
     state = read_checkpoint(folder, spec.hash, say)
     if state is None:
@@ -361,8 +344,7 @@ def _resumed(setup: _Setup, learner: Learner) -> Stand:
         return Stand() if trains else Stand(seconds=spent)
     try:
         learner.restore(state)
-        held = state["stand"]
-        return Stand(**{**held, "plateau": Plateau(**held["plateau"])})
+        return stand_of(state["stand"])
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, LookupError, TypeError, ValueError) as error:

@@ -66,6 +66,13 @@ class SelectionRule(NamedTuple):
         return "val/shifted" in self.splits
 
 
+def see_the_same(one: str, other: str) -> bool:
+    """Whether two rules score predictions of the same kind."""
+    first, second = RULES[one], RULES[other]
+    scored = first.score is not None and second.score is not None
+    return scored and first.task == second.task
+
+
 def check_selection(options: "Training", splits: Splits) -> None:
     """Refuse a rule that the datasets have no items, or no classes, for."""
     by, dataset = options.select_by, splits.dataset

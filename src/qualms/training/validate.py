@@ -1,6 +1,5 @@
 """Scores of a network on validation items while it is trained."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,6 @@ from qualms.training.selection import (
     RULES,
     PredictedSplit,
     RetrievedSplit,
-    selection_score,
     stated_uncertainty,
 )
 
@@ -39,18 +37,16 @@ def validation_loss(predictor: Predictor, items: LoadedSplit, moment: Moment) ->
     return float(total) / seen
 
 
-def goodness(
-    options: Training, predictor: Predictor, splits: Iterable[LoadedSplit]
-) -> float:
-    """How good an epoch is, larger is better, by the rule of `options`.
+def seen_by(
+    options: Training, predictor: Predictor, items: LoadedSplit
+) -> PredictedSplit | RetrievedSplit:
+    """What rules like that of `options` judge a network by on `items`.
 
-    Rules other than the loss judge what the method predicts, with all of its draws, for
-    `splits`. It is nan where the rule leaves the epoch out.
+    It is what the method predicts, with all of its draws.
     """
-    by, named = options.select_by, options.select_uncertainty
-    if RULES[by].task == "embedding":
-        return selection_score(by, [_retrieved(predictor, s, named) for s in splits])
-    return selection_score(by, [_predicted(predictor, s) for s in splits])
+    if RULES[options.select_by].task == "embedding":
+        return _retrieved(predictor, items, options.select_uncertainty)
+    return _predicted(predictor, items)
 
 
 def _predicted(predictor: Predictor, items: LoadedSplit) -> PredictedSplit:
