@@ -8,7 +8,7 @@ from qualms.datasets import Card, Dataset, Split
 from qualms.methods import Headed, Method, Readout
 from qualms.networks import IMAGENET
 from qualms.spec import Part, RunSpec, Task
-from qualms.training import learner, runs
+from qualms.training import learner, loop, runs
 
 CARD = Card(title="made", licence="", citation="", url="", obtain="")
 SIDE = 6
@@ -143,6 +143,18 @@ def put_on_shelf(monkeypatch, network=Tiny, **changed):
     monkeypatch.setattr(learner, "make_network", lambda _, channels: network(channels))
     # Looking for a network of that name would load timm.
     monkeypatch.setattr(runs, "network_colours", lambda _: IMAGENET)
+
+
+def stop_after(monkeypatch, epochs, error):
+    """Let `error` end every run once it has trained `epochs` epochs."""
+    end = loop._end
+
+    def stopping(run, *rest):
+        end(run, *rest)
+        if run.stand.epoch == epochs:
+            raise error
+
+    monkeypatch.setattr(loop, "_end", stopping)
 
 
 class Heard:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from qualms import predictions
-from qualms.training import TrainingError, checkpoint, loop, run
+from qualms.training import TrainingError, checkpoint, run
 from training import made
 
 
@@ -17,20 +17,9 @@ class StopError(Exception):
     """Ends a run in the middle, as a power cut would."""
 
 
-def stop_after(monkeypatch, epochs):
-    end = loop._end
-
-    def stopping(run, *rest):
-        end(run, *rest)
-        if run.stand.epoch == epochs:
-            raise StopError
-
-    monkeypatch.setattr(loop, "_end", stopping)
-
-
 def stopped(monkeypatch, spec, folder, epochs):
     with monkeypatch.context() as patched:
-        stop_after(patched, epochs)
+        made.stop_after(patched, epochs, StopError)
         with pytest.raises(StopError):
             run(spec, made.dataset(), folder)
 

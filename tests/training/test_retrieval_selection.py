@@ -10,7 +10,7 @@ import torch
 
 from qualms import predictions, scores
 from qualms.spec import ItemRule, Part, Task
-from qualms.training import TrainingError, loop, run, run_together, runs
+from qualms.training import TrainingError, run, run_together, runs
 from qualms.training.selection import (
     RetrievedSplit,
     predicted_split,
@@ -116,15 +116,8 @@ def twins(**options):
 
 @contextmanager
 def stopped_after(monkeypatch, epochs):
-    end = loop._end
-
-    def stopping(run, *rest):
-        end(run, *rest)
-        if run.stand.epoch == epochs:
-            raise KeyboardInterrupt
-
     with monkeypatch.context() as patched:
-        patched.setattr(loop, "_end", stopping)
+        made.stop_after(patched, epochs, KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
             yield
 
