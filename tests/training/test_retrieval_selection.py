@@ -143,6 +143,23 @@ def test_runs_that_differ_in_the_rule_alone_are_trained_once(tmp_path):
     assert not np.array_equal(*embedding)
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_several_seeds_on_a_gpu_are_trained_once_for_both_rules(tmp_path):
+    specs = [replace(spec, seed=seed) for spec in twins() for seed in range(2)]
+    folders, heard = [tmp_path / spec.hash for spec in specs], made.Heard()
+    run_together(specs, data(), folders, device="cuda", watch=heard)
+    assert len(heard.epochs) == 2 * 5
+    assert heard.messages == []
+    for spec, folder in zip(specs, folders, strict=True):
+        alone = tmp_path / "alone" / spec.hash
+        run(spec, data(), alone, device="cuda")
+        mine, theirs = (
+            found_in(where, "test")["embedding"] for where in (folder, alone)
+        )
+        np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-3)
+
+
 def test_runs_that_are_trained_once_go_on_after_a_stop(tmp_path, monkeypatch):
     specs, heard = twins(), made.Heard()
     folders = [tmp_path / by for by in RULES]
