@@ -156,6 +156,18 @@ def test_a_checkpoint_that_other_code_wrote_is_refused_in_a_sentence(
     assert (tmp_path / "checkpoint.pt").exists()
 
 
+def test_a_checkpoint_of_an_earlier_version_is_refused_in_a_sentence(
+    shelf, tmp_path, monkeypatch
+):
+    spec = made.spec()
+    stopped(monkeypatch, spec, tmp_path, 1)
+    state = held(tmp_path)
+    state["stand"]["best"] = None
+    torch.save(state, tmp_path / "checkpoint.pt")
+    with pytest.raises(TrainingError, match=r"does not fit .* delete the folder"):
+        run(spec, made.dataset(), tmp_path)
+
+
 def test_a_file_that_would_run_code_is_not_loaded(tmp_path):
     torch.save({"hash": "x", "bad": Path}, tmp_path / "checkpoint.pt")
     said = []

@@ -134,7 +134,7 @@ def test_neighbours_of_tf32_products_are_those_of_the_scores():
     rows[2990:] = rows[:10]
     target = rng.integers(0, 20, 3000)
     there = torch.from_numpy(rows).cuda(), torch.from_numpy(target).cuda()
-    for tile in (None, 700):
+    for tile in (None, 700, 1024):
         found = find_nearest(*there, tile=tile)
         assert found.nearest.tolist() == nearest_neighbour(rows).tolist()
         wanted = retrieval_hits(rows, target)

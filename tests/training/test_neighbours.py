@@ -33,7 +33,7 @@ def embeddings(kind):
 KINDS = ["plain", "copies", "close", "lattice", "collapsed", "extreme"]
 
 
-@pytest.mark.parametrize("tile", [None, 32, 17])
+@pytest.mark.parametrize("tile", [None, 32, 17, 128, 256])
 @pytest.mark.parametrize("kind", KINDS)
 def test_neighbours_are_those_of_the_scores(kind, tile):
     rows = embeddings(kind)

@@ -11,6 +11,7 @@ import torch
 from qualms import predictions, scores
 from qualms.spec import ItemRule, Part, Task
 from qualms.training import TrainingError, run, run_together, runs
+from qualms.training.followers import Assigned, in_turn
 from qualms.training.selection import (
     RetrievedSplit,
     predicted_split,
@@ -166,6 +167,37 @@ def test_runs_that_are_trained_once_go_on_after_a_stop(tmp_path, monkeypatch):
     for spec, folder in zip(specs, folders, strict=True):
         run(spec, data(), tmp_path / "alone" / folder.name)
         same_predictions(folder, tmp_path / "alone" / folder.name)
+
+
+def test_the_other_order_after_a_stop_trains_no_more(tmp_path, monkeypatch):
+    specs, heard = twins(), made.Heard()
+    folders = [tmp_path / by for by in RULES]
+    with stopped_after(monkeypatch, 3):
+        run_together(specs, data(), folders)
+    run_together(specs[::-1], data(), folders[::-1], watch=heard)
+    assert len(heard.epochs) == 2
+
+
+def test_who_follows_a_run_that_fails_is_not_trained(tmp_path, monkeypatch):
+    class BrokenError(Exception):
+        pass
+
+    heard, folders = made.Heard(), [tmp_path / by for by in RULES]
+    made.stop_after(monkeypatch, 3, BrokenError)
+    with pytest.raises(TrainingError, match="2 of 2 runs failed"):
+        run_together(twins(), data(), folders, watch=heard)
+    assert len(heard.epochs) == 3
+
+
+def test_as_many_seeds_train_at_once_as_were_asked_for(tmp_path):
+    specs = [replace(spec, seed=seed) for spec in twins() for seed in range(3)]
+    jobs = [Assigned(spec, tmp_path / spec.hash) for spec in specs]
+    assert [len(turn) for turn in in_turn(jobs)] == [3, 3]
+    for job in jobs:
+        job.folder.mkdir()
+        (job.folder / "checkpoint.pt").touch()
+    assert [len(turn) for turn in in_turn(jobs)] == [3, 3]
+    assert not any(job.followers for turn in in_turn(jobs) for job in turn)
 
 
 def test_methods_that_keep_the_last_epoch_are_trained_once_too(tmp_path, monkeypatch):

@@ -337,10 +337,14 @@ def _stated(headers: Sequence[Header], name: str) -> float | None:
 
 
 def _trained(asked: _Judging) -> set[str]:
-    """Runs that were trained; others state the cost of the weights they were lent."""
+    """Runs that were trained; others state the cost of the weights they were lent.
+
+    One of those that differ in how an epoch is chosen alone: they share a training.
+    """
     runs = asked.benchmark.runs(asked.preset)
-    trained = {spec.hash for spec in runs if spec.training.get("epochs") != 0}
-    return trained & asked.reader.headers.keys()
+    there = [spec for spec in runs if spec.hash in asked.reader.headers]
+    trained = [spec for spec in there if spec.training.get("epochs") != 0]
+    return {*{(spec.training_key, spec.seed): spec.hash for spec in trained}.values()}
 
 
 def _seconds(reader: RunReader, hashes: Iterable[str]) -> float | None:

@@ -63,8 +63,8 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
         data: root of the cache of prepared datasets; simulated ones are made there.
         workers: processes that train at the same time, shared out over the GPUs.
         device: "auto", "cpu", "cuda" (every GPU) or one device by name.
-        together: most runs that one process trains at once, where they differ only in
-            their seed; 5 on a GPU and 1 on the CPU by default.
+        together: most seeds that one process trains at once, of runs that are otherwise
+            the same; 5 on a GPU and 1 on the CPU by default.
         watch: hears about every epoch.
         progress: hears how far each simulated dataset is.
         work: what trains a batch, called like `qualms.training.run_together`.

@@ -64,7 +64,7 @@ def run_together(
     device: str = "auto",
     watch: Watch | None = None,
 ) -> None:
-    """Train runs that differ only in their seed, at the same time where possible.
+    """Train runs that differ in their seed, at the same time where possible.
 
     On a GPU every run has its own stream, and no run changes the numbers of another.
     On a CPU the runs are trained one after another. So they are on several devices
@@ -72,7 +72,8 @@ def run_together(
     others.
 
     Runs may differ in the rule by which an epoch is chosen as well. Those of one seed
-    are then trained once, where they begin together and all rules score predictions.
+    are then trained once, on one device, where they begin together and both rules score
+    predictions.
     """
     jobs = [Assigned(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
     _check_alike(specs)
@@ -98,11 +99,7 @@ def run_together(
             watch=watch or Silent(),
             writer=writer if machine.cuda else None,
         )
-        failures = []
-        for turn in in_turn(jobs):
-            # On a CPU one after another.
-            for group in [turn] if machine.cuda else [[job] for job in turn]:
-                failures += _train(group, place, options.batch)
+        failures = _train_in_turn(jobs, place, options.batch)
     _tell(failures, len(jobs))
 
 
@@ -143,6 +140,23 @@ def _check_alike(specs: Sequence[RunSpec]) -> None:
             "runs that train together must differ in their seed and in select_by alone;"
             " train the others by themselves"
         )
+
+
+def _train_in_turn(
+    jobs: Sequence[Assigned], place: Workplace, batch: int
+) -> list[_Failure]:
+    failures: list[_Failure] = []
+    for turn in in_turn(jobs):
+        # Whoever follows a run that failed would fail as it did.
+        lost = {f.spec.hash: e for job, e in failures for f in job.followers}
+        left = [job for job in turn if job.spec.hash not in lost]
+        failures += [
+            _Failure(job, lost[job.spec.hash]) for job in turn if job.spec.hash in lost
+        ]
+        # On a CPU one after another.
+        for group in [left] if place.machine.cuda else [[job] for job in left]:
+            failures += _train(group, place, batch)
+    return failures
 
 
 def _train(jobs: Sequence[Assigned], place: Workplace, micro: int) -> list[_Failure]:

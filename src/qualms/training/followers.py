@@ -1,8 +1,8 @@
 """Runs that differ in the rule by which an epoch is chosen are trained once.
 
 One of them is trained. While it is, it also keeps the best weights by the rules of the
-others, and leaves each of them a checkpoint in the end, as if it had been trained by
-itself: all that is left for it is to fit and to predict.
+others, and leaves each of them a checkpoint and the log of its epochs in the end: all
+that is left for them is to fit and to predict.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,26 +36,44 @@ class Assigned(NamedTuple):
 
 
 def in_turn(jobs: Sequence[Assigned]) -> Iterator[list[Assigned]]:
-    """The runs to train, with their followers, and then these."""
-    trained, taking = list[Assigned](), list[Assigned]()
-    for job in jobs:
-        first = next((one for one in trained if _may_follow(job, one)), None)
+    """The runs to train, with their followers, and then these.
+
+    Those of a turn have different seeds: so many at once were asked for.
+    """
+    leading, taking = list[Assigned](), list[Assigned]()
+    for job in sorted(jobs, key=_begun, reverse=True):
+        first = next((one for one in leading if _may_follow(job, one)), None)
         if first is None:
-            trained.append(job)
+            leading.append(job)
             continue
-        followed = first._replace(followers=(*first.followers, job))
-        trained[trained.index(first)] = followed
+        place = leading.index(first)
+        leading[place] = first._replace(followers=(*first.followers, job))
         taking.append(job)
-    yield trained
-    if taking:
-        yield taking
+    yield from _by_seed(leading)
+    yield from _by_seed(taking)
+
+
+def _by_seed(jobs: Iterable[Assigned]) -> list[list[Assigned]]:
+    turns: list[list[Assigned]] = []
+    for job in jobs:
+        seed = job.spec.seed
+        for turn in turns:
+            if seed not in {other.spec.seed for other in turn}:
+                turn.append(job)
+                break
+        else:
+            turns.append([job])
+    return turns
+
+
+def _begun(job: Assigned) -> bool:
+    return any(path.exists() for path in checkpoint_paths(job.folder))
 
 
 def _may_follow(job: Assigned, first: Assigned) -> bool:
     """Whether `job` has not begun, and is trained as `first` is."""
-    begun = any(path.exists() for path in checkpoint_paths(job.folder))
     same = job.spec.seed == first.spec.seed
-    return same and not begun and see_the_same(job.rule, first.rule)
+    return same and not _begun(job) and see_the_same(job.rule, first.rule)
 
 
 def followed(

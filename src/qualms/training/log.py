@@ -51,7 +51,9 @@ class Log:
 
 
 def copy_log(folder: Path, other: Path) -> None:
-    """Give the run in `other` the epochs of the one in `folder`."""
+    """Give the run in `other` the epochs of the one in `folder`, if it has any."""
+    if not epochs_path(folder).exists():
+        return
     lines = _whole_lines(epochs_path(folder))
     with writing(other), replacing(epochs_path(other)) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8")

@@ -172,9 +172,9 @@ def _take_in(best: _Best, first: int, other: int, similar: Tensor, axis: int) ->
 def _two_best(similar: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
     """The largest numbers along `axis`, where they are, and the second largest.
 
-    Reading all numbers takes as long as finding the best of every few. So that is done
-    once, and the rest with what little is left: the best of each few, and the few that
-    hold the best of all.
+    All numbers are read once, for the largest of each chunk. The chunk with the largest
+    of all is then searched: the second largest is in it, or it is the largest of
+    another chunk.
     """
     size = similar.shape[axis]
     few = _CHUNK if size % _CHUNK == 0 else size

@@ -347,7 +347,7 @@ def _resumed(setup: _Setup, learner: Learner) -> Stand:
         return stand_of(state["stand"])
     except torch.OutOfMemoryError:
         raise
-    except (RuntimeError, LookupError, TypeError, ValueError) as error:
+    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
         why = str(error).strip().partition("\n")[0]
         raise TrainingError(
             f"the checkpoint in {folder} was written by other code and does not fit"

@@ -161,7 +161,7 @@ def _small() -> Preset:
         seeds=_SEEDS,
         pools=_POOLS,
         note="toy volumes for 2,200 steps; real outlines on simulated CT and simulated"
-        " street scenes for 750 to 1,330; an epoch is one pass over the items",
+        " street scenes for 750 to 1,340; an epoch is one pass over the items",
     )
 
 
