@@ -10,7 +10,7 @@ import torch
 
 from qualms import predictions, scores
 from qualms.spec import ItemRule, Part, Task
-from qualms.training import TrainingError, run, run_together, runs
+from qualms.training import TrainingError, loop, run, run_together, runs
 from qualms.training.followers import Assigned, in_turn
 from qualms.training.selection import (
     RetrievedSplit,
@@ -187,6 +187,23 @@ def test_who_follows_a_run_that_fails_is_not_trained(tmp_path, monkeypatch):
     with pytest.raises(TrainingError, match="2 of 2 runs failed"):
         run_together(twins(), data(), folders, watch=heard)
     assert len(heard.epochs) == 3
+
+
+def test_who_follows_goes_on_where_only_predicting_failed(tmp_path, monkeypatch):
+    specs, heard = twins(), made.Heard()
+    folders = [tmp_path / by for by in RULES]
+    predict = loop._predict
+
+    def broken(run, split):
+        if run.spec.hash == specs[0].hash:
+            raise OSError("no space is left")
+        predict(run, split)
+
+    monkeypatch.setattr(loop, "_predict", broken)
+    with pytest.raises(TrainingError, match=r"1 of 2 runs failed .* no space is left"):
+        run_together(specs, data(), folders, watch=heard)
+    assert len(heard.epochs) == 5
+    assert "embedding" in found_in(folders[1], "test")
 
 
 def test_as_many_seeds_train_at_once_as_were_asked_for(tmp_path):

@@ -147,8 +147,13 @@ def _train_in_turn(
 ) -> list[_Failure]:
     failures: list[_Failure] = []
     for turn in in_turn(jobs):
-        # Whoever follows a run that failed would fail as it did.
-        lost = {f.spec.hash: e for job, e in failures for f in job.followers}
+        # Whoever was to follow a training that failed would fail as it did.
+        lost = {
+            follower.spec.hash: error
+            for job, error in failures
+            for follower in job.followers
+            if not follower.begun
+        }
         left = [job for job in turn if job.spec.hash not in lost]
         failures += [
             _Failure(job, lost[job.spec.hash]) for job in turn if job.spec.hash in lost

@@ -34,6 +34,11 @@ class Assigned(NamedTuple):
         """How its epoch is chosen."""
         return training(self.spec.training).select_by
 
+    @property
+    def begun(self) -> bool:
+        """Whether it has a checkpoint, of its own training or of the one it follows."""
+        return any(path.exists() for path in checkpoint_paths(self.folder))
+
 
 def in_turn(jobs: Sequence[Assigned]) -> Iterator[list[Assigned]]:
     """The runs to train, with their followers, and then these.
@@ -41,7 +46,7 @@ def in_turn(jobs: Sequence[Assigned]) -> Iterator[list[Assigned]]:
     Those of a turn have different seeds: so many at once were asked for.
     """
     leading, taking = list[Assigned](), list[Assigned]()
-    for job in sorted(jobs, key=_begun, reverse=True):
+    for job in sorted(jobs, key=lambda job: not job.begun):
         first = next((one for one in leading if _may_follow(job, one)), None)
         if first is None:
             leading.append(job)
@@ -66,14 +71,10 @@ def _by_seed(jobs: Iterable[Assigned]) -> list[list[Assigned]]:
     return turns
 
 
-def _begun(job: Assigned) -> bool:
-    return any(path.exists() for path in checkpoint_paths(job.folder))
-
-
 def _may_follow(job: Assigned, first: Assigned) -> bool:
     """Whether `job` has not begun, and is trained as `first` is."""
     same = job.spec.seed == first.spec.seed
-    return same and not _begun(job) and see_the_same(job.rule, first.rule)
+    return same and not job.begun and see_the_same(job.rule, first.rule)
 
 
 def followed(
