@@ -221,6 +221,25 @@ def test_heads_are_three_convolutions_on_the_features():
     assert last.kernel_size == (1, 1)
 
 
+@pytest.mark.parametrize("task", [TWO, THREE], ids=["two", "three"])
+def test_the_factor_starts_at_the_square_of_its_scale_and_moves_by_its_scale(task):
+    maps = {}
+    for scale in (1.0, 0.1):
+        network = built(made("ssn", {"rank": RANK, "factor_scale": scale}), task)
+        maps[scale] = network(torch.ones(1, 1, 16, 16))
+    kinds = {
+        scale: logit_gaussian(maps[scale], task, rank=RANK, least=LEAST, scale=scale)
+        for scale in maps
+    }
+    torch.testing.assert_close(kinds[0.1].factor, 0.01 * kinds[1.0].factor)
+    torch.testing.assert_close(kinds[0.1].mean, kinds[1.0].mean)
+    moved = logit_gaussian(
+        maps[0.1] + 1e-2 * maps[1.0], task, rank=RANK, least=LEAST, scale=0.1
+    )
+    step = 0.1 * 1e-2 * kinds[1.0].factor
+    torch.testing.assert_close(moved.factor, kinds[0.1].factor + step)
+
+
 def test_two_classes_of_whole_images_are_told_apart():
     task = Task(name="classification", classes=2)
     method = made("ssn", {"draws": 6})
@@ -242,6 +261,7 @@ def test_two_classes_of_whole_images_are_told_apart():
         ({"draws": 0}, "must be at least 1, got 10, 0 and 10"),
         ({"mean_epochs": -1}, "must not be negative, got -1 and 1e-05"),
         ({"least_variance": -1.0}, "must not be negative, got 5 and -1.0"),
+        ({"factor_scale": 0.0}, "factor_scale must be above 0, got 0.0"),
     ],
 )
 def test_options_out_of_range_are_refused(options, sentence):

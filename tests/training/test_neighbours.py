@@ -33,9 +33,13 @@ def embeddings(kind):
 KINDS = ["plain", "copies", "close", "lattice", "collapsed", "extreme"]
 
 
-@pytest.mark.parametrize("tile", [None, 32, 17, 128, 256])
+@pytest.mark.parametrize(
+    ("tile", "whole"), [(None, 256), (256, 256), (32, 32), (17, 16), (128, 16)]
+)
 @pytest.mark.parametrize("kind", KINDS)
-def test_neighbours_are_those_of_the_scores(kind, tile):
+def test_neighbours_are_those_of_the_scores(kind, tile, whole, monkeypatch):
+    monkeypatch.setattr(neighbours, "_WHOLE", whole)
+    monkeypatch.setattr(neighbours, "_CHUNK", whole // 2)
     rows = embeddings(kind)
     target = np.random.default_rng(0).integers(0, 4, len(rows))
     found = find_nearest(torch.from_numpy(rows), torch.from_numpy(target), tile=tile)
@@ -48,7 +52,7 @@ def test_many_close_neighbours_are_settled_alike(kind, monkeypatch):
     monkeypatch.setattr(neighbours, "_FEW", 0)
     monkeypatch.setattr(neighbours, "_ROUGH", {"cpu": 900})
     monkeypatch.setattr(neighbours, "_PAIRS", {"cpu": 700})
-    test_neighbours_are_those_of_the_scores(kind, 32)
+    test_neighbours_are_those_of_the_scores(kind, 32, 32, monkeypatch)
 
 
 def test_rounded_products_change_nothing(monkeypatch):
@@ -78,6 +82,13 @@ def test_rounded_products_change_nothing(monkeypatch):
     monkeypatch.setattr(torch, "mm", rough)
     found = find_nearest(torch.from_numpy(rows), torch.from_numpy(target), tile=64)
     np.testing.assert_array_equal(found.nearest, nearest_neighbour(rows))
+
+
+def test_rows_that_fill_a_tile_up_are_no_neighbours():
+    """All others point away, so that a row of 0 would be nearer."""
+    rows = torch.tensor([[1.0, 0.0], [-1.0, 0.1], [-1.0, -2.0]])
+    found = find_nearest(rows, torch.tensor([0, 1, 1]))
+    assert found.nearest.tolist() == [2, 2, 1]
 
 
 def test_autocast_does_not_reach_the_search():

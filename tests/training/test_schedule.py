@@ -1,8 +1,11 @@
+from dataclasses import replace
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
 
-from qualms.training.options import Training
+from qualms.training.options import Schedule, Training
 from qualms.training.schedule import Plateau, rates
 
 
@@ -29,6 +32,16 @@ def test_constant_is_constant_and_warms_up_when_asked():
     assert (whole(Training(epochs=3)) == 1e-3).all()
     warmed = whole(Training(epochs=3, warmup_epochs=2, lr=8.0)).ravel()
     assert warmed.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 8, 8, 8]
+
+
+@pytest.mark.parametrize("schedule", get_args(Schedule))
+def test_every_schedule_warms_up_when_asked(schedule):
+    options = Training(epochs=6, warmup_epochs=2, lr=8.0, schedule=schedule)
+    found, cold = whole(options), whole(replace(options, warmup_epochs=0))
+    rises = [0, 0, 0, 0, 4, 4, 4, 4] if schedule == "cosine" else range(8)
+    assert found[:2].ravel().tolist() == [*rises]
+    if schedule != "linear":  # whose warm-up shortens the line
+        assert (found[2:] == cold[2:]).all()
 
 
 def test_step_warms_up_in_the_first_epoch_and_falls_to_a_fifth_twice():

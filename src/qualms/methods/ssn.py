@@ -17,6 +17,12 @@ draws. It is a sum over pixels, as in the paper, so it is large: thousands for a
 Adam and RMSprop do not mind; a norm to clip gradients at has to be large too, and the
 weight decay of a run weighs less than beside a mean over pixels.
 
+The factor starts small, a hundredth of what a new layer gives, and learns at a tenth of
+the rate of all else. As large as any layer, as in the released code (`factor_scale=1`),
+it fills whole images with either class, and what the best of a few draws is worth never
+makes it small again: trained for a thousand steps, such a network segments worse than a
+plain one.
+
 Two classes have a draw of the difference of their logits, which is all that their
 probabilities depend on, in half of the time.
 """
@@ -31,7 +37,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._batch import Batch, Moment
-from qualms.methods._headed import Headed, headed
+from qualms.methods._headed import Headed, Readout, headed
 from qualms.methods._method import Method
 from qualms.methods._plain import plain_head, summarise, weighted_mean
 from qualms.spec import Task
@@ -48,6 +54,7 @@ def ssn(
     train_draws: int = 10,
     mean_epochs: int = 5,
     least_variance: float = 1e-5,
+    factor_scale: float = 0.1,
 ) -> Method:
     """A Gaussian over all logits of an item, and `draws` of them to predict.
 
@@ -58,6 +65,8 @@ def ssn(
         train_draws: draws for the likelihood of an item in training.
         mean_epochs: epochs at the start in which the factor is 0.
         least_variance: added to the variances.
+        factor_scale: by which the outputs for the factor are multiplied, and the
+            weights that they start with as well; 1 for the released code.
     """
     if rank < 1 or draws < 1 or train_draws < 1:
         raise ValueError(
@@ -69,7 +78,11 @@ def ssn(
             "mean_epochs and least_variance must not be negative, got "
             f"{mean_epochs} and {least_variance}"
         )
-    gaussian = partial(logit_gaussian, rank=rank, least=least_variance)
+    if not 0 < factor_scale < math.inf:
+        raise ValueError(f"factor_scale must be above 0, got {factor_scale}")
+    gaussian = partial(
+        logit_gaussian, rank=rank, least=least_variance, scale=factor_scale
+    )
 
     def loss(network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
         task = headed(network).task
@@ -85,7 +98,7 @@ def ssn(
         return _checked(summarise(logits, task))
 
     return Method(
-        build=partial(_build, rank),
+        build=partial(_build, rank, factor_scale),
         loss=loss,
         predict=predict,
         phase=lambda epoch: "correlated" if epoch >= mean_epochs else "independent",
@@ -109,12 +122,12 @@ class LogitGaussian(NamedTuple):
 
 
 def logit_gaussian(
-    outputs: Tensor, task: Task, *, rank: int, least: float
+    outputs: Tensor, task: Task, *, rank: int, least: float, scale: float = 1.0
 ) -> LogitGaussian:
     """What `outputs` (B, (2 + rank) * C, *space) of a network say about its logits.
 
     They are C means, C logarithms of variances, and `rank` times C entries of the
-    factor.
+    factor, which are multiplied by `scale`.
     """
     assert task.classes is not None
     count, space = len(outputs), outputs.shape[2:]
@@ -128,7 +141,7 @@ def logit_gaussian(
     return LogitGaussian(
         mean.reshape(count, -1),
         variance.sqrt().reshape(count, -1),
-        factor.reshape(count, rank, -1),
+        factor.reshape(count, rank, -1) * scale,
     )
 
 
@@ -156,10 +169,18 @@ def draw_likelihoods(
     return -loss.view(len(logits), draws, -1).sum(2)
 
 
-def _build(rank: int, backbone: nn.Module, task: Task) -> Headed:
+def _build(rank: int, scale: float, backbone: nn.Module, task: Task) -> Headed:
     if task.classes is None:
         raise ValueError(f"ssn needs a number of classes, got {task}")
-    return plain_head(backbone, task, (2 + rank) * task.classes)
+    whole = plain_head(backbone, task, (2 + rank) * task.classes)
+    assert isinstance(whole.head, Readout)
+    last = whole.head.last
+    assert isinstance(last, nn.Linear | nn.Conv2d | nn.Conv3d)
+    with torch.no_grad():
+        last.weight[2 * task.classes :] *= scale
+        if last.bias is not None:
+            last.bias[2 * task.classes :] *= scale
+    return whole
 
 
 def _drawn(gaussian: LogitGaussian, draws: int) -> Iterator[Tensor]:

@@ -70,6 +70,7 @@ class Training:
     """Largest norm of the whole gradient; 0 clips nothing ("lamb" has its own 1.0)."""
     schedule: Schedule = "constant"
     warmup_epochs: int = 0
+    """Epochs at the start in which the rate rises to `lr`, by any schedule."""
     warmup_lr: float = 0.0
     """Learning rate that the warm-up of "cosine" starts from."""
     final_factor: float = 0.01

@@ -1,9 +1,9 @@
 """Learning rates of the four papers, one number per step.
 
-"constant" is that of Gustafsson et al. (2023), with a linear warm-up where one is asked
-for. "step" and "linear" are those of RETINA (Band et al., 2021), "polynomial" and
-"plateau" those of VALUES (Kahl et al., 2024), "cosine" that of URL (Kirchhof et al.,
-2023). A method may have a schedule of its own, which then takes their place.
+"constant" is that of Gustafsson et al. (2023). "step" and "linear" are those of RETINA
+(Band et al., 2021), "polynomial" and "plateau" those of VALUES (Kahl et al., 2024),
+"cosine" that of URL (Kirchhof et al., 2023). A method may have a schedule of its own,
+which then takes their place. All begin with a linear warm-up where one is asked for.
 """
 
 import math
@@ -59,19 +59,23 @@ def rates(
     time = epoch + torch.arange(steps, dtype=torch.float64) / steps
     if own is not None:
         return _warmed(options.lr * own(time, options.epochs), time, options)
+    if options.schedule == "cosine":  # with a warm-up of its own
+        return torch.full_like(time, _cosine(epoch, options))
+    return _warmed(_scheduled(time, options, plateau), time, options)
+
+
+def _scheduled(time: Tensor, options: Training, plateau: Plateau) -> Tensor:
     match options.schedule:
-        case "constant":
-            return _warmed(torch.full_like(time, options.lr), time, options)
         case "step":
-            return _warmed(_stairs(time, options), time, options)
+            return _stairs(time, options)
         case "linear":
-            return _warmed(_line(time, options), time, options)
+            return _line(time, options)
         case "polynomial":
             return options.lr * (1 - time / options.epochs) ** _POWER
         case "plateau":
             return torch.full_like(time, options.lr * plateau.factor)
-        case "cosine":
-            return torch.full_like(time, _cosine(epoch, options))
+        case _:
+            return torch.full_like(time, options.lr)
 
 
 def _warmed(rate: Tensor, time: Tensor, options: Training) -> Tensor:
