@@ -192,6 +192,13 @@ def test_correlations_of_the_text_are_found():
     assert correlated([(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)]).value == -1.0
 
 
+def test_numbers_that_are_there_have_no_reason_to_be_missing(tables):
+    cells = [cell for table in tables.values() for cell in table.cells]
+    assert any(math.isfinite(cell.mean) for cell in tables["table_correlations"].cells)
+    for cell in cells:
+        assert bool(cell.why) <= math.isnan(cell.mean)
+
+
 def test_a_configuration_is_chosen_on_validation_items_that_retrieve():
     """That with the best R-AUROC retrieves too little, and may not be chosen."""
     preset = replace(SMALL, variants=SMALL.further[:3])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from qualms.benchmarks import TableRow, Variant
 from qualms.evaluate.results import Summary
 from qualms.report.judged import NOT_PRINTED, SAMPLE, table_cell
-from qualms.report.papers.url.correlations import CORRELATIONS, correlation
+from qualms.report.papers.url.correlations import CORRELATIONS, FEWEST, correlation
 from qualms.report.papers.url.settings import (
     BY_R_AUROC,
     BY_RECALL,
@@ -279,11 +279,18 @@ def _few_shot_cell(
     )
 
 
+def _no_correlation(runs: int) -> str:
+    if runs < FEWEST:
+        return f"{runs} runs have both scores, and {FEWEST} are needed"
+    return "one of the scores is the same in all runs"
+
+
 def _correlations(study: UrlStudy) -> Iterator[Table]:
     """Rank correlations between scores over all runs."""
     lines = []
     for pair in CORRELATIONS:
         found = correlation(study, study.judged, pair.x, pair.y)
+        there = math.isfinite(found.value)
         number = named_number(pair.metric) if pair.metric else math.nan
         lines.append(
             TableLine(
@@ -291,11 +298,11 @@ def _correlations(study: UrlStudy) -> Iterator[Table]:
                 cells=(
                     TableCell(
                         mean=found.value,
-                        repeats=found.runs if math.isfinite(found.value) else 0,
+                        repeats=found.runs if there else 0,
                         published=Summary(number, math.nan)
                         if math.isfinite(number)
                         else None,
-                        why="fewer than three runs have both scores",
+                        why="" if there else _no_correlation(found.runs),
                     ),
                     TableCell(mean=float(found.runs), repeats=1),
                 ),
