@@ -5,6 +5,7 @@ from operator import add
 import numpy as np
 import pytest
 from sklearn.calibration import _sigmoid_calibration
+from threadpoolctl import threadpool_limits
 
 from qualms.scores.decomposition import decompose
 from qualms.scores.platt import Platt, ace, fit_platt, uncertainty_histogram
@@ -19,6 +20,15 @@ def pixels(seed, n=400):
     uncertainty = rng.random(n) * 0.7
     correct = rng.random(n) > uncertainty
     return uncertainty, correct
+
+
+def test_a_fit_is_the_same_on_any_number_of_threads():
+    uncertainty, correct = pixels(5, n=60_000)
+    found = set()
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.add(fit_platt(uncertainty, correct))
+    assert len(found) == 1
 
 
 def slow_ace(confidence, correct, bins=20):

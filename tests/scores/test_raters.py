@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy.stats import pearsonr
+from threadpoolctl import threadpool_limits
 
 from qualms.scores.decomposition import decompose
 from qualms.scores.raters import mean_defined, ncc, rater_agreement, rater_variance
@@ -17,6 +18,16 @@ def test_ncc_of_the_ball_is_golden():
     )
     for name, golden in BALL["ncc_pearson_population_float64_maps"].items():
         assert ncc(measures[name], reference) == pytest.approx(golden, abs=1e-9)
+
+
+def test_ncc_is_the_same_on_any_number_of_threads():
+    rng = np.random.default_rng(1)
+    found = set()
+    maps = rng.random((8, 2, 48, 48, 48))
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            found.add(tuple(ncc(*both) for both in maps))
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])

@@ -19,6 +19,12 @@ Floats = NDArray[np.floating[Any]]
 BLOCK = 1 << 16
 
 
+def plain_dot(one: Array, other: Array) -> float:
+    """The sum of the products of two arrays (K,), the same on any number of threads."""
+    # BLAS, which `@` calls, adds up in as many parts as it has threads.
+    return float(np.einsum("i,i->", one, other))
+
+
 @jit
 def two_sum(total: float, term: float) -> tuple[float, float]:
     """`total + term`, and what rounding took away from it."""

@@ -17,6 +17,7 @@ from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, Index
 from qualms.scores._pixel_kernels import calibration_gaps
 from qualms.scores._pixels import check_same_space, real_map
+from qualms.scores._sums import plain_dot
 
 _MAX_STEPS = 100
 _STEP_TOLERANCE = 1e-9
@@ -145,7 +146,7 @@ def fit_platt(
     spread = float(np.ptp(values[count > 0]))
     if spread == 0.0:
         return Platt(a=0.0, b=-float(logit(target.sum() / counts)))
-    centre = float(count @ values / counts)
+    centre = plain_dot(count, values) / float(counts)
     slope, level = _fit_logistic((values - centre) / spread, target, count)
     return Platt(a=slope / spread, b=slope * centre / spread - level)
 
@@ -245,13 +246,13 @@ def _newton_step(line: Array, x: Array, target: Array, count: Array) -> Array:
     chance = expit(line[0] * x + line[1])
     residual = count * chance - target
     weight = count * chance * (1.0 - chance)
-    mixed = weight @ x
-    curvature = np.array([[weight @ x**2, mixed], [mixed, weight.sum()]])
-    gradient = np.array([residual @ x, residual.sum()])
+    mixed = plain_dot(weight, x)
+    curvature = np.array([[plain_dot(weight, x**2), mixed], [mixed, weight.sum()]])
+    gradient = np.array([plain_dot(residual, x), residual.sum()])
     return np.linalg.solve(curvature, gradient)
 
 
 def _loss(line: Array, x: Array, target: Array, count: Array) -> float:
     odds = line[0] * x + line[1]
     softplus = np.maximum(odds, 0.0) + np.log1p(np.exp(-np.abs(odds)))
-    return float(count @ softplus - target @ odds)
+    return plain_dot(count, softplus) - plain_dot(target, odds)

@@ -15,6 +15,7 @@ from qualms.scores._pixels import (
     pixel_mask,
     real_map,
 )
+from qualms.scores._sums import plain_dot
 
 MASKED = "; leave pixels out by mask=, for example mask=~np.isnan(reference)"
 
@@ -66,7 +67,8 @@ def ncc(
     if np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return float("nan")
     a, b = _centred(a), _centred(b)
-    return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+    scale = np.sqrt(plain_dot(a, a) * plain_dot(b, b))
+    return float(plain_dot(a, b) / scale)
 
 
 def rater_variance(raters: ArrayLike, *, ignore: int | None = None) -> Array:
