@@ -9,6 +9,7 @@ from scipy.special import xlogy
 
 from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, matrix, vector
+from qualms.scores._sums import plain_dot
 from qualms.scores.ties import TIE, ranked_items
 
 
@@ -68,10 +69,10 @@ def spearman(first: Array, second: Array, *, tie: float = TIE) -> float:
     one, other = (_average_rank(values, tie) for values in (first, second))
     one -= one.mean()
     other -= other.mean()
-    scale = math.sqrt(float(one @ one) * float(other @ other))
+    scale = math.sqrt(plain_dot(one, one) * plain_dot(other, other))
     if scale == 0:
         return math.nan
-    return min(1.0, max(-1.0, float(one @ other) / scale))
+    return min(1.0, max(-1.0, plain_dot(one, other) / scale))
 
 
 def _average_rank(values: Array, tie: float) -> Array:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from qualms.scores._about import as_score
 from qualms.scores._arrays import Array, flags, not_negative, vector
+from qualms.scores._sums import plain_dot
 from qualms.scores.resampling import (
     Cells,
     Copies,
@@ -155,7 +156,7 @@ def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
     0.8333
     """
     precision, recall, _ = precision_recall_curve(score, positive)
-    return float(np.diff(recall) @ precision[1:])
+    return plain_dot(np.diff(recall), precision[1:])
 
 
 @as_score(label="FPR at TPR", better="lower", plan=fpr_at_tpr_plan)
@@ -208,7 +209,7 @@ def auroc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) ->
 def auprc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
     """`auprc` with another rule for ties; 0 ties what is equal to the last bit."""
     precision, recall, _ = _precision_recall(score, positive, tie)
-    return float(np.diff(recall) @ (precision[1:] + precision[:-1]) / 2)
+    return plain_dot(np.diff(recall), precision[1:] + precision[:-1]) / 2
 
 
 def _precision_plan(score: ArrayLike, positive: ArrayLike, *, trapezoid: bool) -> Plan:
@@ -280,4 +281,4 @@ def _concordance(rank: Ranked, positives: Array, negatives: Array) -> float:
     positive = np.add.reduceat(positives[order], start[:-1])
     negative = np.add.reduceat(negatives[order], start[:-1])
     below = np.cumsum(negative) - negative / 2
-    return float(positive @ below / pairs)
+    return float(plain_dot(positive, below) / pairs)

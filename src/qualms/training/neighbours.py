@@ -1,14 +1,16 @@
 """Nearest neighbours by cosine on the device of the embeddings, exact.
 
 The twin of `qualms.scores.nearest_neighbour` and `retrieval_hits`, for validation
-between epochs. A matrix product, in TF32 on a GPU and float32 elsewhere, finds the best
-and the second best similarity of each item, tile by tile and each pair of items once.
-Where these two are closer than the product can err, all that may be nearest is compared
-again in float64.
+between epochs. A matrix product, in TF32 on a GPU and float32 elsewhere, tile by tile
+and each pair of items once, gives the largest similarity of each item to every chunk of
+the others. Only chunks that come as close to the largest of all as the product can err
+are looked through again, and where several items are that close, in float64.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -20,13 +22,17 @@ _TILE = {"cuda": 8192, "cpu": 512}
 _PAIRS = {"cuda": 1 << 26, "cpu": 1 << 22}
 """Most numbers of embeddings that are compared in float64 at once."""
 _ROUGH = {"cuda": 1 << 28, "cpu": 1 << 25}
-"""Most similarities of items with close neighbours at once."""
+"""Most numbers of embeddings that are multiplied again at once."""
 _CHUNK = 128
-"""Similarities of which the best is found at once."""
+"""Items that are looked through together, at least."""
+_CHUNKS = 512
+"""Chunks up to which these stay small: their similarities are kept for each item."""
 _WHOLE = 256
 """Sides of all tiles are multiples of it: GPUs multiply odd sides at half the speed."""
+_BLOCK = 128
+"""Items whose similarities to a chunk are computed together."""
 _FEW = 64
-"""Candidates of an item, on average, up to which they are compared one by one."""
+"""Chunks and candidates of an item up to which they are compared one by one."""
 _TF32 = 0x1000, ~0x1FFF
 """Half of the last digit that TF32 keeps, and the digits that it keeps."""
 
@@ -43,18 +49,19 @@ class Retrieval(NamedTuple):
 class _Units(NamedTuple):
     embedding: Tensor
     target: Tensor
-    rounded: Tensor
-    """(N, D) unit vectors as the product reads them, a view of `padded`."""
     padded: Tensor
-    """The same with rows of 0 at the end, up to a multiple of `_WHOLE`."""
+    """Unit vectors as the product reads them, with rows of 0 at the end that make tiles
+    and chunks whole."""
+    chunk: int
+    """Items of a chunk."""
     margin: float
     """Similarities that are further apart than this are ranked by the product."""
 
 
-class _Best(NamedTuple):
-    place: Tensor
-    value: Tensor
-    second: Tensor
+class _Pairs(NamedTuple):
+    item: Tensor
+    candidate: Tensor
+    """An item that may be the nearest of `item`."""
 
 
 @torch.no_grad()
@@ -70,15 +77,16 @@ def find_nearest(
     kind = embedding.device.type
     with torch.autocast(kind, enabled=False), _fast(kind):
         units = _units(embedding, target)
-        best = _screened(units, tile or _TILE.get(kind, 512))
-        hits = (target[best.place] == target).double()
-        close = (best.value - best.second <= units.margin).nonzero()[:, 0]
-        most = max(1, _ROUGH.get(kind, 1 << 25) // len(embedding))
-        for items in torch.split(close, most):
-            nearest, share = _settled(units, items)
-            best.place[items] = nearest
-            hits[items] = share
-    return Retrieval(best.place, hits)
+        tops = _screened(units, tile or _TILE.get(kind, 512))
+        least = tops.amax(0) - units.margin
+        near = tops >= least
+        few = near.sum(0) <= _FEW
+        pairs = _candidates(units, near & few, least)
+        number = torch.bincount(pairs.item, minlength=len(embedding))
+        few &= number <= _FEW
+        found = _compared(units, pairs, number, few)
+        _write(found, (~few).nonzero()[:, 0], partial(_among_many, units))
+    return found
 
 
 @contextmanager
@@ -98,13 +106,16 @@ def _fast(kind: str) -> Iterator[None]:
 def _units(embedding: Tensor, target: Tensor) -> _Units:
     count, width = embedding.shape
     cuda = embedding.device.type == "cuda"
-    padded = embedding.new_zeros(_rounded_up(count), width, dtype=torch.float32)
-    rounded = padded[:count]
+    chunk = _CHUNK
+    while count > chunk * _CHUNKS:
+        chunk *= 2
+    whole = math.lcm(chunk, _WHOLE)
+    padded = embedding.new_zeros(-(-count // whole) * whole, width, dtype=torch.float32)
     lost = torch.zeros((), dtype=torch.float64, device=embedding.device)
     step = max(1, _PAIRS.get(embedding.device.type, 1 << 22) // width)
     for start in range(0, count, step):
         exact = _unit(embedding[start : start + step])
-        part = rounded[start : start + step]
+        part = padded[start : start + len(exact)]
         part.copy_(exact)
         if cuda:
             half, kept = _TF32
@@ -116,12 +127,8 @@ def _units(embedding: Tensor, target: Tensor) -> _Units:
     # tensor cores cut where others round. Two similarities are compared.
     digit = 2.0**-23 if cuda else 2.0**-24
     off = float(lost)
-    margin = 2 * (2 * off + off * off + (width + 8) * digit)
-    return _Units(embedding, target, rounded, padded, margin)
-
-
-def _rounded_up(count: int) -> int:
-    return -(-count // _WHOLE) * _WHOLE
+    margin = 2 * (2 * off + off * off + (width + 8) * digit) + _TIE
+    return _Units(embedding, target, padded, chunk, margin)
 
 
 def _unit(rows: Tensor) -> Tensor:
@@ -143,13 +150,13 @@ def _length(rows: Tensor) -> Tensor:
     return length
 
 
-def _screened(units: _Units, tile: int) -> _Best:
-    count, padded = len(units.rounded), units.padded
-    lowest = torch.full((2, len(padded)), -torch.inf, device=padded.device)
-    place = torch.zeros(len(padded), dtype=torch.int64, device=padded.device)
-    best = _Best(place, lowest[0], lowest[1])
-    tile = min(_rounded_up(tile), len(padded))
-    buffer = torch.empty(tile * tile, device=padded.device)
+def _screened(units: _Units, tile: int) -> Tensor:
+    """(chunks, N) the largest similarity of each item to the others of a chunk."""
+    count, padded, chunk = len(units.embedding), units.padded, units.chunk
+    tops = padded.new_empty(len(padded) // chunk, len(padded))
+    whole = math.lcm(chunk, _WHOLE)
+    tile = min(-(-tile // whole) * whole, len(padded))
+    buffer = padded.new_empty(tile * tile)
     for first in range(0, count, tile):
         rows = padded[first : first + tile]
         for other in range(first, count, tile):
@@ -160,77 +167,112 @@ def _screened(units: _Units, tile: int) -> _Best:
             similar[:, max(0, count - other) :] = -torch.inf
             if first == other:
                 similar.fill_diagonal_(-torch.inf)
-            else:
-                _take_in(best, other, first, similar, axis=0)
-            _take_in(best, first, other, similar, axis=1)
-    return _Best(*(part[:count] for part in best))
+            _keep_tops(tops, other, first, similar, chunk)
+            if first != other:
+                _keep_tops(tops, first, other, similar.T, chunk)
+    return tops[:, :count]
 
 
-def _take_in(best: _Best, first: int, other: int, similar: Tensor, axis: int) -> None:
-    """Update items from `first` on by similarities to items from `other` on.
+def _keep_tops(
+    tops: Tensor, first: int, items: int, similar: Tensor, chunk: int
+) -> None:
+    """Of `similar` (items, others), the largest by chunk of the others.
 
-    The similarities of an item lie along `axis`.
+    Items begin at `items`, the others at `first`.
     """
-    value, place, second = _two_best(similar, axis)
-    nearest, old, runner_up = (part[first : first + len(value)] for part in best)
-    torch.maximum(runner_up, second, out=runner_up)
-    torch.maximum(runner_up, torch.minimum(old, value), out=runner_up)
-    torch.where(value > old, place + other, nearest, out=nearest)
-    torch.maximum(old, value, out=old)
+    rows, columns = similar.shape
+    parts = similar.view(rows, columns // chunk, chunk)
+    place = tops[first // chunk :, items:][: columns // chunk, :rows]
+    torch.amax(parts, 2, out=place.T)
 
 
-def _two_best(similar: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest numbers along `axis`, where they are, and the second largest.
+def _candidates(units: _Units, near: Tensor, least: Tensor) -> _Pairs:
+    """Pairs of items that are similar by `least` (N,) or more, of chunks so `near`."""
+    slots, chunks = _blocks(near)
+    width = units.padded.shape[1]
+    whole = units.padded.view(-1, units.chunk, width)
+    inside = torch.arange(units.chunk, device=near.device)
+    most = _ROUGH.get(near.device.type, 1 << 25) // (width * (_BLOCK + units.chunk))
+    found = []
+    for items, chunk in zip(
+        torch.split(slots, max(1, most)), torch.split(chunks, max(1, most)), strict=True
+    ):
+        there = items.clamp(min=0)
+        rough = torch.bmm(units.padded[there], whole[chunk].mT)
+        other = (chunk[:, None] * units.chunk + inside)[:, None]
+        close = rough >= least[there][:, :, None]
+        close &= (items >= 0)[:, :, None] & (other != items[:, :, None])
+        block, row, place = (close & (other < len(least))).nonzero(as_tuple=True)
+        found.append((items[block, row], other[block, 0, place]))
+    return _Pairs(*(torch.cat(part) for part in zip(*found, strict=True)))
 
-    All numbers are read once, for the largest of each chunk. The chunk with the largest
-    of all is then searched: the second largest is in it, or it is the largest of
-    another chunk.
+
+def _blocks(near: Tensor) -> tuple[Tensor, Tensor]:
+    """Items of each chunk in blocks (B, _BLOCK), -1 where there is none; the chunks."""
+    chunk, item = near.nonzero(as_tuple=True)
+    number = near.sum(1)
+    blocks = -(-number // _BLOCK)
+    before = number.cumsum(0) - number
+    place = torch.arange(len(item), device=near.device) - before[chunk]
+    block = (blocks.cumsum(0) - blocks)[chunk] + place // _BLOCK
+    total = int(blocks.sum())
+    slots = item.new_full((total, _BLOCK), -1)
+    slots[block, place % _BLOCK] = item
+    chunks = torch.arange(len(near), device=near.device)
+    return slots, chunks.repeat_interleave(blocks, output_size=total)
+
+
+def _compared(units: _Units, pairs: _Pairs, number: Tensor, few: Tensor) -> Retrieval:
+    """The nearest of the `few` candidates of items; there is a `number` of them."""
+    item, candidate = pairs
+    alone = number[item] == 1
+    nearest = torch.zeros_like(number)
+    nearest[item[alone]] = candidate[alone]
+    hits = (units.target[nearest] == units.target).double()
+    found = Retrieval(nearest, hits)
+    several = few[item] & ~alone
+    row, candidate = item[several], candidate[several]
+    items, place = torch.unique(row, return_inverse=True)
+    _write(found, items, lambda some: _settled(units, some, place, candidate))
+    return found
+
+
+def _write(
+    found: Retrieval, items: Tensor, search: Callable[[Tensor], Retrieval]
+) -> None:
+    """Put what `search` finds of `items` in its place."""
+    if len(items):
+        for whole, part in zip(found, search(items), strict=True):
+            whole[items] = part
+
+
+def _settled(
+    units: _Units, items: Tensor, place: Tensor, candidate: Tensor
+) -> Retrieval:
+    """The nearest of each of `items`, by all pairs with a `candidate` in float64.
+
+    `place` says which of `items` a candidate belongs to.
     """
-    shape = similar.shape
-    chunks = shape[axis] // _CHUNK
-    parts = similar.view(*shape[:axis], chunks, _CHUNK, *shape[axis + 1 :])
-    tops = parts.amax(axis + 1)
-    part = tops.argmax(axis, keepdim=True)
-    chosen = part.unsqueeze(axis + 1)
-    wanted = [*parts.shape]
-    wanted[axis] = 1
-    held = parts.gather(axis, chosen.expand(wanted)).squeeze(axis)
-    tops.scatter_(axis, part, -torch.inf)
-    value, place = held.max(axis, keepdim=True)
-    held.scatter_(axis, place, -torch.inf)
-    second = torch.maximum(tops.amax(axis), held.amax(axis))
-    found = part * _CHUNK + place
-    return value.squeeze(axis), found.squeeze(axis), second
-
-
-def _settled(units: _Units, items: Tensor) -> Retrieval:
-    """The nearest neighbours of `items`, which have close ones."""
-    rough = units.rounded[items] @ units.rounded.T
-    line = torch.arange(len(items), device=items.device)
-    rough[line, items] = -torch.inf
-    near = rough >= rough.amax(1, keepdim=True) - units.margin
-    del rough
-    if int(near.sum()) > _FEW * len(items):
-        return _among_many(units, items)
-    row, candidate = near.nonzero(as_tuple=True)
     pairs = max(1, _PAIRS.get(items.device.type, 1 << 22) // units.embedding.shape[1])
     exact = torch.cat(
         [
             (_unit(units.embedding[items[r]]) * _unit(units.embedding[c])).sum(1)
             for r, c in zip(
-                torch.split(row, pairs), torch.split(candidate, pairs), strict=True
+                torch.split(place, pairs), torch.split(candidate, pairs), strict=True
             )
         ]
     )
     best = exact.new_full((len(items),), -torch.inf)
-    best.scatter_reduce_(0, row, exact, "amax")
-    tied = exact >= best[row] - _TIE
-    row, candidate = row[tied], candidate[tied]
-    same = (units.target[candidate] == units.target[items[row]]).double()
+    best.scatter_reduce_(0, place, exact, "amax")
+    tied = exact >= best[place] - _TIE
+    place, candidate = place[tied], candidate[tied]
+    same = (units.target[candidate] == units.target[items[place]]).double()
     ones = torch.ones_like(same)
-    right, among = (torch.zeros_like(best).index_add_(0, row, w) for w in (same, ones))
+    right, among = (
+        torch.zeros_like(best).index_add_(0, place, w) for w in (same, ones)
+    )
     nearest = torch.full_like(items, len(units.embedding))
-    nearest.scatter_reduce_(0, row, candidate, "amin")
+    nearest.scatter_reduce_(0, place, candidate, "amin")
     return Retrieval(nearest, right / among)
 
 

@@ -12,6 +12,7 @@ from scipy.special import bdtr
 
 from qualms.jit import jit
 from qualms.scores._arrays import Array, Flags, Index, flags, vector
+from qualms.scores._sums import plain_dot
 from qualms.scores.human import vote_entropy
 from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import Influence, undefined
@@ -54,7 +55,7 @@ def placed(
     won = (below - within / 2) / passed
     below, within = _cumulated(positives, rank)
     lost = 1.0 - (below - within / 2) / found
-    value = float(positives @ won / found)
+    value = float(plain_dot(positives, won) / found)
     change = positives * (won - value) / found + negatives * (lost - value) / passed
     return Influence(
         value=value,
@@ -125,9 +126,9 @@ def _area_slopes(
     after, following = np.append(hits[1:], 0.0), np.append(precision[1:], 0.0)
     if not trapezoid:
         by_true = precision - following + hits / count
-        return float(hits @ precision), by_true, -precision / count * hits
+        return plain_dot(hits, precision), by_true, -precision / count * hits
     before = np.append(1.0, precision[:-1])
-    area = float(hits @ (precision + before)) / 2
+    area = plain_dot(hits, precision + before) / 2
     by_true = (before - following) / 2 + (hits + after) / 2 / count
     by_true[-1] += precision[-1] / 2
     return area, by_true, -precision / count * (hits + after) / 2
