@@ -53,15 +53,15 @@ _SHORT: dict[str, dict[str, Any]] = {
 """Few steps on volumes, at a larger rate that falls."""
 _SCENES: dict[str, Any] = {**_STREET, "epochs": 10}
 _SLOW = {
-    "texture": {"lr": 5e-4, "epochs": 26, "method.mean_epochs": 13},
+    "texture": {"lr": 5e-4, "epochs": 36, "method.mean_epochs": 13},
     "malignancy": {"lr": 5e-4, "epochs": 64, "method.mean_epochs": 32},
     "scenes": {
         **{"optimiser": "adam", "lr": 1e-3, "epochs": 14},
         **{"method.rank": 10, "method.mean_epochs": 6},
     },
 }
-"""An SSN in preset small: 800 steps for its mean, as in the released code, and about as
-many for the rest, after an epoch in which the rate rises. RMSprop is left out: its
+"""An SSN in preset small: 800 steps for its mean, as in the released code, and as many
+or more for the rest, after an epoch in which the rate rises. RMSprop is left out: its
 first steps are ten times as long as the others."""
 _CONFIGS = {
     "ssn_street": Config(method="ssn", options=_SSN_STREET),
@@ -177,7 +177,7 @@ def _small() -> Preset:
         seeds=_SEEDS,
         pools=_POOLS,
         note="toy volumes for 2,200 steps; real outlines on simulated CT and simulated"
-        " street scenes for 750 to 1,340, dropout and SSN for up to twice as many; an"
+        " street scenes for 750 to 1,340, dropout and SSN for about twice as many; an"
         " epoch is one pass over the items",
     )
 
