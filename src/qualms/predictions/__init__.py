@@ -14,7 +14,12 @@ from qualms.predictions._header import FORMAT, Header
 from qualms.predictions._names import NO_TARGET
 from qualms.predictions._pairing import Pairing, pairing, same_items
 from qualms.predictions._pool import pool
-from qualms.predictions._record import Maps, Predictions
+from qualms.predictions._record import (
+    Maps,
+    Predictions,
+    are_on_disk,
+    join_maps,
+)
 from qualms.predictions._schema import array_field
 from qualms.predictions._tables import Frame
 
@@ -28,10 +33,12 @@ __all__ = [
     "Predictions",
     "PredictionsError",
     "SegmentationWriter",
+    "are_on_disk",
     "array_field",
     "build",
     "check_destination",
     "facts",
+    "join_maps",
     "pairing",
     "pool",
     "read",

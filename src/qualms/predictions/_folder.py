@@ -92,7 +92,8 @@ def write_folder(folder: Path, predictions: Predictions) -> Path:
 
 
 def _open(entries: Sequence[ItemFile], counts: Counts) -> LazyMaps:
-    return LazyMaps(partial(_load, entries, counts), range(len(entries)))
+    load = partial(_load, entries, counts)
+    return LazyMaps(load, range(len(entries)), on_disk=True)
 
 
 def _load(entries: Sequence[ItemFile], counts: Counts, row: int) -> Maps:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from qualms.predictions._files import read
 from qualms.predictions._header import Header
 from qualms.predictions._names import NO_TARGET
 from qualms.predictions._pairing import check_same, check_same_item
-from qualms.predictions._record import LazyMaps, Maps, Predictions
+from qualms.predictions._record import LazyMaps, Maps, Predictions, are_on_disk
 
 _Array = NDArray[Any]
 _OF_THE_DATA = ("benchmark", "dataset", "split", "fingerprint", "alpha", "ignore")
@@ -48,8 +48,7 @@ def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
         draws=sum(member.draws for member in members),
     )
     if first.maps is not None:
-        load = partial(_maps, members, names)
-        return replace(pooled, maps=LazyMaps(load, range(first.n)))
+        return replace(pooled, maps=_pooled_maps(members, names))
     return _with_families(_with_draws(pooled, members, names), members)
 
 
@@ -174,23 +173,39 @@ def _weighted_mean(values: _Array, weights: _Array) -> _Array:
     return np.asarray(terms.sum(axis=0) / weights.sum())
 
 
-def _maps(members: Sequence[Predictions], names: Sequence[str], row: int) -> Maps:
-    total = sum(member.draws for member in members)
+class _Pooled(NamedTuple):
+    """What pooling the maps of an item needs of a run."""
+
+    name: str
+    draws: int
+    maps: Sequence[Maps]
+
+
+def _pooled_maps(members: Sequence[Predictions], names: Sequence[str]) -> LazyMaps:
+    parts = [
+        _Pooled(name, member.draws, member.maps or ())
+        for name, member in zip(names, members, strict=True)
+    ]
+    on_disk = all(are_on_disk(part.maps) for part in parts)
+    return LazyMaps(partial(_maps, parts), range(members[0].n), on_disk=on_disk)
+
+
+def _maps(parts: Sequence[_Pooled], row: int) -> Maps:
     first: Maps | None = None
     labels = []
     probs: Any = np.float64(0.0)
     entropy: Any = np.float64(0.0)
-    for name, member in zip(names, members, strict=True):
-        assert member.maps is not None
-        maps = member.maps[row]
+    for name, draws, every in parts:
+        maps = every[row]
         first = maps if first is None else first
-        check_same_item(first, maps, row, (names[0], name))
+        check_same_item(first, maps, row, (parts[0].name, name))
         # Weighed by whole numbers and divided at the end: such sums of float32 are
         # exact in float64, so the order of the runs does not matter.
-        probs = probs + maps.mean_probs * np.float64(member.draws)
-        entropy = entropy + maps.expected_entropy * np.float64(member.draws)
+        probs = probs + maps.mean_probs * np.float64(draws)
+        entropy = entropy + maps.expected_entropy * np.float64(draws)
         labels.append(maps.draw_labels)
     assert first is not None
+    total = sum(part.draws for part in parts)
     return Maps(
         mean_probs=(probs / total).astype(np.float32),
         expected_entropy=(entropy / total).astype(np.float32),

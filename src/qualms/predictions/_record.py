@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, overload
 
 from numpy.typing import NDArray
@@ -28,11 +29,15 @@ class Maps:
 class LazyMaps(Sequence[Maps]):
     """Maps that are read and checked one at a time, when asked for; none is kept."""
 
-    __slots__ = ("_load", "_rows")
+    __slots__ = ("_load", "_rows", "on_disk")
 
-    def __init__(self, load: Callable[[int], Maps], rows: range) -> None:
+    def __init__(
+        self, load: Callable[[int], Maps], rows: range, *, on_disk: bool = False
+    ) -> None:
         self._load = load
         self._rows = rows
+        self.on_disk = on_disk
+        """Whether every process can read them; if so, no map travels with these."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -43,8 +48,27 @@ class LazyMaps(Sequence[Maps]):
     def __getitem__(self, index: slice) -> "LazyMaps": ...
     def __getitem__(self, index: int | slice) -> "Maps | LazyMaps":
         if isinstance(index, slice):
-            return LazyMaps(self._load, self._rows[index])
+            rows = self._rows[index]
+            return LazyMaps(self._load, rows, on_disk=self.on_disk)
         return self._load(self._rows[index])
+
+
+def join_maps(first: Sequence[Maps], second: Sequence[Maps]) -> LazyMaps:
+    """The maps of two splits one after the other, none of which is read yet."""
+    return LazyMaps(
+        partial(_one_of, first, second),
+        range(len(first) + len(second)),
+        on_disk=are_on_disk(first) and are_on_disk(second),
+    )
+
+
+def _one_of(first: Sequence[Maps], second: Sequence[Maps], row: int) -> Maps:
+    return first[row] if row < len(first) else second[row - len(first)]
+
+
+def are_on_disk(maps: Sequence[Maps] | None) -> bool:
+    """Whether any process can read these maps, so that they need not be sent to it."""
+    return isinstance(maps, LazyMaps) and maps.on_disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,8 +80,9 @@ class Predictions:
     (`embedding` in float32), classes in int64, `item` as text. `probs` that were given
     in float32 stay so: reduce them in float64. `target` may be absent.
     Where an item has no known class, its `target` is -1 and `known` is there, false for
-    it. `maps` holds the segmented items, read when asked for. `notes` says in sentences
-    what was ignored, taken for something else or renormalised.
+    it. `maps` holds the segmented items, read when asked for, and `pixels` says how
+    many the first of them has. `notes` says in sentences what was ignored, taken for
+    something else or renormalised.
     """
 
     task: str
@@ -69,6 +94,7 @@ class Predictions:
     n: int
     draws: int = 1
     classes: int | None = None
+    pixels: int = 0
 
     def __repr__(self) -> str:
         draws = f", {self.draws} draws" if self.draws > 1 else ""

@@ -206,13 +206,14 @@ def segmentation_form(
     with naming(source):
         assembled = FORMATS[version_of(raw.header)](raw, open_maps, asked, source)
     # Outside `naming`, because an error in an item already names its own file.
-    maps = open_maps(Counts(ignore=assembled.header.ignore))
-    counts = counts_of(maps[0], assembled.header.ignore)
+    first = open_maps(Counts(ignore=assembled.header.ignore))[0]
+    counts = counts_of(first, assembled.header.ignore)
     return replace(
         assembled,
         maps=open_maps(counts),
         draws=counts.draws or 1,
         classes=counts.classes,
+        pixels=first.expected_entropy.size,
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from qualms.benchmarks import Benchmark, Place, Preset, Settings
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.scoring import judge_file
-from qualms.predictions import Maps, Predictions
+from qualms.predictions import Predictions, join_maps
 from qualms.shelf import find, names
 
 
@@ -95,9 +95,9 @@ def _joined(inside: Predictions, outside: Predictions) -> Predictions:
         axis = 1 if both[0].shape[0] != inside.n or _has_draws(name) else 0
         arrays[name] = np.concatenate(both, axis=axis)
     arrays["shifted"] = np.repeat([False, True], [inside.n, outside.n])
-    maps: list[Maps] | None = None
+    maps = None
     if inside.maps is not None and outside.maps is not None:
-        maps = [*inside.maps, *outside.maps]
+        maps = join_maps(inside.maps, outside.maps)
     return replace(inside, arrays=arrays, maps=maps, n=inside.n + outside.n)
 
 
