@@ -1,12 +1,13 @@
 import os
 import time
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 
 from processes import work
-from qualms.processes import LocalCrew, Lost, LostProcessError, each
+from qualms.processes import LocalCrew, Lost, LostProcessError, Team, each
 
 
 def alive(pid):
@@ -106,3 +107,72 @@ def test_a_killed_process_is_told():
         list(each(work.fall, range(6), workers=2))
     with pytest.raises(LostProcessError, match=r"by SIGILL, .* precision=float32"):
         list(each(work.stumble, range(2), workers=2))
+
+
+def test_a_team_serves_one_call_after_the_other_and_ends():
+    with Team(2) as team:
+        pids = {pid for pid, _ in team.each(work.process_and_setting, range(12))}
+        assert list(team.each(work.double, range(70))) == [2 * v for v in range(70)]
+        # The first of the things in order, although another failed before it.
+        for _ in range(2):
+            with pytest.raises(ValueError, match="2 must not come"):
+                list(team.each(work.fail_late_at_two, range(40)))
+        again = {pid for pid, _ in team.each(work.process_and_setting, range(12))}
+        assert again == pids
+        assert len(pids) == 2
+        early = team.each(work.nap, range(100))
+        next(early)
+        early.close()  # what is under way is given up
+        assert not any(map(alive, pids))
+        assert list(team.each(work.double, range(3))) == [0, 2, 4]
+        pids = {pid for pid, _ in team.each(work.process_and_setting, range(12))}
+    assert not any(map(alive, pids))
+
+
+def test_a_team_that_lost_a_process_or_was_stopped_takes_no_more_work():
+    with Team(2) as team:
+        with pytest.raises(LostProcessError, match="was killed by SIGKILL"):
+            list(team.each(work.fall, range(6)))
+        with pytest.raises(LostProcessError, match="was killed by SIGKILL"):
+            list(team.each(work.double, range(6)))
+    said = []
+    with Team(2) as team:
+
+        def wait_for_it():
+            try:
+                said.extend(team.each(work.nap, range(100_000)))
+            except LostProcessError as error:
+                said.append(str(error))
+
+        thread = Thread(target=wait_for_it)
+        thread.start()
+        time.sleep(0.5)
+        team.stop()
+        thread.join(20)
+        assert said == ["a process was told to stop"]
+
+
+def test_a_team_starts_processes_when_there_has_been_enough_work(monkeypatch):
+    started = []
+    monkeypatch.setattr(
+        LocalCrew, "start", lambda *_args, **_options: started.append(1) or object()
+    )
+    team = Team(3, patience=10)
+    assert not team.takes(4, workers=5)
+    assert not team.takes(5, workers=5)
+    assert started == []
+    assert team.takes(1, workers=2)
+    assert len(started) == 2
+    assert team.takes(1, workers=5)
+    assert len(started) == 3
+
+
+@pytest.mark.parametrize("reason", [AssertionError, OSError, RuntimeError])
+def test_a_team_does_without_processes_where_none_can_be_started(monkeypatch, reason):
+    def refuse(*_args, **_options):
+        raise reason("daemonic processes are not allowed to have children")
+
+    monkeypatch.setattr(LocalCrew, "start", refuse)
+    with Team(2) as team:
+        assert not team.takes(1, workers=2)
+        assert list(team.each(work.double, range(3))) == [0, 2, 4]

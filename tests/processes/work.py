@@ -22,6 +22,20 @@ class OddError(Exception):
         super().__init__(f"{one} and {two}")
 
 
+def fail_late_at_two(value):
+    """Fail at two things, the first of which takes longer."""
+    if value == 2:
+        time.sleep(0.2)
+    if value in (2, 3):
+        raise ValueError(f"{value} must not come")
+    return value
+
+
+def nap(value):
+    time.sleep(0.02)
+    return value
+
+
 def fail_oddly(value):
     raise OddError("one", value)
 

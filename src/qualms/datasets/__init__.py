@@ -1,7 +1,6 @@
 """Datasets and simulators, one file or folder each; the folder is the registry."""
 
 from qualms.datasets._cache import cache_folder
-from qualms.datasets._cores import cores
 from qualms.datasets._encoded import Encoded
 from qualms.datasets._open import open_dataset, verify_dataset
 from qualms.datasets._prepare import Prepared, Progress, prepare
@@ -27,6 +26,7 @@ from qualms.datasets._recipe import (
     Unit,
 )
 from qualms.datasets._retina.splits import rebalanced_rows, retina_splits
+from qualms.processes import cores
 
 __all__ = [
     "GRADED_COUNTS",

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._cores import cores
 from qualms.datasets._resize import bilinear
+from qualms.processes import cores
 
 CHANNELS = 3
 

@@ -20,11 +20,11 @@ from qualms.datasets._cache import (
     fingerprint,
     read_meta,
 )
-from qualms.datasets._cores import cores
 from qualms.datasets._encoded import Encoded
 from qualms.datasets._ragged import Ragged, ragged
 from qualms.datasets._recipe import Card, Dataset, DatasetError, Split, Subset
 from qualms.datasets._shards import ENCODED, SIDES, SPAN
+from qualms.processes import cores
 from qualms.spec import Task
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from qualms.datasets._cache import (
     read_meta,
     recipe_digest,
 )
-from qualms.datasets._cores import cores
 from qualms.datasets._counts import (
     Tally,
     check_not_empty,
@@ -43,7 +42,7 @@ from qualms.datasets._publish import (
 )
 from qualms.datasets._recipe import Dataset, DatasetError, Recipe
 from qualms.datasets._shards import make_shard, shard_path
-from qualms.processes import LockError, LostProcessError, each, locked
+from qualms.processes import LockError, LostProcessError, cores, each, locked
 
 __all__ = ["Prepared", "Skipped", "cache_folder", "open_dataset", "prepare"]
 

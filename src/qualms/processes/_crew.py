@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -110,17 +110,18 @@ class LocalCrew:
     they have started, and do not outlive the process that started them.
     """
 
-    def __init__(self, *, group: bool = True) -> None:
+    def __init__(self, *, group: bool = True, script: bool = True) -> None:
         """Hire nobody yet.
 
         Args:
             group: whether each process leads a group of its own, so that it is ended
                 with all that it started; not needed within a process of such a crew.
+            script: whether processes import the script that runs here, which work that
+                it defines needs. A script that is not written for that would run again.
         """
         self._group = group
+        self._script = script
         self._workers: dict[_LocalWorker, None] = {}
-        # A caller that forgets to end it must not leave the interpreter waiting.
-        atexit.register(self.end)
 
     def start(
         self, serve: Serve, *given: Any, environment: Mapping[str, str] | None = None
@@ -128,9 +129,11 @@ class LocalCrew:
         """Start a process that calls `serve` with its channel and what is `given`."""
         spawn = get_context("spawn")
         here, there = spawn.Pipe()
-        told = (there, _packed((serve, given)), self._group)
+        told = (there, packed((serve, given)), self._group)
         process = spawn.Process(target=_serve_parent, args=told)
-        with withheld(), _set(environment or {}):
+        # A caller that forgets to end it must not leave the interpreter waiting.
+        atexit.register(self.end)
+        with withheld(), _set(environment or {}), _main(named=self._script):
             process.start()
         there.close()  # so that the pipe ends when the process does
         worker = _LocalWorker(process=process, pipe=here)
@@ -189,7 +192,38 @@ def _set(environment: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _packed(work: Any) -> bytes:
+@contextmanager
+def _main(*, named: bool) -> Iterator[None]:
+    """Start processes that import the script of this one only if it is `named`."""
+    if named:
+        yield
+        return
+    with _STANDING_IN:
+        script = sys.modules["__main__"]
+        sys.modules["__main__"] = _Nameless(script)
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = script
+
+
+_STANDING_IN = threading.Lock()
+
+
+class _Nameless(ModuleType):
+    """The script of this process as it is, but for the file that it came from."""
+
+    def __init__(self, script: ModuleType) -> None:
+        super().__init__("__main__")
+        self._script = script
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__file__":  # by which new processes would import it
+            raise AttributeError(name)
+        return getattr(self._script, name)  # for threads that look something up
+
+
+def packed(work: Any) -> bytes:
     """`work` as bytes; memory-mapped arrays by the name of their file."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer)

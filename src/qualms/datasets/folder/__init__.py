@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from qualms.datasets._cores import cores
 from qualms.datasets._options import check_choice, whole_number
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.datasets.folder.divided import divided
@@ -40,6 +39,7 @@ from qualms.datasets.folder.targets import (
     masked_task,
     own_task,
 )
+from qualms.processes import cores
 
 F = TypeVar("F")
 CARD = Card(
