@@ -1,3 +1,4 @@
+import pickle
 from functools import reduce
 from itertools import pairwise
 from operator import add
@@ -132,6 +133,16 @@ def test_the_histogram_of_several_items_gives_the_fit_of_all_their_pixels():
     assert (fit.a, fit.b) == pytest.approx((exact.a, exact.b), rel=1e-8)
     assert pooled.total.sum() == 6000
     assert pooled.correct.sum() == right.sum()
+
+
+def test_a_histogram_travels_by_its_filled_bins():
+    here = uncertainty_histogram(*pixels(20), high=0.7)
+    packed = pickle.dumps(here)
+    there = pickle.loads(packed)
+    assert len(packed) < here.total.nbytes / 10
+    assert there.high == here.high
+    assert np.array_equal(there.total, here.total)
+    assert np.array_equal(there.summed, here.summed)
 
 
 def test_values_outside_the_histogram_join_its_end_bins():

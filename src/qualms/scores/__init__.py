@@ -99,7 +99,7 @@ from qualms.scores.platt import (
     fit_platt,
     uncertainty_histogram,
 )
-from qualms.scores.pooled import PooledValues
+from qualms.scores.pooled import PooledCounts, leading_counts, nearby_counts
 from qualms.scores.proper import (
     accuracy,
     balanced_accuracy,
@@ -228,7 +228,7 @@ __all__ = [
     "Moments",
     "Plan",
     "Platt",
-    "PooledValues",
+    "PooledCounts",
     "PrecisionRecallCurve",
     "Ranked",
     "ReferralCurve",
@@ -313,6 +313,7 @@ __all__ = [
     "item_brier",
     "item_nll",
     "kept_means",
+    "leading_counts",
     "levels",
     "macro_auroc",
     "macro_f1",
@@ -327,6 +328,7 @@ __all__ = [
     "mixed_r_auroc",
     "mixed_target",
     "ncc",
+    "nearby_counts",
     "nearest_neighbour",
     "nll",
     "nonconformity",

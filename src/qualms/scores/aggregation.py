@@ -186,7 +186,7 @@ def item_shares(maps: ArrayLike) -> Array:
 def pooled_quantile(maps: Iterable[ArrayLike], share: float) -> float:
     """Linearly interpolated quantile of all values of `maps` together.
 
-    All values are held, 4 bytes each (8 for float64 maps). `PooledValues` does with
+    All values are held, 4 bytes each (8 for float64 maps). `PooledCounts` does with
     bounded memory.
     """
     flat = [_compact(values) for values in maps]

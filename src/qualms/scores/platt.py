@@ -8,6 +8,7 @@ pixels; they take how many raters a prediction agrees with, and out of how many
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,6 +78,22 @@ class UncertaintyHistogram:
             total=self.total + other.total,
             summed=self.summed + other.summed,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Between processes only bins with pixels travel: few of many thousand.
+        filled = np.flatnonzero(self.total)
+        parts = (self.total.flat[filled], self.summed.flat[filled])
+        bins = self.total.shape[1]
+        return _unpacked, (self.high, bins, filled.astype(np.uint32), *parts)
+
+
+def _unpacked(
+    high: float, bins: int, filled: Index, total: Array, summed: Array
+) -> UncertaintyHistogram:
+    whole = np.zeros((2, 2 * bins))
+    whole[:, filled] = total, summed
+    both = whole.reshape(2, 2, bins)
+    return UncertaintyHistogram(high=high, total=both[0], summed=both[1])
 
 
 @as_score(label="ACE", better="lower")

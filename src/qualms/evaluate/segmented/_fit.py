@@ -2,11 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.evaluate.entry import ScoreOptions
@@ -16,7 +18,9 @@ from qualms.evaluate.segmented._stream import (
     streamed,
 )
 from qualms.predictions import Header, Maps, Predictions
-from qualms.scores import Platt, PooledValues, UncertaintyHistogram
+from qualms.scores import Platt, PooledCounts, UncertaintyHistogram
+
+Sum = TypeVar("Sum", PooledCounts, UncertaintyHistogram)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,26 +39,26 @@ def validate(
 ) -> list[Validation]:
     """Thresholds that all `runs` share, and a Platt fit for each of them.
 
-    One pass over their validation items, whose number memory does not grow with.
+    Two passes over their validation items, whose number memory does not grow with: a
+    threshold is a quantile, and the second pass looks closely where the first found it.
     `published` adds the Platt scaling of the released code.
     """
     shares: list[float] = []
-    values: dict[str, PooledValues] = {}
+    counts: dict[str, PooledCounts] = {}
     fits = []
     for run in runs:
         pooled: dict[str, UncertaintyHistogram] = {}
         single: dict[str, list[Platt]] = defaultdict(list)
-        work = partial(_known, run.header, published, values)
-        for part in streamed(work, run, options):
-            shares.append(part.background)
-            for name, histogram in part.histogram.items():
-                known = pooled.get(name)
-                pooled[name] = histogram if known is None else known + histogram
-            for name, fit in part.platt.items():
-                single[name].append(fit)
+        work = partial(_known, run.header, published)
+        with closing(streamed(work, run, options)) as items:
+            for part in items:
+                shares.append(part.background)
+                _add_each(counts, part.counts)
+                _add_each(pooled, part.histogram)
+                for name, fit in part.platt.items():
+                    single[name].append(fit)
         fits.append((pooled, single))
-    share = float(np.mean(shares))
-    threshold = {name: pool.quantile(share) for name, pool in values.items()}
+    threshold = _quantiles(runs, counts, float(np.mean(shares)), options)
     return [
         Validation(
             threshold=threshold,
@@ -65,21 +69,36 @@ def validate(
     ]
 
 
+def _quantiles(
+    runs: Sequence[Predictions],
+    counts: Mapping[str, PooledCounts],
+    share: float,
+    options: ScoreOptions,
+) -> dict[str, float]:
+    """By measure the quantile at `share` of all values of the maps of `runs`."""
+    around = {name: leading.around(share) for name, leading in counts.items()}
+    nearby: dict[str, PooledCounts] = {}
+    for run in runs:
+        work = partial(_near, run.header, around)
+        with closing(streamed(work, run, options)) as items:
+            for part in items:
+                _add_each(nearby, part)
+    return {
+        name: leading.quantile(share, nearby[name]) for name, leading in counts.items()
+    }
+
+
 class _ValidationItem(NamedTuple):
     background: float
     """Share of class 0 over the draws' label maps and the mean prediction."""
+    counts: dict[str, PooledCounts]
+    """Of the values of its maps, by their leading halves."""
     histogram: dict[str, UncertaintyHistogram]
     platt: dict[str, Platt]
 
 
-def _known(
-    header: Header, published: bool, values: dict[str, PooledValues], maps: Maps
-) -> _ValidationItem:
-    """What is known of an item; the values of its maps are added to `values`."""
+def _known(header: Header, published: bool, maps: Maps) -> _ValidationItem:
     measures = measured_maps(header, maps)
-    for name, measured in measures.items():
-        # Here, in one of several threads, as sorting values takes long.
-        values.setdefault(name, PooledValues()).add(measured)
     predicted = segmented_labels(maps)
     labels = np.concatenate([maps.draw_labels, predicted[None]])
     agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
@@ -93,9 +112,26 @@ def _known(
     rated = bool(agreed.total.any())
     return _ValidationItem(
         float(scores.background_share([labels])),
+        {name: scores.leading_counts(measured) for name, measured in measures.items()},
         histogram,
         {n: _fitted(h) for n, h in histogram.items()} if published and rated else {},
     )
+
+
+def _near(
+    header: Header, around: Mapping[str, NDArray[np.uint32]], maps: Maps
+) -> dict[str, PooledCounts]:
+    measures = measured_maps(header, maps)
+    return {
+        name: scores.nearby_counts(measured, around[name])
+        for name, measured in measures.items()
+    }
+
+
+def _add_each(total: dict[str, Sum], part: Mapping[str, Sum]) -> None:
+    """Add the parts to those of the same name."""
+    for name, term in part.items():
+        total[name] = total[name] + term if name in total else term
 
 
 def _fitted(pooled: UncertaintyHistogram) -> Platt:
