@@ -57,6 +57,7 @@ from qualms.evaluate.results import (
     Key,
     summary,
 )
+from qualms.evaluate.segmented import measuring
 from qualms.predictions import Header, Predictions, PredictionsError
 from qualms.scores import Difference
 from qualms.scores.inference import ConfidenceSet
@@ -98,10 +99,11 @@ def judge(
     """
     options = options or ScoreOptions()
     reader = RunReader(out / benchmark.name)
-    asked = _Judging(benchmark, preset, protocol_of(benchmark), reader, options)
     found = _Gathered()
-    for rows in _variants(asked):
-        found.add(rows, asked)
+    with measuring(options) as shared:
+        asked = _Judging(benchmark, preset, protocol_of(benchmark), reader, shared)
+        for rows in _variants(asked):
+            found.add(rows, asked)
     machines = {header.hardware or "" for header in reader.headers.values()}
     return BenchmarkResults(
         benchmark=benchmark,
@@ -196,7 +198,8 @@ def _rows_of(asked: _Judging, variant: Variant) -> list[_JudgedRow]:
     waiting = [_waiting(asked, place) for place in places]
     workers = asked.options.workers
     # Rows share the threads, as many threads each as there are would mostly wait for
-    # the interpreter. Repeats of a row wait for what is fitted on all of them.
+    # the interpreter; processes serve one file at a time, whichever row it is of.
+    # Repeats of a row wait for what is fitted on all of them.
     rows = max(1, sum(bool(row.pools) for row in waiting))
     own = replace(asked.options, workers=-(-workers // rows))
     # Threads of a matrix product beside those of other repeats would mostly wait.
@@ -207,7 +210,13 @@ def _rows_of(asked: _Judging, variant: Variant) -> list[_JudgedRow]:
             [pool.submit(asked.protocol.judge, r) for r in _repeats(asked, row, own)]
             for row in waiting
         ]
-        return [_finished(*both) for both in zip(waiting, judged, strict=True)]
+        try:
+            return [_finished(*both) for both in zip(waiting, judged, strict=True)]
+        except BaseException:  # also Ctrl-C: what nobody will read is not judged
+            if own.team is not None:
+                own.team.stop()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 class _Waiting(NamedTuple):

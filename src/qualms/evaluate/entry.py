@@ -4,7 +4,6 @@ The same records serve one predictions file, judged by its task, and one pooled 
 of a benchmark's row, judged by the benchmark's protocol.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions import Predictions
+from qualms.processes import Team, cores
 from qualms.scores import Better, Plan, about, plan_of
 from qualms.scores.inference import Design, Influence, influence_of
 
@@ -193,8 +193,11 @@ class ScoreOptions:
     seed: int = 0
     by_group: bool = False
     alpha: float = 0.1
-    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
-    """Threads for resampling and for segmentation items; they change no number."""
+    workers: int = field(default_factory=cores)
+    """Threads for resampling, and threads or processes for segmentation items; they
+    change no number."""
+    team: Team | None = field(default=None, repr=False, compare=False)
+    """Processes for segmentation items, which whoever judges shares between files."""
     progress: Callable[[int, int], None] | None = None
     nearest: tuple[int, ...] = ()
     """Embeddings: how many of the nearest items R@k counts besides the first."""

@@ -13,6 +13,7 @@ from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.kernel import Estimated, estimated
 from qualms.evaluate.outside_scores import with_outside_scores
 from qualms.evaluate.results import Results, ScoreRow
+from qualms.evaluate.segmented import measuring
 from qualms.evaluate.validation import check_validation
 from qualms.predictions import Frame, Header, Predictions, build, read
 from qualms.scores import about, shared_sorts
@@ -104,7 +105,7 @@ def _scored(
     check: _PairCheck,
 ) -> Results:
     notes = () if val is None else check_validation(predictions, val, **check._asdict())
-    with shared_sorts():
+    with shared_sorts(), measuring(options) as options:
         judgement = judge_file(predictions, val, options)
         found = estimated([judgement], options)
     return Results(
@@ -268,16 +269,17 @@ def score_files(  # noqa: PLR0913 - the options of the command
             f"files, got {len(names)} names"
         )
     check = _PairCheck(force=force_val, shared=len(val or ()) == 1 < len(files))
-    results = tuple(
-        _scored(
-            asked.take(file),
-            None if known is None else asked.take(known),
-            options,
-            name="",
-            check=check,
+    with measuring(options) as shared:
+        results = tuple(
+            _scored(
+                asked.take(file),
+                None if known is None else asked.take(known),
+                shared,
+                name="",
+                check=check,
+            )
+            for file, known in zip(files, vals, strict=True)
         )
-        for file, known in zip(files, vals, strict=True)
-    )
     called = names or [
         _run_name(r.header) or f.stem for r, f in zip(results, files, strict=True)
     ]

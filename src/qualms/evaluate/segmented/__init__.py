@@ -10,7 +10,7 @@ from qualms.evaluate.segmented._items import (
     measure_items,
     quality_entries,
 )
-from qualms.evaluate.segmented._stream import map_roles, measured_maps
+from qualms.evaluate.segmented._stream import map_roles, measured_maps, measuring
 
 __all__ = [
     "AGGREGATIONS",
@@ -22,6 +22,7 @@ __all__ = [
     "map_roles",
     "measure_items",
     "measured_maps",
+    "measuring",
     "quality_entries",
     "validate",
 ]

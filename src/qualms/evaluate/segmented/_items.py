@@ -1,6 +1,7 @@
 """One pass over segmented items: from maps to a few numbers of each, and means."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -96,9 +97,10 @@ def measure_items(
     work = partial(_measure, predictions.header, reading)
     names: tuple[ItemColumn, ...] = ()
     rows: list[Array] = []
-    for found in streamed(work, predictions, options):
-        names = names or tuple(found)
-        rows.append(np.array([found[name] for name in names]))
+    with closing(streamed(work, predictions, options)) as items:
+        for found in items:
+            names = names or tuple(found)
+            rows.append(np.array([found[name] for name in names]))
     return MapScores(columns=dict(zip(names, np.stack(rows, axis=1), strict=True)))
 
 

@@ -1,8 +1,11 @@
 """Items one after the other, a few at a time, and the uncertainty maps of each."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,33 +13,85 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.evaluate.entry import ScoreOptions
-from qualms.predictions import Header, Maps, Predictions
+from qualms.predictions import Header, Maps, Predictions, are_on_disk
+from qualms.processes import LostProcessError, Team
 
 Map = NDArray[np.floating[Any]]
 R = TypeVar("R")
 
 SINGLE = "softmax"
 """The table of roles for one draw of a network."""
+SMALL = 1 << 18
+"""A file of fewer pixels is measured in this process."""
+WORTHWHILE = 1 << 23
+"""Pixels, of all files so far, that are worth starting processes for: measuring them
+takes one or two seconds, and so does starting."""
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Set to one, as there is a process for every core; our kernels start no threads."""
+
+
+@contextmanager
+def measuring(options: ScoreOptions) -> Iterator[ScoreOptions]:
+    """Options whose segmented items are measured by processes that all files share.
+
+    They are started at the first file that is worth it, and end with the block.
+    """
+    if options.team is not None or options.workers < 2:
+        yield options
+        return
+    # What they do is defined here, so a script that scores files need not be imported.
+    with Team(
+        options.workers,
+        environment=dict.fromkeys(_THREADS, "1"),
+        script=False,
+        patience=WORTHWHILE,
+    ) as team:
+        yield replace(options, team=team)
 
 
 def streamed(
     work: Callable[[Maps], R], predictions: Predictions, options: ScoreOptions
-) -> Iterator[R]:
-    """`work` on every item, a few in flight, in order."""
+) -> Generator[R, None, None]:
+    """`work` on every item, several at a time, in order; close it if you leave early.
+
+    By the processes of `options` where that is worth it, else by threads.
+    """
     maps = predictions.maps
     if maps is None:
         raise ValueError(f"{predictions.source} holds no segmentation items")
+    job, rows = partial(_of_row, work, maps), range(len(maps))
+    team = _team_for(predictions, options)
+    if team is None:
+        yield from _threaded(job, rows, options.workers)
+        return
+    try:
+        yield from team.each(job, rows)
+    except LostProcessError as error:
+        raise LostProcessError(
+            f"{predictions.source}: {error}; run again while more memory is free"
+        ) from error
 
-    def job(index: int) -> R:
-        return work(maps[index])
 
-    # Threads, not processes: nearly all time is spent in NumPy and in reading, which
-    # release the interpreter's lock, and no map has to be copied to another process.
-    with ThreadPoolExecutor(options.workers) as pool:
+def _of_row(work: Callable[[Maps], R], maps: Sequence[Maps], row: int) -> R:
+    return work(maps[row])
+
+
+def _team_for(predictions: Predictions, options: ScoreOptions) -> Team | None:
+    """The processes of `options`, if these items lie on disk and are worth them."""
+    team, pixels = options.team, predictions.pixels * predictions.n
+    if team is None or pixels < SMALL or not are_on_disk(predictions.maps):
+        return None
+    return team if team.takes(pixels, workers=predictions.n) else None
+
+
+def _threaded(
+    job: Callable[[int], R], rows: Sequence[int], workers: int
+) -> Iterator[R]:
+    with ThreadPoolExecutor(workers) as pool:
         waiting: deque[Future[R]] = deque()
-        for index in range(len(maps)):
-            waiting.append(pool.submit(job, index))
-            if len(waiting) > options.workers:
+        for row in rows:
+            waiting.append(pool.submit(job, row))
+            if len(waiting) > workers:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -39,7 +39,7 @@ class Found:
     """What files gave, so that each is read once however many places ask for it.
 
     One file is read at a time, several of its items at once: memory is bounded by the
-    number of threads, and not by its square.
+    number of threads or processes, and not by its square.
     """
 
     def __init__(self) -> None:
