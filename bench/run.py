@@ -40,6 +40,7 @@ from torchmetrics.functional.regression import (
 from qualms import predictions, scores
 from qualms.evaluate import ScoreOptions, score
 from qualms.evaluate.segmented import Reading, measure_items, measuring, validate
+from qualms.evaluate.segmented._stream import WORTHWHILE
 
 N = 42_670
 HERE = Path(__file__).parent
@@ -386,6 +387,7 @@ def segmented_processes() -> list[Line]:
 
         with measuring(ScoreOptions(workers=2)) as shared:
             begun = time.perf_counter()
+            shared.team.takes(WORTHWHILE, workers=2)
             work(shared)
             first = time.perf_counter() - begun
             alone = ScoreOptions(workers=1)
