@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qualms.scores import PooledValues, pooled_quantile
@@ -21,7 +21,6 @@ def pooled(maps, **options):
 singles = st.floats(-(2.0**99), 2.0**99, width=32)
 
 
-@settings(deadline=None)  # its first call compiles
 @given(
     st.lists(st.lists(singles, min_size=1, max_size=9), min_size=1, max_size=5),
     st.floats(0.0, 1.0),
