@@ -1,19 +1,38 @@
-"""Fixtures shared by all tests: golden cases and where they lie."""
+"""What all tests share: golden cases, and the same draws in every run."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+import torch
+from hypothesis import HealthCheck, settings
 
 from qualms.networks import load_torchvision
 
 # torchmetrics and timm import torchvision, which needs help beside a CPU torch.
 load_torchvision()
 
+# Neither chance nor a busy machine decides; QUALMS_FUZZ asks for other examples.
+settings.register_profile(
+    "qualms",
+    derandomize="QUALMS_FUZZ" not in os.environ,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("qualms")
+
 # What a user would write; tests include it by its path.
 collect_ignore = ["outside_parts"]
 
 GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """Start torch at the same draws, whatever tests the process ran before."""
+    torch.manual_seed(0)
 
 
 @pytest.fixture(scope="session")

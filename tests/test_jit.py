@@ -20,6 +20,19 @@ if __name__ == "__main__":
     print(double(21.0), sum(double.stats.cache_hits.values()))
 """
 
+SUM = """
+import numpy as np
+from qualms.jit import jit
+
+@jit
+def total(x):
+    return x.sum()
+
+if __name__ == "__main__":
+    value = total(np.arange(7)) + total(np.arange(7.0))
+    print(value, sum(total.stats.cache_hits.values()))
+"""
+
 
 def run(folder, **environment):
     """What the kernel prints: its value, and how often the cache was hit."""
@@ -53,6 +66,15 @@ def test_a_second_process_compiles_nothing_unless_the_cache_was_cut_short(folder
     assert run(folder) == 0
     cut_short(folder, "nbc")
     assert run(folder) == 0
+    assert run(folder) == 1
+
+
+def test_code_that_was_compiled_for_other_arrays_is_not_run(folder):
+    """As when two processes save at once, and both take the same name for a file."""
+    (folder / "kernel.py").write_text(SUM)
+    assert run(folder) == 0
+    first, second = sorted((folder / "__pycache__").glob("*.nbc"))
+    second.write_bytes(first.read_bytes())
     assert run(folder) == 1
 
 

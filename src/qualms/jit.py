@@ -48,12 +48,16 @@ class _ForgivingCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         try:
-            return self._cache.load_overload(signature, target)
+            found = self._cache.load_overload(signature, target)
+            # Two processes that save at once may give one file to two signatures.
+            if found is None or found.signature.args == tuple(signature):
+                return found
         # Unpickling bytes that were cut short raises nearly every class there is.
         except Exception:
-            with suppress(Exception):
-                self._cache.flush()  # or the damaged index would stay for good
-            return None
+            pass
+        with suppress(Exception):
+            self._cache.flush()  # or the damaged index would stay for good
+        return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         # A full disk, or a home that became read-only since.

@@ -36,9 +36,6 @@ ENDINGS = (".safetensors", ".npz", ".csv", ".parquet")
 def thousand(kind):
     return settings(
         max_examples=int(SHARES[kind] * TIMES),
-        deadline=None,
-        database=None,
-        derandomize="QUALMS_FUZZ" not in os.environ,
         suppress_health_check=list(HealthCheck),
     )
 

@@ -40,7 +40,7 @@ def kept_by(threshold, uncertainty):
     return np.asarray(uncertainty) < threshold
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(tiny_items, st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 0.75, 1.0]))
 def test_a_budget_is_used_up_by_whole_ties_and_never_overrun(items, budget):
     correct, uncertainty, _ = items
@@ -67,7 +67,7 @@ def recall(correct, target, kept, side):
     return correct[chosen].mean() if chosen.any() else np.nan
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(tiny_items)
 def test_several_targets_are_observed_with_the_fewest_referrals(items):
     correct, uncertainty, target = items

@@ -80,6 +80,26 @@ def work_unless_odd(specs, dataset, folders, *, device, watch):
         finish(spec, folder)
 
 
+def train_until_killed(victim, last, specs, *given, watch, **options):
+    """Train; the process kills itself when `victim` has finished the epoch `last`."""
+    from qualms.training import run_together
+
+    run_together(specs, *given, watch=_Deadly(victim, last, watch), **options)
+
+
+class _Deadly:
+    def __init__(self, victim, last, watch):
+        self.victim, self.last, self.watch = victim, last, watch
+
+    def epoch(self, spec, epoch, *values):
+        self.watch.epoch(spec, epoch, *values)
+        if (spec, epoch) == (self.victim, self.last):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def message(self, spec, text):
+        self.watch.message(spec, text)
+
+
 def note(folder, name, text=""):
     with (folder / name).open("a") as file:
         file.write(f"{text}\n")
@@ -120,8 +140,8 @@ def wait(spec, folder, watch):
 
 def wait_with_child(spec, folder, watch):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    note(folder, "child", str(child.pid))
     try:
+        note(folder, "child", str(child.pid))  # from now on it may be interrupted
         wait(spec, folder, watch)
     except KeyboardInterrupt:
         note(folder, "told")
@@ -129,9 +149,9 @@ def wait_with_child(spec, folder, watch):
 
 
 def refuse_to_stop(spec, folder, watch):
-    note(folder, "deaf")
     while True:
         try:
+            note(folder, "deaf")  # from now on it may be interrupted
             time.sleep(600)
         except KeyboardInterrupt:
             note(folder, "told")

@@ -1,13 +1,12 @@
 """Active learning on label maps through the launcher, killed between its stages."""
 
 import json
-import multiprocessing
-import os
-import signal
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
+from launch.fakes import train_until_killed
 from qualms.launch import prepared, run_all
 from qualms.predictions import read
 from qualms.spec import ItemRule, Part, RunSpec
@@ -53,21 +52,6 @@ def stages():
     return first, queried, lent
 
 
-class KillSecond:
-    """Kills the worker when the second training has finished an epoch."""
-
-    def __init__(self, spec):
-        self.spec = spec
-
-    def epoch(self, spec, *_):
-        if spec == self.spec:
-            for child in multiprocessing.active_children():
-                os.kill(child.pid, signal.SIGKILL)
-
-    def message(self, spec, text):
-        pass
-
-
 def test_queried_items_are_trained_on_with_the_same_bits_after_a_kill(tmp_path):
     specs = stages()
     queried = specs[1]
@@ -81,7 +65,7 @@ def test_queried_items_are_trained_on_with_the_same_bits_after_a_kill(tmp_path):
 
     whole = launch("whole")
     assert [outcome.error for outcome in whole] == ["", "", ""]
-    broken = launch("killed", watch=KillSecond(queried))
+    broken = launch("killed", work=partial(train_until_killed, queried, 1))
     assert [outcome.status for outcome in broken] == ["done", "failed", "failed"]
     listed = (broken[1].folder / "items.json").read_bytes()
     mended = launch("killed")

@@ -66,7 +66,7 @@ def begun(out, spec):
     return [tuple(line.split()) for line in file.read_text().splitlines()]
 
 
-def until(holds, seconds=60):
+def until(holds, seconds=300):
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "nothing happened"
@@ -312,7 +312,8 @@ def test_what_a_killed_process_left_half_written_is_removed(out, data):
     assert not stale.exists()
 
 
-def test_closing_the_iterator_ends_the_workers(out, data):
+def test_closing_the_iterator_ends_the_workers(out, data, monkeypatch):
+    monkeypatch.setattr("qualms.processes._crew.GRACE", 300.0)
     specs = [spec(0, behave="wait"), spec(1, behave="child")]
     go = run_folder(out, specs[0]) / "go"
     child = run_folder(out, specs[1]) / "child"
@@ -356,7 +357,7 @@ def test_an_interrupt_tells_the_workers_and_leaves_nothing_behind(out, data):
     launcher = other_launcher(out, data, "child", "child", "child")
     until(lambda: all(c.exists() and c.read_text().strip() for c in children))
     os.killpg(launcher.pid, signal.SIGINT)  # what a terminal does on Ctrl-C
-    _, said = launcher.communicate(timeout=60)
+    _, said = launcher.communicate(timeout=300)
     assert launcher.returncode != 0
     assert said.count("Traceback") == 1  # the launcher's own, none of a worker
     assert all((run_folder(out, run) / "told").exists() for run in runs)
@@ -375,7 +376,7 @@ def test_a_second_interrupt_kills_workers_that_do_not_stop(out, data):
     until((run_folder(out, run) / "told").exists)
     assert launcher.poll() is None
     os.killpg(launcher.pid, signal.SIGINT)
-    launcher.communicate(timeout=60)
+    launcher.communicate(timeout=300)
     assert not alive(int(begun(out, run)[0][0]))
 
 
@@ -394,7 +395,7 @@ def test_workers_do_not_outlive_a_killed_launcher(out, data):
 
 def test_two_launchers_share_a_folder(out, data):
     launchers = [other_launcher(out, data, *[""] * 12) for _ in range(2)]
-    said = [launcher.communicate(timeout=120) for launcher in launchers]
+    said = [launcher.communicate(timeout=300) for launcher in launchers]
     assert [launcher.returncode for launcher in launchers] == [0, 0], said
     ended = [line.split() for text, _ in said for line in text.splitlines()]
     assert len(ended) == 24

@@ -15,7 +15,6 @@ from qualms.predictions import Predictions, PredictionsError, build, read, write
 EXAMPLES = int(os.environ.get("QUALMS_FUZZ", "60"))
 fuzz = settings(
     max_examples=EXAMPLES,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 CASES = {

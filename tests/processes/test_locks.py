@@ -14,7 +14,7 @@ from pathlib import Path
 from qualms.processes import locked
 with locked(Path(sys.argv[1])) as mine:
     print(mine, flush=True)
-    time.sleep(60)
+    time.sleep(900)
 """
 
 
@@ -44,7 +44,7 @@ def test_a_killed_process_holds_no_lock(path):
         holder.kill()
     with locked(path, wait=True) as mine:
         assert mine
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 300
 
 
 @pytest.mark.parametrize("wrong", [errno.ENOSYS, errno.ENOLCK, None])

@@ -139,7 +139,7 @@ def same(a, b, rtol=1e-10):
 
 @cases
 @pytest.mark.parametrize("tied", [False, True])
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 25))
 def test_a_weight_counts_as_that_many_copies(make, plan_for, score, tied, seed, n):
     rng = np.random.default_rng(seed)

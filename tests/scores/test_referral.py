@@ -4,7 +4,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import auc, precision_recall_curve, recall_score, roc_auc_score
 
@@ -88,7 +88,6 @@ tied_items = st.lists(
 ).map(lambda rows: tuple(np.array(column) for column in zip(*rows, strict=True)))
 
 
-@settings(deadline=None)
 @given(tied_items, st.sampled_from(["accuracy", "nll"]), st.booleans())
 def test_accuracy_and_nll_are_expectations_over_tie_orders(rows, name, oracle):
     probs, target, uncertainty = rows
@@ -106,7 +105,6 @@ def test_accuracy_and_nll_are_expectations_over_tie_orders(rows, name, oracle):
     np.testing.assert_allclose(curve.value, expected, rtol=1e-12)
 
 
-@settings(deadline=None)
 @given(tied_items, st.sampled_from(["auroc", "auprc", "balanced_accuracy"]))
 def test_areas_are_exact_between_ties_and_linear_inside(rows, name):
     probs, target, uncertainty = rows

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
@@ -44,7 +44,6 @@ def curves_of_all_tie_orders(risk, uncertainty):
     return np.array(rows)
 
 
-@settings(deadline=None)
 @given(tiny_items)
 def test_curve_and_areas_are_expectations_over_tie_orders(items):
     risk, uncertainty = items
@@ -58,7 +57,6 @@ def test_curve_and_areas_are_expectations_over_tie_orders(items):
     assert augrc(risk, uncertainty) == pytest.approx(generalised, rel=1e-12)
 
 
-@settings(deadline=None)
 @given(tiny_items, st.sampled_from([0.01, 0.25, 0.5, 0.8, 1.0]))
 def test_risk_at_coverage_is_an_expectation_over_tie_orders(items, coverage):
     risk, uncertainty = items
@@ -68,7 +66,6 @@ def test_risk_at_coverage_is_an_expectation_over_tie_orders(items, coverage):
     assert value == pytest.approx(expected, rel=1e-12)
 
 
-@settings(deadline=None)
 @given(tiny_items)
 def test_eaurc_is_the_distance_to_the_best_of_all_rankings(items):
     risk, uncertainty = items
@@ -78,7 +75,6 @@ def test_eaurc_is_the_distance_to_the_best_of_all_rankings(items):
     assert excess >= -1e-12
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40),
     st.sampled_from(["the risk itself", "ties broken", "coarser only where equal"]),
@@ -93,7 +89,6 @@ def test_a_perfect_ranking_has_an_eaurc_of_exactly_zero(risks, kind):
     assert eaurc(risk, uncertainty) == 0.0
 
 
-@settings(deadline=None)
 @given(tiny_items, st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]))
 def test_coverage_at_risk_is_the_best_threshold(items, level):
     risk, uncertainty = items
@@ -196,7 +191,6 @@ def area_of_the_paper(risk, uncertainty):
     return np.trapezoid(selective, coverage)
 
 
-@settings(deadline=None)
 @given(tiny_items)
 def test_the_area_by_thresholds_is_the_formula_of_the_paper(items):
     risk, uncertainty = items

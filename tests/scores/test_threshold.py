@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -25,7 +25,6 @@ def candidates(uncertainty):
     return [*np.unique(uncertainty).astype(float), np.inf]
 
 
-@settings(deadline=None)
 @given(tiny_items, st.sampled_from(SHARES[1:]))
 def test_accuracy_is_reached_with_the_fewest_referrals(items, accuracy):
     correct, uncertainty = items
@@ -44,7 +43,6 @@ def test_accuracy_is_reached_with_the_fewest_referrals(items, accuracy):
         assert "no threshold reaches accuracy" in found.reason
 
 
-@settings(deadline=None)
 @given(tiny_items, st.sampled_from(SHARES))
 def test_a_budget_is_used_up_but_not_overrun(items, budget):
     correct, uncertainty = items
@@ -60,7 +58,6 @@ def test_a_budget_is_used_up_but_not_overrun(items, budget):
     assert found.guaranteed_threshold >= found.threshold
 
 
-@settings(deadline=None)
 @given(tiny_items, st.sampled_from(SHARES[1:]), st.booleans())
 def test_the_guaranteed_threshold_is_described_by_the_same_rule(items, share, spend):
     correct, uncertainty = items

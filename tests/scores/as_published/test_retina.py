@@ -134,7 +134,7 @@ def test_the_default_uncertainty_is_that_of_the_recipes(golden):
         np.testing.assert_allclose(ours, items["u"], rtol=1e-13, atol=1e-300)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(
