@@ -387,7 +387,7 @@ def segmented_processes() -> list[Line]:
 
         with measuring(ScoreOptions(workers=2)) as shared:
             begun = time.perf_counter()
-            shared.team.takes(WORTHWHILE, workers=2)
+            shared.workforce.takes(WORTHWHILE, workers=2)
             work(shared)
             first = time.perf_counter() - begun
             alone = ScoreOptions(workers=1)

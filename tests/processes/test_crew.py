@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from processes import work
-from qualms.processes import LocalCrew, Lost, LostProcessError, Team, each
+from qualms.processes import LocalCrew, Lost, LostProcessError, Workforce, each
 
 
 def alive(pid):
@@ -109,70 +109,72 @@ def test_a_killed_process_is_told():
         list(each(work.stumble, range(2), workers=2))
 
 
-def test_a_team_serves_one_call_after_the_other_and_ends():
-    with Team(2) as team:
-        pids = {pid for pid, _ in team.each(work.process_and_setting, range(12))}
-        assert list(team.each(work.double, range(70))) == [2 * v for v in range(70)]
+def test_a_workforce_serves_one_call_after_the_other_and_ends():
+    with Workforce(2) as workforce:
+        pids = {pid for pid, _ in workforce.each(work.process_and_setting, range(12))}
+        assert list(workforce.each(work.double, range(70))) == [
+            2 * v for v in range(70)
+        ]
         # The first of the things in order, although another failed before it.
         for _ in range(2):
             with pytest.raises(ValueError, match="2 must not come"):
-                list(team.each(work.fail_late_at_two, range(40)))
-        again = {pid for pid, _ in team.each(work.process_and_setting, range(12))}
+                list(workforce.each(work.fail_late_at_two, range(40)))
+        again = {pid for pid, _ in workforce.each(work.process_and_setting, range(12))}
         assert again == pids
         assert len(pids) == 2
-        early = team.each(work.nap, range(100))
+        early = workforce.each(work.nap, range(100))
         next(early)
         early.close()  # what is under way is given up
         assert not any(map(alive, pids))
-        assert list(team.each(work.double, range(3))) == [0, 2, 4]
-        pids = {pid for pid, _ in team.each(work.process_and_setting, range(12))}
+        assert list(workforce.each(work.double, range(3))) == [0, 2, 4]
+        pids = {pid for pid, _ in workforce.each(work.process_and_setting, range(12))}
     assert not any(map(alive, pids))
 
 
-def test_a_team_that_lost_a_process_or_was_stopped_takes_no_more_work():
-    with Team(2) as team:
+def test_a_workforce_that_lost_a_process_or_was_stopped_takes_no_more_work():
+    with Workforce(2) as workforce:
         with pytest.raises(LostProcessError, match="was killed by SIGKILL"):
-            list(team.each(work.fall, range(6)))
+            list(workforce.each(work.fall, range(6)))
         with pytest.raises(LostProcessError, match="was killed by SIGKILL"):
-            list(team.each(work.double, range(6)))
+            list(workforce.each(work.double, range(6)))
     said = []
-    with Team(2) as team:
+    with Workforce(2) as workforce:
 
         def wait_for_it():
             try:
-                said.extend(team.each(work.nap, range(100_000)))
+                said.extend(workforce.each(work.nap, range(100_000)))
             except LostProcessError as error:
                 said.append(str(error))
 
         thread = Thread(target=wait_for_it)
         thread.start()
         time.sleep(0.5)
-        team.stop()
+        workforce.stop()
         thread.join(20)
         assert said == ["a process was told to stop"]
 
 
-def test_a_team_starts_processes_when_there_has_been_enough_work(monkeypatch):
+def test_a_workforce_starts_processes_when_there_has_been_enough_work(monkeypatch):
     started = []
     monkeypatch.setattr(
         LocalCrew, "start", lambda *_args, **_options: started.append(1) or object()
     )
-    team = Team(3, patience=10)
-    assert not team.takes(4, workers=5)
-    assert not team.takes(5, workers=5)
+    workforce = Workforce(3, patience=10)
+    assert not workforce.takes(4, workers=5)
+    assert not workforce.takes(5, workers=5)
     assert started == []
-    assert team.takes(1, workers=2)
+    assert workforce.takes(1, workers=2)
     assert len(started) == 2
-    assert team.takes(1, workers=5)
+    assert workforce.takes(1, workers=5)
     assert len(started) == 3
 
 
 @pytest.mark.parametrize("reason", [AssertionError, OSError, RuntimeError])
-def test_a_team_does_without_processes_where_none_can_be_started(monkeypatch, reason):
+def test_a_workforce_does_without_where_no_process_can_start(monkeypatch, reason):
     def refuse(*_args, **_options):
         raise reason("daemonic processes are not allowed to have children")
 
     monkeypatch.setattr(LocalCrew, "start", refuse)
-    with Team(2) as team:
-        assert not team.takes(1, workers=2)
-        assert list(team.each(work.double, range(3))) == [0, 2, 4]
+    with Workforce(2) as workforce:
+        assert not workforce.takes(1, workers=2)
+        assert list(workforce.each(work.double, range(3))) == [0, 2, 4]

@@ -213,8 +213,8 @@ def _rows_of(asked: _Judging, variant: Variant) -> list[_JudgedRow]:
         try:
             return [_finished(*both) for both in zip(waiting, judged, strict=True)]
         except BaseException:  # also Ctrl-C: what nobody will read is not judged
-            if own.team is not None:
-                own.team.stop()
+            if own.workforce is not None:
+                own.workforce.stop()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions import Predictions
-from qualms.processes import Team, cores
+from qualms.processes import Workforce, cores
 from qualms.scores import Better, Plan, about, plan_of
 from qualms.scores.inference import Design, Influence, influence_of
 
@@ -196,7 +196,7 @@ class ScoreOptions:
     workers: int = field(default_factory=cores)
     """Threads for resampling, and threads or processes for segmentation items; they
     change no number."""
-    team: Team | None = field(default=None, repr=False, compare=False)
+    workforce: Workforce | None = field(default=None, repr=False, compare=False)
     """Processes for segmentation items, which whoever judges shares between files."""
     progress: Callable[[int, int], None] | None = None
     nearest: tuple[int, ...] = ()

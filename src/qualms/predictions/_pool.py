@@ -173,7 +173,7 @@ def _weighted_mean(values: _Array, weights: _Array) -> _Array:
     return np.asarray(terms.sum(axis=0) / weights.sum())
 
 
-class _Pooled(NamedTuple):
+class _MapSource(NamedTuple):
     """What pooling the maps of an item needs of a run."""
 
     name: str
@@ -183,14 +183,14 @@ class _Pooled(NamedTuple):
 
 def _pooled_maps(members: Sequence[Predictions], names: Sequence[str]) -> LazyMaps:
     parts = [
-        _Pooled(name, member.draws, member.maps or ())
+        _MapSource(name, member.draws, member.maps or ())
         for name, member in zip(names, members, strict=True)
     ]
     on_disk = all(are_on_disk(part.maps) for part in parts)
     return LazyMaps(partial(_maps, parts), range(members[0].n), on_disk=on_disk)
 
 
-def _maps(parts: Sequence[_Pooled], row: int) -> Maps:
+def _maps(parts: Sequence[_MapSource], row: int) -> Maps:
     first: Maps | None = None
     labels = []
     probs: Any = np.float64(0.0)

@@ -1,7 +1,7 @@
 """Processes and locks: the one layer that starts, hears and ends other processes."""
 
 from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker
-from qualms.processes._team import LostProcessError, Team, cores, each
+from qualms.processes._workforce import LostProcessError, Workforce, cores, each
 from qualms.processes.locks import LockError, locked
 from qualms.processes.relay import Epoch, Event, Listener, Message, Relay, tell
 
@@ -17,8 +17,8 @@ __all__ = [
     "LostProcessError",
     "Message",
     "Relay",
-    "Team",
     "Worker",
+    "Workforce",
     "cores",
     "each",
     "locked",

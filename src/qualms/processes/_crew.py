@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
-from types import FrameType, ModuleType
-from typing import Any, NamedTuple, Protocol
+from types import FrameType
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -200,7 +200,7 @@ def _main(*, named: bool) -> Iterator[None]:
         return
     with _STANDING_IN:
         script = sys.modules["__main__"]
-        sys.modules["__main__"] = _Nameless(script)
+        sys.modules["__main__"] = cast(Any, _Nameless(script))
         try:
             yield
         finally:
@@ -210,11 +210,12 @@ def _main(*, named: bool) -> Iterator[None]:
 _STANDING_IN = threading.Lock()
 
 
-class _Nameless(ModuleType):
+class _Nameless:
     """The script of this process as it is, but for the file that it came from."""
 
-    def __init__(self, script: ModuleType) -> None:
-        super().__init__("__main__")
+    __spec__ = None
+
+    def __init__(self, script: Any) -> None:
         self._script = script
 
     def __getattr__(self, name: str) -> Any:

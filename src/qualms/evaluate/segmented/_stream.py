@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.evaluate.entry import ScoreOptions
 from qualms.predictions import Header, Maps, Predictions, are_on_disk
-from qualms.processes import LostProcessError, Team
+from qualms.processes import LostProcessError, Workforce
 
 Map = NDArray[np.floating[Any]]
 R = TypeVar("R")
@@ -36,17 +36,17 @@ def measuring(options: ScoreOptions) -> Iterator[ScoreOptions]:
 
     They are started at the first file that is worth it, and end with the block.
     """
-    if options.team is not None or options.workers < 2:
+    if options.workforce is not None or options.workers < 2:
         yield options
         return
     # What they do is defined here, so a script that scores files need not be imported.
-    with Team(
+    with Workforce(
         options.workers,
         environment=dict.fromkeys(_THREADS, "1"),
         script=False,
         patience=WORTHWHILE,
-    ) as team:
-        yield replace(options, team=team)
+    ) as workforce:
+        yield replace(options, workforce=workforce)
 
 
 def streamed(
@@ -60,12 +60,12 @@ def streamed(
     if maps is None:
         raise ValueError(f"{predictions.source} holds no segmentation items")
     job, rows = partial(_of_row, work, maps), range(len(maps))
-    team = _team_for(predictions, options)
-    if team is None:
+    workforce = _workforce_for(predictions, options)
+    if workforce is None:
         yield from _threaded(job, rows, options.workers)
         return
     try:
-        yield from team.each(job, rows)
+        yield from workforce.each(job, rows)
     except LostProcessError as error:
         raise LostProcessError(
             f"{predictions.source}: {error}; run again while more memory is free"
@@ -76,12 +76,12 @@ def _of_row(work: Callable[[Maps], R], maps: Sequence[Maps], row: int) -> R:
     return work(maps[row])
 
 
-def _team_for(predictions: Predictions, options: ScoreOptions) -> Team | None:
+def _workforce_for(predictions: Predictions, options: ScoreOptions) -> Workforce | None:
     """The processes of `options`, if these items lie on disk and are worth them."""
-    team, pixels = options.team, predictions.pixels * predictions.n
-    if team is None or pixels < SMALL or not are_on_disk(predictions.maps):
+    workforce, pixels = options.workforce, predictions.pixels * predictions.n
+    if workforce is None or pixels < SMALL or not are_on_disk(predictions.maps):
         return None
-    return team if team.takes(pixels, workers=predictions.n) else None
+    return workforce if workforce.takes(pixels, workers=predictions.n) else None
 
 
 def _threaded(

@@ -22,7 +22,7 @@ _REACH = 16
 """Shares by process that may wait for the results of a slow one."""
 
 
-class LostProcessError(ChildProcessError):
+class LostProcessError(OSError):
     """A process ended before its work was done; the message says how."""
 
 
@@ -50,11 +50,11 @@ def each(
     Raises:
         LostProcessError: If a process was killed.
     """
-    with Team(workers, environment=environment) as team:
-        yield from team.each(function, things)
+    with Workforce(workers, environment=environment) as workforce:
+        yield from workforce.each(function, things)
 
 
-class Team:
+class Workforce:
     """Processes that serve one `each` after the other, and end together.
 
     They are started when there is work for them, no more than it needs. Several threads
@@ -104,11 +104,11 @@ class Team:
 
         Args:
             function: one that can be imported. What it raises for the first of the
-                things that it fails on is raised here, and the team can work on.
+                things that it fails on is raised here, and more work is taken.
             things: what it is called with.
 
         Raises:
-            LostProcessError: If a process was killed, or the team was told to stop.
+            LostProcessError: If a process was killed, or all were told to stop.
         """
         workers = min(self._most, len(things))
         if workers <= 1:
@@ -119,19 +119,19 @@ class Team:
         with self._lock:
             self._refuse_if_over()
             self._start(workers)
-            call = _Call(packed(function), shares, self._workers)
+            errand = _Errand(packed(function), shares, self._workers)
             try:
-                yield from self._results(call)
+                yield from self._results(errand)
             finally:
-                if call.waiting:  # nobody will hear what is still under way
+                if errand.waiting:  # nobody will hear what is still under way
                     self.end()
-        if call.error is not None:
-            raise call.error
+        if errand.error is not None:
+            raise errand.error
 
     def takes(self, work: int, *, workers: int) -> bool:
         """Whether so much work is for `workers` processes, which are then started.
 
-        It is not before all work that was asked about exceeds the team's patience: what
+        It is not before all work that was asked about exceeds the patience given: what
         was done without processes has then taken about as long as starting them. Nor is
         it where none can be started: in a daemon, in a process that still imports the
         script that started it, or on a machine that has no room for more.
@@ -149,7 +149,7 @@ class Team:
     def stop(self) -> None:
         """Take no more work; a thread that waits for some gives up at the next share.
 
-        For a thread that does not wait for the team itself.
+        For a thread that does not wait for results itself.
         """
         self._over = "was told to stop"
 
@@ -168,18 +168,18 @@ class Team:
         if self._over:
             raise LostProcessError(f"a process {self._over}")
 
-    def _results(self, call: "_Call") -> Iterator[Any]:
+    def _results(self, errand: "_Errand") -> Iterator[Any]:
         """Hand out shares, and give their results in order, up to the first error."""
-        call.hand_out()
-        while call.waiting:
+        errand.hand_out()
+        while errand.waiting:
             for worker, said in self._crew.hear():
                 if isinstance(said, Lost):
                     self._over = said.how
                 self._refuse_if_over()
-                call.take(worker, said)
-            call.hand_out()
-            yield from call.ready()
-            call.hand_out()
+                errand.take(worker, said)
+            errand.hand_out()
+            yield from errand.ready()
+            errand.hand_out()
 
 
 class _Done(NamedTuple):
@@ -190,7 +190,7 @@ class _Done(NamedTuple):
     error: Exception | None = None
 
 
-class _Call:
+class _Errand:
     """One function and its shares: what is to do, under way, and done."""
 
     def __init__(
