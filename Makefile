@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A folder of local wheels known to pip is made known to uv as well.
 export UV_FIND_LINKS ?= $(PIP_FIND_LINKS)
+# Compiled once for all processes: torch alone takes each of them five seconds otherwise.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt
 
 .PHONY: help demo test check gpu-check bench format clean
@@ -30,7 +32,7 @@ demo: $(VENV)/.user
 	$(BIN)/python examples/demo.py demo
 
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --durations=20 -m "not slow and not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m "not slow and not gpu"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

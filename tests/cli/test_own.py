@@ -17,8 +17,6 @@ from qualms.runs import is_done, log_path, run_folder
 from qualms.spec import RunSpec
 from qualms.training import run
 
-RNG = np.random.default_rng(0)
-
 
 def save(path, pixels):
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,11 +84,12 @@ def refused(capsys, monkeypatch, *words):
 
 def classes(root):
     """Dark and bright squares, and shifted ones that are all of middle grey."""
+    rng = np.random.default_rng(0)
     for split, count in {"train": 24, "val": 6, "test": 8, "shifted": 8}.items():
         for name, grey in {"dark": 60, "bright": 190}.items():
             level = 125 if split == "shifted" else grey
             for number in range(count):
-                pixels = RNG.normal(level, 8, (8, 8))
+                pixels = rng.normal(level, 8, (8, 8))
                 save(root / split / name / f"{number}.png", pixels)
     return root
 
@@ -152,9 +151,10 @@ def test_a_toml_file_repeats_it_and_any_method_may_be_asked_for(here):
 
 @pytest.mark.usefixtures("undrawn")
 def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here):
+    rng = np.random.default_rng(0)
     for number in range(40):
-        value = RNG.uniform(0, 10)
-        save(here / "own" / f"{number}.png", RNG.normal(20 * value, 5, (8, 8)))
+        value = rng.uniform(0, 10)
+        save(here / "own" / f"{number}.png", rng.normal(20 * value, 5, (8, 8)))
         mask = np.zeros((8, 8))
         mask[: 2 + number % 4] = 255
         save(here / "own" / f"mask{number}.png", mask)
@@ -190,12 +190,13 @@ def balls(root):
     import nibabel
 
     root.mkdir()
+    rng = np.random.default_rng(0)
     lines = ["path,mask_a,mask_b,split"]
     for number, split in enumerate(("train", "train", "train", "val", "test", "test")):
         shape = (17 + number, 24 - number, 14)
         away = [np.arange(n) - n / 2 for n in shape]
         far = np.sqrt(sum(a**2 for a in np.meshgrid(*away, indexing="ij")))
-        image = 900.0 * (far < 5) + RNG.normal(0, 100, shape)
+        image = 900.0 * (far < 5) + rng.normal(0, 100, shape)
         kinds = {"scan": image.astype(np.float32), "a": far < 5, "b": far < 6}
         for kind, values in kinds.items():
             stored = values if kind == "scan" else values.astype(np.uint8)
@@ -225,12 +226,13 @@ def test_volumes_of_different_shapes_are_trained_on_patches_and_judged_whole(her
 
 @pytest.mark.usefixtures("undrawn")
 def test_pictures_of_different_sizes_with_masks_are_segmented_as_they_are(here):
+    rng = np.random.default_rng(0)
     lines = ["path,mask"]
     for number in range(9):
         high, wide = 20 + 3 * number, 40 - 2 * number
         mask = np.zeros((high, wide))
         mask[4:12, 5:15] = 1
-        save(here / "own" / f"{number}.png", 60 + 120 * mask + RNG.normal(0, 9))
+        save(here / "own" / f"{number}.png", 60 + 120 * mask + rng.normal(0, 9))
         save(here / "own" / f"mask{number}.png", mask)
         lines.append(f"{number}.png,mask{number}.png")
     (here / "own" / "items.csv").write_text("\n".join(lines))

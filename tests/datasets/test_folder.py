@@ -12,7 +12,7 @@ from qualms.datasets import DatasetError, cache_folder, prepare
 from qualms.datasets.folder import folder
 from qualms.datasets.folder.fitting import ItemSize, fit_labels, fit_pixels
 
-RNG = np.random.default_rng(0)
+RNG = np.random.default_rng(0)  # of pixels that mean nothing
 
 
 def save(path, pixels):
@@ -301,7 +301,7 @@ def test_label_255_counts_nowhere_beside_others(masked, tmp_path):
 
 def test_volumes_of_nifti_are_turned_and_keep_their_values(tmp_path):
     rows = []
-    volume = RNG.normal(size=(3, 4, 5)).astype(np.float32) * 1000
+    volume = np.random.default_rng(0).normal(size=(3, 4, 5)).astype(np.float32) * 1000
     mask = (volume > 0).astype(np.uint8)
     for number in range(8):
         save(tmp_path / "own" / f"{number}.nii.gz", volume)
@@ -455,9 +455,9 @@ def volumes(tmp_path):
     """Eight volumes of different shapes, voxels of 1 x 2 x 3 mm, two raters each."""
     import nibabel
 
-    rows = []
+    rows, rng = [], np.random.default_rng(0)
     for number in range(8):
-        values = RNG.normal(size=(4 + number, 6, 5)).astype(np.float32)
+        values = rng.normal(size=(4 + number, 6, 5)).astype(np.float32)
         masks = [(values > level).astype(np.uint8) for level in (0, 1)]
         (tmp_path / "own").mkdir(exist_ok=True)
         for name, array in zip("iab", (values, *masks), strict=True):

@@ -150,7 +150,8 @@ def test_batches_give_the_numbers_of_the_whole(size):
 
 
 def test_draws_and_unknown_items_are_collected():
-    draws = RNG.dirichlet([0.5] * 3, (4, 120))
+    rng = np.random.default_rng(1)
+    draws = rng.dirichlet([0.5] * 3, (4, 120))
     target = TARGET.copy()
     target[100:] = -1
     collected = qualms.Accumulator("classification")
@@ -158,7 +159,7 @@ def test_draws_and_unknown_items_are_collected():
     collected.update(probs=draws[:, 60:], target=target[60:])
     whole = qualms.score({"probs": draws, "target": target}, options=BARE)
     same(values(whole), values(collected.compute(options=BARE)))
-    mean, truth = RNG.normal(size=(4, 40)), RNG.normal(size=40)
+    mean, truth = rng.normal(size=(4, 40)), rng.normal(size=40)
     points = qualms.Accumulator("regression")
     points.update(mean=mean[:, :15], target=truth[:15])
     points.update(mean=mean[:, 15:], target=truth[15:])

@@ -112,6 +112,15 @@ def test_seeds_widen_the_interval_of_their_mean():
     assert "5 seeds" in several.method
 
 
+def test_a_repeat_of_zeros_and_ones_makes_no_share_of_the_others():
+    sizes = np.append(np.ones(31), 0.0), np.append(np.full(30, 2.0), [1.0, 0.0])
+    repeats = [mean_influence(each, bound=2.0) for each in sizes]
+    found = interval_of(repeats)
+    middle = np.mean([each.value for each in repeats])
+    assert 0.0 <= found.low < middle < found.high <= 2.0
+    assert _ends(interval_of(repeats[::-1])) == pytest.approx(_ends(found))
+
+
 def test_no_error_seen_still_leaves_some_possible():
     found = interval_of(influence_of(scores.aurc, np.zeros(100), np.arange(100.0)))
     assert found.low == 0.0

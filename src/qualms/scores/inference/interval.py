@@ -83,6 +83,8 @@ def interval_of(
     repeats = [influence] if isinstance(influence, Influence) else list(influence)
     if not repeats:
         raise ValueError("influence must hold at least one repeat, got none")
+    # One repeat may have seen 0 and 1 alone, of sizes say: that makes no share of all.
+    repeats.sort(key=lambda found: found.scale == "share")
     refused = next((found.reason for found in repeats if found.reason), "")
     if not refused and design is not None and design.cluster is not None:
         refused = repeats[0].clustered
