@@ -52,7 +52,7 @@ _SHORT: dict[str, dict[str, Any]] = {
 }
 """Few steps on volumes, at a larger rate that falls."""
 _SCENES: dict[str, Any] = {**_STREET, "epochs": 10}
-_SLOW = {
+_SLOW: dict[str, dict[str, Any]] = {
     "texture": {"lr": 5e-4, "epochs": 36, "method.mean_epochs": 13},
     "malignancy": {"lr": 5e-4, "epochs": 64, "method.mean_epochs": 32},
     "scenes": {

@@ -1,5 +1,6 @@
 """Rank correlations between scores over runs (figures 4, 5 and 7 to 9)."""
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -30,6 +31,15 @@ class RankCorrelation(NamedTuple):
 
     value: float
     runs: int
+
+    @property
+    def why(self) -> str:
+        """Why there is no value, '' where there is one."""
+        if math.isfinite(self.value):
+            return ""
+        if self.runs < FEWEST:
+            return f"{self.runs} runs have both scores, and {FEWEST} are needed"
+        return "one of the scores is the same in all runs"
 
 
 class CorrelatedPair(NamedTuple):

@@ -7,7 +7,11 @@ from dataclasses import replace
 from qualms.benchmarks import TableRow, Variant
 from qualms.evaluate.results import Summary
 from qualms.report.judged import NOT_PRINTED, SAMPLE, table_cell
-from qualms.report.papers.url.correlations import CORRELATIONS, FEWEST, correlation
+from qualms.report.papers.url.correlations import (
+    CORRELATIONS,
+    CorrelatedPair,
+    correlation,
+)
 from qualms.report.papers.url.settings import (
     BY_R_AUROC,
     BY_RECALL,
@@ -279,36 +283,25 @@ def _few_shot_cell(
     )
 
 
-def _no_correlation(runs: int) -> str:
-    if runs < FEWEST:
-        return f"{runs} runs have both scores, and {FEWEST} are needed"
-    return "one of the scores is the same in all runs"
+def _correlation_line(study: UrlStudy, pair: CorrelatedPair) -> TableLine:
+    found = correlation(study, study.judged, pair.x, pair.y)
+    number = named_number(pair.metric) if pair.metric else math.nan
+    cell = TableCell(
+        mean=found.value,
+        repeats=0 if found.why else found.runs,
+        published=Summary(number, math.nan) if math.isfinite(number) else None,
+        why=found.why,
+    )
+    return TableLine(
+        labels=(pair.text, pair.figure),
+        cells=(cell, TableCell(mean=float(found.runs), repeats=1)),
+        keys={"x": pair.x.name, "y": pair.y.name},
+    )
 
 
 def _correlations(study: UrlStudy) -> Iterator[Table]:
     """Rank correlations between scores over all runs."""
-    lines = []
-    for pair in CORRELATIONS:
-        found = correlation(study, study.judged, pair.x, pair.y)
-        there = math.isfinite(found.value)
-        number = named_number(pair.metric) if pair.metric else math.nan
-        lines.append(
-            TableLine(
-                labels=(pair.text, pair.figure),
-                cells=(
-                    TableCell(
-                        mean=found.value,
-                        repeats=found.runs if there else 0,
-                        published=Summary(number, math.nan)
-                        if math.isfinite(number)
-                        else None,
-                        why="" if there else _no_correlation(found.runs),
-                    ),
-                    TableCell(mean=float(found.runs), repeats=1),
-                ),
-                keys={"x": pair.x.name, "y": pair.y.name},
-            )
-        )
+    lines = [_correlation_line(study, pair) for pair in CORRELATIONS]
     if any(line.cells[0].repeats for line in lines):
         yield _table(
             study,
