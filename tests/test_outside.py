@@ -33,33 +33,37 @@ def home(tmp_path):
     return tmp_path
 
 
-LISTS = """
-import sys
+SEVERAL = """
+import json, sys
 from qualms.cli import app
-for name in ("methods", "datasets", "networks", "benchmarks", "scores"):
-    app(["list", name, *sys.argv[1:]], standalone_mode=False)
+for words in json.loads(sys.argv[1]):
+    app(words, standalone_mode=False)
+    print("---")
 """
 
 
-def listed(*words, cwd):
-    """All lists, in one process: importing takes longest."""
+def several(*commands, cwd):
+    """What each command prints, all in one process: importing takes longest."""
     done = subprocess.run(
-        [sys.executable, "-c", LISTS, *map(str, words)],
+        [sys.executable, "-c", SEVERAL, json.dumps(commands, default=str)],
         cwd=cwd,
+        env={**os.environ, "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
-    return done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("---\n")[:-1]
 
 
 def test_parts_of_a_file_are_listed_as_such(home):
     file = home / "mine" / "spots.py"
     known = ("plainest", "spots", "tiny", "my_study", "share_above_half")
-    lines = listed("--include", file, cwd=home)
     shelves = ("methods", "datasets", "networks", "benchmarks", "scores")
-    for name, where in zip(known, shelves, strict=True):
-        (line,) = [line for line in lines if line.startswith(f"{name} ")]
+    commands = [("list", shelf, "--include", file) for shelf in shelves]
+    texts = several(*commands, cwd=home)
+    for name, where, text in zip(known, shelves, texts, strict=True):
+        (line,) = [line for line in text.splitlines() if line.startswith(f"{name} ")]
         assert f"(from {file})" in line
         assert name not in shelf.names(where)  # of a process that includes nothing
 
@@ -67,11 +71,9 @@ def test_parts_of_a_file_are_listed_as_such(home):
 def test_a_benchmark_from_outside_runs_on_two_workers_and_knows_its_code(home):
     words = ("run", "my_study", "--include", home / "mine", "--workers", 2)
     words += ("--data", home / "data", "--device", "cpu")
-    made = qualms(*words, cwd=home)
-    assert made.returncode == 0, made.stderr
-    assert "4 runs: 4 done" in made.stdout + made.stderr
-    again = qualms(*words, "--dry-run", cwd=home)
-    assert "plainest" not in again.stdout
+    made, again = several(words, (*words, "--dry-run"), cwd=home)
+    assert "4 runs: 4 done" in made
+    assert "plainest" not in again
     # A file beside it, which it takes something from, is part of the code too.
     (home / "mine" / "_scale.py").write_text("BRIGHT = 90\n")
     changed = qualms(*words, "--dry-run", cwd=home)
@@ -91,20 +93,22 @@ def test_a_score_from_outside_is_judged_with_an_interval(home):
     target = rng.integers(0, 2, 200)
     prob = np.clip(rng.normal(0.3 + 0.4 * target, 0.2), 0, 1)
     np.savez(home / "mine.npz", target=target, prob=prob)
-    words = ("score", home / "mine.npz", "--include", home / "mine", "--json")
-    told = qualms(*words, cwd=home)
-    assert told.returncode == 0, told.stderr
+    np.savez(home / "numbers.npz", target=prob, mean=prob)
+    words = ("--include", home / "mine", "--resamples", "100")
+    classes, numbers = several(
+        ("score", home / "mine.npz", *words, "--json"),
+        ("score", home / "numbers.npz", *words),
+        cwd=home,
+    )
     (row,) = [
         row
-        for row in json.loads(told.stdout)["files"][0]["scores"]
+        for row in json.loads(classes)["files"][0]["scores"]
         if row["score"] == "share_above_half"
     ]
     right = np.mean((prob > 0.5) == target)
     assert row["value"] == pytest.approx(right)
     assert row["low"] < right < row["high"]
-    np.savez(home / "numbers.npz", target=prob, mean=prob)
-    told = qualms("score", home / "numbers.npz", "--include", home / "mine", cwd=home)
-    assert "share_above_half is left out: it reads probs" in told.stdout
+    assert "share_above_half is left out: it reads probs" in numbers
 
 
 @pytest.mark.parametrize(

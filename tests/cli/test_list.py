@@ -1,5 +1,6 @@
 """`qualms list`: every part with its options."""
 
+import functools
 import sys
 
 import pytest
@@ -9,11 +10,17 @@ from qualms.cli import app, main
 from qualms.shelf import find, names
 
 
-def listed(shelf):
-    """The lines of a listing by their first word."""
+@functools.cache
+def told(shelf):
+    """The lines that the command prints, asked for once."""
     result = CliRunner().invoke(app, ["list", shelf])
     assert result.exit_code == 0, result.output
-    head, *lines = result.output.splitlines()
+    return result.output.splitlines()
+
+
+def listed(shelf):
+    """The lines of a listing by their first word."""
+    head, *lines = told(shelf)
     assert head.split()[0] == "name"
     return {line.split()[0]: line for line in lines}
 
@@ -49,8 +56,7 @@ def test_datasets_state_their_licence_and_whether_they_are_simulated():
 
 
 def test_benchmarks_state_their_presets_and_variants():
-    result = CliRunner().invoke(app, ["list", "benchmarks"])
-    lines = result.output.splitlines()
+    lines = told("benchmarks")
     for benchmark, variant in (("regression", "cells_tails"), ("retina", "country")):
         mine = [line for line in lines if line.startswith(benchmark)]
         for preset in ("demo", "small", "paper"):
@@ -60,8 +66,7 @@ def test_benchmarks_state_their_presets_and_variants():
 
 
 def test_variants_that_are_run_only_by_name_are_listed():
-    result = CliRunner().invoke(app, ["list", "benchmarks"])
-    (line,) = (s for s in result.output.splitlines() if "retina" in s and " demo " in s)
+    (line,) = (s for s in told("benchmarks") if "retina" in s and " demo " in s)
     assert line.split()[-4:] == [
         "country,",
         "severity",

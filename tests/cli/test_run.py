@@ -53,6 +53,12 @@ def fake(monkeypatch):
     return use
 
 
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages without figures, which take longest."""
+    monkeypatch.setattr("qualms.report.benchmark.find_spec", lambda _: None)
+
+
 def hashes(text):
     words = [line.split()[0] for line in text.splitlines() if line.startswith("  ")]
     return {word for word in words if len(word) == 16}
@@ -112,6 +118,7 @@ def test_all_seeds_that_are_asked_for_are_run(run, seeds):
     assert listed == set(parse_seeds(seeds))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_results_of_a_part_leave_those_of_the_whole(run, fake, tmp_path):
     fake(fakes.predict)
     whole = tmp_path / "runs" / "regression" / "demo"
@@ -129,6 +136,7 @@ def test_results_of_a_part_leave_those_of_the_whole(run, fake, tmp_path):
     assert not (whole / "results.csv").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_path):
     fake(fakes.predict)
     asked = ("regression/cells", "--methods", "map,ensemble", "--seeds", "0-6")

@@ -462,7 +462,7 @@ def prepared(tmp_path_factory):
     made = other(results_as_published(preset=DEMO, simulated=True), sizes=sizes)
     part = made.preset.variants[0].dataset
     recipe = find("datasets", "fundus")(**{**part.options, "size": 48})
-    prepare(recipe, cache_folder(data, recipe))
+    prepare(recipe, cache_folder(data, recipe), workers=1)
     return other(made, size=48), data
 
 
