@@ -1,5 +1,6 @@
 """Every method on the shelf, on every task it claims."""
 
+import functools
 import io
 from dataclasses import replace
 
@@ -58,6 +59,12 @@ def case(name, task):
     return made(name, OPTIONS.get(name)), TASKS[task]
 
 
+@functools.cache
+def learned(name, task):
+    """A network trained once for all tests, which leave it as it is."""
+    return trained(*case(name, task))
+
+
 @pytest.mark.parametrize("name", names("methods"))
 def test_defaults_make_a_method_for_known_tasks(name):
     method = made(name)
@@ -113,8 +120,9 @@ def test_loss_falls_in_every_phase(name, task):
 
 @each_case
 def test_predictions_fit_the_schema(name, task):
+    network = learned(name, task)
     method, task = case(name, task)
-    arrays = predicted(method, trained(method, task), task)
+    arrays = predicted(method, network, task)
     made_of = _stored(arrays, data(task)[1], task, method)
     assert made_of.task == task.name
     assert made_of.n == N
@@ -133,17 +141,16 @@ def test_validation_may_predict_before_after(name, task):
 
 @each_case
 def test_same_seed_gives_same_bits(name, task, one_thread):
+    first = learned(name, task)
     method, task = case(name, task)
-    first, second = (
-        predicted(method, trained(method, task, seed=5), task) for _ in range(2)
-    )
-    _assert_same(first, second)
+    second = trained(method, task)
+    _assert_same(*(predicted(method, network, task) for network in (first, second)))
 
 
 @each_case
 def test_a_checkpoint_holds_everything(name, task):
+    network = learned(name, task)
     method, task = case(name, task)
-    network = trained(method, task)
     file = io.BytesIO()
     torch.save(network.state_dict(), file)
     file.seek(0)
@@ -171,8 +178,8 @@ def test_a_step_never_looks_at_a_value(name, task):
 
 @each_case
 def test_half_precision_loses_little(name, task):
+    network = learned(name, task).eval()
     method, task = case(name, task)
-    network = trained(method, task).eval()
     (batch,) = batches(task, size=N)()
     losses = []
     for enabled in (False, True):

@@ -18,6 +18,19 @@ def cases_of(law):
     return pytest.mark.parametrize("case", chosen, ids=lambda case: case.label)
 
 
+def repeated(times):
+    """Call a test with that many seeds: to start a test takes longer than to run it."""
+
+    def with_seeds(test):
+        def with_all(case):
+            for seed in range(times):
+                test(case, seed)
+
+        return with_all
+
+    return with_seeds
+
+
 def call(case: Case, arrays, **more) -> float:
     return case.value(case.score(**arrays, **{**case.options, **more}))
 
@@ -46,7 +59,7 @@ def tied(case: Case, arrays):
 
 
 @cases_of("permutation")
-@pytest.mark.parametrize("seed", range(5))
+@repeated(5)
 def test_item_order_does_not_matter(case, seed):
     rng = np.random.default_rng(seed)
     arrays = case.make(rng, N)
@@ -55,7 +68,7 @@ def test_item_order_does_not_matter(case, seed):
 
 
 @cases_of("ties")
-@pytest.mark.parametrize("seed", range(10))
+@repeated(10)
 def test_order_inside_ties_does_not_matter(case, seed):
     rng = np.random.default_rng(seed)
     arrays = tied(case, case.make(rng, N))
@@ -72,7 +85,7 @@ def test_only_the_ranks_matter(case, transform):
 
 
 @cases_of("bounds")
-@pytest.mark.parametrize("seed", range(20))
+@repeated(20)
 def test_values_stay_within_the_stated_bounds(case, seed):
     value = call(case, case.make(np.random.default_rng(seed), 3 + 2 * seed))
     record = about(case.score)
@@ -151,7 +164,7 @@ def test_block_sizes_change_nothing(case):
 
 
 @cases_of("members")
-@pytest.mark.parametrize("seed", range(20))
+@repeated(20)
 def test_the_order_of_members_does_not_matter(case, seed):
     rng = np.random.default_rng(seed)
     arrays = case.make(rng, N)
@@ -164,7 +177,7 @@ def test_the_order_of_members_does_not_matter(case, seed):
 
 
 @cases_of("renaming")
-@pytest.mark.parametrize("seed", range(20))
+@repeated(20)
 def test_the_names_of_classes_do_not_matter(case, seed):
     rng = np.random.default_rng(seed)
     arrays = case.make(rng, N)
@@ -181,7 +194,7 @@ def test_the_names_of_classes_do_not_matter(case, seed):
 
 
 @cases_of("rounding")
-@pytest.mark.parametrize("seed", range(20))
+@repeated(20)
 def test_a_rank_is_tied_in_whatever_order_its_members_were_averaged(case, seed):
     rng = np.random.default_rng(seed)
     arrays = case.make(rng, N)
