@@ -213,6 +213,36 @@ def test_the_trade_off_is_ten_configs_of_each_method_on_request():
         assert all(len(each) == 10 for each in options.values())
 
 
+@pytest.mark.parametrize("name", ["resnet50", "vit_medium"])
+def test_configs_of_the_trade_off_train_as_the_paper_does(name):
+    for row in METHODS:
+        best = spec(PAPER, name, row).training
+        items = best["batch"] * best["accumulate"]
+        for number in range(10):
+            one = spec(PAPER, f"tradeoff_{name}_{number}", row)
+            for option in ("batch", "accumulate", "augment"):
+                assert one.training[option] == best[option], (row, option)
+            low, high = (rate * math.sqrt(items / 256) for rate in (1e-4, 1e-2))
+            assert low <= one.training["lr"] <= high
+    draws = [spec(PAPER, f"tradeoff_vit_medium_{n}", "hetxl") for n in range(10)]
+    assert {one.method.options["draws"] for one in draws} == {1000}
+
+
+def test_rates_of_the_trade_off_suit_the_items_of_a_step():
+    rates = [spec(SMALL, v.name, "ce").training["lr"] for v in SMALL.further]
+    assert SMALL.training["batch"] * SMALL.training["accumulate"] == 256
+    assert 1e-4 <= min(rates) < 3e-4 < 3e-3 < max(rates) <= 1e-2
+
+
+def test_the_spectral_bound_of_sngp_is_searched_for_convolutions():
+    def bounds(preset, name):
+        specs = (spec(preset, f"tradeoff_{name}_{n}", "sngp") for n in range(10))
+        return {one.method.options.get("spectral_bound") for one in specs}
+
+    assert bounds(PAPER, "resnet50") == bounds(SMALL, "species") == {None, 3.0035}
+    assert bounds(PAPER, "vit_medium") == {None}
+
+
 def test_a_few_shot_row_that_is_asked_for_brings_the_run_that_it_needs():
     wish = Wish(preset="small", methods=("ce_few5_cars",), seeds=(2,))
     (choice,) = everything("url/species", wish)

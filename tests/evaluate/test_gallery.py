@@ -5,6 +5,7 @@ import pytest
 
 from qualms import predictions, score, scores
 from qualms.evaluate import ScoreOptions
+from qualms.evaluate.main_scores import main_rows
 from qualms.evaluate.scoring import score_files
 
 BARE = ScoreOptions(resamples=0)
@@ -64,3 +65,39 @@ def test_a_gallery_is_for_embeddings():
     classes = {"probs": np.eye(2)[[0, 1, 1]], "target": [0, 1, 0]}
     with pytest.raises(ValueError, match="are for embeddings"):
         score(classes, options=ScoreOptions(resamples=0, nearest=(5,)))
+
+
+def test_a_gallery_that_holds_the_items_is_refused():
+    asked, gallery = arrays(1, 60), arrays(2, 90)
+    with pytest.raises(ValueError, match="holds all: each would be its own neighbour"):
+        score(asked, gallery=asked, options=BARE)
+    asked["item"] = np.array([f"i{n}" for n in range(60)])
+    gallery["item"] = np.array([f"i{n}" for n in range(55, 145)])
+    with pytest.raises(ValueError, match="holds 5 of them, such as 'i55': each would"):
+        score(asked, gallery=gallery, options=BARE)
+
+
+def test_notes_and_main_scores_are_those_of_what_was_asked_for():
+    options = ScoreOptions(resamples=0, nearest=(1, 5))
+    found = score(arrays(1, 60), gallery=arrays(2, 90), options=options)
+    assert not any("each other's nearest" in note for note in found.notes)
+    shown = [row.settings.get("k") for row in main_rows(found)]
+    assert [k for k in shown if k] == ["1", "5"]
+
+
+def test_predicted_classes_have_an_accuracy():
+    asked = arrays(1, 60)
+    asked["predicted"] = np.where(np.arange(60) < 15, asked["target"], 9)
+    found = score(asked, options=BARE)
+    assert found.row("accuracy").value == pytest.approx(0.25)
+    assert any("other classes than the network" in note for note in found.notes)
+    asked["upstream"] = np.arange(60) < 20
+    found = score(asked, options=BARE)
+    assert found.row("accuracy", items="upstream").value == pytest.approx(0.75)
+
+
+def test_a_cropped_uncertainty_without_its_own_is_named():
+    asked = arrays(1, 60)
+    asked["uncertainty_cropped/entropy"] = asked["uncertainty/head"]
+    found = score(asked, options=BARE)
+    assert any("no uncertainty/entropy beside it" in note for note in found.notes)

@@ -123,6 +123,12 @@ def test_methods_are_chosen_by_their_name_or_by_that_of_a_row():
     assert choose(methods=("mc_dropout",)).preset.rows == ("dropout",)
 
 
+def test_rows_that_no_variant_has_are_refused_with_those_that_do():
+    told = r"has no ce_few2_birds; ask for one of: url/species --preset small"
+    with pytest.raises(ValueError, match=told):
+        everything("url", Wish(preset="demo", methods=("ce_few2_birds",)))
+
+
 def test_rows_keep_the_order_of_the_preset_whatever_is_asked_for_first():
     first = choose(methods=("gaussian", "map")).preset.rows
     assert first == choose(methods=("map", "gaussian")).preset.rows

@@ -21,6 +21,7 @@ from methods.tiny import (
     trained,
 )
 from qualms import predictions
+from qualms.networks.resnet_small import resnet_small
 from qualms.predictions import Maps
 from qualms.shelf import names
 from qualms.spec import TASKS as ALL_TASKS
@@ -213,3 +214,17 @@ def _assert_same(first, second):
     assert first.keys() == second.keys()
     for key, array in first.items():
         assert torch.equal(array, second[key]), key
+
+
+@pytest.mark.parametrize("name", ["map", "elk", "nivmf", "losspred", "mc_dropout"])
+def test_classes_start_as_those_of_pretrained_weights(name):
+    """As in the released code of URL, whose best epochs are the first ones."""
+    body = resnet_small(channels=1, width=4, blocks=(1, 1))
+    body.classifier = torch.nn.Linear(body.features, 3)
+    network = made(name).build(body, TASKS["embedding"])
+    weights = [
+        value
+        for key, value in network.state_dict().items()
+        if key.startswith("head") and value.shape == body.classifier.weight.shape
+    ]
+    assert any(torch.equal(value, body.classifier.weight) for value in weights)

@@ -456,13 +456,16 @@ def test_shifts_are_screened_over_folds():
             ("dice_drop", 0.25 + 0.01 * (number % 5)),
         ):
             key = Key(variant.name, "softmax", "", name)
-            cells[key] = Cell(key=key, values=(value,), as_published=(value,))
+            seeds = (value - 0.003, value, value + 0.003)
+            cells[key] = Cell(key=key, values=seeds, as_published=seeds)
     made = replace(results_as_published(preset=preset), cells=cells)
     table = tables_of(made)["table_2"]
     assert len(table.lines) == 2
     drop = table.lines[0].cells[2]
     assert drop.mean == pytest.approx(27.0)
+    # Over five folds, not over the three seeds of each.
     assert drop.spread == pytest.approx(math.sqrt(2.5))
+    assert drop.repeats == 5
     assert drop.published.mean in (24.9244, 14.3093)
 
 

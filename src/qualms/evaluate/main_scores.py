@@ -19,6 +19,8 @@ class MainScore(NamedTuple):
 
     score: str
     settings: Mapping[str, str] = {}
+    every: bool = False
+    """Whether all that fit are shown: a user has asked for each of them."""
 
     def fits(self, row: ScoreRow) -> bool:
         """Whether `row` is of this score."""
@@ -74,12 +76,13 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
     ),
     "embedding": (
         MainScore("recall_at_1"),
-        MainScore("recall_at_k"),
+        MainScore("recall_at_k", every=True),
         MainScore("r_auroc"),
         MainScore("crop_rate"),
         MainScore("human_alignment"),
         MainScore("mixed_r_auroc"),
         MainScore("ood_auroc"),
+        MainScore("accuracy"),
         MainScore("ood_auprc"),
         MainScore("ood_fpr95"),
     ),
@@ -103,10 +106,10 @@ def with_main_scores(scored: Scored) -> Scored:
     rows = [row for result in scored.results for row in result.rows]
     chosen: dict[tuple[str, str], None] = {}
     for wanted in MAIN[scored.results[0].task]:
-        found = (_kind(row) for row in rows if wanted.fits(row))
-        kind = next((kind for kind in found if kind not in chosen), None)
-        if kind is not None and len(chosen) < SHOWN:
-            chosen[kind] = None
+        found = [_kind(row) for row in rows if wanted.fits(row)]
+        new = [*dict.fromkeys(kind for kind in found if kind not in chosen)]
+        if len(chosen) < SHOWN:
+            chosen |= dict.fromkeys(new if wanted.every else new[:1])
     chosen |= {_kind(row): None for row in rows if any(o.fits(row) for o in own)}
     return _kept(scored, list(chosen))
 

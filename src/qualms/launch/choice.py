@@ -225,7 +225,27 @@ def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) ->
             _known(name, known, "methods", benchmark.name)
         chosen.update(found)
     ordered = dict.fromkeys((*preset.rows, *(row.name for row in benchmark.rows)))
-    return replace(preset, rows=tuple(name for name in ordered if name in chosen))
+    kept = tuple(name for name in ordered if name in chosen)
+    _check_judged(benchmark, preset, kept)
+    return replace(preset, rows=kept)
+
+
+def _check_judged(benchmark: Benchmark, preset: Preset, rows: Sequence[str]) -> None:
+    """Raise if none of `rows` is judged on any of the variants that are run."""
+    if any(not v.rows or set(v.rows) & set(rows) for v in preset.variants):
+        return
+    homes = [
+        f"{benchmark.name}/{variant.name} --preset {home.name}"
+        for home in benchmark.presets.values()
+        for variant in (*home.variants, *home.further)
+        if set(variant.rows) & set(rows)
+    ]
+    run = ", ".join(variant.name for variant in preset.variants)
+    raise ValueError(
+        f"a row must belong to a variant that is run, and {run} of preset "
+        f"{preset.name} has no {' or '.join(rows)}; ask for one of: "
+        f"{', '.join(homes[:6])}"
+    )
 
 
 def _methods(benchmark: Benchmark) -> dict[str, None]:

@@ -162,17 +162,28 @@ def class_readout(
     """
     trunk, width = _projected(backbone, projection)
     last = nn.Linear(width, outputs)
-    known = getattr(backbone, "classifier", None)
-    if known is not None and known.weight.shape == last.weight.shape:
-        with torch.no_grad():
-            last.weight.copy_(known.weight)
-            last.bias.copy_(known.bias)
+    if start_as_classifier(last, backbone):
         return Readout(trunk, last)
     sd = getattr(backbone, "head_sd", None)
     if sd is not None:
         nn.init.normal_(last.weight, std=sd)
         nn.init.zeros_(last.bias)
     return Readout(trunk, last)
+
+
+def start_as_classifier(last: nn.Linear, backbone: nn.Module) -> bool:
+    """Let `last` begin as the `classifier` that the weights of a backbone came with.
+
+    Returns whether it did: there is one, and it has the same shape.
+    """
+    known = getattr(backbone, "classifier", None)
+    if known is None or known.weight.shape != last.weight.shape:
+        return False
+    with torch.no_grad():
+        last.weight.copy_(known.weight)
+        if last.bias is not None:
+            last.bias.copy_(known.bias)
+    return True
 
 
 def embedding_readout(backbone: nn.Module, projection: int | None) -> Readout:

@@ -22,6 +22,7 @@ from qualms.methods._headed import (
     Readout,
     features_of,
     headed,
+    start_as_classifier,
 )
 from qualms.methods._method import Method
 from qualms.methods._plain import classes_of, summarise_embeddings, weighted_mean
@@ -69,6 +70,7 @@ def elk(
 
 def _build(width: int, backbone: nn.Module, task: Task) -> Headed:
     last = nn.Linear(features_of(backbone), classes_of(task, "elk"), bias=False)
+    start_as_classifier(last, backbone)
     network = Headed(backbone, Readout(nn.Identity(), last), task)
     return with_uncertainty(network, width)
 

@@ -29,6 +29,7 @@ from qualms.methods._headed import (
     Readout,
     features_of,
     headed,
+    start_as_classifier,
 )
 from qualms.methods._method import Method
 from qualms.methods._plain import classes_of, summarise_embeddings, weighted_mean
@@ -113,6 +114,7 @@ def _build(
 ) -> Headed:
     features, classes = features_of(backbone), classes_of(task, "nivmf")
     last = ClassDensities(features, classes, inverse_temperature)
+    start_as_classifier(last.mean, backbone)
     network = Headed(backbone, Readout(nn.Identity(), last), task)
     return with_uncertainty(network, width)
 

@@ -19,10 +19,12 @@ from qualms.benchmarks._benchmark import Benchmark
 from qualms.benchmarks._records import Expectation, Preset, Selection, Variant
 from qualms.benchmarks.url._configs import (
     BACKBONES,
+    SIMULATED,
     all_configs,
     best_names,
     plain_names,
     searched_ranges,
+    view_names,
 )
 from qualms.benchmarks.url._rows import (
     FIRST_NAMES,
@@ -99,7 +101,7 @@ def url() -> Benchmark:
             "small": _effects("species", chance=0.006),
         },
         configs=all_configs(),
-        search={name: searched_ranges() for name in ("species", *BACKBONES)},
+        search={name: searched_ranges(name) for name in (SIMULATED, *BACKBONES)},
         selections=_SELECTIONS,
     )
 
@@ -177,7 +179,12 @@ def _small() -> Preset:
 def _demo() -> Preset:
     return Preset(
         name="demo",
-        variants=(species_variant("species", side=_DEMO_SIDE, sizes=_DEMO_SIZES),),
+        variants=(
+            replace(
+                species_variant("species", side=_DEMO_SIDE, sizes=_DEMO_SIZES),
+                configs=view_names(),
+            ),
+        ),
         further=real_and_small(),
         rows=(*FIRST_NAMES, RANKED.name),
         network=Part(name="resnet_small"),

@@ -11,12 +11,15 @@ from typing import Any
 from qualms.benchmarks._records import Config, Range
 
 BACKBONES = ("resnet50", "vit_medium")
+SIMULATED = "species"
+"""Stands for a network on simulated species, whose preset says what a step has."""
 CONFIGS_EACH = 10
 """Configurations of each method in the study of the trade-off."""
 
 _BATCHES = {"infonce": (96, 21), "mcinfonce": (96, 21), "hib": (96, 21)}
 _USUAL_BATCH = (128, 16)
 _HIB_VIT = (48, 43)
+_HETXL_VIT = {"method.draws": 1000}
 _WARM = {"method.initial_uncertainty": 0.001}
 _COLD: dict[str, Any] = {"method.initial_uncertainty": None}
 
@@ -50,7 +53,7 @@ _BEST: Mapping[str, Chosen] = {
         "elk": (9.0417e-3, {**_t(56.774), **_COLD}),
         "nivmf": (2.7583e-3, {**_t(31.353), **_WARM}),
         "hib": (5.9204e-4, {**_t(13.956), "method.offset": -5.3607, **_COLD}),
-        "hetxl": (1.2722e-4, {"method.scale": 0.011587, "method.draws": 1000}),
+        "hetxl": (1.2722e-4, {"method.scale": 0.011587, **_HETXL_VIT}),
         "losspred": (2.6590e-3, {"method.weight": 0.011425, **_WARM}),
         "mc_dropout": (2.7583e-3, {"method.rate": 0.13340}),
         "head_ensemble": (4.9448e-3, {}),
@@ -93,6 +96,8 @@ _RANGES: Mapping[str, tuple[Range, ...]] = {
     "sngp": (Range(option="method.layer_norm", choices=(True, False)),),
 }
 """What the paper searches besides the learning rate."""
+_BOUND = Range(option="method.spectral_bound", choices=(None, 3.0035))
+"""Of SNGP, for networks of convolutions: whether there is one, and the paper's best."""
 _RATES = (1e-4, 1e-2)
 _CHOSEN_BY = {
     **dict.fromkeys(("elk", "nivmf", "losspred"), "head"),
@@ -151,28 +156,45 @@ def chosen_uncertainties(configs: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def spread_names(number: int) -> dict[str, str]:
+def spread_names(backbone: str, number: int) -> dict[str, str]:
     """By method, the name of its config of that number in the trade-off."""
-    return {method: f"{method}_{number}" for method in _RANGES}
+    return {method: f"{method}_{backbone}_{number}" for method in _RANGES}
 
 
-def searched_ranges() -> dict[str, tuple[Range, ...]]:
-    """By method, what `qualms tune` searches."""
-    low, high = (_scaled(rate, _USUAL_BATCH) for rate in _RATES)
-    rate = Range(option="lr", low=low, high=high)
-    return {method: (rate, *own) for method, own in _RANGES.items()}
+def searched_ranges(backbone: str) -> dict[str, tuple[Range, ...]]:
+    """By method, what `qualms tune` searches; rates are for the items of a step."""
+    found = {}
+    for method, own in _RANGES.items():
+        batch = _batch(method, backbone)
+        low, high = (_scaled(rate, batch) for rate in _RATES)
+        bound = (_BOUND,) if method == "sngp" and backbone != "vit_medium" else ()
+        found[method] = (Range(option="lr", low=low, high=high), *own, *bound)
+    return found
+
+
+def _batch(method: str, backbone: str) -> tuple[int, int]:
+    """Items of a forward pass, and passes of a step."""
+    if backbone == SIMULATED:
+        return (256, 1)
+    if (backbone, method) == ("vit_medium", "hib"):
+        return _HIB_VIT
+    return _BATCHES.get(method, _USUAL_BATCH)
+
+
+def _passes(method: str, backbone: str) -> dict[str, Any]:
+    """What the paper does not search, of a backbone that is trained as it was."""
+    if backbone == SIMULATED:
+        return {}
+    batch, accumulate = _batch(method, backbone)
+    drawn = _HETXL_VIT if (backbone, method) == ("vit_medium", "hetxl") else {}
+    return {"batch": batch, "accumulate": accumulate, **drawn}
 
 
 def _best() -> Iterator[tuple[str, Config]]:
     for backbone, chosen in _BEST.items():
         for method, (rate, options) in chosen.items():
-            batch = _BATCHES.get(method, _USUAL_BATCH)
-            if (backbone, method) == ("vit_medium", "hib"):
-                batch = _HIB_VIT
-            own: dict[str, Any] = {
-                **{"batch": batch[0], "accumulate": batch[1]},
-                **_plainly(method, backbone),
-            }
+            batch = _batch(method, backbone)
+            own = {**_passes(method, backbone), **_plainly(method, backbone)}
             yield (
                 f"{method}_{backbone}",
                 Config(
@@ -207,15 +229,17 @@ def _frozen() -> Iterator[tuple[str, Config]]:
 
 def _spread() -> Iterator[tuple[str, Config]]:
     """Ten configs of each method, spread evenly over what the paper searches."""
-    for method, ranges in searched_ranges().items():
-        for number in range(CONFIGS_EACH):
-            shares = (_share(number, axis) for axis in range(len(ranges)))
-            chosen = {
-                one.option: _at(one, share)
-                for one, share in zip(ranges, shares, strict=True)
-            }
-            options = {**_plainly(method), **chosen}
-            yield f"{method}_{number}", Config(method=method, options=options)
+    for backbone in (*BACKBONES, SIMULATED):
+        for method, ranges in searched_ranges(backbone).items():
+            own = {**_passes(method, backbone), **_plainly(method, backbone)}
+            for number in range(CONFIGS_EACH):
+                shares = (_share(number, axis) for axis in range(len(ranges)))
+                chosen = {
+                    one.option: _at(one, share)
+                    for one, share in zip(ranges, shares, strict=True)
+                }
+                name = spread_names(backbone, number)[method]
+                yield name, Config(method=method, options={**own, **chosen})
 
 
 def _share(number: int, axis: int) -> float:

@@ -111,7 +111,7 @@ def tradeoff(one: Variant) -> Iterator[Variant]:
     """Ten configs of each method, whose runs are judged on test items."""
     sets = {name: one.settings[name] for name in ("retrieval", "votes", "backbone")}
     for number in range(CONFIGS_EACH):
-        configs = spread_names(number)
+        configs = spread_names(one.name, number)
         settings = url_settings(**sets, configs=configs)
         yield replace(
             one,

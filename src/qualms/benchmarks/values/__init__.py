@@ -199,7 +199,7 @@ def _paper() -> Preset:
             *nodules(real, wide, lidc, simulated=False),
             street(
                 Part(name="gta5_cityscapes"),
-                Part(name="hrnet_w48"),
+                Part(name="hrnet_w48", options={"weights": "imagenet"}),
                 _STREET,
                 simulated=False,
                 configs={"ssn": "ssn_street", "tta": "tta_street"},

@@ -1,6 +1,6 @@
 """Judging embeddings: is a wrong nearest neighbour announced by the uncertainty?"""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.evaluate.drawings import histogram
-from qualms.evaluate.entry import Entry, Judgement, ScoreOptions
+from qualms.evaluate.entry import Entry, Histogram, Judgement, ScoreOptions
 from qualms.evaluate.subsets import (
     design_of,
     known_items,
@@ -41,6 +41,11 @@ NEIGHBOURS_FIXED = (
     "intervals are over the items, each with its nearest neighbour; two items that are "
     "each other's nearest count as one"
 )
+GALLERY_FIXED = "intervals are over the items, each with its neighbour in the gallery"
+OWN_CLASSES = (
+    "accuracy compares `predicted` with the targets; it says nothing where these are "
+    "other classes than the network was trained on"
+)
 
 
 def embedding(
@@ -68,23 +73,30 @@ def embedding(
             entries += _retrieval(predictions, hits, subset, kept)
     if upstream is not None and upstream.any():
         entries += _contrast(predictions, upstream)
-    entries += (*_shifted(predictions), *_among_more(predictions, down, options))
-    parts = {"right": hits[down] > 0.5, "wrong": hits[down] <= 0.5}
-    histograms = tuple(
-        histogram(value[down], parts, name=name)
-        for name, value in predictions.named("uncertainty").items()
+    entries += (
+        *_shifted(predictions),
+        *_among_more(predictions, down, options),
+        *_accuracy(predictions, upstream),
     )
     return Judgement(
         entries=tuple(entries),
-        histograms=histograms,
+        histograms=tuple(_histograms(predictions, down, hits[down] > 0.5)),
         notes=(
-            NEIGHBOURS_FIXED,
             *_gallery_note(options),
-            *_votes_note(predictions),
+            *_array_notes(predictions),
             *unknown_notes(predictions),
         ),
         design=_design(predictions, upstream, down, found.unit),
     )
+
+
+def _histograms(
+    predictions: Predictions, index: Index, right: NDArray[np.bool_]
+) -> Iterator[Histogram]:
+    """Uncertainties of items whose neighbour is `right`, and of the others."""
+    parts = {"right": right, "wrong": ~right}
+    for name, value in predictions.named("uncertainty").items():
+        yield histogram(value[index], parts, name=name)
 
 
 def _retrieved(
@@ -92,6 +104,7 @@ def _retrieved(
 ) -> Retrieved:
     if options.gallery is None:
         return retrieved(*_both(predictions, index))
+    _refuse_shared(predictions, options.gallery)
     # An item of the gallery is asked by many, but asks for none itself.
     hits = scores.hits_within(_ranks(predictions, index, options), 1)
     return Retrieved(hits, np.arange(len(hits)))
@@ -128,11 +141,44 @@ def _among_more(
 
 def _gallery_note(options: ScoreOptions) -> tuple[str, ...]:
     if options.gallery is None:
-        return ()
+        return (NEIGHBOURS_FIXED,)
     return (
+        GALLERY_FIXED,
         f"neighbours are sought among the {options.gallery.n} items of "
         f"{options.gallery.source}",
     )
+
+
+def _refuse_shared(predictions: Predictions, gallery: Predictions) -> None:
+    """An item that is found in the gallery itself would be its own neighbour."""
+    shared: Sequence[str] = ()
+    asked, held = predictions.get("item"), gallery.get("item")
+    if asked is not None and held is not None:
+        shared = np.intersect1d(asked, held).tolist()
+    same = np.array_equal(predictions.arrays["embedding"], gallery.arrays["embedding"])
+    if shared or same:
+        told = f"{len(shared)} of them, such as {shared[0]!r}" if shared else "all"
+        raise ValueError(
+            "a gallery must hold other items than those whose neighbours are sought, "
+            f"and {gallery.source} holds {told}: each would be its own neighbour; "
+            "leave them out, or score the file without a gallery"
+        )
+
+
+def _accuracy(
+    predictions: Predictions, upstream: NDArray[np.bool_] | None
+) -> Iterator[Entry]:
+    """Of the network's own classes: upstream items, or all where none are marked."""
+    predicted = predictions.get("predicted")
+    index = known_items(predictions)
+    if upstream is not None:
+        index = index[upstream[index]]
+    if predicted is None or not index.size:
+        return
+    right = (predicted[index] == predictions.arrays["target"][index]).astype(np.float64)
+    made = partial(mean_influence, right, about=scores.about(scores.accuracy))
+    at = {} if upstream is None else {"items": "upstream"}
+    yield _about("all", index)(scores.accuracy, float(right.mean()), made, at)
 
 
 def _design(
@@ -234,6 +280,19 @@ def _about(subset: str, index: Index) -> Callable[..., Entry]:
 
 def _alignment(uncertainty: Array, votes: Array) -> float:
     return scores.human_alignment(uncertainty, votes).value
+
+
+def _array_notes(predictions: Predictions) -> Iterator[str]:
+    yield from _votes_note(predictions)
+    alone = {*predictions.named("uncertainty_cropped")}
+    alone -= {*predictions.named("uncertainty")}
+    for name in sorted(alone):
+        yield (
+            f"uncertainty_cropped/{name} has no uncertainty/{name} beside it, and is "
+            "not scored"
+        )
+    if predictions.get("predicted") is not None and predictions.get("upstream") is None:
+        yield OWN_CLASSES
 
 
 def _votes_note(predictions: Predictions) -> tuple[str, ...]:

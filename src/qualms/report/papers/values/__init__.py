@@ -35,9 +35,14 @@ def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
 
 
 def _left_out(results: BenchmarkResults) -> list[str]:
-    """Which datasets of the paper were not judged, so that figures lack them."""
+    """What of the paper is lacking, and what would bring it."""
     there = Study(results).variants
     missing = [label for name, label in DATASETS.items() if name not in there]
-    if not missing:
-        return []
-    return [f"nothing was judged on {', '.join(missing)}: tables and figures lack it"]
+    notes = []
+    if missing:
+        lack = ", ".join(missing)
+        notes.append(f"nothing was judged on {lack}: tables and figures lack it")
+    screened = any("screening" in v.settings for v in results.preset.variants)
+    if not screened and results.preset.further:
+        notes.append("table 2 needs the variants 'screening_*': ask for 'values/*'")
+    return notes

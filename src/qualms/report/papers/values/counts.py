@@ -264,14 +264,14 @@ def _screened(
         found = [study.results.cell(v.name, "softmax", name) for v in variants]
         number = _printed_at(("2", dataset, split, metric))
         ours, theirs = (
-            over_repeats(tuple(chain.from_iterable(values)), SAMPLE, scale=scale)
+            over_repeats(_by_fold(values), SAMPLE, scale=scale)
             for values in ([c.values for c in found], [c.as_published for c in found])
         )
         cells.append(
             TableCell(
                 mean=ours.mean,
                 spread=ours.std,
-                repeats=sum(len(cell.values) for cell in found),
+                repeats=sum(bool(cell.values) for cell in found),
                 by_their_rule=theirs if comparable else None,
                 published=None
                 if number is None
@@ -285,6 +285,11 @@ def _screened(
             cells=tuple(cells),
             keys={"feature": feature, "folds": len(variants)},
         )
+
+
+def _by_fold(values: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """The mean over the seeds of each fold: seeds of a fold are not further folds."""
+    return tuple(math.fsum(each) / len(each) for each in values if each)
 
 
 def split_drawings(study: Study, data: Path | None) -> Iterator[Drawing]:
