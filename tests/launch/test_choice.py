@@ -421,6 +421,12 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_starts(name, val
         choose(options={name: value})
 
 
+def test_a_value_that_a_method_refuses_is_refused_before_anything_starts():
+    said = "mc_dropout cannot be made: rate must lie between 0 and 1, got 1.5"
+    with pytest.raises(ValueError, match=said):
+        choose(methods=("mc_dropout",), options={"method.rate": 1.5})
+
+
 @pytest.mark.parametrize(
     ("target", "wish", "said"),
     [

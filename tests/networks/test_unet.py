@@ -154,3 +154,5 @@ def test_wrong_options_end_in_a_sentence():
         unet(channels=1, width=0)
     with pytest.raises(ValueError, match="images of 3 axes, got 2; set its option"):
         small(3)(torch.zeros(1, 1, 8, 8))
+    with pytest.raises(ValueError, match="at least 4 pixels a side, got 8 x 3; set"):
+        unet(channels=1, space=2, levels=2)(torch.zeros(1, 1, 8, 3))

@@ -8,7 +8,7 @@ import torch
 
 from qualms import predictions
 from qualms.spec import Part, Task
-from qualms.training import run
+from qualms.training import TrainingError, run
 from training import made
 
 SMALL = Part(name="resnet_small", options={"width": 4, "blocks": [1]})
@@ -42,6 +42,11 @@ def test_two_views_are_trained_and_one_is_validated(tmp_path, name, wanted):
     assert found["embedding"].shape == (30, 4)
     assert np.unique(found[wanted]).size > 15
     assert "predicted" not in found
+
+
+def test_views_of_single_items_are_refused(tmp_path):
+    with pytest.raises(TrainingError, match="'infonce' compares the items of a batch"):
+        run(spec_of("infonce", batch=1), embedding_dataset(), tmp_path)
 
 
 def test_a_ranking_head_is_trained_on_cached_features(tmp_path):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from qualms.benchmarks import Benchmark, Preset, Variant
+from qualms.benchmarks import Benchmark, Preset, TableRow, Variant
 from qualms.launch.guests import methods_of
 from qualms.launch.options import changed_part, check_options, options_of
 from qualms.shelf import find, names, suggest
@@ -45,6 +45,7 @@ def with_options(
         name: replace(config, options=_without(config.options, loop))
         for name, config in benchmark.configs.items()
     }
+    _check_methods([row for row in changed if row.name in preset.rows], preset, methods)
     return replace(benchmark, rows=changed, configs=configs), replace(
         preset,
         variants=variants,
@@ -66,6 +67,19 @@ def _check_loop(loop: Mapping[str, Any]) -> None:
             "training option 'epochs' must be a whole number from 1 on, got 0; rows"
             " that use the weights of others train for no epoch by themselves"
         )
+
+
+def _check_methods(
+    rows: Iterable[TableRow], preset: Preset, given: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Refuse values that a method would refuse, before runs of it are begun."""
+    asked = {row.name: row.method for row in rows if given.get(row.method.name)}
+    for method in asked.values():
+        options = {**preset.methods.get(method.name, {}), **method.options}
+        try:
+            find("methods", method.name)(**options)
+        except ValueError as error:
+            raise ValueError(f"{method.name} cannot be made: {error}") from error
 
 
 def data_of(variant: Variant) -> list[Part]:

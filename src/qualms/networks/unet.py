@@ -95,6 +95,13 @@ class UNet(nn.Module):
                 f"this unet sees images of {self.space} axes, got {x.ndim - 2}; set its"
                 " option 'space'"
             )
+        if min(x.shape[2:]) < 2 ** len(self.down):
+            sides = " x ".join(map(str, x.shape[2:]))
+            raise ValueError(
+                f"a unet of {len(self.down)} levels sees images of at least"
+                f" {2 ** len(self.down)} pixels a side, got {sides}; set its option"
+                " 'levels'"
+            )
         seen = []
         for level in self.down:
             x = level(x)

@@ -57,12 +57,19 @@ def _check_alike(name: str, split: Split) -> None:
         )
 
 
-def check_held_out(learner: Learner, spec: RunSpec, splits: Splits, task: Task) -> None:
-    """Refuse a method that needs the split `val` where it cannot be used."""
+def check_method_fits(
+    learner: Learner, options: Training, spec: RunSpec, splits: Splits, task: Task
+) -> None:
+    """Refuse batches without company, and needs of the split `val` that are not met."""
+    if learner.method.views > 1 and options.batch == 1:
+        raise TrainingError(
+            f"method {spec.method.name!r} compares the items of a batch, so a batch"
+            " must have two or more, got batch=1"
+        )
     if learner.method.calibrate is None:
         return
     if splits.has("val") and task == splits.dataset.task:
-        if not spec.training.get("patch"):
+        if not options.patch:
             _check_alike("val", splits.stored("val"))
         return
     raise TrainingError(

@@ -17,7 +17,7 @@ from qualms.spec import RunSpec, Task
 from qualms.training._error import TrainingError
 from qualms.training.capture import Recorder
 from qualms.training.checkpoint import Saver, State, read_checkpoint
-from qualms.training.checks import check_held_out, check_options_fit
+from qualms.training.checks import check_method_fits, check_options_fit
 from qualms.training.data import LoadedSplit, Splits, feed
 from qualms.training.features import FeatureCache, feature_inputs
 from qualms.training.followers import Assigned, followed
@@ -218,7 +218,7 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     for split in spec.splits:
         check_predictable(split, splits, inputs)
     learner = make_learner(spec, task, options, inputs, machine)
-    check_held_out(learner, spec, splits, task)
+    check_method_fits(learner, options, spec, splits, task)
     _tell_backbone(learner, setup)
     stand = _resumed(setup, learner)
     cache = _cache(setup, learner, inputs)
