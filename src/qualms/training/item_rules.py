@@ -8,6 +8,7 @@ may state, besides `keep`, which all rules have (see `items.py`).
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ Rows = NDArray[np.int64]
 Values = NDArray[np.float64]
 MEASURES = ("PE", "EE", "MI", "MSR")
 AGGREGATIONS = ("image", "patch", "threshold")
+_THREADS = 4
+"""Maps that are read and aggregated at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +159,8 @@ def few_shot(candidates: Candidates, *, k: int, spaced: bool = False) -> Rows:
 RULES: Mapping[str, Callable[..., Rows]] = {
     rule.__name__: rule for rule in (most_uncertain, random_items, few_shot)
 }
+UNSEEDED = ("most_uncertain",)
+"""Rules that choose the same items whatever the seed of the run."""
 
 
 def _number(items: int, share: float | None, count: int | None) -> int:
@@ -274,8 +279,14 @@ def _of_maps(
         "patch": aggregate_patch,
         "threshold": aggregate_threshold,
     }
-    assert pooled.maps is not None
-    return np.array([by[name](_map(maps, measure), **options) for maps in pooled.maps])
+    maps = pooled.maps
+    assert maps is not None
+
+    def value(row: int) -> float:
+        return by[name](_map(maps[row], measure), **options)
+
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return np.array([*threads.map(value, range(len(maps)))])
 
 
 def _threshold(runs: Sequence[Predictions], measure: str) -> float:

@@ -27,7 +27,7 @@ from qualms.runs import items_path, sibling, stored
 from qualms.spec import ItemRule, RunSpec, Task, digest, split_place
 from qualms.training._error import TrainingError, writing
 from qualms.training.data import LoadedSplit, Splits
-from qualms.training.item_rules import Candidates, choose
+from qualms.training.item_rules import UNSEEDED, Candidates, choose
 
 Listed = Mapping[str, list[str] | Literal["all"]]
 """Names of the chosen items of each split, or "all" of them."""
@@ -42,7 +42,12 @@ class TrainingItems(NamedTuple):
 
 
 def training_items(
-    spec: RunSpec, folder: Path, splits: Splits, *, write: bool
+    spec: RunSpec,
+    folder: Path,
+    splits: Splits,
+    *,
+    known: dict[str, Listed],
+    write: bool,
 ) -> TrainingItems:
     """The items of `spec`, which is trained in `folder`.
 
@@ -50,6 +55,8 @@ def training_items(
         spec: the run.
         folder: has the list, or gets it.
         splits: of the datasets that the run reads.
+        known: lists of other runs that read the same data, by what they follow from.
+            Members of a pool train on the same items, which are chosen once.
         write: whether to write the list; of several processes only one does.
     """
     if spec.items is None:
@@ -59,7 +66,10 @@ def training_items(
     if path.exists():
         listed = _read(path, spec)
     else:
-        listed = _chosen(spec, spec.items, folder, splits)
+        basis = _basis(spec, spec.items, folder)
+        if basis not in known:
+            known[basis] = _chosen(spec, spec.items, folder, splits)
+        listed = known[basis]
         if write:
             _write(path, spec, listed)
     return _found(listed, path, splits)
@@ -90,6 +100,12 @@ def trained_task(spec: RunSpec, splits: Splits) -> Task:
             " choose items of another dataset"
         )
     return task
+
+
+def _basis(spec: RunSpec, rule: ItemRule, folder: Path) -> str:
+    """All that the choice of `rule` depends on, but for the data."""
+    seed = None if rule.name in UNSEEDED else spec.seed
+    return json.dumps([asdict(rule), str(folder.parent), seed], sort_keys=True)
 
 
 def _chosen(spec: RunSpec, rule: ItemRule, folder: Path, splits: Splits) -> Listed:

@@ -22,7 +22,12 @@ from qualms.training.data import LoadedSplit, Splits, feed
 from qualms.training.features import FeatureCache, feature_inputs
 from qualms.training.followers import Assigned, followed
 from qualms.training.inputs import Inputs, make_inputs, patch_inputs
-from qualms.training.items import TrainingItems, trained_task, training_items
+from qualms.training.items import (
+    Listed,
+    TrainingItems,
+    trained_task,
+    training_items,
+)
 from qualms.training.learner import (
     Learner,
     backbone_note,
@@ -51,6 +56,8 @@ class Workplace:
     watch: Watch
     writer: Executor | None = None
     """Writes checkpoints in the background; None to write them at once."""
+    lists: dict[str, Listed] = field(default_factory=dict)
+    """Training items that were chosen here, see `training_items`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +219,7 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
     options, task = setup.options, trained_task(spec, splits)
     check_options_fit(options, spec, task, splits)
     check_selection(options, splits)
-    chosen = training_items(spec, folder, splits, write=machine.team.leads)
+    chosen = _chosen(job, place)
     check_divides(options, len(chosen.rows), machine.team)
     inputs = _inputs(setup, chosen.items, task)
     for split in spec.splits:
@@ -246,6 +253,14 @@ def make_run(job: Assigned, place: Workplace, micro: int) -> Run:
         saver=Saver(folder, place.writer),
         log=_log(job, options, stand) if machine.team.leads else None,
         stand=stand,
+    )
+
+
+def _chosen(job: Assigned, place: Workplace) -> TrainingItems:
+    """What the run trains on; one process of a team writes it down."""
+    leads = place.machine.team.leads
+    return training_items(
+        job.spec, job.folder, place.splits, known=place.lists, write=leads
     )
 
 
