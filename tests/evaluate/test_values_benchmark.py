@@ -14,7 +14,7 @@ from qualms.benchmarks.values import values
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
 from qualms.evaluate.protocols.values._entries import (
-    Beheld,
+    JudgedItems,
     drop_entry,
     gain_entry,
 )
@@ -290,7 +290,7 @@ def test_what_the_paper_has_not_is_not_compared_with_its_code(judged):
 
 
 def test_a_threshold_may_be_that_of_each_run(made, judged):
-    variant = replace(VARIANTS["lidc"], settings={"threshold": "run"})
+    variant = replace(VARIANTS["lidc"], settings={"threshold_from": "run"})
     preset = replace(PRESET, variants=(variant,), rows=("ttd",))
     alone = judge(BENCHMARK, preset, made, options=BARE)
     maps, labels, _ = validation(made, "ttd", 0)
@@ -375,9 +375,9 @@ def numbers(dice):
 def test_the_influence_on_a_gain_is_that_of_leaving_items_out():
     rng = np.random.default_rng(0)
     before, after, random = rng.uniform(0.3, 0.9, (3, 200))
-    beheld = Beheld(numbers(before), {"shifted": np.arange(200)}, False)
+    judged = JudgedItems(numbers(before), {"shifted": np.arange(200)}, False)
     both = [numbers(after), numbers(random)]
-    entry = gain_entry(beheld, both, settings=PLACES[0], why="")
+    entry = gain_entry(judged, both, settings=PLACES[0], why="")
 
     def gain(rows):
         means = (dice[rows].mean() for dice in (before, after, random))
@@ -394,7 +394,7 @@ def test_the_influence_on_a_drop_is_that_of_leaving_items_out():
     dice = np.random.default_rng(1).uniform(0.3, 0.9, 200)
     moved = np.arange(200) % 3 == 0
     subsets = {"in_domain": np.flatnonzero(~moved), "shifted": np.flatnonzero(moved)}
-    (entry,) = drop_entry(Beheld(numbers(dice), subsets, False))
+    (entry,) = drop_entry(JudgedItems(numbers(dice), subsets, False))
 
     def drop(rows):
         kept = dice[rows], moved[rows]

@@ -16,7 +16,7 @@ from qualms.report.csv_files import write_table_csv
 from qualms.report.draw import draw
 from qualms.report.html import html_table
 from qualms.report.latex import latex_table
-from qualms.report.papers.values.components import effects
+from qualms.report.papers.values.components import TASKS, effects
 from qualms.report.papers.values.settings import (
     ACE,
     AUROC,
@@ -332,6 +332,18 @@ def test_effects_of_published_numbers_are_what_the_paper_says(results):
     assert tex["threshold"] > 0 > tex["patch"]
     tex = effect("Failure detection, OoD", "aggregation", "lidc_tex")
     assert tex["threshold"] < 0 < tex["patch"]
+
+
+def test_only_the_papers_data_are_compared_by_the_rule_of_its_code(results, small):
+    score, _ = TASKS["Ambiguity, i.i.d."]
+    for given, own in ((results, False), (small, True)):
+        cells = {
+            key: replace(cell, as_published=(99.0,))
+            for key, cell in given.cells.items()
+        }
+        study = Study(replace(given, cells=cells))
+        one = study.components([study.variants["lidc_tex"]])[0]
+        assert (study.ours("lidc_tex", one, score) < 1) is own
 
 
 def test_an_effect_is_the_mean_of_a_group_minus_that_of_all(results):

@@ -262,7 +262,7 @@ def _of_maps(
     aggregation: str | Mapping[str, Any],
     candidates: Candidates,
 ) -> Values:
-    from qualms.scores import aggregate_image, aggregate_patch, aggregate_threshold
+    from qualms.scores import aggregate_image, aggregate_threshold
 
     _check_measure(measure)
     whole = {"name": aggregation} if isinstance(aggregation, str) else aggregation
@@ -276,7 +276,7 @@ def _of_maps(
         options["threshold"] = _threshold(candidates.predictions(split), measure)
     by: dict[str, Callable[..., float]] = {
         "image": aggregate_image,
-        "patch": aggregate_patch,
+        "patch": _patch,
         "threshold": aggregate_threshold,
     }
     maps = pooled.maps
@@ -287,6 +287,13 @@ def _of_maps(
 
     with ThreadPoolExecutor(_THREADS) as threads:
         return np.array([*threads.map(value, range(len(maps)))])
+
+
+def _patch(values: NDArray[Any], *, size: int = 10) -> float:
+    """As items are judged: in maps with a shorter side, the window has that side."""
+    from qualms.scores import aggregate_patch
+
+    return aggregate_patch(values, size=min(size, *values.shape))
 
 
 def _threshold(runs: Sequence[Predictions], measure: str) -> float:

@@ -60,7 +60,7 @@ _SLOW: dict[str, dict[str, Any]] = {
         **{"method.rank": 10, "method.mean_epochs": 6},
     },
 }
-"""An SSN in preset small: 700 to 800 steps for its mean, as in the released code, and
+"""An SSN in preset small: 676 to 819 steps for its mean, as in the released code, and
 as many or more for the rest, after an epoch in which the rate rises. At 2e-3 the Dice
 of validation nodules was 0.75, at 1e-3 it was 0.71. RMSprop is left out: its first
 steps are ten times as long as the others."""
@@ -178,8 +178,8 @@ def _small() -> Preset:
         seeds=_SEEDS,
         pools=_POOLS,
         note="toy volumes for 2,200 steps; real outlines on simulated CT and simulated"
-        " street scenes for 750 to 1,340, dropout and SSN for about twice as many; an"
-        " epoch is one pass over the items",
+        " street scenes for 780 to 1,340, dropout and SSN for 1.4 to 2.3 times as many;"
+        " an epoch is one pass over the items",
     )
 
 

@@ -19,8 +19,8 @@ from qualms.spec import Part
 
 Options = Mapping[str, Any]
 
-_MASKS = {"aggregation": ("patch", "threshold", *EXTRA_AGGREGATIONS)}
-_SCENES = {"aggregation": ("image", "patch", "quantile")}
+_JUDGED_MASKS = {"aggregation": ("patch", "threshold", *EXTRA_AGGREGATIONS)}
+_JUDGED_SCENES = {"aggregation": ("image", "patch", "quantile")}
 _FEATURES = {
     "texture": "TEX",
     "malignancy": "MAL",
@@ -69,7 +69,7 @@ def _toy(dataset: Part, test: str, splits: tuple[str, ...]) -> Variant:
         shift="" if scenario == "1" else "grey spheres, cubes, and cut spheres",
         simulated=True,
         rows=(*FIRST_NAMES, *BEYOND_NAMES),
-        judged=_MASKS,
+        judged=_JUDGED_MASKS,
         settings={"test": test},
     )
 
@@ -94,7 +94,7 @@ def nodules(
             shift=f"nodules of another {feature}",
             simulated=simulated,
             rows=(*FIRST_NAMES, *SECOND_NAMES),
-            judged=_MASKS,
+            judged=_JUDGED_MASKS,
             network=network,
             training=options,
             configs=(configs or {}).get(feature, {}),
@@ -118,7 +118,7 @@ def screened(
                 shift=f"nodules of another {feature}",
                 simulated=simulated,
                 rows=("softmax",),
-                judged=_MASKS,
+                judged=_JUDGED_MASKS,
                 network=network,
                 training=training,
                 settings={"test": "test", "screening": feature, "fold": fold},
@@ -142,7 +142,7 @@ def street(
         shift="another look of the same streets",
         simulated=simulated,
         rows=(*FIRST_NAMES, *SECOND_NAMES),
-        judged=_SCENES,
+        judged=_JUDGED_SCENES,
         network=network,
         training=training,
         configs=configs,

@@ -10,8 +10,8 @@ its own pixels are not part of the nodule. Outlines of an exclusion mark holes.
 """
 
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -149,30 +149,39 @@ def outlines_of(file: Path, readings: Sequence[NoduleReading]) -> list[list[Outl
         "SELECT inclusion, image_z_position, coords FROM contours"
         " WHERE id BETWEEN ? AND ? ORDER BY id"
     )
-    with closing(_opened(file)) as database:
+    with _opened(file) as database:
         return [
             [_outline(*row) for row in database.execute(query, reading.outlines)]
             for reading in readings
         ]
 
 
-def _outline(inside: int, position: float, text: str) -> Outline:
-    numbers = np.array(text.replace("\n", ",").split(","), dtype=np.int64)
-    # The file has (x, y), which is (column, row).
-    return Outline(bool(inside), position, numbers.reshape(-1, 2)[:, ::-1])
+def _outline(inside: int, position: float, text: str | None) -> Outline:
+    try:
+        numbers = np.array((text or "").replace("\n", ",").split(","), dtype=np.int64)
+        # The file has (x, y), which is (column, row).
+        pixels = numbers.reshape(-1, 2)[:, ::-1]
+    except ValueError:
+        raise sqlite3.DatabaseError(
+            f"an outline must be lines of two whole numbers, got {text!r:.40}"
+        ) from None
+    return Outline(bool(inside), position, pixels)
 
 
 def _rows(file: Path, query: str) -> list[tuple[Any, ...]]:
-    with closing(_opened(file)) as database:
+    with _opened(file) as database:
+        return database.execute(query).fetchall()
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[sqlite3.Connection]:
+    # Read only: no journal is left beside a file that may belong to somebody else.
+    where = f"{file.resolve().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(where, uri=True)) as database:
         try:
-            return database.execute(query).fetchall()
+            yield database
         except sqlite3.DatabaseError as error:
             raise DatasetError(
-                f"expected the annotations of LIDC-IDRI in {file}, got an SQLite error:"
-                f" {error}. {OBTAIN}."
+                f"expected the annotations of LIDC-IDRI in {file}, which is damaged or"
+                f" another file: {error}. {OBTAIN}."
             ) from error
-
-
-def _opened(file: Path) -> sqlite3.Connection:
-    # Read only: no journal is left beside a file that may belong to somebody else.
-    return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)

@@ -2,7 +2,6 @@
 
 from qualms.evaluate.segmented._fit import Validation, validate
 from qualms.evaluate.segmented._items import (
-    AGGREGATIONS,
     EXTRAS,
     ItemColumn,
     MapScores,
@@ -13,7 +12,6 @@ from qualms.evaluate.segmented._items import (
 from qualms.evaluate.segmented._stream import map_roles, measured_maps, measuring
 
 __all__ = [
-    "AGGREGATIONS",
     "EXTRAS",
     "ItemColumn",
     "MapScores",

@@ -18,8 +18,8 @@ What a variant may state in its settings:
 - "test": the split of its table, where that is not `Variant.test`.
 - "ood_split": where shifted items are told from others; else `pool`, if the runs
   predict it, and the test split if not.
-- "threshold": "method" (as the paper has it), one threshold from the validation items
-  of all repeats of a row; "run" for one of each repeat.
+- "threshold_from": "method" (as the paper has it), one threshold from the validation
+  items of all repeats of a row; "run" for one of each repeat.
 - "swaps" and "swap_share": classes with a second name, and how often raters give it.
   The released code takes their disagreement from that.
 - "screening": the feature that it screens, for Dice alone and what the shift costs.
@@ -41,14 +41,15 @@ def values() -> Protocol:
 def _notes(
     benchmark: Benchmark, preset: Preset, _options: ScoreOptions
 ) -> tuple[str, ...]:
-    rules = {v.settings.get("threshold", "method") for v in preset.variants}
+    rules = {v.settings.get("threshold_from", "method") for v in preset.variants}
     whose = "each repeat of a row" if rules == {"run"} else "all repeats of a row"
     notes: tuple[str, ...] = (
         "ours: Dice of two empty masks is 1, ignored pixels count nowhere, GED is the "
         "mean over pairs, NCC is Pearson's, one Platt fit for all validation pixels of "
         "a run, ties shared; beside the paper: its released code",
         f"thresholds of aggregation are those of the validation items of {whose}, "
-        "together; they and Platt fits are held fixed in intervals",
+        "together (the released code pools both shifts of nodules as well); they and "
+        "Platt fits are held fixed in intervals",
         "threshold_aurc and threshold_eaurc are the paper's equations 7 and 8; the "
         "released code computes neither them nor aurc",
     )

@@ -27,7 +27,7 @@ FAILURES = (
 )
 
 
-class Beheld(NamedTuple):
+class JudgedItems(NamedTuple):
     """The test items of a repeat."""
 
     measured: MapScores
@@ -36,16 +36,16 @@ class Beheld(NamedTuple):
     """Whether the released code has numbers of this row."""
 
 
-def failure_entries(beheld: Beheld) -> Iterator[Entry]:
+def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
     """How well each uncertainty announces a low Dice."""
-    risks = [1.0 - beheld.measured.of("dice", published=p) for p in (False, True)]
-    for subset, index in beheld.subsets.items():
+    risks = [1.0 - judged.measured.of("dice", published=p) for p in (False, True)]
+    for subset, index in judged.subsets.items():
         risk, their_risk = (values[index] for values in risks)
-        for (measure, aggregation), values in beheld.measured.aggregated.items():
+        for (measure, aggregation), values in judged.measured.aggregated.items():
             at = _RankedBy(subset, index, measure, aggregation)
             rank = values[index]
             theirs: dict[str, float] = {}
-            if beheld.theirs and not at.extra:
+            if judged.theirs and not at.extra:
                 theirs["aurc"] = published.aurc(their_risk, rank)
                 theirs["eaurc"] = published.eaurc(their_risk, rank)
             for score in FAILURES:
@@ -61,7 +61,10 @@ def failure_entries(beheld: Beheld) -> Iterator[Entry]:
 def detection_entries(
     measured: MapScores, shifted: NDArray[np.bool_], first: int, theirs: bool
 ) -> Iterator[Entry]:
-    """How well each uncertainty tells shifted items; they are numbered from `first`."""
+    """How well each uncertainty tells shifted items from others.
+
+    Items are numbered from `first` on.
+    """
     if not shifted.any() or shifted.all():
         return
     index = first + np.arange(len(shifted))
@@ -116,17 +119,17 @@ class _RankedBy(NamedTuple):
         )
 
 
-def drop_entry(beheld: Beheld) -> Iterator[Entry]:
+def drop_entry(judged: JudgedItems) -> Iterator[Entry]:
     """What the shift costs of the Dice, where there is one."""
-    if len(beheld.subsets) < 2:
+    if len(judged.subsets) < 2:
         return
-    ours, theirs = (beheld.measured.of("dice", published=p) for p in (False, True))
+    ours, theirs = (judged.measured.of("dice", published=p) for p in (False, True))
     yield Entry(
         score=scores.dice_drop,
-        value=_drop(ours, beheld.subsets),
+        value=_drop(ours, judged.subsets),
         index=np.arange(len(ours)),
-        influence=partial(_drop_influence, ours, beheld.subsets),
-        as_published=_drop(theirs, beheld.subsets) if beheld.theirs else math.nan,
+        influence=partial(_drop_influence, ours, judged.subsets),
+        as_published=_drop(theirs, judged.subsets) if judged.theirs else math.nan,
         why=NOTHING,
     )
 
@@ -156,18 +159,18 @@ def _drop_influence(dice: Array, subsets: Mapping[str, Index]) -> Influence:
 
 
 def gain_entry(
-    beheld: Beheld,
+    judged: JudgedItems,
     second: Sequence[MapScores | None],
     *,
     settings: Mapping[str, Any],
     why: str,
 ) -> Entry:
     """What a query gained on shifted items; `second` is after it, and after a draw."""
-    index = beheld.subsets["shifted"]
+    index = judged.subsets["shifted"]
     after = [one for one in second if one is not None]
     known = len(after) == len(second)
     ours, theirs = (
-        [one.of("dice", published=p)[index] for one in (beheld.measured, *after)]
+        [one.of("dice", published=p)[index] for one in (judged.measured, *after)]
         for p in (False, True)
     )
     return Entry(
@@ -177,7 +180,7 @@ def gain_entry(
         index=index,
         influence=partial(_gain_influence, ours) if known else None,
         settings={name: settings[name] for name in ("measure", "aggregation")},
-        as_published=_gain(theirs) if known and beheld.theirs else math.nan,
+        as_published=_gain(theirs) if known and judged.theirs else math.nan,
         why=NOTHING if known else why,
     )
 

@@ -12,7 +12,7 @@ from qualms.benchmarks import Place
 from qualms.evaluate.entry import Entry, Index, Judgement, MapSlice, Scatter
 from qualms.evaluate.protocols._protocol import AbsentError, Repeat
 from qualms.evaluate.protocols.values._entries import (
-    Beheld,
+    JudgedItems,
     detection_entries,
     drop_entry,
     failure_entries,
@@ -80,44 +80,44 @@ def judge_values(found: Found, repeat: Repeat) -> Judgement:
 def _overlap_alone(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
     """Dice, and what a shift costs of it: of second trainings and shift screenings."""
     measured = _measured(found, test, _reading(repeat, dice_only=True), repeat)
-    beheld = Beheld(measured, subsets_of(test), _theirs(repeat))
-    entries = _quality(beheld)
+    judged = JudgedItems(measured, subsets_of(test), _theirs(repeat))
+    entries = _quality(judged)
     if _is_second(repeat):
         # These rows stand for what another one gained, and compete with none.
         entries = [replace(entry, ranked=False) for entry in entries]
     else:
-        entries += drop_entry(beheld)
+        entries += drop_entry(judged)
     return Judgement(entries=tuple(entries), design=design_of(test))
 
 
 def _everything(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
     reading = _reading(repeat, fitted=_fitted(found, repeat))
     measured = _measured(found, test, reading, repeat)
-    beheld = Beheld(measured, subsets_of(test), _theirs(repeat))
+    judged = JudgedItems(measured, subsets_of(test), _theirs(repeat))
     pool = repeat.read(_ood_split(repeat))
     design, first = design_of(test), 0
     if pool is not test:
         design, first = design.joined(design_of(pool)), test.n
     asked = _measured(found, pool, reading, repeat)
     entries = (
-        *_quality(beheld),
-        *failure_entries(beheld),
+        *_quality(judged),
+        *failure_entries(judged),
         *detection_entries(asked, _shifted(pool), first, _theirs(repeat)),
-        *_gains(found, repeat, beheld),
+        *_gains(found, repeat, judged),
     )
     return Judgement(
         entries=tuple(e for e in entries if _fits(e, repeat.place)),
         design=design,
-        scatters=tuple(_scatters(beheld)),
-        slices=tuple(_slices(test, beheld)),
+        scatters=tuple(_scatters(judged)),
+        slices=tuple(_slices(test, judged)),
     )
 
 
-def _quality(beheld: Beheld) -> list[Entry]:
+def _quality(judged: JudgedItems) -> list[Entry]:
     return [
         entry
-        for subset, index in beheld.subsets.items()
-        for entry in quality_entries(beheld.measured, subset, index)
+        for subset, index in judged.subsets.items()
+        for entry in quality_entries(judged.measured, subset, index)
     ]
 
 
@@ -187,7 +187,7 @@ def _fitted(found: Found, repeat: Repeat) -> Validation | None:
         return None
     own = repeat.read("val")
     runs: Sequence[Predictions] = [own]
-    rule = repeat.place.known.get("threshold", "method")
+    rule = repeat.place.known.get("threshold_from", "method")
     if rule not in ("method", "run"):
         raise ValueError(f"threshold must be 'method' or 'run', got {rule!r}")
     if rule == "method" and repeat.every is not None:
@@ -204,12 +204,12 @@ class _Second(NamedTuple):
     why: str = ""
 
 
-def _gains(found: Found, repeat: Repeat, beheld: Beheld) -> list[Entry]:
+def _gains(found: Found, repeat: Repeat, judged: JudgedItems) -> list[Entry]:
     """What querying the pool by each uncertainty gained over drawing at random."""
     name = repeat.place.row.name
     queried = repeat.beside(f"{name}_queried")
     drawn = repeat.beside(f"{name}_random")
-    if not queried or not drawn or "shifted" not in beheld.subsets:
+    if not queried or not drawn or "shifted" not in judged.subsets:
         return []
     split = repeat.place.known.get("test", repeat.place.variant.test)
 
@@ -226,7 +226,7 @@ def _gains(found: Found, repeat: Repeat, beheld: Beheld) -> list[Entry]:
         both = second(other.read), random
         found_each.append(
             gain_entry(
-                beheld,
+                judged,
                 [part.dice for part in both],
                 settings=other.settings,
                 why=next(filter(None, (part.why for part in both)), ""),
@@ -235,10 +235,10 @@ def _gains(found: Found, repeat: Repeat, beheld: Beheld) -> list[Entry]:
     return found_each
 
 
-def _scatters(beheld: Beheld) -> list[Scatter]:
-    measured = beheld.measured
+def _scatters(judged: JudgedItems) -> list[Scatter]:
+    measured = judged.measured
     found: list[Scatter] = []
-    for subset, index in beheld.subsets.items():
+    for subset, index in judged.subsets.items():
         summed = {
             name: measured.of("uncertainty", name, "image")[index]
             for name in measured.measures
@@ -252,7 +252,7 @@ def _scatters(beheld: Beheld) -> list[Scatter]:
     return found
 
 
-def _slices(test: Predictions, beheld: Beheld) -> list[MapSlice]:
-    disagreement = beheld.measured.of("disagreement")
+def _slices(test: Predictions, judged: JudgedItems) -> list[MapSlice]:
+    disagreement = judged.measured.of("disagreement")
     maps = partial(measured_maps, test.header)
-    return list(disputed_slices(test, disagreement, beheld.subsets, maps))
+    return list(disputed_slices(test, disagreement, judged.subsets, maps))

@@ -302,9 +302,10 @@ def split_drawings(study: Study, data: Path | None) -> Iterator[Drawing]:
         for variant in study.results.preset.variants:
             name = dataset_of(variant)
             screened = variant.settings.get("screening") if start == "lidc" else None
-            wanted = name.startswith(start) or variant.settings.get("fold") == 0
+            once = screened and variant.settings.get("fold") == 0
+            wanted = once or name.startswith(start)
             dataset = prepared_dataset(variant, data) if wanted else None
-            if dataset is not None and (name or screened):
+            if dataset is not None:
                 title = DATASETS.get(name, f"screening, {screened}")
                 panels.append(_split_panel(title, variant, split_counts(dataset)))
                 variants.append(variant)

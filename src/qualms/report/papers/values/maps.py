@@ -37,6 +37,11 @@ RATER_COLOURS = ("#35c2f0", "#f28e2b", "#8fd175", "#e46ac2", "#ffdf4d")
 _MOST = {"MSR": 0.5}
 _ITEMS = {"in_domain": "an in-domain", "shifted": "a shifted"}
 
+_LACKING = (
+    "The item itself is not shown, as its dataset is not prepared here; grey is the "
+    "share of raters that mark a pixel. "
+)
+
 
 class ShownModel(NamedTuple):
     """A prediction model, and what it makes of the item."""
@@ -106,7 +111,8 @@ def _drawing(
         f"{'' if first.at is None else f', slice {first.at}'}), {_overlaid(many)}, the "
         "raters' disagreement, what each model segments, and maps of predictive "
         "(PU), aleatoric (AU) and epistemic (EU) uncertainty; brighter is less "
-        f"certain, {scale}. {study_source(study.results, [variant])}",
+        f"certain, {scale}. {_LACKING if picture is None else ''}"
+        f"{study_source(study.results, [variant])}",
         rows=_padded(rows),
         sides=("item", "segmented", *KINDS),
         simulated=stands_in(variant),
@@ -165,7 +171,8 @@ def _item_row(shown: MapSlice, picture: NDArray[Any] | None) -> tuple[Panel, ...
             for number, rater in enumerate(shown.raters)
         )
         ground = PictureMark(pixels=_ground(shown, picture))
-        panels.append(_bare(ground, *outlines, title="item, raters"))
+        title = "raters" if picture is None else "item, raters"
+        panels.append(_bare(ground, *outlines, title=title))
     spread = PictureMark(pixels=np.nan_to_num(shown.disagreement), heat=True)
     return (*panels, _bare(spread, title="disagreement"))
 

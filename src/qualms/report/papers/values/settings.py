@@ -253,13 +253,14 @@ class Study:
         return empty or Cell(key=key, why=self.results.why_absent(key))
 
     def ours(self, dataset: str, one: Component, score: ScoreColumn) -> float:
-        """Our mean, by the rule of the released code where it has one."""
+        """Our mean; by the rule of the released code on data that the paper has."""
         variant = self.variants.get(dataset)
         if variant is None:
             return math.nan
         cell = self.cell(variant, one, score)
         theirs = cell.by_their_rule.mean
-        return theirs if math.isfinite(theirs) else cell.ours.mean
+        comparable = as_in_values(variant) and math.isfinite(theirs)
+        return theirs if comparable else cell.ours.mean
 
 
 DETAILED, SEPARATION = ("5", "6"), ("4a", "4b")

@@ -28,7 +28,8 @@ from qualms.report.table import Column, Table, TableCell, TableLine
 CLEAR = 0.5
 """What an NCC must reach, and an AUROC exceed."""
 MARGIN = 0.15
-"""How much worse than the measure that is meant to capture it still is as good."""
+"""How far below the measure that is meant to capture it another one may lie and still
+count as good."""
 MOST, FEW = 0.75, 0.25
 """Shares of cases: from the first on the verdict is yes, below the second no."""
 QUESTIONS = {
