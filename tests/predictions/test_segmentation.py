@@ -355,8 +355,12 @@ MAPS = [
     (change("expected_entropy", (1, 1), np.inf), "position (1, 1) is inf"),
     (
         change("draw_labels", (1, 2, 2), 3),
-        "array 'draw_labels' must lie in 0..2 or be the header's 'ignore' (255), "
-        "draw 1, position (2, 2) is 3; correct it, or state 'ignore' in the header",
+        "array 'draw_labels' must lie in 0..2, draw 1, position (2, 2) is 3; store a "
+        "class for every pixel; 'ignore' is for raters alone",
+    ),
+    (
+        change("draw_labels", (1, 2, 2), 255),
+        "array 'draw_labels' must lie in 0..2, draw 1, position (2, 2) is 255; store",
     ),
     (change("raters", (1, 2, 2), 254), "rater 1, position (2, 2) is 254"),
     (

@@ -22,6 +22,7 @@ from qualms.benchmarks import (
     Preset,
     Variant,
     ensembles,
+    pools_of,
     selection_text,
     settings_text,
 )
@@ -370,9 +371,13 @@ def _notes(asked: _Judging) -> Iterator[str]:
             yield f"{variant.name}: {text}"
     yield from protocol.notes(benchmark, preset, options)
     yield from _pool_notes(benchmark, preset)
+    repeats = max(len(pools_of(preset, benchmark.row(name))) for name in preset.rows)
+    seeds = " and other seeds would change"
+    if repeats < 2:
+        seeds = " would change, not what other seeds would: rows have one repeat"
     yield (
         f"{options.level:.0%} intervals cover what other items (whole clusters, such "
-        "as patients, where they are known) and other seeds would change"
+        f"as patients, where they are known){seeds}"
     )
 
 

@@ -52,6 +52,11 @@ class Counts(NamedTuple):
 
 def check_maps(maps: Maps, counts: Counts) -> Maps:
     """`maps` in the normal dtypes, probabilities renormalised."""
+    if not isinstance(maps, Maps):
+        raise PredictionsError(
+            f"must be a Maps record, got {type(maps).__name__}; build it with "
+            "qualms.predictions.Maps(mean_probs=..., ...)"
+        )
     arrays = {name: to_array(name, getattr(maps, name)) for name in ARRAYS}
     shapes = {name: array.shape for name, array in arrays.items()}
     return load_maps(shapes, arrays.__getitem__, counts)
@@ -76,9 +81,7 @@ def load_maps(
         return Maps(
             mean_probs=_mean_probs(load("mean_probs")),
             expected_entropy=_entropy(load("expected_entropy"), classes),
-            draw_labels=_labels(
-                "draw_labels", load("draw_labels"), classes, counts.ignore
-            ),
+            draw_labels=_labels("draw_labels", load("draw_labels"), classes, None),
             raters=_labels("raters", load("raters"), classes, counts.ignore),
         )
 
@@ -99,13 +102,7 @@ def held_in_memory(maps: Sequence[Maps], counts: Counts) -> LazyMaps:
 
 def _check_row(maps: Sequence[Maps], counts: Counts, row: int) -> Maps:
     with naming(f"maps[{row}]"):
-        given = maps[row]
-        if not isinstance(given, Maps):
-            raise PredictionsError(
-                f"must be a Maps record, got {type(given).__name__}; build it with "
-                "qualms.predictions.Maps(mean_probs=..., ...)"
-            )
-        return check_maps(given, counts)
+        return check_maps(maps[row], counts)
 
 
 def _check_shapes(shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -187,10 +184,14 @@ def _labels(
         wrong &= labels != ignore
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0])
+        rule = f"lie in 0..{classes - 1}"
+        remedy = "store a class for every pixel; 'ignore' is for raters alone"
+        if name == "raters":
+            rule += f" or be the header's 'ignore' ({ignore})"
+            remedy = "correct it, or state 'ignore' in the header"
         raise PredictionsError(
-            f"array '{name}' must lie in 0..{classes - 1} or be the header's 'ignore' "
-            f"({ignore}), {where_in(axes, where)} is {labels[where]}; correct it, or "
-            "state 'ignore' in the header"
+            f"array '{name}' must {rule}, {where_in(axes, where)} is {labels[where]}; "
+            f"{remedy}"
         )
     return labels
 

@@ -58,6 +58,12 @@ class Reading:
     """How often they give the second."""
 
 
+_EXCESS = ItemColumn("excess")
+"""How far the mean entropy of the draws lies above that of their mean, in nats."""
+_SLACK = 0.01
+"""Rounding to half precision may lift it as far."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapScores:
     """Numbers of every item of a segmentation folder, by `ItemColumn`."""
@@ -73,6 +79,10 @@ class MapScores:
     def items(self) -> int:
         """How many items there are."""
         return len(self.columns[ItemColumn("dice")])
+
+    def labelled(self, index: Index) -> Index:
+        """The items at `index` of which some rater labels a pixel."""
+        return index[np.isfinite(self.of("dice")[index])]
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -101,7 +111,21 @@ def measure_items(
         for found in items:
             names = names or tuple(found)
             rows.append(np.array([found[name] for name in names]))
-    return MapScores(columns=dict(zip(names, np.stack(rows, axis=1), strict=True)))
+    columns = dict(zip(names, np.stack(rows, axis=1), strict=True))
+    _refuse_excess(predictions, columns.pop(_EXCESS, np.zeros(1)))
+    return MapScores(columns=columns)
+
+
+def _refuse_excess(predictions: Predictions, excess: Array) -> None:
+    row = int(excess.argmax())
+    if excess[row] > _SLACK:
+        names = predictions.get("item")
+        raise ValueError(
+            f"item {row if names is None else names[row]} of {predictions.source} must"
+            " have an 'expected_entropy' of at most the entropy of its 'mean_probs' at"
+            f" every pixel, and it is above by up to {excess[row]:.2g} nats; take both"
+            " from the same draws, with natural logarithms"
+        )
 
 
 def quality_entries(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
@@ -145,6 +169,7 @@ def _measure(header: Header, reading: Reading, maps: Maps) -> dict[ItemColumn, f
     if reading.dice_only:
         return found
     measures = measured_maps(header, maps)
+    found[_EXCESS] = -float(measures["MI"].min()) if "MI" in measures else 0.0
     found.update(_sizes(maps))
     found.update(_ambiguity(header, reading, maps, measures))
     found.update(_calibration(header, reading, maps, predicted, measures))
@@ -159,13 +184,27 @@ def _overlap(
         "classes": len(maps.mean_probs),
         "ignore": header.ignore,
     }
-    rules = [(scores, False), (published, True)] if reading.published else []
-    for rule, theirs in rules or [(scores, False)]:
-        each = [rule.dice(predicted, rater, **options) for rater in maps.raters]
-        yield ItemColumn("dice", published=theirs), float(np.mean(each))
-        if not reading.dice_only:
-            distance = rule.ged(maps.draw_labels, maps.raters, **options)
-            yield ItemColumn("ged", published=theirs), distance
+    rated, all_rate = _labelled(maps, header.ignore)
+    each = [scores.dice(predicted, rater, **options) for rater in rated]
+    yield ItemColumn("dice"), float(np.mean(each)) if each else np.nan
+    if not reading.dice_only:
+        distance = scores.ged(maps.draw_labels, maps.raters, **options)
+        yield ItemColumn("ged"), distance if all_rate else np.nan
+    if not reading.published:
+        return
+    each = [published.dice(predicted, rater, **options) for rater in maps.raters]
+    yield ItemColumn("dice", published=True), float(np.mean(each))
+    if not reading.dice_only:
+        distance = published.ged(maps.draw_labels, maps.raters, **options)
+        yield ItemColumn("ged", published=True), distance
+
+
+def _labelled(maps: Maps, ignore: int | None) -> tuple[NDArray[np.uint8], bool]:
+    """Raters that label some pixel, and whether all of them label one in common."""
+    if ignore is None:
+        return maps.raters, True
+    counts = (maps.raters != ignore).reshape(len(maps.raters), -1)
+    return maps.raters[counts.any(axis=1)], bool(counts.all(axis=0).any())
 
 
 def _sizes(maps: Maps) -> Numbers:

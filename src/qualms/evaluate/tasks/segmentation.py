@@ -54,9 +54,21 @@ def segmentation(
         method=map_roles(predictions.header, predictions.draws),
     )
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
-    chosen = {name: index for name, index in chosen.items() if name != "balanced"}
+    chosen = {
+        name: measured.labelled(index)
+        for name, index in chosen.items()
+        if name != "balanced"
+    }
+    if not len(chosen["all"]):
+        raise ValueError(
+            f"some pixel must have a label that counts, and all labels in"
+            f" {predictions.source} are {predictions.header.ignore}, which its header"
+            " ignores; store the labels of raters"
+        )
     entries: list[Entry] = []
     for subset, index in chosen.items():
+        if not len(index):
+            continue
         entries += quality_entries(measured, subset, index)
         entries += _failure(measured, subset, index)
     entries += _shift(predictions, measured)
@@ -150,6 +162,12 @@ def _notes(
     type_of: Callable[[str], str],
 ) -> tuple[str, ...]:
     notes = [] if fitted is not None else [NO_VAL]
+    bare = predictions.n - len(measured.labelled(np.arange(predictions.n)))
+    if bare:
+        notes.append(
+            f"items without a labelled pixel: {bare}; they are left out of all scores"
+            " but those of shifted items"
+        )
     for name in measured.measures:
         left_out = int(np.isnan(measured.of("ncc", name)).sum())
         if left_out:

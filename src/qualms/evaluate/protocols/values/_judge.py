@@ -80,7 +80,7 @@ def judge_values(found: Found, repeat: Repeat) -> Judgement:
 def _overlap_alone(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
     """Dice, and what a shift costs of it: of second trainings and shift screenings."""
     measured = _measured(found, test, _reading(repeat, dice_only=True), repeat)
-    judged = JudgedItems(measured, subsets_of(test), _theirs(repeat))
+    judged = _judged(test, measured, repeat)
     entries = _quality(judged)
     if _is_second(repeat):
         # These rows stand for what another one gained, and compete with none.
@@ -93,7 +93,7 @@ def _overlap_alone(found: Found, repeat: Repeat, test: Predictions) -> Judgement
 def _everything(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
     reading = _reading(repeat, fitted=_fitted(found, repeat))
     measured = _measured(found, test, reading, repeat)
-    judged = JudgedItems(measured, subsets_of(test), _theirs(repeat))
+    judged = _judged(test, measured, repeat)
     pool = repeat.read(_ood_split(repeat))
     design, first = design_of(test), 0
     if pool is not test:
@@ -111,6 +111,13 @@ def _everything(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
         scatters=tuple(_scatters(judged)),
         slices=tuple(_slices(test, judged)),
     )
+
+
+def _judged(test: Predictions, measured: MapScores, repeat: Repeat) -> JudgedItems:
+    """Test items that have labels; others cannot be judged."""
+    labelled = ((n, measured.labelled(rows)) for n, rows in subsets_of(test).items())
+    subsets = {name: rows for name, rows in labelled if len(rows)}
+    return JudgedItems(measured, subsets, _theirs(repeat))
 
 
 def _quality(judged: JudgedItems) -> list[Entry]:

@@ -94,11 +94,15 @@ def effects(
 
 def _methods(study: Study, dataset: str, value: Value) -> list[Component]:
     """The methods of the paper that a dataset has."""
-    if value is theirs:
-        return published_components(dataset)
     variant = study.variants.get(dataset)
     found = [] if variant is None else study.components([variant])
-    return [one for one in found if not study.beyond(one)]
+    ours = [one for one in found if not study.beyond(one)]
+    if value is not theirs:
+        return ours
+    # Of the models that ours has: their mean must be of the same ones.
+    rows = {one.row for one in ours}
+    every = published_components(dataset)
+    return [one for one in every if one.row in rows or not rows]
 
 
 def _member(study: Study, one: Component, part: str) -> str:
