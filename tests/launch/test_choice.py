@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from qualms.benchmarks import (
     Benchmark,
@@ -425,6 +426,38 @@ def test_a_value_that_a_method_refuses_is_refused_before_anything_starts():
     said = "mc_dropout cannot be made: rate must lie between 0 and 1, got 1.5"
     with pytest.raises(ValueError, match=said):
         choose(methods=("mc_dropout",), options={"method.rate": 1.5})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"network.levels": 0}, "at least 1, got 8, 0 and 1"),
+        ({"network.width": 0}, "at least 1, got 0, 2 and 1"),
+        ({"network.space": 5}, "space must be 2 or 3, got 5"),
+    ],
+)
+def test_a_value_that_a_network_refuses_is_refused_before_anything_starts(
+    options, said
+):
+    with pytest.raises(ValueError, match=f"unet cannot be made: .*{said}"):
+        everything("values/toy_1", Wish(methods=("softmax",), options=options))
+
+
+def test_a_network_that_no_device_without_memory_can_build_is_left_to_its_run(
+    monkeypatch,
+):
+    def numbers(*_, **__):
+        return torch.ones(1).item()
+
+    monkeypatch.setattr("qualms.networks.make_network", numbers)
+    assert choose(options={"network.width": 4}).runs
+
+
+@pytest.mark.parametrize("epochs", [0, -1])
+def test_no_epochs_are_refused_in_the_same_words(epochs):
+    said = f"'epochs' must be a whole number from 1 on, got {epochs}$"
+    with pytest.raises(ValueError, match=f"training option {said}"):
+        choose(options={"epochs": epochs})
 
 
 @pytest.mark.parametrize(
