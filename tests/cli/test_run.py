@@ -235,6 +235,7 @@ def fails(arguments, capsys, monkeypatch):
         (["--seeds", ","], "seeds must name at least one, got ','"),
         (["-o", "network.wdth=3"], "Did you mean 'network.width'"),
         (["-o", "epochs"], "must read name=value"),
+        (["--data", __file__], "--data must be a folder, got the file"),
     ],
 )
 def test_mistakes_end_in_a_sentence_and_code_2(arguments, said, capsys, monkeypatch):

@@ -75,7 +75,7 @@ def run(
         parse_seeds,
         show_plan,
     )
-    from qualms.launch import Wish, default_cache, everything, parse_options
+    from qualms.launch import Wish, data_root, everything, parse_options
 
     wish = Wish(
         preset=preset,
@@ -86,7 +86,7 @@ def run(
     )
     shop = Workshop(
         out=out,
-        data=data or default_cache(),
+        data=data_root(data),
         workers=workers,
         device=device,
         together=together,
