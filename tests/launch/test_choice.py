@@ -708,6 +708,16 @@ def test_embeddings_of_different_networks_are_not_pooled():
         everything("url", Wish(methods=("deep_ensemble",)))
 
 
+def test_a_wrong_method_is_answered_with_those_of_the_same_task():
+    with pytest.raises(LookupError) as refused:
+        everything("values/toy_1", Wish(methods=("softmaxx",)))
+    said = str(refused.value)
+    assert "Did you mean 'softmax'" in said
+    known = said.partition("Known: ")[2].rstrip(".").split(", ")
+    assert {"softmax", "ssn", "laplace"} <= set(known)
+    assert not {"gaussian", "quantile", "hib"} & set(known)
+
+
 def test_a_method_of_another_task_is_refused():
     with pytest.raises(ValueError, match="retina is about classification, and 'gauss"):
         everything("retina", Wish(methods=("gaussian",)))
