@@ -65,7 +65,8 @@ def run(
     """Train every method of a benchmark, judge it, and show the tables.
 
     Finished runs are not made again: after an interrupt, run the same command to
-    continue. Exit code 1 means that runs failed; they are listed with their logs.
+    continue. Exit code 1 means that runs failed, which are listed with their logs, or
+    that predictions cannot be read, which are listed with what to do.
     """
     from qualms.cli._grid import (
         Workshop,
