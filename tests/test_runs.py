@@ -1,10 +1,12 @@
 """The folder of a run: what lies where, and how far the run is."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -148,6 +150,24 @@ def test_what_is_known_of_the_environment_adds_up(folder):
     assert {"qualms", "python", "packages", "started", "command"} <= set(stated)
 
 
+def test_a_commit_says_whether_files_have_changed_since(tmp_path, monkeypatch):
+    source = tmp_path / "__init__.py"
+    source.write_text("")
+    monkeypatch.setattr(runs, "qualms", SimpleNamespace(__file__=str(source)))
+    assert runs.commit.__wrapped__() is None
+    name = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    for words in (["init", "-q"], ["add", "."], [*name, "commit", "-qm", "first"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    commit = runs.commit.__wrapped__()
+    assert re.fullmatch("[0-9a-f]{40}", commit)
+    (tmp_path / "untracked").touch()
+    assert runs.commit.__wrapped__() == commit
+    source.write_text("changed = 1")
+    assert runs.commit.__wrapped__() == f"{commit} with changes"
+    monkeypatch.setenv("PATH", "")
+    assert runs.commit.__wrapped__() is None
+
+
 def test_what_a_killed_process_left_is_removed(folder):
     runs.describe(folder, SPEC, {})
     stale = folder / ".qualms-0.tmp"
@@ -166,6 +186,7 @@ def test_what_a_killed_process_left_is_removed(folder):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from types import SimpleNamespace
 import numpy as np
 from qualms.predictions import Header, Maps, SegmentationWriter
 

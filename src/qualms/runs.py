@@ -246,13 +246,19 @@ def environment() -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """The commit of the source tree this package is imported from, if it is one."""
+    """The commit of the source tree this package is imported from, if it is one.
+
+    It ends in " with changes" where files of that tree are not as committed.
+    """
     source = Path(qualms.__file__).parent
     git = ["git", "-C", str(source)]
     try:
         # A package installed below somebody else's repository has no commit of ours.
         _said([*git, "ls-files", "--error-unmatch", "__init__.py"])
-        return _said([*git, "rev-parse", "HEAD"])
+        head = _said([*git, "rev-parse", "HEAD"])
+        # Without locks, so that nobody who commits meanwhile is disturbed.
+        quick = ["--no-optional-locks", "status", "--porcelain", "-uno"]
+        return f"{head} with changes" if _said([*git, *quick]) else head
     except (OSError, subprocess.SubprocessError):
         return None
 

@@ -150,6 +150,36 @@ def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_p
     assert judged == {"conformal", "ensemble"}
 
 
+def test_where_every_run_failed_nothing_is_judged(run, fake, tmp_path):
+    asked = ("regression/cells", "--methods", "map", "--seeds", "1,3", *SMALL)
+    said = run(*asked, "--device", "cpu")
+    assert said.exit_code == 1
+    last = "regression: nothing was judged, since every run failed"
+    assert said.stdout.splitlines()[-1] == last
+    assert not list(tmp_path.rglob("results.csv"))
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_finished_runs_that_cannot_be_read_are_listed_with_what_to_do(
+    run, fake, tmp_path
+):
+    asked = ("regression/cells", "--methods", "map", "--seeds", "0", *SMALL)
+    run(*asked, "--device", "cpu", "--no-judge")  # writes no targets
+    said = run(*asked, "--device", "cpu")
+    assert said.exit_code == 1
+    assert "1 runs: 1 skipped" in said.output
+    assert "1 runs are missing" in said.output
+    (path,) = tmp_path.rglob("val.safetensors")
+    remedy = f"delete {path} and run the same command: it is made again from the"
+    assert remedy in said.output
+    path.unlink()
+    path.with_name("test.safetensors").unlink()
+    fake(fakes.predict)
+    said = run(*asked, "--device", "cpu")
+    assert said.exit_code == 0, said.output
+    assert "1 runs: 1 done" in said.output
+
+
 def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
     fake(fakes.predict)
     asked = ("regression/cells", "--methods", "map", "--seeds", "0", *TINY)
@@ -235,6 +265,7 @@ def fails(arguments, capsys, monkeypatch):
         (["--seeds", ","], "seeds must name at least one, got ','"),
         (["-o", "network.wdth=3"], "Did you mean 'network.width'"),
         (["-o", "epochs"], "must read name=value"),
+        (["--data", __file__], "--data must be a folder, got the file"),
     ],
 )
 def test_mistakes_end_in_a_sentence_and_code_2(arguments, said, capsys, monkeypatch):

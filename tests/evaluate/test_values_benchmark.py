@@ -25,6 +25,7 @@ from qualms.evaluate.segmented import (
     measure_items,
     validate,
 )
+from qualms.runs import mark_done
 from qualms.scores.as_published import values as released
 from qualms.shelf import find
 
@@ -247,6 +248,25 @@ def test_a_damaged_item_is_named_and_other_rows_keep_their_numbers(made, tmp_pat
     assert "000002.safetensors" in gain.why
     assert cell(found, "lidc", "ttd", "gain", **PLACES[1]).values
     assert cell(found, "lidc", "ttd", "in_domain/dice").values
+
+
+def test_a_run_with_a_damaged_item_is_listed_with_what_to_do(made, tmp_path):
+    out = tmp_path / "runs"
+    shutil.copytree(made, out)
+    damaged = {}
+    for row, settings in (("ssn", {}), ("ttd_queried", PLACES[0])):
+        place = Place(VARIANTS["lidc"], BENCHMARK.row(row), settings)
+        spec = BENCHMARK.spec(PRESET, place, 0)
+        run = out / "values" / spec.hash
+        (run / "predictions" / "test" / "000002.safetensors").write_bytes(b"nothing")
+        mark_done(run, spec, {})
+        damaged[spec.hash] = run / "predictions" / "test"
+    found = judge(BENCHMARK, PRESET, out, options=BARE)
+    assert {run.hash: run.remedy for run in found.missing} == {
+        run: f"delete {path} and run the same command: it is made again from the"
+        " checkpoint"
+        for run, path in damaged.items()
+    }
 
 
 def test_a_screening_says_what_the_shift_costs(judged):

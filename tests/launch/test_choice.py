@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from qualms.benchmarks import (
     Benchmark,
@@ -428,6 +429,38 @@ def test_a_value_that_a_method_refuses_is_refused_before_anything_starts():
 
 
 @pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"network.levels": 0}, "at least 1, got 8, 0 and 1"),
+        ({"network.width": 0}, "at least 1, got 0, 2 and 1"),
+        ({"network.space": 5}, "space must be 2 or 3, got 5"),
+    ],
+)
+def test_a_value_that_a_network_refuses_is_refused_before_anything_starts(
+    options, said
+):
+    with pytest.raises(ValueError, match=f"unet cannot be made: .*{said}"):
+        everything("values/toy_1", Wish(methods=("softmax",), options=options))
+
+
+def test_a_network_that_no_device_without_memory_can_build_is_left_to_its_run(
+    monkeypatch,
+):
+    def numbers(*_, **__):
+        return torch.ones(1).item()
+
+    monkeypatch.setattr("qualms.networks.make_network", numbers)
+    assert choose(options={"network.width": 4}).runs
+
+
+@pytest.mark.parametrize("epochs", [0, -1])
+def test_no_epochs_are_refused_in_the_same_words(epochs):
+    said = f"'epochs' must be a whole number from 1 on, got {epochs}$"
+    with pytest.raises(ValueError, match=f"training option {said}"):
+        choose(options={"epochs": epochs})
+
+
+@pytest.mark.parametrize(
     ("target", "wish", "said"),
     [
         (
@@ -673,6 +706,16 @@ def test_a_guest_whose_option_has_no_default_is_refused_in_a_sentence(monkeypatc
 def test_embeddings_of_different_networks_are_not_pooled():
     with pytest.raises(ValueError, match="cannot be pooled, got map_ensemble; take"):
         everything("url", Wish(methods=("deep_ensemble",)))
+
+
+def test_a_wrong_method_is_answered_with_those_of_the_same_task():
+    with pytest.raises(LookupError) as refused:
+        everything("values/toy_1", Wish(methods=("softmaxx",)))
+    said = str(refused.value)
+    assert "Did you mean 'softmax'" in said
+    known = said.partition("Known: ")[2].rstrip(".").split(", ")
+    assert {"softmax", "ssn", "laplace"} <= set(known)
+    assert not {"gaussian", "quantile", "hib"} & set(known)
 
 
 def test_a_method_of_another_task_is_refused():

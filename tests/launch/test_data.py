@@ -19,7 +19,7 @@ from qualms.datasets import (
     open_dataset,
     prepare,
 )
-from qualms.launch import data_key, default_cache, needed, prepared, recipe_of
+from qualms.launch import data_key, data_root, needed, prepared, recipe_of
 from qualms.spec import Part
 
 SMALL = {"train": 4, "val": 2, "test": 4}
@@ -118,10 +118,23 @@ def test_a_wrong_request_is_answered(part, root, said):
 
 def test_the_cache_lies_where_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.setenv("QUALMS_CACHE", str(tmp_path))
-    assert default_cache() == tmp_path
+    assert data_root() == tmp_path
     monkeypatch.delenv("QUALMS_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert default_cache() == tmp_path / ".cache" / "qualms"
+    assert data_root() == tmp_path / ".cache" / "qualms"
+
+
+def test_a_file_is_no_place_for_data(monkeypatch, tmp_path):
+    file = tmp_path / "afile"
+    file.touch()
+    with pytest.raises(
+        ValueError, match=r"--data must be a folder, got the file '.*afi"
+    ):
+        data_root(file)
+    assert data_root(tmp_path / "new") == tmp_path / "new"
+    monkeypatch.setenv("QUALMS_CACHE", str(file))
+    with pytest.raises(ValueError, match=r"\$QUALMS_CACHE must be a folder, got the f"):
+        data_root()
 
 
 def test_a_dataset_with_a_changed_byte_is_not_launched(tmp_path):

@@ -158,7 +158,7 @@ def test_results_name_ties_differences_costs_and_commit(tmp_path):
     assert (second["difference_low"], second["difference_high"]) == ("-0.2", "0.01")
     assert lines["a", "all/aurc"]["settings"] == "u=entropy"
     assert lines["a", "all/aurc"]["best"] == ""
-    assert re.fullmatch("[0-9a-f]{40}|", first["commit"])
+    assert re.fullmatch("[0-9a-f]{40}( with changes)?|", first["commit"])
     assert not {"alpha", "regime"} & set(first)
 
 

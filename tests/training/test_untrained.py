@@ -1,6 +1,7 @@
 """Runs that predict with the weights of another run, without training."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -78,6 +79,23 @@ def test_weights_of_another_network_are_refused(shelf, tmp_path):
     second = lent(first)
     with pytest.raises(TrainingError, match="whose network is another one"):
         run(second, made.dataset(), tmp_path / second.hash)
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_a_finished_run_whose_weights_are_lost_is_to_be_made_again(
+    shelf, tmp_path, damaged
+):
+    first = made.spec()
+    folder = tmp_path / first.hash
+    run(first, made.dataset(), folder)
+    if damaged:
+        (folder / "checkpoint.pt").write_bytes(b"nothing")
+    else:
+        (folder / "checkpoint.pt").unlink()
+    said = f"finished, but its checkpoint is missing or damaged; delete {folder} and"
+    spec = lent(first)
+    with pytest.raises(TrainingError, match=re.escape(said)):
+        run(spec, made.dataset(), tmp_path / spec.hash)
 
 
 def test_without_weights_there_must_be_training(shelf, tmp_path):

@@ -116,14 +116,30 @@ def make_and_judge(
         failed = [outcome for outcome in outcomes if outcome.status == "failed"]
         try:
             _sum_up(outcomes, time.monotonic() - started)
-            for choice in choices if judge else ():
-                show_judged(choice, shop.out, shop.data)
+            unread = _judge(choices, outcomes, shop) if judge else False
         finally:
             _list_failed(failed)  # last, so that nobody has to scroll for it
     except KeyboardInterrupt:
         typer.echo("interrupted; finished work is kept, run again to go on", err=True)
         return 130
-    return 1 if failed else 0
+    return 1 if failed or unread else 0
+
+
+def _judge(
+    choices: Sequence[Choice], outcomes: Sequence[RunOutcome], shop: Workshop
+) -> bool:
+    """Show the tables of what has results; gives whether some cannot be read."""
+    status = {outcome.spec.hash: outcome.status for outcome in outcomes}
+    unread = False
+    for choice in choices:
+        found = {status.get(spec.hash) for spec in choice.runs}
+        if "failed" in found and found.isdisjoint(("done", "skipped")):
+            why = "every run failed" if len(found) == 1 else "no run has a result"
+            typer.echo(f"{choice.benchmark.name}: nothing was judged, since {why}")
+            continue
+        missing = show_judged(choice, shop.out, shop.data)
+        unread |= any(status.get(run) in ("done", "skipped") for run in missing)
+    return unread
 
 
 def show_plan(choices: Sequence[Choice], shop: Workshop) -> None:
@@ -228,8 +244,12 @@ def _state(need: Needed) -> str:
     return f"will be made, or now by `{need.command}`"
 
 
-def show_judged(choice: Choice, out: Path, data: Path) -> None:
-    """Print the tables of `choice` and its effects; write tables and figures."""
+def show_judged(choice: Choice, out: Path, data: Path) -> list[str]:
+    """Print the tables of `choice` and its effects; write tables and figures.
+
+    Returns:
+        The hashes of the runs whose predictions are missing or cannot be read.
+    """
     from qualms.evaluate.benchmark import judge
     from qualms.report.benchmark import print_benchmark, write_all
 
@@ -266,6 +286,7 @@ def show_judged(choice: Choice, out: Path, data: Path) -> None:
         f"wrote {written.results}, {len(written.tables)} files in {folder / 'tables'}"
         f" and {len(written.figures)} in {folder / 'figures'}; {written.page} shows all"
     )
+    return [run.hash for run in results.missing]
 
 
 def _part_name(part: str) -> str:

@@ -51,11 +51,11 @@ def prepare(
     same command goes on with what is left.
     """
     from qualms import datasets
-    from qualms.launch import default_cache, parse_options, recipe_of
+    from qualms.launch import data_root, parse_options, recipe_of
     from qualms.spec import Part
 
     recipe = recipe_of(Part(name=name, options=parse_options(option or [])), source)
-    folder = datasets.cache_folder(data or default_cache(), recipe)
+    folder = datasets.cache_folder(data_root(data), recipe)
     try:
         with counting_bar(name) as advance:
             made = datasets.prepare(

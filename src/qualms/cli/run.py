@@ -65,7 +65,8 @@ def run(
     """Train every method of a benchmark, judge it, and show the tables.
 
     Finished runs are not made again: after an interrupt, run the same command to
-    continue. Exit code 1 means that runs failed; they are listed with their logs.
+    continue. Exit code 1 means that runs failed, which are listed with their logs, or
+    that predictions cannot be read, which are listed with what to do.
     """
     from qualms.cli._grid import (
         Workshop,
@@ -75,7 +76,7 @@ def run(
         parse_seeds,
         show_plan,
     )
-    from qualms.launch import Wish, default_cache, everything, parse_options
+    from qualms.launch import Wish, data_root, everything, parse_options
 
     wish = Wish(
         preset=preset,
@@ -86,7 +87,7 @@ def run(
     )
     shop = Workshop(
         out=out,
-        data=data or default_cache(),
+        data=data_root(data),
         workers=workers,
         device=device,
         together=together,

@@ -72,7 +72,7 @@ def tune(
     the search goes on. Exit code 1 means that no trial has a result.
     """
     from qualms.cli._tuning import Workshop, make_trials, show_trials
-    from qualms.launch import Wish, default_cache, parse_options
+    from qualms.launch import Wish, data_root, parse_options
     from qualms.launch.tune import proposals_of, search_of
 
     wish = Wish(
@@ -87,7 +87,5 @@ def tune(
     if dry_run:
         show_trials(search, proposals, out)
         return
-    shop = Workshop(
-        out=out, data=data or default_cache(), workers=workers, device=device
-    )
+    shop = Workshop(out=out, data=data_root(data), workers=workers, device=device)
     raise typer.Exit(make_trials(search, proposals, shop))

@@ -117,7 +117,7 @@ def judge(
         scatters=found.scatters,
         slices=found.slices,
         checks=checks_of(benchmark, preset, found.cells),
-        missing=tuple(reader.missing.values()),
+        missing=reader.unread(found.reasons()),
         absent=found.absent,
         hardware=tuple(sorted(machines - {""})),
         seconds=_seconds(reader, _trained(asked)),
@@ -144,6 +144,10 @@ class _Gathered:
     absent: dict[Key, str] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
     """Notes on rows whose files cannot be read."""
+
+    def reasons(self) -> set[str]:
+        """Why rows and cells have no numbers."""
+        return {*self.absent.values(), *(cell.why for cell in self.cells.values())}
 
     def add(self, rows: list[_JudgedRow], asked: _Judging) -> None:
         """Estimate and rank the rows of one variant."""

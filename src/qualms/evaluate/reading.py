@@ -1,6 +1,7 @@
 """Runs on disk: found by the hash of their spec, read once, pooled as asked."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -9,7 +10,7 @@ from qualms.benchmarks import Benchmark, Place, Preset, pools_of, trained
 from qualms.evaluate.protocols import AbsentError
 from qualms.evaluate.results import Missing
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
-from qualms.runs import mismatch, stored
+from qualms.runs import mismatch, split_stem, stored, was_finished
 from qualms.spec import RunSpec
 
 
@@ -20,6 +21,7 @@ class RunReader:
     folder: Path
     missing: dict[str, Missing] = field(default_factory=dict)
     headers: dict[str, Header] = field(default_factory=dict)
+    _seen: dict[str, RunSpec] = field(default_factory=dict)
     _read: dict[tuple[str, str], Predictions] = field(default_factory=dict)
     _pooled: dict[tuple[tuple[str, ...], str], Predictions] = field(
         default_factory=dict
@@ -31,20 +33,46 @@ class RunReader:
         """Whether the run's predictions can be read; if not it is listed."""
         if spec.hash in self.missing:
             return False
-        try:
-            with self._lock:
-                for split in spec.splits:
+        for split in spec.splits:
+            try:
+                with self._lock:
                     self._one(spec, split)
-        except (AbsentError, PredictionsError) as error:
-            self.missing[spec.hash] = Missing(
-                hash=spec.hash,
-                dataset=spec.dataset.name,
-                method=spec.method.name,
-                seed=spec.seed,
-                reason=str(error),
-            )
-            return False
+            except (AbsentError, PredictionsError) as error:
+                self.missing[spec.hash] = self._missing(spec, split, str(error))
+                return False
         return True
+
+    def unread(self, reasons: Collection[str]) -> tuple[Missing, ...]:
+        """Runs that are missing, and those with maps that `reasons` name as damaged.
+
+        Maps are read only when they are judged, so runs that are present may be among
+        them. These keep their numbers of other splits.
+        """
+        found = dict(self.missing)
+        for spec in self._seen.values():
+            for split in spec.splits:
+                inside = f"{split_stem(self.folder / spec.hash, split)}{os.sep}"
+                why = next((reason for reason in reasons if inside in reason), "")
+                if why:
+                    found.setdefault(spec.hash, self._missing(spec, split, why))
+        return tuple(found.values())
+
+    def _missing(self, spec: RunSpec, split: str, reason: str) -> Missing:
+        folder = self.folder / spec.hash
+        path, remedy = stored(folder, split), ""
+        if path is not None and was_finished(folder):
+            remedy = (
+                f"delete {path} and run the same command: it is made again from the"
+                " checkpoint"
+            )
+        return Missing(
+            hash=spec.hash,
+            dataset=spec.dataset.name,
+            method=spec.method.name,
+            seed=spec.seed,
+            reason=reason,
+            remedy=remedy,
+        )
 
     def pooled(self, specs: Sequence[RunSpec], split: str) -> Predictions:
         """The predictions of all `specs` on `split` as one."""
@@ -72,6 +100,7 @@ class RunReader:
             predictions.require_target()
             self._read[key] = predictions
             self.headers[spec.hash] = predictions.header
+            self._seen[spec.hash] = spec
         return self._read[key]
 
 

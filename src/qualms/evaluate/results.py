@@ -291,6 +291,8 @@ class Missing:
     method: str
     seed: int
     reason: str
+    remedy: str = ""
+    """What to do where the same command would not make the run again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

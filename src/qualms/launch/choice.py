@@ -21,7 +21,7 @@ from qualms.benchmarks import (
 )
 from qualms.launch._selections import Unchanged, check_config, check_rules
 from qualms.launch.data import data_key
-from qualms.launch.guests import methods_of, with_guests
+from qualms.launch.guests import methods_of, serving, with_guests
 from qualms.launch.options import written
 from qualms.launch.overrides import data_of, with_options
 from qualms.shelf import find, names, suggest
@@ -221,7 +221,7 @@ def _with_methods(benchmark: Benchmark, preset: Preset, asked: Sequence[str]) ->
         # A user may ask for a row that the preset does not have.
         found = _rows_of(name, rows) or _rows_of(name, benchmark.rows)
         if not found:
-            known = dict.fromkeys((*_methods(benchmark), *names("methods")))
+            known = dict.fromkeys((*_methods(benchmark), *serving(benchmark.task)))
             _known(name, known, "methods", benchmark.name)
         chosen.update(found)
     ordered = dict.fromkeys((*preset.rows, *(row.name for row in benchmark.rows)))

@@ -46,10 +46,19 @@ class Needed:
     """The command that prepares it."""
 
 
-def default_cache() -> Path:
-    """Where prepared datasets are kept: $QUALMS_CACHE, or ~/.cache/qualms."""
+def data_root(given: Path | None = None) -> Path:
+    """Where prepared datasets are kept: `given`, $QUALMS_CACHE or ~/.cache/qualms.
+
+    Raises:
+        ValueError: If that is a file.
+    """
     stated = os.environ.get("QUALMS_CACHE")
-    return Path(stated) if stated else Path.home() / ".cache" / "qualms"
+    usual = Path(stated) if stated else Path.home() / ".cache" / "qualms"
+    root = usual if given is None else given
+    if root.is_file():
+        option = "$QUALMS_CACHE" if given is None and stated else "--data"
+        raise ValueError(f"{option} must be a folder, got the file {str(root)!r}")
+    return root
 
 
 def data_key(part: Part) -> str:

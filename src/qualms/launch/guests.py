@@ -78,6 +78,18 @@ def default_method(name: str) -> "Method":
     return made
 
 
+def serving(task: str) -> list[str]:
+    """The methods of the shelf that serve `task`."""
+    return [name for name in names("methods") if _serves(name, task)]
+
+
+def _serves(name: str, task: str) -> bool:
+    try:
+        return task in default_method(name).tasks
+    except (ValueError, ImportError):
+        return True  # nobody knows until it can be made; asking for it says why
+
+
 def methods_of(benchmark: Benchmark, rows: Collection[str]) -> list[str]:
     """The methods of the runs of some rows, and of the runs whose weights these use."""
     chosen = [benchmark.row(name) for name in rows]

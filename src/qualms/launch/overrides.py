@@ -22,8 +22,9 @@ def with_options(
     methods = _spread("methods", methods_of(benchmark, preset.rows), method)
     data = [part.name for v in preset.variants for part in data_of(v)]
     datasets = _spread("datasets", data, dataset)
-    used = [(v.network or preset.network).name for v in preset.variants]
-    networks = _spread("networks", used, network)
+    used = [variant.network or preset.network for variant in preset.variants]
+    networks = _spread("networks", [part.name for part in used], network)
+    _check_networks(used, networks)
     _check_loop(loop)
     changed = tuple(
         replace(row, method=changed_part(row.method, methods)) for row in benchmark.rows
@@ -62,11 +63,13 @@ def _check_loop(loop: Mapping[str, Any]) -> None:
     from qualms.training.options import Training, training
 
     check_options("training", loop, options_of(Training))
-    if training(loop).epochs == 0:
+    # Runs that take the weights of others train for 0 epochs, which no user sets.
+    if "epochs" in loop and loop["epochs"] < 1:
         raise ValueError(
-            "training option 'epochs' must be a whole number from 1 on, got 0; rows"
-            " that use the weights of others train for no epoch by themselves"
+            "training option 'epochs' must be a whole number from 1 on, got"
+            f" {loop['epochs']}"
         )
+    training(loop)
 
 
 def _check_methods(
@@ -80,6 +83,38 @@ def _check_methods(
             find("methods", method.name)(**options)
         except ValueError as error:
             raise ValueError(f"{method.name} cannot be made: {error}") from error
+
+
+def _check_networks(
+    used: Iterable[Part], given: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Refuse values that a network of the shelf would refuse."""
+    checked: list[Part] = []
+    for part in (changed_part(part, given) for part in used if given.get(part.name)):
+        if part in checked or part.name not in names("networks"):
+            continue
+        checked.append(part)
+        # Only the data say how many channels there are.
+        refusals = [_refusal(part, channels) for channels in (1, 3)]
+        if all(refusals):
+            raise ValueError(f"{part.name} cannot be made: {refusals[-1]}")
+
+
+def _refusal(part: Part, channels: int) -> str:
+    """Why a network refuses its options; '' where it does not."""
+    import torch
+
+    from qualms.networks import make_network
+
+    try:
+        with torch.device("meta"):  # takes neither memory nor time
+            make_network(part, channels=channels)
+    except ValueError as error:
+        return str(error)
+    except Exception:
+        # A network may need more than this device can do; its run tells all else.
+        return ""
+    return ""
 
 
 def data_of(variant: Variant) -> list[Part]:

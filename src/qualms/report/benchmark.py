@@ -146,7 +146,10 @@ def _print_missing(results: BenchmarkResults, *, console: Console) -> None:
     """Print how many runs have no predictions, by kind and reason."""
     if not results.missing:
         return
-    kinds = Counter((m.dataset, m.method, m.reason) for m in results.missing)
+    kinds = Counter(
+        (m.dataset, m.method, "; ".join(filter(None, (m.reason, m.remedy))))
+        for m in results.missing
+    )
     console.print(f"[bold]{len(results.missing)} runs are missing[/bold]")
     for (dataset, method, reason), count in list(kinds.items())[:12]:
         text = f"  {count} of {method} on {dataset}: {reason}"

@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from qualms.methods import Headed, Method
 from qualms.networks import make_network
-from qualms.runs import sibling
+from qualms.runs import sibling, was_finished
 from qualms.shelf import find
 from qualms.spec import RunSpec, Task
 from qualms.training._error import TrainingError
@@ -123,10 +123,7 @@ def start_from(
     parent = sibling(folder, run)
     state = read_checkpoint(parent, run, lambda _: None)
     if state is None or not state["stand"]["fitted"]:
-        raise TrainingError(
-            f"this run continues from run {run}, which is not finished in"
-            f" {parent}; finish that one first"
-        )
+        raise TrainingError(f"this run continues from run {run}, {_lacks(parent)}")
     held, own = state["network"], network.state_dict()
     spent: float = state["stand"]["seconds"] + state["stand"]["fit_seconds"]
     if _forms(held) == _forms(own):
@@ -149,6 +146,16 @@ def start_from(
             f" {', '.join(new)}"
         )
     return spent
+
+
+def _lacks(parent: Path) -> str:
+    """Why a run without weights to continue from has none, and what to do."""
+    if was_finished(parent):
+        return (
+            "which is finished, but its checkpoint is missing or damaged; delete"
+            f" {parent} and run the same command: it trains that run again"
+        )
+    return f"which is not finished in {parent}; finish that one first"
 
 
 _HEAD = ("head.", "found.")
