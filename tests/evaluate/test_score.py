@@ -1,5 +1,7 @@
 """`qualms.score`: from predictions to results."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -241,6 +243,45 @@ def test_segmentation_folders_are_scored_item_by_item(tmp_path):
     found = results.row("ood_auroc", measure="epistemic", aggregation="quantile")
     expected = scores.ood_auroc(quantile, read.arrays["shifted"])
     assert found.value == pytest.approx(expected)
+
+
+def rewritten(folder, source, **changes):
+    """The items of `source` but the first, whose arrays are changed."""
+    with predictions.SegmentationWriter(folder, header={"ignore": 255}) as writer:
+        for row, maps in enumerate(predictions.read(source).maps):
+            mine = {} if row else {n: f(getattr(maps, n)) for n, f in changes.items()}
+            writer.add(f"item-{row}", replace(maps, **mine))
+    return folder
+
+
+def test_items_without_a_labelled_pixel_are_left_out_and_told(tmp_path):
+    source = segmentation(tmp_path / "test")
+    bare = {"raters": lambda raters: np.full_like(raters, 255)}
+    found = qualms.score(rewritten(tmp_path / "bare", source, **bare), options=BARE)
+    dice = [
+        np.mean([scores.dice(m.mean_probs.argmax(0), r) for r in m.raters])
+        for m in predictions.read(source).maps
+    ]
+    assert found.row("dice").value == pytest.approx(np.mean(dice[1:]))
+    assert found.row("dice").n == found.row("ged").n == 5
+    assert any("items without a labelled pixel: 1;" in note for note in found.notes)
+    one = {
+        "raters": lambda raters: np.stack([np.full_like(raters[0], 255), *raters[1:]])
+    }
+    found = qualms.score(rewritten(tmp_path / "one", source, **one), options=BARE)
+    first = predictions.read(source).maps[0]
+    own = np.mean(
+        [scores.dice(first.mean_probs.argmax(0), r) for r in first.raters[1:]]
+    )
+    assert found.row("dice").value == pytest.approx(np.mean([own, *dice[1:]]))
+
+
+def test_a_mean_entropy_above_that_of_the_mean_is_refused(tmp_path):
+    source = segmentation(tmp_path / "test")
+    wrong = {"expected_entropy": lambda entropy: np.full_like(entropy, 0.69)}
+    folder = rewritten(tmp_path / "wrong", source, **wrong)
+    with pytest.raises(ValueError, match=r"item-0 of .* 'expected_entropy' of at"):
+        qualms.score(folder, options=BARE)
 
 
 def test_segmentation_without_validation_says_what_is_missing(tmp_path):

@@ -346,6 +346,15 @@ def test_only_the_papers_data_are_compared_by_the_rule_of_its_code(results, smal
         assert (study.ours("lidc_tex", one, score) < 1) is own
 
 
+def test_published_effects_are_of_the_models_that_ours_has(results):
+    few = {k: c for k, c in results.cells.items() if k.row in ("softmax", "ttd")}
+    study = Study(replace(results, cells=few))
+    for value in (theirs, study.ours):
+        found = effects(study, "OoD detection", "model", "lidc_tex", value)
+        assert {*found} == {"softmax", "ttd"}
+        assert min(e.mean for e in found.values()) < 0
+
+
 def test_an_effect_is_the_mean_of_a_group_minus_that_of_all(results):
     study = Study(results)
     found = effects(study, "Calibration, i.i.d.", "model", "lidc_tex", theirs)
