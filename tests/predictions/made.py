@@ -81,9 +81,11 @@ def maps(seed=0, draws=2, space=(4, 5), classes=3, raters=2):
     rng = np.random.default_rng(seed)
     labels = np.random.default_rng(5).integers(0, classes, (raters, *space))
     labels[:, 0, 0] = 255
+    probs = np.moveaxis(rng.dirichlet(np.ones(classes), space), -1, 0)
     return Maps(
-        mean_probs=np.moveaxis(rng.dirichlet(np.ones(classes), space), -1, 0),
-        expected_entropy=rng.random(space) * np.log(classes),
+        mean_probs=probs,
+        # Draws are at most as uncertain as their mean.
+        expected_entropy=rng.random(space) * -(probs * np.log(probs)).sum(axis=0),
         draw_labels=rng.integers(0, classes, (draws, *space)).astype(np.uint8),
         raters=labels.astype(np.uint8),
     )
