@@ -18,7 +18,7 @@ from qualms.evaluate.segmented._stream import (
     segmented_labels,
     streamed,
 )
-from qualms.predictions import Header, Maps, Predictions
+from qualms.predictions import Header, Maps, Predictions, PredictionsError
 from qualms.scores import Platt
 from qualms.scores.as_published import values as published
 from qualms.scores.inference import mean_influence
@@ -120,7 +120,7 @@ def _refuse_excess(predictions: Predictions, excess: Array) -> None:
     row = int(excess.argmax())
     if excess[row] > _SLACK:
         names = predictions.get("item")
-        raise ValueError(
+        raise PredictionsError(
             f"item {row if names is None else names[row]} of {predictions.source} must"
             " have an 'expected_entropy' of at most the entropy of its 'mean_probs' at"
             f" every pixel, and it is above by up to {excess[row]:.2g} nats; take both"
