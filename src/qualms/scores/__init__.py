@@ -25,6 +25,7 @@ from qualms.scores.aggregation import (
     background_share,
     boundary_band,
     patch_position,
+    patch_size,
     pooled_quantile,
     threshold_from_validation,
 )
@@ -91,7 +92,7 @@ from qualms.scores.ood import (
     scod_aurc,
     scod_auroc,
 )
-from qualms.scores.overlap import al_improvement, dice, dice_drop, ged
+from qualms.scores.overlap import al_improvement, dice, dice_drop, ged, macro_dice
 from qualms.scores.platt import (
     Platt,
     UncertaintyHistogram,
@@ -316,6 +317,7 @@ __all__ = [
     "leading_counts",
     "levels",
     "macro_auroc",
+    "macro_dice",
     "macro_f1",
     "mae",
     "mcc",
@@ -339,6 +341,7 @@ __all__ = [
     "ood_fpr95",
     "paired_difference",
     "patch_position",
+    "patch_size",
     "percentile_interval",
     "pinball",
     "plan_of",

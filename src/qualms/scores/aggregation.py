@@ -7,7 +7,7 @@ number of axes and any float type. Sums are taken in float64.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +47,15 @@ def aggregate_patch(uncertainty_map: ArrayLike, *, size: int = 10) -> float:
     0.9
     """
     return float(_window_sums(uncertainty_map, size).max())
+
+
+def patch_size(shape: Sequence[int], *, size: int = 10) -> int:
+    """Side of the window in a map of this shape: `size`, or its shortest side if less.
+
+    >>> patch_size((64, 64, 8))
+    8
+    """
+    return min(size, *shape)
 
 
 def patch_position(uncertainty_map: ArrayLike, *, size: int = 10) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ dropped before anything is counted. Two empty masks agree unless `empty` says ot
 `as_published.values` holds what the released code of Kahl et al. (2024) computes.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,6 @@ from qualms.scores._pixels import (
     sizes,
 )
 
-Average = Literal["micro", "macro"]
-
 
 @as_score(label="Dice", better="higher")
 def dice(
@@ -32,36 +30,63 @@ def dice(
     *,
     classes: int = 2,
     ignore: int | None = None,
-    average: Average = "micro",
     empty: float = 1.0,
 ) -> float:
     """Overlap of two label maps, 2TP / (2TP + FP + FN) (Dice, 1945).
 
     Two classes: the Dice of class 1, the foreground. More classes: counts pooled over
-    all classes (`micro`, as in Kahl et al., 2024), which is the share of pixels that
-    agree; or the mean Dice of the classes, class 0 included, that occur in either map
-    (`macro`, for any number of classes).
+    all classes (as in Kahl et al., 2024), which is the share of pixels that agree;
+    `macro_dice` weighs classes alike.
 
     Args:
         prediction: Classes of any shape.
         reference: Classes of the same shape, `ignore` where a pixel does not count.
         classes: Number of classes.
         ignore: Value of `reference` that drops a pixel.
-        average: How classes are combined.
         empty: Value where neither map holds the foreground, or no pixel counts.
 
     >>> dice(np.array([[0, 1], [1, 1]]), np.array([[0, 1], [0, 1]]))
     0.8
     """
-    names = ("prediction", "reference")
-    stacks = (np.asarray(prediction)[np.newaxis], np.asarray(reference)[np.newaxis])
-    predicted, target = _kept(names, *stacks, classes, ignore)
+    predicted, target = _kept_pair(prediction, reference, classes, ignore)
     _check_empty(empty)
-    if average == "macro":
-        return _macro_dice(predicted[0], target[0], classes, empty)
-    if average != "micro":
-        raise ValueError(f"average must be 'micro' or 'macro', got {average!r}")
     return float(_pair_dice(predicted, target, classes, empty)[0, 0])
+
+
+@as_score(label="Macro Dice", better="higher")
+def macro_dice(
+    prediction: ArrayLike,
+    reference: ArrayLike,
+    *,
+    classes: int,
+    ignore: int | None = None,
+    empty: float = 1.0,
+) -> float:
+    """Mean over classes of the overlap of two label maps, 2TP / (2TP + FP + FN).
+
+    All classes that occur in either map weigh alike, class 0 included, so that a large
+    background cannot hide small objects that are missed, as it does in the pooled
+    `dice` of more than two classes.
+
+    Args:
+        prediction: Classes of any shape.
+        reference: Classes of the same shape, `ignore` where a pixel does not count.
+        classes: Number of classes.
+        ignore: Value of `reference` that drops a pixel.
+        empty: Value where no pixel counts.
+
+    >>> round(macro_dice([0, 0, 0, 0], [0, 0, 0, 2], classes=3), 6)
+    0.428571
+    """
+    predicted, target = _kept_pair(prediction, reference, classes, ignore)
+    _check_empty(empty)
+    sizes_of = [np.bincount(maps[0], minlength=classes) for maps in (predicted, target)]
+    total = np.add(*sizes_of)
+    shared = np.bincount(target[predicted == target], minlength=classes)
+    present = total > 0
+    if not present.any():
+        return float(empty)
+    return float(np.mean(2.0 * shared[present] / total[present]))
 
 
 @as_score(label="GED", better="lower", high=2.0)
@@ -138,6 +163,15 @@ def _check_dice(**values: float) -> None:
             raise ValueError(f"{name} must be finite and lie in [0, 1], got {value}")
 
 
+def _kept_pair(
+    prediction: ArrayLike, reference: ArrayLike, classes: int, ignore: int | None
+) -> tuple[Labels, Labels]:
+    """Two maps as stacks of one, (1, P) each, at the pixels that count."""
+    names = ("prediction", "reference")
+    stacks = (np.asarray(prediction)[np.newaxis], np.asarray(reference)[np.newaxis])
+    return _kept(names, *stacks, classes, ignore)
+
+
 def _kept(
     names: tuple[str, str],
     drawn: NDArray[Any],
@@ -166,17 +200,6 @@ def _pair_dice(first: Labels, second: Labels, classes: int, empty: float) -> Arr
         sizes(first, classes=classes), sizes(second, classes=classes)
     )
     return np.where(total > 0, 2.0 * shared / np.maximum(total, 1), empty)
-
-
-def _macro_dice(predicted: Labels, target: Labels, classes: int, empty: float) -> float:
-    shared = np.bincount(target[predicted == target], minlength=classes)
-    total = np.bincount(predicted, minlength=classes) + np.bincount(
-        target, minlength=classes
-    )
-    present = total > 0
-    if not present.any():
-        return float(empty)
-    return float(np.mean(2.0 * shared[present] / total[present]))
 
 
 def _check_empty(empty: float) -> None:

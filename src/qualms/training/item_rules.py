@@ -290,10 +290,10 @@ def _of_maps(
 
 
 def _patch(values: NDArray[Any], *, size: int = 10) -> float:
-    """As items are judged: in maps with a shorter side, the window has that side."""
-    from qualms.scores import aggregate_patch
+    """As items are judged."""
+    from qualms.scores import aggregate_patch, patch_size
 
-    return aggregate_patch(values, size=min(size, *values.shape))
+    return aggregate_patch(values, size=patch_size(values.shape, size=size))
 
 
 def _threshold(runs: Sequence[Predictions], measure: str) -> float:

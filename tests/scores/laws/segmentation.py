@@ -10,7 +10,7 @@ from qualms.scores.aggregation import (
     aggregate_threshold,
 )
 from qualms.scores.as_published import values
-from qualms.scores.overlap import al_improvement, dice, dice_drop, ged
+from qualms.scores.overlap import al_improvement, dice, dice_drop, ged, macro_dice
 from qualms.scores.platt import ace
 from qualms.scores.raters import ncc
 from scores.laws import Case
@@ -100,12 +100,11 @@ CASES = [
         name="dice of five classes",
     ),
     Case(
-        dice,
+        macro_dice,
         two_maps(5),
         OVERLAP - {"one_class"} | {"renaming"},
-        options={"classes": 5, "average": "macro"},
+        options={"classes": 5},
         classes={"prediction": None, "reference": None},
-        name="macro dice",
     ),
     Case(
         ged,

@@ -177,11 +177,11 @@ def _rows(file: Path, query: str) -> list[tuple[Any, ...]]:
 def _opened(file: Path) -> Iterator[sqlite3.Connection]:
     # Read only: no journal is left beside a file that may belong to somebody else.
     where = f"{file.resolve().as_uri()}?mode=ro"
-    with closing(sqlite3.connect(where, uri=True)) as database:
-        try:
+    try:
+        with closing(sqlite3.connect(where, uri=True)) as database:
             yield database
-        except sqlite3.DatabaseError as error:
-            raise DatasetError(
-                f"expected the annotations of LIDC-IDRI in {file}, which is damaged or"
-                f" another file: {error}. {OBTAIN}."
-            ) from error
+    except sqlite3.DatabaseError as error:
+        raise DatasetError(
+            f"expected the annotations of LIDC-IDRI in {file}, which is damaged, gone"
+            f" or another file: {error}. {OBTAIN}."
+        ) from error

@@ -23,7 +23,6 @@ from qualms.scores import Platt
 from qualms.scores.as_published import values as published
 from qualms.scores.inference import mean_influence
 
-PATCH = 10
 CONSTANT = "the map or the raters' disagreement is constant on every item"
 AGGREGATIONS = ("image", "patch", "threshold")
 """Those of Kahl et al. (2024)."""
@@ -35,8 +34,8 @@ class ItemColumn(NamedTuple):
     """One number of every item."""
 
     score: str
-    """dice, ged, ncc, ace; `uncertainty` of the whole item; `predicted_size`,
-    `reference_size` and `disagreement`, which figures show."""
+    """dice, macro_dice, ged, ncc, ace; `uncertainty` of the whole item;
+    `predicted_size`, `reference_size` and `disagreement`, which figures show."""
     measure: str = ""
     aggregation: str = ""
     published: bool = False
@@ -130,7 +129,8 @@ def _refuse_excess(predictions: Predictions, excess: Array) -> None:
 
 def quality_entries(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
     """Means of Dice, GED, NCC and ACE over the items at `index`, called `subset`."""
-    for score in (scores.dice, scores.ged, scores.ncc, scores.ace):
+    overlaps = (scores.dice, scores.macro_dice)
+    for score in (*overlaps, scores.ged, scores.ncc, scores.ace):
         for column, values in measured.columns.items():
             if column.score == score.__name__ and not column.published:
                 theirs = measured.of(*column[:3], published=True)
@@ -188,6 +188,9 @@ def _overlap(
     each = [scores.dice(predicted, rater, **options) for rater in rated]
     yield ItemColumn("dice"), float(np.mean(each)) if each else np.nan
     if not reading.dice_only:
+        if options["classes"] > 2:
+            each = [scores.macro_dice(predicted, rater, **options) for rater in rated]
+            yield ItemColumn("macro_dice"), float(np.mean(each)) if each else np.nan
         distance = scores.ged(maps.draw_labels, maps.raters, **options)
         yield ItemColumn("ged"), distance if all_rate else np.nan
     if not reading.published:
@@ -264,7 +267,7 @@ def _aggregated(
     band = scores.boundary_band(predicted)
     fitted = reading.fitted
     for name, values in measures.items():
-        size = min(PATCH, *values.shape)
+        size = scores.patch_size(values.shape)
         found = {
             "image": scores.aggregate_image(values),
             "patch": scores.aggregate_patch(values, size=size),

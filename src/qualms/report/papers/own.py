@@ -79,6 +79,7 @@ SCORES = {
     ),
     "segmentation": (
         ShownScore("dice"),
+        ShownScore("macro_dice"),
         ShownScore("ged"),
         ShownScore("ace", ("measure=predictive",)),
         ShownScore("aurc", _IMAGE),
