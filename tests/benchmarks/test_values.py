@@ -186,14 +186,14 @@ def test_the_random_half_is_the_same_for_all_members_of_an_ensemble():
     assert first == spec(SMALL, "gta", "softmax_random", 5)
 
 
-def test_the_screening_is_run_only_on_request():
+def test_the_screening_has_one_run_for_each_of_its_folds():
     for preset in (SMALL, PAPER):
-        assert len(preset.further) == 6 * 5
-        (runs,) = [
-            BENCHMARK.runs(replace(preset, variants=(variant,)))
-            for variant in preset.further[:1]
-        ]
+        folds = tuple(v for v in preset.variants if "screening" in v.settings)
+        runs = BENCHMARK.runs(replace(preset, variants=folds))
+        assert len(runs) == len(folds) == 6 * 5
         assert {run.method.name for run in runs} == {"map"}
+        seeds = [run.dataset.options["seed"] for run in runs[:5]]
+        assert seeds == [123, 124, 125, 126, 127]
 
 
 def test_the_paper_trains_as_it_says():

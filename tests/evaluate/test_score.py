@@ -276,6 +276,14 @@ def test_items_without_a_labelled_pixel_are_left_out_and_told(tmp_path):
     assert found.row("dice").value == pytest.approx(np.mean([own, *dice[1:]]))
 
 
+def test_validation_items_without_any_label_are_refused_by_name(tmp_path):
+    source = segmentation(tmp_path / "test", items=1)
+    bare = {"raters": lambda raters: np.full_like(raters, 255)}
+    val = rewritten(tmp_path / "bare", source, **bare)
+    with pytest.raises(ValueError, match=r"all labels in .*bare are 255, which its"):
+        qualms.score(source, val=val, options=BARE)
+
+
 def test_a_mean_entropy_above_that_of_the_mean_is_refused(tmp_path):
     source = segmentation(tmp_path / "test")
     wrong = {"expected_entropy": lambda entropy: np.full_like(entropy, 0.69)}

@@ -25,6 +25,7 @@ from qualms.report.papers.values.settings import (
     Study,
     published_components,
     theirs,
+    values_data_text,
 )
 from qualms.report.papers.values.verdicts import (
     FIGURE_2A,
@@ -34,6 +35,7 @@ from qualms.report.papers.values.verdicts import (
 )
 from qualms.report.pictures import label_picture
 from qualms.shelf import find
+from qualms.spec import Part
 from report.made_values import BENCHMARK, DEMO, SMALL, add, results_as_published
 
 
@@ -144,6 +146,9 @@ def test_toy_volumes_are_compared_and_toy_images_are_not(small):
     demo = results_as_published(preset=DEMO)
     assert "table_4_differences" not in tables_of(demo)
     assert "toy images of two dimensions" in tables_of(demo)["table_4b"].about
+    low = Part(name="toy_shapes", options={"scenario": "1", "side": 16})
+    about = values_data_text([replace(SMALL.variants[0], dataset=low)])
+    assert about == "toy shapes of another size, not the paper's volumes"
 
 
 def differences(table):
@@ -467,7 +472,7 @@ def test_items_are_drawn_from_the_data(prepared, tmp_path):
 
 
 def test_shifts_are_screened_over_folds():
-    variants = tuple(v for v in SMALL.further if v.settings.get("screening"))[:10]
+    variants = tuple(v for v in SMALL.variants if v.settings.get("screening"))[:10]
     preset = replace(SMALL, variants=variants)
     cells = {}
     for number, variant in enumerate(variants):

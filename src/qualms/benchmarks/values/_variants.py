@@ -118,6 +118,8 @@ def screened(
                 shift=f"nodules of another {feature}",
                 simulated=simulated,
                 rows=("softmax",),
+                # Folds are its repeats.
+                repeats=1,
                 judged=_JUDGED_MASKS,
                 network=network,
                 training=training,

@@ -3,7 +3,8 @@
 The laws are those of the released generator, found by running it. Sizes, places and
 grey values are drawn in its order by Python's own generator, so the objects of seed 0
 are the paper's. Two things differ: bodies are computed, not voxelised from a mesh
-(their volumes differ by less than 1 %), and the noise is drawn otherwise.
+(whole ones differ by less than 1 % in volume, ones cut by the border by up to 20
+voxels or 5 %), and the noise is drawn otherwise.
 """
 
 from collections.abc import Iterator

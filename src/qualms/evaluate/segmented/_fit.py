@@ -17,7 +17,7 @@ from qualms.evaluate.segmented._stream import (
     segmented_labels,
     streamed,
 )
-from qualms.predictions import Header, Maps, Predictions
+from qualms.predictions import Header, Maps, Predictions, PredictionsError
 from qualms.scores import Platt, PooledCounts, UncertaintyHistogram
 
 Sum = TypeVar("Sum", PooledCounts, UncertaintyHistogram)
@@ -57,6 +57,7 @@ def validate(
                 _add_each(pooled, part.histogram)
                 for name, fit in part.platt.items():
                     single[name].append(fit)
+        _refuse_unlabelled(run, pooled)
         fits.append((pooled, single))
     threshold = _quantiles(runs, counts, float(np.mean(shares)), options)
     return [
@@ -67,6 +68,17 @@ def validate(
         )
         for pooled, single in fits
     ]
+
+
+def _refuse_unlabelled(
+    run: Predictions, pooled: Mapping[str, UncertaintyHistogram]
+) -> None:
+    if not any(found.total.any() for found in pooled.values()):
+        raise PredictionsError(
+            "some pixel of the validation items must have a label that counts, and all"
+            f" labels in {run.source} are {run.header.ignore}, which its header"
+            " ignores; store the labels of raters, or score without validation items"
+        )
 
 
 def _quantiles(

@@ -196,7 +196,7 @@ def _fitted(found: Found, repeat: Repeat) -> Validation | None:
     runs: Sequence[Predictions] = [own]
     rule = repeat.place.known.get("threshold_from", "method")
     if rule not in ("method", "run"):
-        raise ValueError(f"threshold must be 'method' or 'run', got {rule!r}")
+        raise ValueError(f"threshold_from must be 'method' or 'run', got {rule!r}")
     if rule == "method" and repeat.every is not None:
         runs = repeat.every("val")
     make = partial(validate, runs, repeat.options, published=_theirs(repeat))

@@ -176,7 +176,9 @@ def values_data_text(variants: Iterable[Variant]) -> str:
     if any(map(as_in_values, toys)):
         told.append("toy volumes made by the paper's rules")
     elif toys:
-        told.append("toy images of two dimensions, not the paper's volumes")
+        flat = all(variant.dataset.options.get("dims") == 2 for variant in toys)
+        kind = "images of two dimensions" if flat else "shapes of another size"
+        told.append(f"toy {kind}, not the paper's volumes")
     instead = [variant for variant in shown if stands_in(variant)]
     if instead:
         names = ", ".join(dict.fromkeys(v.dataset.name for v in instead))
