@@ -276,6 +276,46 @@ def test_items_without_a_labelled_pixel_are_left_out_and_told(tmp_path):
     assert found.row("dice").value == pytest.approx(np.mean([own, *dice[1:]]))
 
 
+def test_probabilities_are_judged_as_they_are_stored(tmp_path):
+    folder = segmentation(tmp_path / "test")
+    found = qualms.score(folder, options=BARE)
+    each = []
+    for maps in predictions.read(folder).maps:
+        likeliest = maps.mean_probs.max(axis=0)
+        right = maps.raters == maps.mean_probs.argmax(axis=0)
+        pairs = np.broadcast_to(likeliest, right.shape).ravel(), right.ravel()
+        at = np.digitize(pairs[0], np.linspace(0, 1, 21))
+        gaps = [np.abs((pairs[0] - pairs[1])[at == b].mean()) for b in np.unique(at)]
+        each.append(np.mean(gaps))
+    assert found.row("stated_ace").value == pytest.approx(np.mean(each), abs=1e-6)
+    assert any(answer.question == "calibrated" for answer in found.verdict)
+    assert found.verdict[1].because.startswith("ACE of its probabilities")
+
+
+def test_files_of_other_raters_are_not_paired_though_names_agree(tmp_path):
+    one = segmentation(tmp_path / "one")
+    alike = rewritten(tmp_path / "alike", one)
+    other = segmentation(tmp_path / "other", seed=5)
+    mine, same, unlike = (
+        qualms.score(folder, options=BARE, name=name)
+        for folder, name in ((one, "a"), (one, "b"), (other, "c"))
+    )
+    assert compare([mine, same]).contrasts
+    assert compare([mine, unlike]).notes
+    note = "seems to hold the very items"
+    for val, said in ((alike, True), (other, False)):
+        found = qualms.score(one, val=val, options=BARE)
+        assert any(note in text for text in found.notes) == said
+
+
+def test_empty_masks_and_equal_errors_are_told(tmp_path):
+    source = segmentation(tmp_path / "test", items=1)
+    empty = {"raters": np.zeros_like}
+    found = qualms.score(rewritten(tmp_path / "empty", source, **empty), options=BARE)
+    assert any("no rater marks anything: 1;" in note for note in found.notes)
+    assert found.verdict[2].because == "all items are equally wrong"
+
+
 def test_validation_items_without_any_label_are_refused_by_name(tmp_path):
     source = segmentation(tmp_path / "test", items=1)
     bare = {"raters": lambda raters: np.full_like(raters, 255)}

@@ -389,7 +389,7 @@ def jackknife(value, n):
 
 
 def numbers(dice):
-    return MapScores(columns={ItemColumn("dice"): dice})
+    return MapScores(columns={ItemColumn("dice"): dice}, drawn=np.zeros(len(dice)))
 
 
 def test_the_influence_on_a_gain_is_that_of_leaving_items_out():

@@ -181,6 +181,9 @@ class Judgement:
     scatters: tuple[Scatter, ...] = ()
     slices: tuple[MapSlice, ...] = ()
     notes: tuple[str, ...] = ()
+    drawn: Array | None = None
+    """(N,) of segmented items, which have no array of targets, a digest of what their
+    raters drew: it tells whether files hold the same items."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

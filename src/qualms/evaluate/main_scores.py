@@ -69,11 +69,12 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
         MainScore("ncc"),
         MainScore("ncc", {"measure": "aleatoric"}),
         MainScore("ncc", {"measure": "epistemic"}),
-        MainScore("ace"),
+        MainScore("stated_ace"),
         MainScore("aurc", _PATCH),
+        MainScore("ood_auroc", _PATCH),
+        MainScore("ace"),
         MainScore("augrc", _PATCH),
         MainScore("eaurc", _PATCH),
-        MainScore("ood_auroc", _PATCH),
     ),
     "embedding": (
         MainScore("recall_at_1"),
@@ -92,7 +93,7 @@ MAIN: Mapping[str, Sequence[MainScore]] = {
 GROUPED: Mapping[str, Sequence[str]] = {
     "classification": ("accuracy", "nll", "ece", "aurc"),
     "regression": ("mae", "crps_gaussian", "coverage", "interval_length"),
-    "segmentation": ("dice", "macro_dice", "ged", "ace", "aurc"),
+    "segmentation": ("dice", "macro_dice", "ged", "stated_ace", "aurc"),
     "embedding": ("recall_at_1", "r_auroc"),
 }
 """Those that are shown of every group."""

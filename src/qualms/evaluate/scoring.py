@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qualms.evaluate.compare import Comparison, compare
 from qualms.evaluate.entry import Judgement, ScoreOptions
@@ -121,7 +122,7 @@ def _scored(
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,
-        items=_without_predictions(predictions),
+        items=_without_predictions(predictions, judgement.drawn),
         design=judgement.design,
     )
 
@@ -215,13 +216,17 @@ def _row(found: Estimated) -> ScoreRow:
     )
 
 
-def _without_predictions(predictions: Predictions) -> Predictions:
+def _without_predictions(
+    predictions: Predictions, drawn: NDArray[np.float64] | None
+) -> Predictions:
     """What tells the items of files apart, and nothing that is large."""
     arrays = {
         name: array
         for name, array in predictions.arrays.items()
         if name in PAIRED and array.ndim == 1
     }
+    if drawn is not None:
+        arrays["target"] = drawn.astype(np.int64)
     return replace(predictions, arrays=arrays, maps=None)
 
 

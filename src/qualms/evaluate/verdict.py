@@ -158,12 +158,12 @@ def _regions_found(results: Results, items: str) -> _Ruling:
     score = _overlap_score(results)
     found = results.row(score, subset=items)
     said = _beside(found, LEAST_DICE, above=True)
-    return _Ruling(said, f"{found.label} {_plain(found)} against {LEAST_DICE:.2f}")
+    return _Ruling(said, f"{found.label} {_beside_cut(found, LEAST_DICE)}")
 
 
 def _regions_hold(results: Results, items: str) -> _Ruling:
     score = _overlap_score(results)
-    return _holds(score, results.row(score).label, "ace")(results, items)
+    return _holds(score, results.row(score).label, "stated_ace")(results, items)
 
 
 def _overlap_score(results: Results) -> str:
@@ -226,6 +226,8 @@ def _errors_last(wanted: Mapping[str, str], risk: str) -> _Rule:
         said = _saved(results, row, without)
         if math.isnan(row.value) or not without.value:
             return _Ruling("cannot be told", row.why or "there are no errors to find")
+        if without.values is not None and not np.ptp(without.values):
+            return _Ruling("cannot be told", "all items are equally wrong")
         against = f"{_digits(without.value)} in random order"
         return _Ruling(said, f"AURC {_plain(row)} by {row.detail}, {against}")
 
@@ -316,6 +318,16 @@ def _plain(row: ScoreRow) -> str:
     return f"{row.value:{form}} ({row.low:{form}}{DASH}{row.high:{form}})"
 
 
+def _beside_cut(row: ScoreRow, cut: float) -> str:
+    """A number and a cut, with as many decimals as tell them apart; at most four."""
+    ends = [value for value in (row.value, row.low, row.high) if math.isfinite(value)]
+    places = (n for n in (2, 3, 4) if all(round(e - cut, n) for e in ends))
+    form = f".{next(places, 4)}f"
+    between = f"{row.low:{form}}{DASH}{row.high:{form}}"
+    around = "no interval" if math.isnan(row.low) else between
+    return f"{row.value:{form}} ({around}) against {cut:{form}}"
+
+
 def _digits(value: float) -> str:
     """Two significant digits, and no more decimals than that takes."""
     return f"{value:{_form(value)}}" if math.isfinite(value) else "undefined"
@@ -350,7 +362,7 @@ _RULES: Mapping[str, Mapping[Question, _Rule]] = {
     },
     "segmentation": {
         "accurate": _regions_found,
-        "calibrated": _small_error("ace", "ACE"),
+        "calibrated": _small_error("stated_ace", "ACE of its probabilities"),
         "finds_errors": _errors_last({"aggregation": "patch"}, "dice"),
         "survives_shift": _regions_hold,
     },

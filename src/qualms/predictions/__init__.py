@@ -21,6 +21,7 @@ from qualms.predictions._record import (
     join_maps,
 )
 from qualms.predictions._schema import array_field
+from qualms.predictions._segmentation import check_entropies
 from qualms.predictions._tables import Frame
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "array_field",
     "build",
     "check_destination",
+    "check_entropies",
     "facts",
     "join_maps",
     "pairing",

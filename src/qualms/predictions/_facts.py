@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions._record import Maps, Predictions
+from qualms.predictions._segmentation import check_entropies, entropy_excess
 
 LISTED = 6
 """At most so many classes or groups are listed one by one."""
@@ -75,18 +76,21 @@ class _MapFacts:
     shapes: set[tuple[int, ...]] = field(default_factory=set)
     raters: set[int] = field(default_factory=set)
     labels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
+    excess: list[float] = field(default_factory=list)
 
     def add(self, maps: Maps) -> None:
         """One item more."""
         self.shapes.add(maps.raters.shape[1:])
         self.raters.add(len(maps.raters))
         self.labels += np.bincount(maps.raters.ravel(), minlength=256)
+        self.excess.append(entropy_excess(maps))
 
 
 def _segmented(predictions: Predictions) -> Iterator[str]:
     seen = _MapFacts()
     for maps in predictions.maps or ():
         seen.add(maps)
+    check_entropies(predictions, np.array(seen.excess))
     classes, ignore = predictions.classes or 0, predictions.header.ignore
     ignored = 0 if ignore is None else int(seen.labels[ignore])
     rated = int(seen.labels.sum()) - ignored
@@ -104,6 +108,8 @@ def _segmented(predictions: Predictions) -> Iterator[str]:
     else:
         share = ignored / max(rated + ignored, 1)
         yield f"ignored: {share:.1%} of the raters' pixels (label {ignore})"
+    if not rated:
+        yield "no pixel has a label that counts: the items cannot be scored"
 
 
 def _sizes(shapes: set[tuple[int, ...]]) -> str:

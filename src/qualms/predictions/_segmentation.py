@@ -42,6 +42,10 @@ _CALLED = {"C": "class", "M": "draw", "R": "rater"}
 _REMEDY = "store probabilities averaged over draws, not logits"
 
 
+# Rounding to half precision may lift a mean entropy as far above its bound.
+_SLACK = 0.01
+
+
 class Counts(NamedTuple):
     """What all items of a file share: classes and draws, and the label to ignore."""
 
@@ -194,6 +198,26 @@ def _labels(
             f"{remedy}"
         )
     return labels
+
+
+def entropy_excess(maps: Maps) -> float:
+    """How far the mean entropy of draws lies above that of their mean, at most."""
+    probs = maps.mean_probs
+    logs = np.log(probs, where=probs > 0, out=np.zeros_like(probs))
+    return float((maps.expected_entropy + (probs * logs).sum(axis=0)).max())
+
+
+def check_entropies(predictions: Predictions, excess: NDArray[np.float64]) -> None:
+    """Refuse items whose `entropy_excess`, (N,), is more than rounding."""
+    row = int(excess.argmax())
+    if excess[row] > _SLACK:
+        names = predictions.get("item")
+        raise PredictionsError(
+            f"item {row if names is None else names[row]} of {predictions.source} must"
+            " have an 'expected_entropy' of at most the entropy of its 'mean_probs' at"
+            f" every pixel, and it is above by up to {excess[row]:.2g} nats; take both"
+            " from the same draws, with natural logarithms"
+        )
 
 
 # Opens the maps of a source. Each is checked against the counts when it is read.

@@ -98,6 +98,7 @@ from qualms.scores.platt import (
     UncertaintyHistogram,
     ace,
     fit_platt,
+    stated_ace,
     uncertainty_histogram,
 )
 from qualms.scores.pooled import PooledCounts, leading_counts, nearby_counts
@@ -382,6 +383,7 @@ __all__ = [
     "smooth_ece",
     "smooth_ece_plan",
     "spearman",
+    "stated_ace",
     "sufficient_statistics",
     "threshold_aurc",
     "threshold_aurc_plan",

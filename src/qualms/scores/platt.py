@@ -137,6 +137,33 @@ def ace(
     )
 
 
+@as_score(label="ACE as stated", better="lower")
+def stated_ace(
+    mean_probs: ArrayLike,
+    correct: ArrayLike,
+    *,
+    total: ArrayLike | None = None,
+    bins: int = 20,
+) -> float:
+    """`ace` of probabilities as they are: a pixel is as sure as its likeliest class.
+
+    `ace` of a `Platt` fit says whether an uncertainty can be turned into confidences;
+    this says whether the model's own probabilities are such.
+
+    Args:
+        mean_probs: (C, *space) probabilities, averaged over draws.
+        correct: (*space) whether the likeliest class is right, as for `ace`.
+        total: How many times a pixel counts (raters), 0 to leave it out.
+        bins: Number of bins on [0, 1].
+
+    >>> stated_ace([[0.9, 0.9, 0.4], [0.1, 0.1, 0.6]], [True, True, False])
+    0.35
+    """
+    likeliest = np.asarray(mean_probs).max(axis=0)
+    # Probabilities in float32 may add up to a little more than one.
+    return ace(np.minimum(likeliest, 1.0), correct, total=total, bins=bins)
+
+
 def fit_platt(
     uncertainty: ArrayLike, correct: ArrayLike, *, total: ArrayLike | None = None
 ) -> Platt:

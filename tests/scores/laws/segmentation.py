@@ -11,7 +11,7 @@ from qualms.scores.aggregation import (
 )
 from qualms.scores.as_published import values
 from qualms.scores.overlap import al_improvement, dice, dice_drop, ged, macro_dice
-from qualms.scores.platt import ace
+from qualms.scores.platt import ace, stated_ace
 from qualms.scores.raters import ncc
 from scores.laws import Case
 
@@ -59,6 +59,11 @@ def confidence_and_correct(rng, n):
 
 def all_correct(rng, n):
     return {"confidence": np.full(n, 0.75), "correct": np.ones(n, dtype=bool)}
+
+
+def probabilities_and_correct(rng, n):
+    probs = rng.dirichlet(np.ones(3), n).T
+    return {"mean_probs": probs, "correct": rng.random(n) < probs.max(axis=0)}
 
 
 def uncertainty_map(rng, n):
@@ -146,6 +151,12 @@ CASES = [
         PIXELS | {"bounds", "repeat", "one_class"},
         one_class=all_correct,
         one_class_value=0.25,
+    ),
+    Case(
+        stated_ace,
+        probabilities_and_correct,
+        PIXELS | {"bounds", "repeat"},
+        axis={"mean_probs": 1},
     ),
     Case(al_improvement, three_dice, frozenset({"bounds"})),
     Case(dice_drop, two_dice, frozenset({"bounds"})),

@@ -1,5 +1,6 @@
 """One pass over segmented items: from maps to a few numbers of each, and means."""
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from qualms.evaluate.segmented._stream import (
     segmented_labels,
     streamed,
 )
-from qualms.predictions import Header, Maps, Predictions, PredictionsError
+from qualms.predictions import Header, Maps, Predictions, check_entropies
 from qualms.scores import Platt
 from qualms.scores.as_published import values as published
 from qualms.scores.inference import mean_influence
@@ -34,7 +35,7 @@ class ItemColumn(NamedTuple):
     """One number of every item."""
 
     score: str
-    """dice, macro_dice, ged, ncc, ace; `uncertainty` of the whole item;
+    """dice, macro_dice, ged, ncc, ace, stated_ace; `uncertainty` of the whole item;
     `predicted_size`, `reference_size` and `disagreement`, which figures show."""
     measure: str = ""
     aggregation: str = ""
@@ -59,8 +60,8 @@ class Reading:
 
 _EXCESS = ItemColumn("excess")
 """How far the mean entropy of the draws lies above that of their mean, in nats."""
-_SLACK = 0.01
-"""Rounding to half precision may lift it as far."""
+_DRAWN = ItemColumn("drawn")
+"""A digest of what raters drew, which float64 holds exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,8 @@ class MapScores:
     """Numbers of every item of a segmentation folder, by `ItemColumn`."""
 
     columns: Mapping[ItemColumn, Array]
+    drawn: Array
+    """(N,) digests of what raters drew: of the same items they are the same."""
 
     def of(self, *column: Any, published: bool = False) -> Array:
         """(N,) the numbers of `ItemColumn(*column)`; nan where there are none."""
@@ -111,26 +114,14 @@ def measure_items(
             names = names or tuple(found)
             rows.append(np.array([found[name] for name in names]))
     columns = dict(zip(names, np.stack(rows, axis=1), strict=True))
-    _refuse_excess(predictions, columns.pop(_EXCESS, np.zeros(1)))
-    return MapScores(columns=columns)
-
-
-def _refuse_excess(predictions: Predictions, excess: Array) -> None:
-    row = int(excess.argmax())
-    if excess[row] > _SLACK:
-        names = predictions.get("item")
-        raise PredictionsError(
-            f"item {row if names is None else names[row]} of {predictions.source} must"
-            " have an 'expected_entropy' of at most the entropy of its 'mean_probs' at"
-            f" every pixel, and it is above by up to {excess[row]:.2g} nats; take both"
-            " from the same draws, with natural logarithms"
-        )
+    check_entropies(predictions, columns.pop(_EXCESS, np.zeros(1)))
+    return MapScores(drawn=columns.pop(_DRAWN), columns=columns)
 
 
 def quality_entries(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
     """Means of Dice, GED, NCC and ACE over the items at `index`, called `subset`."""
-    overlaps = (scores.dice, scores.macro_dice)
-    for score in (*overlaps, scores.ged, scores.ncc, scores.ace):
+    overlaps = (scores.dice, scores.macro_dice, scores.ged)
+    for score in (*overlaps, scores.ncc, scores.ace, scores.stated_ace):
         for column, values in measured.columns.items():
             if column.score == score.__name__ and not column.published:
                 theirs = measured.of(*column[:3], published=True)
@@ -166,6 +157,7 @@ Numbers = Iterator[tuple[ItemColumn, float]]
 def _measure(header: Header, reading: Reading, maps: Maps) -> dict[ItemColumn, float]:
     predicted = segmented_labels(maps)
     found = dict(_overlap(header, reading, maps, predicted))
+    found[_DRAWN] = _digest(maps.raters)
     if reading.dice_only:
         return found
     measures = measured_maps(header, maps)
@@ -175,6 +167,11 @@ def _measure(header: Header, reading: Reading, maps: Maps) -> dict[ItemColumn, f
     found.update(_calibration(header, reading, maps, predicted, measures))
     found.update(_aggregated(reading, predicted, measures))
     return found
+
+
+def _digest(raters: NDArray[np.uint8]) -> float:
+    shape = zlib.crc32(str(raters.shape).encode())
+    return float(zlib.crc32(raters.tobytes(), shape))
 
 
 def _overlap(
@@ -247,9 +244,11 @@ def _calibration(
     predicted: NDArray[np.uint8],
     measures: Mapping[str, Map],
 ) -> Numbers:
+    agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
+    stated = scores.stated_ace(maps.mean_probs, agreed.correct, total=agreed.total)
+    yield ItemColumn("stated_ace"), stated
     if reading.fitted is None:
         return
-    agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
     ours: Mapping[str, Platt] = reading.fitted.platt
     theirs = reading.fitted.mean_platt if reading.published else {}
     for name, values in measures.items():

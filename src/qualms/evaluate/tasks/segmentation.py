@@ -37,7 +37,8 @@ Index = NDArray[np.int64]
 Part = TypeVar("Part", Entry, Curve)
 
 NO_VAL = (
-    "threshold aggregation and calibration (ACE) need validation predictions: --val"
+    "threshold aggregation and ACE after Platt scaling need validation predictions:"
+    " --val"
 )
 
 
@@ -80,6 +81,7 @@ def segmentation(
             *unknown_notes(predictions),
         ),
         design=design_of(predictions),
+        drawn=measured.drawn,
     )
 
 
@@ -168,11 +170,25 @@ def _notes(
             f"items without a labelled pixel: {bare}; they are left out of all scores"
             " but those of shifted items"
         )
+    notes += _empty_notes(predictions, measured)
     for name in measured.measures:
         left_out = int(np.isnan(measured.of("ncc", name)).sum())
         if left_out:
-            what = type_of(name)
-            notes.append(f"NCC ({what}) is undefined on {left_out} items, left out")
+            notes.append(
+                f"NCC ({type_of(name)}) is undefined on {left_out} of {predictions.n}"
+                " items, which are left out: there the map is constant, or raters agree"
+                " everywhere"
+            )
     if predictions.header.method == "ssn":
         notes.append("SSN: aleatoric is mutual information, epistemic expected entropy")
     return tuple(notes)
+
+
+def _empty_notes(predictions: Predictions, measured: MapScores) -> Iterator[str]:
+    labelled = measured.labelled(np.arange(predictions.n))
+    empty = int((measured.of("reference_size")[labelled] == 0).sum())
+    if empty and predictions.classes == 2:
+        yield (
+            f"items in which no rater marks anything: {empty}; a prediction that marks"
+            " nothing has Dice 1 there, any other 0"
+        )

@@ -81,7 +81,7 @@ SCORES = {
         ShownScore("dice"),
         ShownScore("macro_dice"),
         ShownScore("ged"),
-        ShownScore("ace", ("measure=predictive",)),
+        ShownScore("stated_ace"),
         ShownScore("aurc", _IMAGE),
     ),
 }
