@@ -272,21 +272,28 @@ def legend(tables: Iterable[Table], *, spreads: bool = True) -> list[str]:
     spread = next((table.spread for table in shown if table.spread), "")
     if spread:
         told.append("Numbers are means over repeats.")
-    if spread and spreads:
+    cells = [cell for table in shown for cell in table.cells]
+    if spread and spreads and any(math.isfinite(cell.spread) for cell in cells):
         told.append(f"± is their {spread}.")
-    if any(cell.bounded for table in shown for cell in table.cells):
+    if any(cell.bounded for cell in cells):
         told.append(f"Ranges are {shown[0].level:.0%} intervals.")
     if any("↑" in text or "↓" in text for t in shown for text in _heads(t)):
         told.append("↑ higher is better, ↓ lower is better.")
     if any(table.marks for table in shown):
         told.append(f"{MARK} marks the best and what cannot be told apart from it.")
     if any(table.compares for table in shown):
-        told.append(
-            "In brackets: the published number, and how far ours, computed by the "
-            "paper's rule, lies from it in units of the published "
-            f"{spread or 'spread'}."
-        )
+        told.append(f"In brackets: the published number{_compared(cells, spread)}.")
     return told
+
+
+def _compared(cells: Iterable[TableCell], spread: str) -> str:
+    """What else stands in the brackets."""
+    if not any(math.isfinite(cell.difference) for cell in cells):
+        return ""
+    return (
+        ", and how far ours, computed by the paper's rule, lies from it in units of the"
+        f" published {spread or 'spread'}"
+    )
 
 
 def _heads(table: Table) -> Iterable[str]:

@@ -159,9 +159,18 @@ def verdict_table(study: Study) -> Iterator[Table]:
             f"{MOST:.0%} of them on, no below {FEW:.0%}; it depends where the answers "
             "of toy scenarios are opposite. Figure 2a is as printed; what it says by "
             "eye, after looking at maps, is not computed.",
+            *_lacking(lines),
         ),
         keys={"number": "2a", "preset": study.results.preset.told},
     )
+
+
+def _lacking(lines: Sequence[TableLine]) -> Iterator[str]:
+    if not any(line.cells[0].text for line in lines):
+        yield (
+            "Nothing of ours answers: only prediction models of the paper with an AU "
+            "and an EU measure count, and none of them was run."
+        )
 
 
 def _verdict_lines(study: Study) -> Iterator[TableLine]:
