@@ -127,7 +127,7 @@ def score(
             print_results(
                 scored,
                 brief=not (every or chosen),
-                curves=not chosen,
+                chosen=bool(chosen),
                 differences=compare,
                 written=[html, curves],
             )

@@ -27,6 +27,7 @@ TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 LARGEST = 1e100
 LONGEST = 40
 """Characters that tell runs of the same name apart; else their files do."""
+NO_GROUPS = "scores by group need an array 'group', and there is none"
 PAIRED = ("item", "target", "cluster", "shifted", "known")
 """Arrays by which two files are found to hold the same items."""
 
@@ -106,6 +107,8 @@ def _scored(
     check: _PairCheck,
 ) -> Results:
     notes = () if val is None else check_validation(predictions, val, **check._asdict())
+    if options.by_group and predictions.get("group") is None:
+        notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
         judgement = judge_file(predictions, val, options)
         found = estimated([judgement], options)

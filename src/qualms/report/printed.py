@@ -28,7 +28,7 @@ def print_results(
     scored: Scored,
     *,
     brief: bool = False,
-    curves: bool = True,
+    chosen: bool = False,
     differences: bool = False,
     written: Sequence[Path | None] = (),
     console: Console | None = None,
@@ -37,8 +37,9 @@ def print_results(
 
     Args:
         scored: What to print.
-        brief: A verdict and the main scores alone, without curves.
-        curves: Also the referral curves, as lines of blocks.
+        brief: The main scores alone, without curves.
+        chosen: Somebody named the scores: no verdict in words before them, and no
+            referral curves, lines of blocks, after them.
         differences: Also that of each file from the best.
         written: Files to name.
         console: Where to.
@@ -46,7 +47,7 @@ def print_results(
     console = console or Console()
     for result in scored.results:
         console.print(_headline(result))
-    if brief:
+    if not chosen:
         _print_verdicts(scored, console=console)
         console.print()
     shown = brief_scores(scored) if brief else scored
@@ -56,7 +57,7 @@ def print_results(
     if differences and shown.comparison is not None:
         console.print()
         print_table(difference_table(shown.comparison), console=console)
-    for result in scored.results if curves and not brief else ():
+    for result in () if chosen or brief else scored.results:
         _print_curves(console, result)
     _print_notes(shown, brief=brief, console=console)
     for path in filter(None, written):

@@ -80,7 +80,7 @@ def _check_stated(items: Sequence[OwnItem]) -> None:
         if item.shifted and item.split == "train":
             raise DatasetError(
                 f"{item.where} is shifted and in the split train; shifted items are for"
-                " testing, state test, val or nothing"
+                " testing: state test, or nothing"
             )
     if stated and not any(item.split == "train" for item in stated):
         raise DatasetError(

@@ -267,7 +267,7 @@ def _masks(
             if not path.strip():
                 raise DatasetError(
                     f"{where} must have a mask in the column {name!r}, got none; all"
-                    " items have as many raters"
+                    " items have the same number of raters"
                 )
             yield path.strip().replace("\\", "/")
 

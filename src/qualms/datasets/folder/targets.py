@@ -179,8 +179,9 @@ def _check_raters(items: Sequence[OwnItem]) -> None:
             )
         if len(item.masks) != len(first.masks):
             raise DatasetError(
-                f"all items must have as many raters, got {len(first.masks)} masks in"
-                f" {first.where} and {len(item.masks)} in {item.where}; complete them"
+                "all items must have the same number of raters, got"
+                f" {len(first.masks)} masks in {first.where} and {len(item.masks)} in"
+                f" {item.where}; complete them"
             )
 
 

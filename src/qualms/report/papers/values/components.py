@@ -258,7 +258,7 @@ def _part_panel(
     return Panel(
         marks=(RuleMark((ends[0], 0), (ends[1], 0)), *_bars_first(marks)),
         title=task,
-        y_label="better than average" if first else "",
+        y_label="better than average, x 100" if first else "",
         x_ticks={i: DATASETS[name].replace(" ", "\n") for i, name in enumerate(shown)},
     )
 
