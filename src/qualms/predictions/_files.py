@@ -23,7 +23,8 @@ from qualms.predictions._errors import (
     naming,
     refuse_undecodable,
 )
-from qualms.predictions._folder import read_folder, refuse_replacing, write_folder
+from qualms.predictions._folder import read_folder
+from qualms.predictions._folder_writer import refuse_replacing, write_folder
 from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, as_header, dumps, parse_header
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
@@ -123,7 +124,7 @@ def write(
     else:
         _refuse_again(predictions, task, logits=logits)
         if header is not None:
-            stated = parse_header(as_header(header)).header
+            stated = parse_header(as_header(header), strict=True).header
             predictions = replace(
                 predictions, header=replace(stated, task=predictions.task)
             )

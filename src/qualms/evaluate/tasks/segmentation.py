@@ -173,6 +173,6 @@ def _notes(
         if left_out:
             what = type_of(name)
             notes.append(f"NCC ({what}) is undefined on {left_out} items, left out")
-    if predictions.header.method == "ssn":
+    if map_roles(predictions.header, predictions.draws) == "ssn":
         notes.append("SSN: aleatoric is mutual information, epistemic expected entropy")
     return tuple(notes)
