@@ -186,6 +186,25 @@ def test_a_disk_that_fills_up_does_not_cost_the_scores(
     said = capsys.readouterr()
     assert "AUROC" in said.out
     assert "No space left" in said.err
+    assert "wrote" not in said.out
+
+
+@pytest.mark.parametrize("option", ["--html", "--curves"])
+def test_a_folder_cannot_be_the_file_to_write(
+    file, tmp_path, capsys, monkeypatch, option
+):
+    monkeypatch.setattr("qualms.evaluate.score_files", lambda *_, **__: 1 / 0)
+    said = fails(["score", file, option, tmp_path], capsys, monkeypatch)
+    assert f"cannot write {tmp_path}: it is a folder; give the path of a file" in said
+
+
+def test_too_little_memory_names_items_and_draws(file, capsys, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError("Unable to allocate 37 GiB")
+
+    monkeypatch.setattr("qualms.evaluate.score_files", full)
+    said = fails(["score", file], capsys, monkeypatch)
+    assert "give fewer items at a time, or fewer draws of each" in said
 
 
 def test_a_page_may_have_a_name_that_is_no_text(file, tmp_path):

@@ -565,6 +565,14 @@ def test_a_folder_without_index_is_refused(tmp_path):
     refused(tmp_path, """got b'[]'; write {"header": {...}, "items": [{"item": ...""")
 
 
+def test_the_index_alone_is_refused_with_the_folder_to_give(folder):
+    refused(
+        folder / "index.json",
+        "is the index of a folder of segmentation predictions; give the folder, "
+        f"{folder}",
+    )
+
+
 def test_an_item_file_cut_short_names_itself(folder):
     path = folder / "000001.safetensors"
     path.write_bytes(path.read_bytes()[:-5])

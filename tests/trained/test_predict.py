@@ -250,7 +250,7 @@ def test_a_regression_has_means_and_a_variance_where_there_is_one(data, tmp_path
 
 
 def test_a_method_that_returns_other_arrays_is_told_which_are_needed(data):
-    own = Method(predict=lambda network, x, task: {"logits": network(x)})
+    own = Method(predict=lambda network, x, _task: {"logits": network(x)})
     told = "must return 'probs' or 'prob' for classification, got 'logits'; use summ"
     with pytest.raises(TrainingError, match=told):
         asked(network(), data, method=own)

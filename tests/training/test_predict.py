@@ -168,7 +168,7 @@ def test_a_method_that_returns_no_maps_is_told_which_are_needed(
     shelf(
         network=lambda channels: made.Tiny(channels, outputs=2, maps=True),
         odd={
-            "loss": lambda network, batch, moment: network(batch.x).mean(),
+            "loss": lambda network, batch, _moment: network(batch.x).mean(),
             "predict": predict,
             "select": {},
         },

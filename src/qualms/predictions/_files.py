@@ -76,6 +76,7 @@ def read(
         return read_folder(where, asked)
     with naming(str(path)):
         _refuse_absent(where)
+        _refuse_index(where)
         return normal_form(_file_kind(where).read(where), asked, str(path))
 
 
@@ -220,6 +221,14 @@ def _refuse_absent(path: Path) -> None:
     there = path.parent.iterdir() if path.parent.is_dir() else ()
     hint = suggest(path.name, [other.name for other in there])
     raise PredictionsError(f"there is no such file.{hint} Check the path")
+
+
+def _refuse_index(path: Path) -> None:
+    if path.name == "index.json":
+        raise PredictionsError(
+            "is the index of a folder of segmentation predictions; give the folder, "
+            f"{path.parent}"
+        )
 
 
 def _file_kind(path: Path) -> FileKind:

@@ -30,7 +30,7 @@ def print_results(
     brief: bool = False,
     curves: bool = True,
     differences: bool = False,
-    written: Sequence[Path | None] = (),
+    written: Sequence[Path] = (),
     console: Console | None = None,
 ) -> None:
     """Print the scores of all files, then notes and what was written.
