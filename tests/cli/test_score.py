@@ -38,6 +38,13 @@ def test_score_prints_a_table_with_intervals_and_directions(file):
     assert "Smooth ECE" not in result.output
 
 
+def test_one_item_is_no_plural(tmp_path):
+    path = predictions.write(tmp_path / "p.npz", {"target": [1], "prob": [0.7]})
+    result = run("score", path, "--resamples", 0)
+    assert "classification, 1 item\n" in result.output
+    assert "1 items" not in result.output
+
+
 def test_all_prints_every_score_and_the_curves(file):
     result = run("score", file, "--resamples", 0, "--all")
     assert "Smooth ECE" in result.output

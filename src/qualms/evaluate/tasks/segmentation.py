@@ -31,6 +31,7 @@ from qualms.evaluate.subsets import (
     unknown_notes,
 )
 from qualms.predictions import Predictions
+from qualms.shelf import plural
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -172,7 +173,8 @@ def _notes(
         left_out = int(np.isnan(measured.of("ncc", name)).sum())
         if left_out:
             what = type_of(name)
-            notes.append(f"NCC ({what}) is undefined on {left_out} items, left out")
+            items = plural(left_out, "item")
+            notes.append(f"NCC ({what}) is undefined on {left_out} {items}, left out")
     if map_roles(predictions.header, predictions.draws) == "ssn":
         notes.append("SSN: aleatoric is mutual information, epistemic expected entropy")
     return tuple(notes)
