@@ -134,6 +134,14 @@ def test_the_folder_of_another_run_is_refused(folder):
         runs.describe(folder, SPEC, {})
 
 
+def test_a_spec_that_is_not_that_of_its_folder_is_refused(folder):
+    runs.describe(folder, SPEC, {})
+    (folder / "spec.json").write_text(replace(SPEC, seed=9).to_json())
+    said = "its hash must be the name of its folder, and is .*; delete that file and"
+    with pytest.raises(runs.RunFolderError, match=said):
+        runs.describe(folder, SPEC, {})
+
+
 def test_options_that_change_no_number_do_not_make_it_another_run(folder):
     runs.describe(folder, SPEC, {})
     logged = replace(SPEC, training={"sinks": ["wandb"]})

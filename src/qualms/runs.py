@@ -208,6 +208,23 @@ def describe(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
     (folder / "failed.json").unlink(missing_ok=True)
 
 
+def mend_spec(folder: Path, spec: RunSpec) -> str:
+    """Write the spec of a finished run again where it was changed since.
+
+    Returns:
+        A sentence for the user; '' where nothing was changed.
+    """
+    path = folder / "spec.json"
+    if not path.exists() or _stored_hash(path) == spec.hash:
+        return ""
+    told = f"{path} was changed after the run was made, so its hash was not {spec.hash}"
+    try:
+        _write(path, spec.to_json())
+    except OSError as error:
+        return f"{told}; it cannot be written again: {error.strerror or error}"
+    return f"{told}; it was written again as it had been"
+
+
 def tidy(folder: Path) -> None:
     """Remove what a killed process left half written; for the holder of the lock."""
     for stale in list(folder.rglob(LEFTOVER)):
@@ -310,17 +327,28 @@ def _check_same(folder: Path, spec: RunSpec) -> None:
     path = folder / "spec.json"
     if not path.exists():
         return
-    try:
-        found = RunSpec.from_json(path.read_text(encoding="utf-8")).hash
-    except (ValueError, LookupError, TypeError) as error:
+    found = _stored_hash(path)
+    if found == spec.hash:
+        return
+    if not found:
         raise RunFolderError(
             f"{path} is not the spec of a run; choose another folder, or delete this"
             " one to start anew"
-        ) from error
-    if found != spec.hash:
-        raise RunFolderError(
-            f"{folder} holds another run ({found}); choose another folder"
         )
+    if folder.name == spec.hash:
+        raise RunFolderError(
+            f"{path} was changed: its hash must be the name of its folder, and is"
+            f" {found}; delete that file and run again"
+        )
+    raise RunFolderError(f"{folder} holds another run ({found}); choose another folder")
+
+
+def _stored_hash(path: Path) -> str:
+    """The hash of the spec in `path`; '' if it holds none."""
+    try:
+        return RunSpec.from_json(path.read_text(encoding="utf-8")).hash
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ""
 
 
 @cache

@@ -125,6 +125,15 @@ def suggest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
+def plural(count: int, noun: str) -> str:
+    """`noun` in the form that `count` of them take.
+
+    >>> plural(1, "run"), plural(2, "run")
+    ('run', 'runs')
+    """
+    return noun if count == 1 else f"{noun}s"
+
+
 def _own(shelf: str) -> tuple[str, ...]:
     """Names of the package's own parts."""
     package = find_spec(f"qualms.{shelf}")

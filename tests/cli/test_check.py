@@ -32,6 +32,11 @@ def test_it_says_what_a_file_holds(tmp_path):
     assert last == "  header: dataset d, seed 0"
 
 
+def test_one_item_is_no_plural(tmp_path):
+    path = write(tmp_path / "p.npz", {"target": [1], "prob": [0.7]})
+    assert check(path).splitlines()[0].endswith("predictions, 1 item, 1 draw")
+
+
 def test_it_shows_the_facts_of_every_task(tmp_path):
     rng = np.random.default_rng(0)
     marks = {"shifted": np.arange(8) > 5, "group": ["a", "b"] * 4}

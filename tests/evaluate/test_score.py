@@ -245,6 +245,16 @@ def test_segmentation_folders_are_scored_item_by_item(tmp_path):
     assert found.value == pytest.approx(expected)
 
 
+def test_the_roles_of_ssn_hold_in_any_case(tmp_path):
+    plain, loud = (
+        qualms.score(segmentation(tmp_path / name, method=name), options=BARE)
+        for name in ("ssn", "SSN")
+    )
+    assert [row.settings for row in loud.rows] == [row.settings for row in plain.rows]
+    assert [row.value for row in loud.rows] == [row.value for row in plain.rows]
+    assert any("SSN: aleatoric is mutual information" in n for n in loud.notes)
+
+
 def rewritten(folder, source, **changes):
     """The items of `source` but the first, whose arrays are changed."""
     with predictions.SegmentationWriter(folder, header={"ignore": 255}) as writer:

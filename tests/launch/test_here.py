@@ -152,6 +152,26 @@ def test_what_is_done_is_not_done_again(out, data):
     assert [len(begun(out, run)) for run in specs] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("damage", ["edited", "cut short"])
+def test_the_spec_of_a_finished_run_is_mended_and_that_is_said(out, data, damage):
+    run = spec(3)
+    (outcome,) = launch([run], out, data).values()
+    path = outcome.folder / "spec.json"
+    text = path.read_text()
+    other = text.replace('"seed":3', '"seed":4') if damage == "edited" else text[:20]
+    assert other != text
+    path.write_text(other)
+    heard = Heard()
+    (again,) = launch([run], out, data, watch=heard).values()
+    assert again.status == "skipped"
+    ((seed, told),) = heard.messages
+    assert seed == 3
+    assert told.startswith(f"{path} was changed after the run was made")
+    assert path.read_text() == text
+    launch([run], out, data, watch=heard)
+    assert len(heard.messages) == 1
+
+
 def test_a_run_whose_predictions_were_removed_is_not_done(out, data):
     run = spec()
     launch([run], out, data)

@@ -76,6 +76,23 @@ def test_an_unknown_field_that_is_no_json_is_left_out():
     assert "does not hold JSON values: left out" in found.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("header", "sentence"),
+    [
+        (
+            {"seeds": 3},
+            "header field 'seeds' is not known. Did you mean 'seed'? Rename",
+        ),
+        ({"model": object()}, "header 'model' must hold JSON values only"),
+    ],
+)
+def test_a_field_that_would_be_lost_is_not_written(tmp_path, header, sentence):
+    for given in (made.classification(), build(made.classification())):
+        with pytest.raises(PredictionsError, match=re.escape(sentence)):
+            write(tmp_path / "p.npz", given, header=header)
+    assert not (tmp_path / "p.npz").exists()
+
+
 def nested(levels):
     return json.loads("[" * levels + "]" * levels)
 

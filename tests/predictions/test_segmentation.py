@@ -499,6 +499,15 @@ INDEX = [
         "holds maps of segmented items, but the task is said to be 'regression'",
     ),
     (lambda i: i["header"].update(ignore=None), "or be the header's 'ignore' (None)"),
+    (
+        lambda i: i["items"][1].update(shited=True),
+        "row 1 of 'items' in index.json has 'shited', which is not known. Did you mean "
+        "'shifted'? Rename it, or leave it out",
+    ),
+    (
+        lambda i: i.update(heder={}),
+        "index.json has 'heder', which is not known. Did you mean 'header'?",
+    ),
 ]
 
 
@@ -506,6 +515,37 @@ INDEX = [
 def test_a_mistake_in_the_index_names_the_row(folder, alter, sentence):
     edit(folder, alter)
     refused(folder, sentence)
+
+
+def test_unknown_keys_of_the_index_are_noted_once(folder):
+    assert read(folder).notes == ()
+    edit(folder, lambda i: [item.update(mood="good") for item in i["items"]])
+    edit(folder, lambda i: i.update(weather="fair"))
+    assert read(folder).notes == (
+        "unknown keys in index.json were ignored: 'weather', 'mood'",
+    )
+
+
+def test_an_unknown_array_of_an_item_is_noted(folder):
+    from safetensors.numpy import load_file
+
+    held = load_file(folder / "000000.safetensors")
+    np.savez(folder / "0.npz", **held, mood=np.ones(3))
+    edit(folder, lambda i: i["items"][0].update(file="0.npz"))
+    assert read(folder).notes == (
+        "array 'mood' is not part of segmentation predictions and was ignored",
+    )
+
+
+@pytest.mark.parametrize("field", ["methd", "ignor"])
+def test_a_misspelt_header_field_is_not_written(tmp_path, field):
+    sentence = f"header field '{field}' is not known. Did you mean '"
+    with pytest.raises(PredictionsError, match=re.escape(sentence)):
+        SegmentationWriter(tmp_path / "p", header={field: 1})
+    for given in (made.segmentation(), build(made.segmentation(), header=HEADER)):
+        with pytest.raises(PredictionsError, match=re.escape(sentence)):
+            write(tmp_path / "p", given, header={**HEADER, field: 1})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_link_out_of_the_folder_is_refused(folder, tmp_path):
@@ -521,6 +561,16 @@ def test_a_folder_without_index_is_refused(tmp_path):
     refused(tmp_path, "is a folder without index.json")
     (tmp_path / "index.json").write_text("{")
     refused(tmp_path, "index.json must be a JSON object, got b'{'")
+    (tmp_path / "index.json").write_text("[]")
+    refused(tmp_path, """got b'[]'; write {"header": {...}, "items": [{"item": ...""")
+
+
+def test_the_index_alone_is_refused_with_the_folder_to_give(folder):
+    refused(
+        folder / "index.json",
+        "is the index of a folder of segmentation predictions; give the folder, "
+        f"{folder}",
+    )
 
 
 def test_an_item_file_cut_short_names_itself(folder):

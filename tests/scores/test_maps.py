@@ -83,6 +83,7 @@ def test_the_type_of_a_measure_depends_on_the_method():
     assert uncertainty_type("MI", "mc_dropout") == "epistemic"
     assert uncertainty_type("MI", "a_method_of_tomorrow") == "epistemic"
     assert uncertainty_type("EE", "ssn") == "epistemic"
+    assert uncertainty_type("EE", "SSN") == "epistemic"
     assert uncertainty_type("MSR", "softmax") == "predictive"
     with pytest.raises(LookupError, match=r"no measure 'EE' for 'softmax'\. Known"):
         uncertainty_type("EE", "softmax")

@@ -10,9 +10,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import qualms
 from qualms import predictions
-from qualms.methods import Batch
+from qualms.methods import Batch, Method
 from qualms.methods.laplace import laplace
 from qualms.spec import Task
+from qualms.training import TrainingError
 from qualms.training.seeds import seed as seed_part
 
 N, CLASSES = 24, 3
@@ -246,3 +247,10 @@ def test_a_regression_has_means_and_a_variance_where_there_is_one(data, tmp_path
     told = {"outputs": "mean_variance", "method": "laplace"}
     with pytest.raises(ValueError, match="one output"):
         asked(model, given, task="regression", **told)
+
+
+def test_a_method_that_returns_other_arrays_is_told_which_are_needed(data):
+    own = Method(predict=lambda network, x, _task: {"logits": network(x)})
+    told = "must return 'probs' or 'prob' for classification, got 'logits'; use summ"
+    with pytest.raises(TrainingError, match=told):
+        asked(network(), data, method=own)

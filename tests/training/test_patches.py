@@ -317,7 +317,8 @@ def test_joined_splits_of_any_shape_keep_their_items():
         ({"patch": [6, 6, 6]}, r"patch must be one side or 2.*got \[6, 6, 6\]"),
         ({"features": "cached"}, "leave one of the two out"),
         ({"overlap": 1.0}, "'overlap' must be a number, 0 to 0.9"),
-        ({"patch": [0, 6]}, "'patch' must be a whole number, or a list"),
+        ({"patch": [0, 6]}, "'patch' must be a whole number from 0 on, or a list"),
+        ({"patch": -3}, "or a list of one from 1 on for each axis, got -3"),
         ({"blend": "round"}, "'blend' must be one of nearest, gaussian, flat"),
     ],
 )

@@ -137,7 +137,11 @@ def test_segmentation_writes_a_folder_of_maps(shelf, tmp_path):
     ("given", "told"),
     [
         ({"mean": lambda m: m / 0}, "predictions must be finite, 30 numbers of 'mean'"),
-        ({"logits": lambda m: m}, "an array 'logits', which regression predictions do"),
+        (
+            {"mean": lambda m: m, "logits": lambda m: m},
+            "an array 'logits', which regression predictions do",
+        ),
+        ({"logits": lambda m: m}, "must return 'mean' or 'lower' for regression, got"),
         ({"mean": lambda m: m[None, None]}, r"'mean' with shape \(1, 1, 30\)"),
     ],
 )
@@ -149,3 +153,29 @@ def test_predictions_that_no_file_would_take_are_refused(shelf, tmp_path, given,
     shelf(odd={"predict": predict, "select": {}})
     with pytest.raises(TrainingError, match=told):
         run(made.spec(method="odd", splits=("test",)), made.dataset(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [(lambda probs: {"probs": probs}, "'probs'"), (lambda probs: probs, "a Tensor")],
+)
+def test_a_method_that_returns_no_maps_is_told_which_are_needed(
+    shelf, tmp_path, given, got
+):
+    def predict(network, x, task):
+        return given(network(x).softmax(1))
+
+    shelf(
+        network=lambda channels: made.Tiny(channels, outputs=2, maps=True),
+        odd={
+            "loss": lambda network, batch, _moment: network(batch.x).mean(),
+            "predict": predict,
+            "select": {},
+        },
+    )
+    told = (
+        "must return 'mean_probs', 'expected_entropy' and 'draw_labels' for"
+        f" segmentation, got {got}; use summarise"
+    )
+    with pytest.raises(TrainingError, match=told):
+        run(made.spec(method="odd"), made.dataset(kind="segmentation"), tmp_path)

@@ -63,7 +63,10 @@ def main() -> None:
 
 def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
-        return f"needs more memory than there is ({error}); give fewer items at a time"
+        return (
+            f"needs more memory than there is ({error}); give fewer items at a time, or"
+            " fewer draws of each"
+        )
     # KeyError quotes its argument; the other errors already speak.
     said = str(error.args[0]) if isinstance(error, KeyError) else str(error)
     # Names come from files: none of them may break the line or steer the terminal.

@@ -35,7 +35,7 @@ from qualms.launch import (
     without,
 )
 from qualms.runs import check_writable, run_folder, why_failed
-from qualms.shelf import find
+from qualms.shelf import find, plural
 from qualms.spec import RunSpec, digest
 
 LONGEST = 60
@@ -208,7 +208,8 @@ def _make(choices: Sequence[Choice], shop: Workshop) -> list[RunOutcome]:
 def _sum_up(outcomes: Sequence[RunOutcome], seconds: float) -> None:
     count = Counter(outcome.status for outcome in outcomes)
     told = ", ".join(f"{n} {status}" for status, n in sorted(count.items()))
-    typer.echo(f"{len(outcomes)} runs: {told or 'none'}; {duration(seconds)}")
+    runs = plural(len(outcomes), "run")
+    typer.echo(f"{len(outcomes)} {runs}: {told or 'none'}; {duration(seconds)}")
     if count["busy"]:
         typer.echo("busy runs are being made by another process; run again to see them")
 
@@ -306,7 +307,8 @@ def show_judged(choice: Choice, out: Path, data: Path) -> list[str]:
             f" preset stay in {whole}"
         )
     typer.echo(
-        f"wrote {written.results}, {len(written.tables)} files in {folder / 'tables'}"
+        f"wrote {written.results}, {len(written.tables)}"
+        f" {plural(len(written.tables), 'file')} in {folder / 'tables'}"
         f" and {len(written.figures)} in {folder / 'figures'}; {written.page} shows all"
     )
     return [run.hash for run in results.missing]

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from qualms.launch import card_of, check_installed, options_of, written
 from qualms.launch.guests import MEMBERS, POOLED, default_method
-from qualms.shelf import find, names, outside_parts
+from qualms.shelf import find, names, outside_parts, plural
 
 
 class Listing(NamedTuple):
@@ -71,7 +71,8 @@ def benchmarks() -> Listing:
         for preset in benchmark.presets.values():
             variants = ", ".join(variant.name for variant in preset.variants)
             further = ", ".join(variant.name for variant in preset.further)
-            size = f"{len(benchmark.runs(preset))} runs"
+            runs = len(benchmark.runs(preset))
+            size = f"{runs} {plural(runs, 'run')}"
             title = escape(benchmark.title)
             part = outside_parts("benchmarks").get(name)
             title += "" if part is None else f" (from {escape(part.where)})"

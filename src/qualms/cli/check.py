@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qualms.shelf import plural
+
 if TYPE_CHECKING:
     from qualms.predictions import Predictions
 
@@ -69,10 +71,10 @@ def _describe(
 def _counts(predictions: "Predictions") -> str:
     known = predictions.get("known")
     unknown = 0 if known is None else int((~known).sum())
-    items = f"{predictions.n} items" + (
+    items = f"{predictions.n} {plural(predictions.n, 'item')}" + (
         f" ({unknown} of no known class)" if unknown else ""
     )
-    return f"{items}, {predictions.draws} draw{'s' if predictions.draws != 1 else ''}"
+    return f"{items}, {predictions.draws} {plural(predictions.draws, 'draw')}"
 
 
 def _arrays(predictions: "Predictions") -> str:

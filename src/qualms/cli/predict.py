@@ -8,6 +8,7 @@ import typer
 from qualms.cli._bar import counting_bar
 from qualms.cli._complete import complete_posthoc
 from qualms.cli._include import Include
+from qualms.shelf import plural
 
 if TYPE_CHECKING:
     from qualms.trained import PicturePredictions
@@ -103,9 +104,10 @@ def predict(
 
 def _report(made: "PicturePredictions", out: Path, method: str) -> None:
     found: Any = made.predictions
-    draws = f"{found.draws} draw{'s' if found.draws != 1 else ''}"
+    items = f"{found.n} {plural(found.n, 'item')}"
+    draws = f"{found.draws} {plural(found.draws, 'draw')}"
     kinds = f", {found.classes} classes" if found.classes else ""
-    typer.echo(f"{out}: {found.n} items, {draws} by {method}{kinds}")
+    typer.echo(f"{out}: {items}, {draws} by {method}{kinds}")
     for note in made.notes:
         typer.echo(f"  note: {note}")
     if found.get("target") is None:

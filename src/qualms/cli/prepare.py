@@ -8,6 +8,7 @@ import typer
 from qualms.cli._bar import counting_bar
 from qualms.cli._complete import complete_datasets
 from qualms.cli._include import Include
+from qualms.shelf import plural
 
 if TYPE_CHECKING:
     from qualms.datasets import Prepared
@@ -75,7 +76,9 @@ def _report(made: "Prepared", folder: Path) -> None:
     counts = ", ".join(f"{split} {n:,}" for split, n in made.counts.items())
     typer.echo(f"{made.dataset.name}: {counts}; in {folder}")
     if made.skipped:
-        typer.echo(f"{len(made.skipped)} files could not be read and are left out:")
+        left = len(made.skipped)
+        are = "and is left out" if left == 1 else "and are left out"
+        typer.echo(f"{left} {plural(left, 'file')} could not be read {are}:")
     for key, reason in made.skipped[:SHOWN]:
         typer.echo(f"  {key}: {reason}")
     if len(made.skipped) > SHOWN:

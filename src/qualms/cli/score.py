@@ -115,11 +115,14 @@ def score(
         scored = judged(options=watched, force_val=force_val, gallery=gallery)
     if chosen:
         scored = with_scores(scored, chosen.split(","))
+    written: list[Path] = []
     try:
         if curves is not None:
             write_curves(scored.results, curves)
+            written.append(curves)
         if html is not None:
             write_page(scored, html, command=_command())
+            written.insert(0, html)
     finally:  # a disk that filled up meanwhile does not cost the scores
         if as_json:
             typer.echo(json.dumps(to_json(scored)))
@@ -129,7 +132,7 @@ def score(
                 brief=not (every or chosen),
                 chosen=bool(chosen),
                 differences=compare,
-                written=[html, curves],
+                written=written,
             )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from qualms.datasets._publish import Skipped
 from qualms.datasets._recipe import DatasetError, Labels, Recipe
+from qualms.shelf import plural
 
 
 class Tally(NamedTuple):
@@ -74,9 +75,12 @@ def check_not_empty(
     """Raise where a split has no items at all."""
     empty = [split for split, count in counts.items() if count == 0]
     if empty:
+        # One cause for all says by itself what to do.
+        alike = len(skipped) > 1 and len({one.reason for one in skipped}) == 1
+        remedy = "Mend that and run again." if alike else recipe.card.obtain
         raise DatasetError(
             f"{recipe.name}: no items for {', '.join(empty)}.{_unreadable(skipped)}"
-            f" {recipe.card.obtain}"
+            f" {remedy}"
         )
 
 
@@ -93,10 +97,20 @@ def check_whole(recipe: Recipe, failed: Sequence[Skipped]) -> None:
 def _unreadable(skipped: Sequence[Skipped]) -> str:
     if not skipped:
         return ""
-    return f" {len(skipped)} units could not be loaded: {_named(skipped)}."
+    units = plural(len(skipped), "unit")
+    return f" {len(skipped)} {units} could not be loaded: {_named(skipped)}."
 
 
 def _named(skipped: Sequence[Skipped], most: int = 5) -> str:
-    """The first units, each with the reason."""
-    named = "; ".join(f"{key} ({reason})" for key, reason in skipped[:most])
-    return f"{named}, ..." if len(skipped) > most else named
+    """The first units, with the reason; those with the same one stand together."""
+    alike: dict[str, list[str]] = {}
+    for key, reason in skipped:
+        alike.setdefault(reason.rstrip("."), []).append(key)
+    first = list(alike.items())[:most]
+    named = "; ".join(f"{_first(keys, most)} ({reason})" for reason, keys in first)
+    return f"{named}, ..." if len(alike) > most else named
+
+
+def _first(keys: Sequence[str], most: int) -> str:
+    more = f" and {len(keys) - most} more" if len(keys) > most else ""
+    return ", ".join(keys[:most]) + more

@@ -45,9 +45,7 @@ def read_grey(path: Path) -> NDArray[np.uint8]:
 
 def read_mask(path: Path) -> NDArray[np.bool_]:
     """Where the first channel OpenCV would give of the picture is above 0, (H, W)."""
-    from PIL import Image
-
-    with reading(path), Image.open(path) as picture:
+    with reading(path), _opened(path) as picture:
         grey = picture.mode in ("1", "L")
     # OpenCV's first channel is blue
     return (read_grey(path) if grey else read_rgb(path)[..., 2]) > 0
@@ -79,11 +77,21 @@ def patches(tile: Tile) -> LoadedItems:
 
 
 def _decoded(path: Path, mode: str) -> NDArray[Any]:
-    from PIL import Image, ImageOps
+    from PIL import ImageOps
 
-    with reading(path), Image.open(path) as picture:
+    with reading(path), _opened(path) as picture:
         _check_depth(picture)
         return np.asarray(ImageOps.exif_transpose(picture).convert(mode))
+
+
+def _opened(path: Path) -> "Image":
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        return Image.open(path)
+    except UnidentifiedImageError as error:
+        kind = path.suffix.lstrip(".").upper()
+        raise ValueError(f"it is not a {kind} picture; copy it again") from error
 
 
 def _check_depth(picture: "Image") -> None:

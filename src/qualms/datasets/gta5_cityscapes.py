@@ -71,8 +71,11 @@ IGNORED = (
 )
 """Colours in label maps of GTA5 that have no train id."""
 UNKNOWN = 254
-"""Marks a colour that label maps must not have."""
-PNG_HEADER = struct.Struct(">16xII")
+"""Marks a colour or an id that label maps must not have."""
+IDS = (*range(34), 255)
+"""All ids in label maps of Cityscapes; 255 stands for -1."""
+PNG_HEADER = struct.Struct(">8s8xII")
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def gta5_cityscapes(root: str | Path, *, seed: int = 123) -> Recipe:
@@ -151,10 +154,10 @@ def _png_size(path: Path) -> tuple[int, int] | None:
     """Width and height; None if loading the file has to say what is wrong with it."""
     try:
         with path.open("rb") as file:
-            width, height = PNG_HEADER.unpack(file.read(PNG_HEADER.size))
+            signature, width, height = PNG_HEADER.unpack(file.read(PNG_HEADER.size))
     except (OSError, struct.error):
         return None
-    return int(width), int(height)
+    return (int(width), int(height)) if signature == PNG_SIGNATURE else None
 
 
 def _city_images(folders: tuple[Path, Path], part: str) -> list[str]:
@@ -252,9 +255,18 @@ def _colour_table() -> NDArray[np.uint8]:
 
 def _from_ids(path: Path) -> NDArray[np.uint8]:
     """Train ids of a label map with ids; Cityscapes has these."""
-    table = np.full(256, IGNORE, np.uint8)
+    table = np.full(256, UNKNOWN, np.uint8)
+    table[list(IDS)] = IGNORE
     table[list(TRAIN_IDS)] = list(TRAIN_IDS.values())
-    return np.asarray(table[read_grey(path)], np.uint8)
+    ids = read_grey(path)
+    labels = table[ids]
+    with reading(path):
+        if (labels == UNKNOWN).any():
+            odd = int(ids[labels == UNKNOWN][0])
+            raise ValueError(
+                f"label ids must be those of Cityscapes, 0 to 33 or 255, got {odd}"
+            )
+    return np.asarray(labels, np.uint8)
 
 
 def _shrunk(

@@ -27,7 +27,7 @@ from qualms.evaluate.notebook import (
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
 from qualms.scores.inference import ConfidenceSet, Design
-from qualms.shelf import suggest
+from qualms.shelf import plural, suggest
 
 if TYPE_CHECKING:
     from qualms.evaluate.verdict import Answer
@@ -164,7 +164,7 @@ class Results:
         rows = main_rows(self)
         subsets = [s for s in _BESIDE if any(row.subset == s for row in rows)]
         names = [subset.replace("_", "-") for subset in subsets]
-        title = f"{self.name}: {self.task}, {self.n} items"
+        title = f"{self.name}: {self.task}, {self.n} {plural(self.n, 'item')}"
         kinds = dict.fromkeys((row.label, row.detail) for row in rows)
         found = {(row.label, row.detail, row.subset): row for row in rows}
         told = notebook_table(

@@ -23,6 +23,7 @@ from qualms.scores.inference import (
     influence_difference,
     mean_influence,
 )
+from qualms.shelf import plural
 
 Question = Literal["accurate", "calibrated", "finds_errors", "survives_shift"]
 Said = Literal["yes", "no", "cannot be told", "not asked"]
@@ -83,7 +84,8 @@ def verdict_of(results: Results) -> tuple[Answer, ...]:
         asked = ("shifted", items) if question == "survives_shift" else (items,)
         fewest = min(sizes.get(subset, results.n) for subset in asked)
         if fewest < FEWEST and found.said in ("yes", "no"):
-            found = _Ruling("cannot be told", f"{found.because}; only {fewest} items")
+            only = f"only {fewest} {plural(fewest, 'item')}"
+            found = _Ruling("cannot be told", f"{found.because}; {only}")
         answers.append(Answer(question=question, **found._asdict()))
     return tuple(answers)
 

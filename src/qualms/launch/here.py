@@ -16,7 +16,7 @@ from qualms.launch._worker import Ended, Job, Post, RunStatus, Work
 from qualms.launch.data import Watched, data_key, prepared
 from qualms.launch.devices import TOGETHER, devices_for, threads_for
 from qualms.processes import tell
-from qualms.runs import check_writable, is_done, log_path, run_folder
+from qualms.runs import check_writable, is_done, log_path, mend_spec, run_folder
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
@@ -150,6 +150,9 @@ def _outcomes(
     watch: "Watch | None",
 ) -> Generator[RunOutcome, None, None]:
     for spec in skipped:
+        mended = mend_spec(run_folder(out, spec), spec)
+        if mended and watch is not None:
+            watch.message(spec, mended)
         yield _outcome(Ended(spec, "skipped"), out)
     busy: list[Ended] = []
     for event in work_off(jobs, posts):

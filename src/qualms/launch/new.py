@@ -35,7 +35,8 @@ def new_part(kind: str, name: str, folder: Path) -> NewPart:
 
     Raises:
         LookupError: If there is no such kind of part.
-        ValueError: If the name cannot be that of a part, or a file is there already.
+        ValueError: If the name cannot be that of a part, or the files cannot be
+            written or are there already.
     """
     if kind not in KINDS:
         raise LookupError(
@@ -48,12 +49,22 @@ def new_part(kind: str, name: str, folder: Path) -> NewPart:
         if file.exists():
             raise ValueError(f"{file} is there already; choose another name or folder")
     _check_module(name)
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, skeleton in zip(made, (kind, f"test_{kind}"), strict=True):
-        text = files("qualms.launch").joinpath("skeletons", f"{skeleton}.txt")
-        with file.open("x", encoding="utf-8") as out:  # never over what is there
-            out.write(text.read_text("utf-8").replace("NAME", name))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, skeleton in zip(made, (kind, f"test_{kind}"), strict=True):
+            _write_skeleton(file, skeleton, name)
+    except OSError as error:
+        raise ValueError(
+            f"cannot write to {folder}: {error.strerror or error}; choose another"
+            " folder with --to DIR"
+        ) from error
     return made
+
+
+def _write_skeleton(file: Path, skeleton: str, name: str) -> None:
+    text = files("qualms.launch").joinpath("skeletons", f"{skeleton}.txt")
+    with file.open("x", encoding="utf-8") as out:  # never over what is there
+        out.write(text.read_text("utf-8").replace("NAME", name))
 
 
 def _check_name(kind: str, name: str) -> None:

@@ -9,7 +9,7 @@ item. Whatever is wrong ends in a `PredictionsError` that says so.
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._facts import facts
 from qualms.predictions._files import build, check_destination, read, write
-from qualms.predictions._folder import SegmentationWriter
+from qualms.predictions._folder_writer import SegmentationWriter
 from qualms.predictions._header import FORMAT, Header
 from qualms.predictions._names import NO_TARGET
 from qualms.predictions._pairing import Pairing, pairing, same_items

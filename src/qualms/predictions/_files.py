@@ -23,7 +23,8 @@ from qualms.predictions._errors import (
     naming,
     refuse_undecodable,
 )
-from qualms.predictions._folder import read_folder, refuse_replacing, write_folder
+from qualms.predictions._folder import read_folder
+from qualms.predictions._folder_writer import refuse_replacing, write_folder
 from qualms.predictions._foreign import to_array
 from qualms.predictions._header import Header, as_header, dumps, parse_header
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
@@ -75,6 +76,7 @@ def read(
         return read_folder(where, asked)
     with naming(str(path)):
         _refuse_absent(where)
+        _refuse_index(where)
         return normal_form(_file_kind(where).read(where), asked, str(path))
 
 
@@ -123,7 +125,7 @@ def write(
     else:
         _refuse_again(predictions, task, logits=logits)
         if header is not None:
-            stated = parse_header(as_header(header)).header
+            stated = parse_header(as_header(header), strict=True).header
             predictions = replace(
                 predictions, header=replace(stated, task=predictions.task)
             )
@@ -219,6 +221,14 @@ def _refuse_absent(path: Path) -> None:
     there = path.parent.iterdir() if path.parent.is_dir() else ()
     hint = suggest(path.name, [other.name for other in there])
     raise PredictionsError(f"there is no such file.{hint} Check the path")
+
+
+def _refuse_index(path: Path) -> None:
+    if path.name == "index.json":
+        raise PredictionsError(
+            "is the index of a folder of segmentation predictions; give the folder, "
+            f"{path.parent}"
+        )
 
 
 def _file_kind(path: Path) -> FileKind:

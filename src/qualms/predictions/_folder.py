@@ -5,54 +5,35 @@
 `shifted`, `known` and `shapes`. Item files are .safetensors or .npz.
 """
 
-import json
-import shutil
-from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
-from os import PathLike
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.atomic import beside, replace_folder, sync
-from qualms.predictions._binary import read_npz, read_safetensors, write_safetensors
-from qualms.predictions._errors import (
-    PredictionsError,
-    encoding,
-    naming,
-    refuse_undecodable,
-    shortened,
-)
+from qualms.predictions._binary import read_npz, read_safetensors
+from qualms.predictions._errors import PredictionsError, listed, naming, shortened
 from qualms.predictions._foreign import numpy_array
-from qualms.predictions._header import (
-    Header,
-    as_header,
-    as_json,
-    check_shapes,
-    loads,
-    parse_header,
-    shapes_of,
-)
+from qualms.predictions._header import check_shapes, loads, shapes_of
+from qualms.predictions._names import ignored_notes
 from qualms.predictions._normal import RawArrays, ReadOptions
 from qualms.predictions._record import LazyMaps, Maps, Predictions
 from qualms.predictions._segmentation import (
     ARRAYS,
     Counts,
-    check_maps,
-    counts_of,
     load_maps,
     segmentation_form,
 )
+from qualms.shelf import suggest
 
 _READERS = {".safetensors": read_safetensors, ".npz": read_npz}
-_OPTIONAL = ("group", "cluster", "shifted", "known")
-_FLAGS = ("shifted", "known")
+OPTIONAL = ("group", "cluster", "shifted", "known")
+_ENTRY = ("item", "file", *OPTIONAL, "shapes")
+_INDEX = ("header", "items")
+_FORM = '{"header": {...}, "items": [{"item": ..., "file": ...}, ...]}'
 
 
 class ItemFile(NamedTuple):
@@ -67,6 +48,7 @@ def read_folder(folder: Path, asked: ReadOptions) -> Predictions:
     with naming(str(folder)):
         index = _index(folder)
         items = _items(index)
+        notes = _unknown_keys(index, items)
         entries = [_item_file(folder, row, item) for row, item in enumerate(items)]
         _refuse_shared(entries)
         arrays = _arrays(items)
@@ -76,19 +58,16 @@ def read_folder(folder: Path, asked: ReadOptions) -> Predictions:
             header=_header(index),
             header_at="'header' in index.json",
         )
-    return segmentation_form(raw, partial(_open, entries), asked, str(folder))
+    made = segmentation_form(raw, partial(_open, entries), asked, str(folder))
+    # Of the first item alone: the others are read when asked for.
+    notes += ignored_notes("segmentation", _unknown_arrays(entries[0].path))
+    return replace(made, notes=(*made.notes, *notes))
 
 
-def write_folder(folder: Path, predictions: Predictions) -> Path:
-    """Write segmentation predictions as a folder, one item in memory at a time."""
-    names = predictions.get("item")
-    extra = {name: predictions.get(name) for name in _OPTIONAL}
-    with SegmentationWriter(folder, header=predictions.header) as writer:
-        for row, maps in enumerate(predictions.maps or ()):
-            name = f"{row:06d}" if names is None else str(names[row])
-            held = {k: None if a is None else a[row].item() for k, a in extra.items()}
-            writer.add(name, maps, **held)
-    return folder
+def _unknown_arrays(path: Path) -> list[str]:
+    with naming(str(path)):
+        raw = _READERS[path.suffix.lower()](path)
+    return [name for name in (*raw.shapes, *raw.unread) if name not in ARRAYS]
 
 
 def _open(entries: Sequence[ItemFile], counts: Counts) -> LazyMaps:
@@ -113,7 +92,7 @@ def _index(folder: Path) -> dict[str, Any]:
             "path of a file in it, or write the folder with "
             "qualms.predictions.SegmentationWriter"
         )
-    return loads(path.read_bytes(), "index.json")
+    return loads(path.read_bytes(), "index.json", form=_FORM)
 
 
 def _header(index: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,6 +119,37 @@ def _items(index: Mapping[str, Any]) -> list[dict[str, Any]]:
                 f"{item!r:.60}; add them"
             )
     return items
+
+
+def _unknown_keys(
+    index: Mapping[str, Any], items: Sequence[Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """Refuse misspelt keys in the index; give a note on other unknown ones."""
+    unknown = _unknown("index.json", index, _INDEX)
+    for row, item in enumerate(items):
+        unknown |= _unknown(f"row {row} of 'items' in index.json", item, _ENTRY)
+    if not unknown:
+        return ()
+    return (f"unknown keys in index.json were ignored: {listed(unknown)}",)
+
+
+def _unknown(
+    where: str, found: Mapping[str, Any], known: tuple[str, ...]
+) -> dict[str, None]:
+    unknown = [key for key in found if key not in known]
+    for key in unknown:
+        if hint := _hint(key, known):
+            raise PredictionsError(
+                f"{where} has '{key}', which is not known.{hint} Rename it, or leave "
+                "it out"
+            )
+    return dict.fromkeys(unknown)
+
+
+# Every item may have the same unknown keys.
+@lru_cache(maxsize=1024)
+def _hint(key: str, known: tuple[str, ...]) -> str:
+    return suggest(key, known, cutoff=0.8) if len(key) < 40 else ""
 
 
 def _item_file(folder: Path, row: int, item: Mapping[str, Any]) -> ItemFile:
@@ -193,7 +203,7 @@ def _refuse_shared(entries: Sequence[ItemFile]) -> None:
 
 def _arrays(items: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
     arrays = {"item": _column("item", [item["item"] for item in items])}
-    for name in _OPTIONAL:
+    for name in OPTIONAL:
         values = [item.get(name) for item in items]
         if any(value is not None for value in values):
             arrays[name] = _column(name, values)
@@ -209,178 +219,3 @@ def _column(name: str, values: Sequence[Any]) -> NDArray[Any]:
     held = np.empty(len(values), dtype=object)
     held[:] = values
     return numpy_array(name, held)
-
-
-_FILES = (".safetensors", ".npz")
-
-
-class SegmentationWriter:
-    """Writes a folder of segmentation predictions, holding one item at a time.
-
-    Statistics are stored in float32, labels in uint8: with 16 bits, items that are
-    almost equally uncertain would change places. The folder appears when the `with`
-    block ends, and not at all if it fails; predictions that were there are then
-    replaced. If `threads` write in the background, a later call or the end of the block
-    tells of an item that cannot be written.
-
-        with SegmentationWriter("preds", header={"ignore": 255}) as writer:
-            writer.add("case 1", maps)
-    """
-
-    def __init__(
-        self,
-        folder: str | PathLike[str],
-        *,
-        header: Header | Mapping[str, Any] | None = None,
-        threads: int = 0,
-    ) -> None:
-        self._folder = Path(folder)
-        with naming(str(folder)):
-            refuse_undecodable(self._folder)
-            self._header = _segmentation_header(header)
-            refuse_replacing(self._folder)
-        self._temporary: Path | None = None
-        self._items: dict[str, dict[str, Any]] = {}
-        self._counts = Counts(ignore=self._header.ignore)
-        self._pool = ThreadPoolExecutor(threads) if threads else None
-        self._most = 2 * threads
-        self._waiting: deque[Future[None]] = deque()
-
-    def __enter__(self) -> Self:
-        with naming(str(self._folder)):
-            self._temporary = beside(self._folder)
-            self._temporary.mkdir()
-        return self
-
-    def add(
-        self,
-        item: str,
-        maps: Maps,
-        *,
-        group: str | int | None = None,
-        cluster: str | int | None = None,
-        shifted: bool | None = None,
-        known: bool | None = None,
-    ) -> None:
-        """Check `maps` and write them to a file of their own."""
-        with naming(f"{self._folder}, item {item!r:.60}"):
-            stated = dict(zip(_OPTIONAL, (group, cluster, shifted, known), strict=True))
-            self._add(str(item), maps, _stated_entry(stated))
-
-    def _add(self, item: str, maps: Maps, entry: dict[str, Any]) -> None:
-        if self._temporary is None:
-            raise PredictionsError("the writer is not open; use it in a 'with' block")
-        if item in self._items:
-            raise PredictionsError("was added before; items must have different names")
-        _refuse_partial(entry, next(iter(self._items.values()), entry))
-        path = self._temporary / f"{len(self._items):06d}.safetensors"
-        held = {"item": item, "file": path.name, **entry}
-        # The first item says what all others must have.
-        if self._pool is None or not self._items:
-            self._counts = counts_of(self._put(path, held, maps), self._header.ignore)
-            self._items[item] = held
-            return
-        self._items[item] = held
-        self._waiting.append(self._pool.submit(self._put_named, path, held, maps))
-        while len(self._waiting) > self._most:
-            self._waiting[0].result()
-            self._waiting.popleft()
-
-    def _put_named(self, path: Path, held: dict[str, Any], maps: Maps) -> None:
-        with naming(f"{self._folder}, item {held['item']!r:.60}"):
-            self._put(path, held, maps)
-
-    def _put(self, path: Path, held: dict[str, Any], maps: Maps) -> Maps:
-        """Check `maps`, write them to `path`, and say in `held` what was written."""
-        checked = check_maps(maps, self._counts)
-        arrays = {name: getattr(checked, name) for name in ARRAYS}
-        with encoding(path):
-            write_safetensors(path, arrays, None)
-        sync(path)
-        held["shapes"] = {name: array.shape for name, array in arrays.items()}
-        return checked
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        temporary, self._temporary = self._temporary, None
-        if temporary is None:
-            return
-        try:
-            if kind is None:
-                for written in self._waiting:
-                    written.result()
-                with naming(str(self._folder)):
-                    self._finish(temporary)
-        finally:
-            if self._pool is not None:
-                self._pool.shutdown(cancel_futures=True)
-            shutil.rmtree(temporary, ignore_errors=True)
-
-    def _finish(self, temporary: Path) -> None:
-        if not self._items:
-            raise PredictionsError("no item was added; there must be at least one")
-        index = {"header": as_json(self._header), "items": list(self._items.values())}
-        path = temporary / "index.json"
-        path.write_text(json.dumps(index, indent=1), encoding="utf-8")
-        sync(path)
-        replace_folder(temporary, self._folder)
-
-
-def _segmentation_header(given: Header | Mapping[str, Any] | None) -> Header:
-    header = parse_header(as_header(given)).header
-    if header.task not in (None, "segmentation"):
-        raise PredictionsError(
-            f"header 'task' must be 'segmentation' here, got '{header.task}'; leave it "
-            "out"
-        )
-    return replace(header, task="segmentation")
-
-
-def refuse_replacing(folder: Path) -> None:
-    """Refuse a folder that predictions cannot take the place of."""
-    if folder.suffix.lower() in (*_FILES, ".csv", ".parquet"):
-        raise PredictionsError(
-            "segmentation predictions are a folder; give a path without "
-            f"'{folder.suffix}'"
-        )
-    if not folder.exists():
-        return
-    if not folder.is_dir():
-        raise PredictionsError("is a file, not a folder; choose another path")
-    # Replacing deletes what was there, so it must be predictions and nothing else.
-    for path in folder.rglob("*"):
-        if path.is_file() and path.name != "index.json" and path.suffix not in _FILES:
-            raise PredictionsError(
-                f"is a folder that holds other files such as '{path.name}', which "
-                "would be lost; choose another path"
-            )
-
-
-def _stated_entry(stated: Mapping[str, Any]) -> dict[str, Any]:
-    entry = {
-        key: value.item() if isinstance(value, np.generic) else value
-        for key, value in stated.items()
-        if value is not None
-    }
-    for key, value in entry.items():
-        wanted = "true or false" if key in _FLAGS else "text or a whole number"
-        if isinstance(value, bool) != (key in _FLAGS) or not isinstance(
-            value, str | int
-        ):
-            raise PredictionsError(f"{key} must be {wanted}, got {value!r:.60}")
-    return entry
-
-
-def _refuse_partial(entry: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    for key in _OPTIONAL:
-        if (key in entry) != (key in first) or (
-            key in entry and type(entry[key]) is not type(first[key])
-        ):
-            raise PredictionsError(
-                f"{key} must be given for all items or none, and be all text or all "
-                f"numbers, got {entry.get(key)!r:.60} after {first.get(key)!r:.60}"
-            )

@@ -79,8 +79,11 @@ class Stated(NamedTuple):
     notes: tuple[str, ...]
 
 
-def parse_header(mapping: Mapping[str, Any]) -> Stated:
-    """The header in `mapping`; what it does not know is kept under `about`."""
+def parse_header(mapping: Mapping[str, Any], *, strict: bool = False) -> Stated:
+    """The header in `mapping`; what it does not know is kept under `about`.
+
+    With `strict`, a misspelt field, and one that could not be kept, is refused.
+    """
     found = {key: value for key, value in mapping.items() if key in _NAMES}
     for name in (*_MAPPINGS, "format"):
         if name in found and found[name] is None:
@@ -89,6 +92,8 @@ def parse_header(mapping: Mapping[str, Any]) -> Stated:
     about, notes = dict(header.about), []
     for key in mapping:
         if key not in _NAMES and key != "shapes":
+            if strict:
+                _refuse_lost(str(key), mapping[key])
             kept, note = _unknown(str(key), mapping[key])
             about |= kept
             notes.append(note)
@@ -104,8 +109,21 @@ def _unknown(key: str, value: Any) -> tuple[dict[str, Any], str]:
         kept = _as_json("about", {key: value})
     except PredictionsError:
         return {}, f"{shown} and does not hold JSON values: left out"
-    hint = suggest(key, _NAMES, cutoff=0.8) if len(key) < 40 else ""
-    return kept, f"{shown} and is kept under 'about'.{hint}"
+    return kept, f"{shown} and is kept under 'about'.{_misspelt(key)}"
+
+
+def _misspelt(key: str) -> str:
+    return suggest(key, _NAMES, cutoff=0.8) if len(key) < 40 else ""
+
+
+def _refuse_lost(key: str, value: Any) -> None:
+    """Refuse a field to be written that is misspelt, or that JSON cannot hold."""
+    if hint := _misspelt(key):
+        raise PredictionsError(
+            f"header field '{key}' is not known.{hint} Rename it, or write it inside "
+            "'about' to keep it"
+        )
+    _as_json(shortened(key), {key: value})
 
 
 def version_of(mapping: Mapping[str, Any]) -> int:
@@ -152,8 +170,10 @@ def as_json(header: Header) -> dict[str, Any]:
     return {name: value for name, value in held.items() if value not in (None, {})}
 
 
-def loads(text: str | bytes, where: str) -> dict[str, Any]:
-    """The JSON object in `text`, which stands at `where`."""
+def loads(
+    text: str | bytes, where: str, *, form: str = '{"dataset": ..., "split": ...}'
+) -> dict[str, Any]:
+    """The JSON object in `text`, which stands at `where` and has the given `form`."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -163,8 +183,7 @@ def loads(text: str | bytes, where: str) -> dict[str, Any]:
         ) from error
     if not isinstance(found, dict):
         raise PredictionsError(
-            f"{where} must be a JSON object, got {text[:40]!r}; write "
-            '{"dataset": ..., "split": ...}'
+            f"{where} must be a JSON object, got {text[:40]!r}; write {form}"
         )
     if _deeper(found, _DEPTH):
         raise PredictionsError(

@@ -65,7 +65,7 @@ def check_names(
         if strict:
             raise PredictionsError(_would_be_lost(task, name))
     _check_company(task, names)
-    return (*_ignored(task, unknown), *_without_target(task, names))
+    return (*ignored_notes(task, unknown), *_without_target(task, names))
 
 
 def _check_company(task: str, names: Collection[str]) -> None:
@@ -89,7 +89,8 @@ def _check_company(task: str, names: Collection[str]) -> None:
             )
 
 
-def _ignored(task: str, unknown: list[str]) -> tuple[str, ...]:
+def ignored_notes(task: str, unknown: list[str]) -> tuple[str, ...]:
+    """Notes on arrays that `task` does not have; many of them are listed in one."""
     if len(unknown) <= 5:
         return tuple(
             f"array '{shortened(name)}' is not part of {task} predictions and was "

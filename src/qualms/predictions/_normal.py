@@ -58,7 +58,7 @@ class RawArrays:
 class ReadOptions(NamedTuple):
     """What the user said about the predictions beyond what they hold.
 
-    `strict` refuses arrays that would be left out.
+    `strict` refuses arrays that would be left out, and misspelt fields of the header.
     """
 
     task: str | None = None
@@ -72,7 +72,7 @@ def normal_form(raw: RawArrays, asked: ReadOptions, source: str) -> Predictions:
 
 
 def _format_1(raw: RawArrays, asked: ReadOptions, source: str) -> Predictions:
-    stated = parse_header(raw.header)
+    stated = parse_header(raw.header, strict=asked.strict)
     check_shapes(stated.shapes, raw.shapes, frozenset(raw.unread))
     names = (*raw.shapes, *raw.unread)
     task = settle_task(names, stated.header.task, asked.task)

@@ -245,7 +245,7 @@ def segmentation_form(
 def _format_1(
     raw: RawArrays, open_maps: Open, asked: ReadOptions, source: str
 ) -> Predictions:
-    stated = parse_header(raw.header)
+    stated = parse_header(raw.header, strict=asked.strict)
     _refuse_other(stated.header.task, asked)
     names = (*raw.shapes, *raw.unread)
     notes = check_names("segmentation", names, strict=asked.strict)

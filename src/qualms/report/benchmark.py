@@ -26,7 +26,7 @@ from qualms.report.papers import Paper
 from qualms.report.results_file import write_results
 from qualms.report.table import Table
 from qualms.report.terminal import escape, print_legend, print_table
-from qualms.shelf import find, names
+from qualms.shelf import find, names, plural
 
 
 class Written(NamedTuple):
@@ -94,7 +94,9 @@ def print_benchmark(
     _print_missing(results, console=console)
     notes = [*paper.notes(results), *ranking_notes(results)]
     if len(shown) < len(tables):
-        notes.append(f"{len(tables) - len(shown)} more tables are written as files")
+        more = len(tables) - len(shown)
+        are = "table is" if more == 1 else "tables are"
+        notes.append(f"{more} more {are} written as {plural(more, 'file')}")
     for note in (*notes, *results.notes):
         console.print(f"note: {escape(note)}", style="dim", highlight=False)
 
@@ -150,7 +152,9 @@ def _print_missing(results: BenchmarkResults, *, console: Console) -> None:
         (m.dataset, m.method, "; ".join(filter(None, (m.reason, m.remedy))))
         for m in results.missing
     )
-    console.print(f"[bold]{len(results.missing)} runs are missing[/bold]")
+    count = len(results.missing)
+    are = "run is" if count == 1 else "runs are"
+    console.print(f"[bold]{count} {are} missing[/bold]")
     for (dataset, method, reason), count in list(kinds.items())[:12]:
         text = f"  {count} of {method} on {dataset}: {reason}"
         console.print(escape(text), highlight=False, soft_wrap=True)

@@ -21,6 +21,7 @@ from qualms.report.html import html_table, text
 from qualms.report.judged import check_numbers, judged_variants, ranking_notes
 from qualms.report.table import Table
 from qualms.runs import environment
+from qualms.shelf import plural
 
 
 class DrawnFigure(NamedTuple):
@@ -112,8 +113,8 @@ def _about(results: BenchmarkResults) -> str:
         f"Benchmark {benchmark.name}, version {benchmark.version}"
         + (f", after {benchmark.paper}." if benchmark.paper else "."),
         f"Preset {preset.told}: {preset.note}." if preset.note else "",
-        f"{len(preset.rows)} rows, judged on {len(variants)} dataset"
-        + ("s:" if len(variants) != 1 else ":"),
+        f"{len(preset.rows)} {plural(len(preset.rows), 'row')}, judged on"
+        f" {len(variants)} {plural(len(variants), 'dataset')}:",
     ]
     listed = "".join(
         f"<li>{text(v.label)}: {'simulated' if v.simulated else 'real'} data"
@@ -123,7 +124,8 @@ def _about(results: BenchmarkResults) -> str:
     )
     missing = ""
     if results.missing:
-        missing = f"<p>{len(results.missing)} runs are missing.</p>"
+        are = "run is" if len(results.missing) == 1 else "runs are"
+        missing = f"<p>{len(results.missing)} {are} missing.</p>"
     words = "".join(f"<p>{text(line)}</p>" for line in said if line)
     return f"{chip}{words}<ul>{listed}</ul>{missing}"
 

@@ -43,6 +43,11 @@ def check_page(path: Path) -> None:
 
 def check_room(path: Path, size: int) -> None:
     """Raise in one sentence unless `size` bytes can be written beside `path`."""
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"cannot write {path}: it is a folder; give the path of a file, in it or"
+            " elsewhere"
+        )
     temporary = beside(path)
     try:
         try:

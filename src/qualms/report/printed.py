@@ -16,6 +16,7 @@ from qualms.report.brief import answer_table, brief_scores, brief_tables
 from qualms.report.scored import difference_table, score_notes, score_table
 from qualms.report.table import Table, digits
 from qualms.report.terminal import escape, print_legend, print_table, printable
+from qualms.shelf import plural
 
 NOTES = 2
 """So many notes stand under the main scores."""
@@ -30,7 +31,7 @@ def print_results(
     brief: bool = False,
     chosen: bool = False,
     differences: bool = False,
-    written: Sequence[Path | None] = (),
+    written: Sequence[Path] = (),
     console: Console | None = None,
 ) -> None:
     """Print the scores of all files, then notes and what was written.
@@ -125,7 +126,8 @@ def _headline(result: Results) -> str:
     draws = f", {result.draws} draws" if result.draws > 1 else ""
     method = result.header.method
     return (
-        f"[bold]{escape(result.name)}[/bold]: {result.task}, {result.n} items{draws}"
+        f"[bold]{escape(result.name)}[/bold]: {result.task}, {result.n}"
+        f" {plural(result.n, 'item')}{draws}"
         + (f", method {escape(method)}" if method else "")
     )
 

@@ -13,6 +13,7 @@ from qualms.report.scored import ARROW
 from qualms.report.table import Column, Table, TableCell, TableLine, digits
 from qualms.report.terminal import escape, print_table
 from qualms.scores import Estimate
+from qualms.shelf import plural
 
 SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity")
 LARGE = 1000
@@ -120,7 +121,8 @@ def _print_outcome(console: Console, plan: ReferralPlan, outcome: Outcome) -> No
     clusters = f" of {outcome.clusters:,} clusters" if outcome.clusters else ""
     chosen = ", which the plan was made from" if first else ""
     console.print(
-        f"[bold]{escape(_place(outcome))}[/]: {outcome.n:,} items{clusters}{chosen}",
+        f"[bold]{escape(_place(outcome))}[/]: {outcome.n:,}"
+        f" {plural(outcome.n, 'item')}{clusters}{chosen}",
         highlight=False,
     )
     print_table(_measures(plan, outcome), console=console)

@@ -115,7 +115,7 @@ def uncertainty_maps(
 def uncertainty_type(measure: str, method: str) -> str:
     """Whether `measure` is predictive, aleatoric or epistemic for `method`.
 
-    A method that is in no table is taken to have ordinary draws.
+    A method that is in no table is taken to have ordinary draws; "SSN" is "ssn".
 
     >>> uncertainty_type("MI", "ssn")
     'aleatoric'
@@ -138,4 +138,4 @@ def _most_probable(draw: NDArray[Any]) -> Labels:
 
 
 def _types(method: str | None) -> Mapping[str, str]:
-    return UNCERTAINTY_TYPES.get(method or "", _OF_DRAWS)
+    return UNCERTAINTY_TYPES.get((method or "").lower(), _OF_DRAWS)

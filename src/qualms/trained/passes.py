@@ -14,7 +14,7 @@ from qualms.predictions import Header, Maps, SegmentationWriter
 from qualms.spec import Task
 from qualms.trained.batches import GivenBatch, GivenItems, target_of
 from qualms.trained.suitable import Suited
-from qualms.training.predict import item_axis
+from qualms.training.predict import check_returned, item_axis
 
 _WRITERS = 2
 """Threads that write label maps while the next ones are predicted."""
@@ -86,6 +86,7 @@ class TrainedPasses:
         method, network = self.suited.method, self.suited.network
         for given in self.items:
             found = method.predict(network.eval(), given.x, self.task)
+            check_returned(found, self.task)
             yield _Predicted(given, {n: _host(n, part) for n, part in found.items()})
 
 

@@ -250,7 +250,10 @@ _CHECKS: dict[str, _Check] = {
     ),
     "select_uncertainty": (lambda value: isinstance(value, str), "a name"),
     "validate": _whole(0),
-    "patch": (_are_sides, "a whole number, or a list of one for each axis"),
+    "patch": (
+        _are_sides,
+        "a whole number from 0 on, or a list of one from 1 on for each axis",
+    ),
     "patch_foreground": _real(0, 1),
     "overlap": _real(0, 0.9),
     "blend": _one_of(Blend),

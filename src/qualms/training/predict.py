@@ -27,6 +27,13 @@ _CARRIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
 """Arrays of a split that its predictions keep."""
 _KEPT_AS_EXTRA = ("ambiguity",)
 """Arrays of simulated items that the schema does not name."""
+_NEEDED = {
+    "classification": (("probs", "prob"),),
+    "regression": (("mean", "lower"),),
+    "embedding": (("embedding",),),
+    "segmentation": (("mean_probs",), ("expected_entropy",), ("draw_labels",)),
+}
+"""Arrays that `predict` must return, by task; of alternatives one is enough."""
 _TIMED = 64
 """Items whose prediction is timed."""
 _WRITERS = 4
@@ -122,6 +129,7 @@ class Predictor:
 
     def _predicted(self, x: Tensor, names: NDArray[Any]) -> Mapping[str, Tensor]:
         found = self.method.predict(self.network, x, self.task)
+        check_returned(found, self.task)
         found = self.inputs.unit.stated(found)
         if not self.crops:
             return found
@@ -224,6 +232,23 @@ def _of_the_split(split: Split, task: Task) -> Arrays:
         **carried,
         **extra,
     }
+
+
+def check_returned(found: Mapping[str, Any], task: Task) -> None:
+    """Refuse what `predict` of a method returned if arrays of the task are missing."""
+    needed = _NEEDED[task.name]
+    arrays = found if isinstance(found, Mapping) else {}
+    if all(any(name in arrays for name in names) for names in needed):
+        return
+    # Own methods are written by users, so `found` may be anything.
+    got = ", ".join(map(repr, arrays)) or f"a {type(found).__name__}"
+    wanted = [" or ".join(map(repr, names)) for names in needed]
+    *first, last = wanted
+    use = "summarise_embeddings" if task.name == "embedding" else "summarise"
+    raise TrainingError(
+        f"predict of a method must return {', '.join(first)}{' and ' * bool(first)}"
+        f"{last} for {task.name}, got {got}; use {use}(draws, task)"
+    )
 
 
 def item_axis(task: Task, name: str, part: Tensor | NDArray[Any]) -> int:

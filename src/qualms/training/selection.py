@@ -140,6 +140,12 @@ def stated_uncertainty(arrays: Mapping[str, Any], name: str = "") -> Any:
         for key in arrays
         if key.startswith(_UNCERTAINTY)
     }
+    if not known:
+        raise TrainingError(
+            f"predict of a method must return an array '{_UNCERTAINTY}<name>' for"
+            f" embedding, got {', '.join(map(repr, arrays))}; use"
+            " summarise_embeddings(draws, task)"
+        )
     if name and name not in known:
         raise TrainingError(
             f"select_uncertainty must be one of {', '.join(known)}, which this method"

@@ -11,6 +11,7 @@ from qualms.evaluate.refer.likeness import LikenessCheck
 from qualms.evaluate.refer.referred import SHOWN, ReferredItems
 from qualms.scores import Estimate
 from qualms.scores.inference import Design, difference_of_samples, exact_interval
+from qualms.shelf import plural
 
 Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -72,7 +73,8 @@ class AppliedPlan:
             ("these items", str(work.referred), interval_words(work.share)),
             ("as planned", str(number[0]), interval_words(work.planned)),
         ]
-        title = f"{self.name}: {work.items:,} items. {self.rule}"
+        items = plural(work.items, "item")
+        title = f"{self.name}: {work.items:,} {items}. {self.rule}"
         rows = [[str(held) for held in line] for line in self.items.first(SHOWN)]
         left = len(self.items) - len(rows)
         more = f" (and {left:,} more)" if left else ""

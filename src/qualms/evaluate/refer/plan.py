@@ -18,6 +18,7 @@ from qualms.evaluate.refer.request import Cutoff, Promise, Request
 from qualms.evaluate.refer.saved import SavedPlan
 from qualms.evaluate.scoring import Source
 from qualms.scores import Better, Estimate
+from qualms.shelf import plural
 
 Verdict = Literal["met", "missed", "undecided"]
 
@@ -191,7 +192,7 @@ def _html_outcome(outcome: Outcome) -> str:
     title = ", ".join(filter(None, (outcome.name, outcome.subset)))
     referred = interval_words(outcome.referred)
     return notebook_table(
-        f"{title}: {outcome.n:,} items, {referred} referred",
+        f"{title}: {outcome.n:,} {plural(outcome.n, 'item')}, {referred} referred",
         ("score", "referring none", "kept by the plan"),
         rows,
     )

@@ -18,6 +18,7 @@ from qualms.evaluate.refer.request import Promise, Request, promised
 from qualms.evaluate.refer.uncertainty import UncertaintyUsed
 from qualms.evaluate.scoring import Source
 from qualms.scores import Estimate
+from qualms.shelf import plural
 
 KIND = "qualms referral plan"
 FILE_FORMAT = 1
@@ -132,7 +133,7 @@ class SavedPlan:
     def _repr_html_(self) -> str:
         made = self.made_on
         rows = [
-            ("made on", f"{made.name}, {made.items:,} items"),
+            ("made on", f"{made.name}, {made.items:,} {plural(made.items, 'item')}"),
             ("refers", interval_words(made.referred)),
             ("uncertainty", self.uncertainty.how),
         ]

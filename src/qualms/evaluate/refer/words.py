@@ -9,6 +9,7 @@ from qualms.evaluate.refer.items import ReferralItems
 from qualms.evaluate.refer.plan import Outcome, ReferralPlan
 from qualms.evaluate.refer.request import Cutoff, ReferralOptions
 from qualms.predictions import Predictions
+from qualms.shelf import plural
 
 ARRAYS = ("target", "probs", "mean", "lower")
 
@@ -154,7 +155,8 @@ def _chosen_on(
         )
     if planning.subset:
         apart = plan.outcomes[1].n
-        yield f"the threshold is chosen without the {apart} items marked as shifted"
+        items = plural(apart, "item")
+        yield f"the threshold is chosen without the {apart} {items} marked as shifted"
     elif shifted is not None and shifted.all():
         yield "all items are marked shifted: the plan is for shifted items"
 
@@ -224,7 +226,9 @@ def _unknown(read: Sequence[Predictions]) -> Iterator[str]:
         known = each.get("known")
         if known is not None and not known.all():
             count = int((~known).sum())
-            yield f"{count} items of {each.source} have no known class: left out"
+            items = plural(count, "item")
+            have = "has" if count == 1 else "have"
+            yield f"{count} {items} of {each.source} {have} no known class: left out"
 
 
 def _clusters(planning: ReferralItems) -> Iterator[str]:

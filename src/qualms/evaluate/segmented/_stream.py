@@ -99,7 +99,7 @@ def _threaded(
 
 def map_roles(header: Header, draws: int) -> str:
     """The method whose table says what each map stands for."""
-    method = header.method or ""
+    method = (header.method or "").lower()
     if draws == 1 and method != "ssn":
         return SINGLE
     # Several runs of a plain network are an ensemble.

@@ -302,4 +302,5 @@ def _votes_note(predictions: Predictions) -> tuple[str, ...]:
     silent = int((votes.sum(axis=1) == 0).sum())
     if not silent:
         return ()
-    return (f"{silent} items without votes are left out of human alignment",)
+    are = "item without votes is" if silent == 1 else "items without votes are"
+    return (f"{silent} {are} left out of human alignment",)

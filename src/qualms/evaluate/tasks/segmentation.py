@@ -179,7 +179,7 @@ def _notes(
                 " items, which are left out: there the map is constant, or raters agree"
                 " everywhere"
             )
-    if predictions.header.method == "ssn":
+    if map_roles(predictions.header, predictions.draws) == "ssn":
         notes.append("SSN: aleatoric is mutual information, epistemic expected entropy")
     return tuple(notes)
 

@@ -31,6 +31,7 @@ from qualms.report.judged import DEVIATION, judged_variants, only_judged, table_
 from qualms.report.ordinary import ARROWS, ordinary
 from qualms.report.papers import Paper
 from qualms.report.table import Column, Table, TableLine
+from qualms.shelf import plural
 
 _PLACES = {"in_domain": "in-domain", "shifted": "shifted"}
 LAST = 0.9
@@ -154,6 +155,7 @@ def _subsets(results: BenchmarkResults) -> dict[str, str]:
 
 def _summary(results: BenchmarkResults, variant: Variant) -> Table:
     task, preset = results.benchmark.task, results.preset
+    epochs = preset.training["epochs"]
     subsets = _subsets(results)
     chosen = [
         (s, words, shown) for s, words in subsets.items() for shown in SCORES[task]
@@ -162,7 +164,7 @@ def _summary(results: BenchmarkResults, variant: Variant) -> Table:
         chosen.append(("", "both", DETECTED[task]))
     told = (
         f"{preset.told}: {preset.network.name}",
-        f"{preset.training['epochs']} epochs",
+        f"{epochs} {plural(epochs, 'epoch')}",
         f"shifted: {variant.shift}" if variant.shift else "",
     )
     lines = tuple(

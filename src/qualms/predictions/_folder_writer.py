@@ -1,0 +1,214 @@
+"""Writing segmentation predictions: a folder that appears whole or not at all."""
+
+import json
+import shutil
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from qualms.atomic import beside, replace_folder, sync
+from qualms.predictions._binary import write_safetensors
+from qualms.predictions._errors import (
+    PredictionsError,
+    encoding,
+    naming,
+    refuse_undecodable,
+)
+from qualms.predictions._folder import OPTIONAL
+from qualms.predictions._header import Header, as_header, as_json, parse_header
+from qualms.predictions._record import Maps, Predictions
+from qualms.predictions._segmentation import ARRAYS, Counts, check_maps, counts_of
+
+_FILES = (".safetensors", ".npz")
+_FLAGS = ("shifted", "known")
+
+
+def write_folder(folder: Path, predictions: Predictions) -> Path:
+    """Write segmentation predictions as a folder, one item in memory at a time."""
+    names = predictions.get("item")
+    extra = {name: predictions.get(name) for name in OPTIONAL}
+    with SegmentationWriter(folder, header=predictions.header) as writer:
+        for row, maps in enumerate(predictions.maps or ()):
+            name = f"{row:06d}" if names is None else str(names[row])
+            held = {k: None if a is None else a[row].item() for k, a in extra.items()}
+            writer.add(name, maps, **held)
+    return folder
+
+
+class SegmentationWriter:
+    """Writes a folder of segmentation predictions, holding one item at a time.
+
+    Statistics are stored in float32, labels in uint8: with 16 bits, items that are
+    almost equally uncertain would change places. The folder appears when the `with`
+    block ends, and not at all if it fails; predictions that were there are then
+    replaced. If `threads` write in the background, a later call or the end of the block
+    tells of an item that cannot be written.
+
+        with SegmentationWriter("preds", header={"ignore": 255}) as writer:
+            writer.add("case 1", maps)
+    """
+
+    def __init__(
+        self,
+        folder: str | PathLike[str],
+        *,
+        header: Header | Mapping[str, Any] | None = None,
+        threads: int = 0,
+    ) -> None:
+        self._folder = Path(folder)
+        with naming(str(folder)):
+            refuse_undecodable(self._folder)
+            self._header = _segmentation_header(header)
+            refuse_replacing(self._folder)
+        self._temporary: Path | None = None
+        self._items: dict[str, dict[str, Any]] = {}
+        self._counts = Counts(ignore=self._header.ignore)
+        self._pool = ThreadPoolExecutor(threads) if threads else None
+        self._most = 2 * threads
+        self._waiting: deque[Future[None]] = deque()
+
+    def __enter__(self) -> Self:
+        with naming(str(self._folder)):
+            self._temporary = beside(self._folder)
+            self._temporary.mkdir()
+        return self
+
+    def add(
+        self,
+        item: str,
+        maps: Maps,
+        *,
+        group: str | int | None = None,
+        cluster: str | int | None = None,
+        shifted: bool | None = None,
+        known: bool | None = None,
+    ) -> None:
+        """Check `maps` and write them to a file of their own."""
+        with naming(f"{self._folder}, item {item!r:.60}"):
+            stated = dict(zip(OPTIONAL, (group, cluster, shifted, known), strict=True))
+            self._add(str(item), maps, _stated_entry(stated))
+
+    def _add(self, item: str, maps: Maps, entry: dict[str, Any]) -> None:
+        if self._temporary is None:
+            raise PredictionsError("the writer is not open; use it in a 'with' block")
+        if item in self._items:
+            raise PredictionsError("was added before; items must have different names")
+        _refuse_partial(entry, next(iter(self._items.values()), entry))
+        path = self._temporary / f"{len(self._items):06d}.safetensors"
+        held = {"item": item, "file": path.name, **entry}
+        # The first item says what all others must have.
+        if self._pool is None or not self._items:
+            self._counts = counts_of(self._put(path, held, maps), self._header.ignore)
+            self._items[item] = held
+            return
+        self._items[item] = held
+        self._waiting.append(self._pool.submit(self._put_named, path, held, maps))
+        while len(self._waiting) > self._most:
+            self._waiting[0].result()
+            self._waiting.popleft()
+
+    def _put_named(self, path: Path, held: dict[str, Any], maps: Maps) -> None:
+        with naming(f"{self._folder}, item {held['item']!r:.60}"):
+            self._put(path, held, maps)
+
+    def _put(self, path: Path, held: dict[str, Any], maps: Maps) -> Maps:
+        """Check `maps`, write them to `path`, and say in `held` what was written."""
+        checked = check_maps(maps, self._counts)
+        arrays = {name: getattr(checked, name) for name in ARRAYS}
+        with encoding(path):
+            write_safetensors(path, arrays, None)
+        sync(path)
+        held["shapes"] = {name: array.shape for name, array in arrays.items()}
+        return checked
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        temporary, self._temporary = self._temporary, None
+        if temporary is None:
+            return
+        try:
+            if kind is None:
+                for written in self._waiting:
+                    written.result()
+                with naming(str(self._folder)):
+                    self._finish(temporary)
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown(cancel_futures=True)
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _finish(self, temporary: Path) -> None:
+        if not self._items:
+            raise PredictionsError("no item was added; there must be at least one")
+        index = {"header": as_json(self._header), "items": list(self._items.values())}
+        path = temporary / "index.json"
+        path.write_text(json.dumps(index, indent=1), encoding="utf-8")
+        sync(path)
+        replace_folder(temporary, self._folder)
+
+
+def _segmentation_header(given: Header | Mapping[str, Any] | None) -> Header:
+    header = parse_header(as_header(given), strict=True).header
+    if header.task not in (None, "segmentation"):
+        raise PredictionsError(
+            f"header 'task' must be 'segmentation' here, got '{header.task}'; leave it "
+            "out"
+        )
+    return replace(header, task="segmentation")
+
+
+def refuse_replacing(folder: Path) -> None:
+    """Refuse a folder that predictions cannot take the place of."""
+    if folder.suffix.lower() in (*_FILES, ".csv", ".parquet"):
+        raise PredictionsError(
+            "segmentation predictions are a folder; give a path without "
+            f"'{folder.suffix}'"
+        )
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise PredictionsError("is a file, not a folder; choose another path")
+    # Replacing deletes what was there, so it must be predictions and nothing else.
+    for path in folder.rglob("*"):
+        if path.is_file() and path.name != "index.json" and path.suffix not in _FILES:
+            raise PredictionsError(
+                f"is a folder that holds other files such as '{path.name}', which "
+                "would be lost; choose another path"
+            )
+
+
+def _stated_entry(stated: Mapping[str, Any]) -> dict[str, Any]:
+    entry = {
+        key: value.item() if isinstance(value, np.generic) else value
+        for key, value in stated.items()
+        if value is not None
+    }
+    for key, value in entry.items():
+        wanted = "true or false" if key in _FLAGS else "text or a whole number"
+        if isinstance(value, bool) != (key in _FLAGS) or not isinstance(
+            value, str | int
+        ):
+            raise PredictionsError(f"{key} must be {wanted}, got {value!r:.60}")
+    return entry
+
+
+def _refuse_partial(entry: Mapping[str, Any], first: Mapping[str, Any]) -> None:
+    for key in OPTIONAL:
+        if (key in entry) != (key in first) or (
+            key in entry and type(entry[key]) is not type(first[key])
+        ):
+            raise PredictionsError(
+                f"{key} must be given for all items or none, and be all text or all "
+                f"numbers, got {entry.get(key)!r:.60} after {first.get(key)!r:.60}"
+            )
