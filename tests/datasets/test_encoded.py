@@ -372,7 +372,7 @@ def test_a_picture_that_is_missing_is_named_and_mended_later(tmp_path):
     parts = shown_of(album).shown
     test = Shown(album=album, labels=labels_of(["4", "3/0"], [1, 0]))
     recipe = shown_of(album, counts=counts, shown=parts | {"test": test})
-    with pytest.raises(DatasetError, match=r"1 units could not be loaded: 4 \(there"):
+    with pytest.raises(DatasetError, match=r"1 unit could not be loaded: 4 \(there"):
         prepare(recipe, tmp_path / "shown", workers=1)
     done = prepare(recipe, tmp_path / "shown", workers=1, check_counts=False)
     assert done.counts == {"train": 3, "test": 1}
@@ -396,7 +396,7 @@ def test_a_picture_that_is_missing_is_named_and_mended_later(tmp_path):
 def test_a_split_without_any_picture_is_refused(tmp_path):
     album = album_of()
     none = {"test": Shown(album=album, labels=labels_of(["4"], [1]))}
-    with pytest.raises(DatasetError, match=r"no items for test\. 1 units .* 4 \("):
+    with pytest.raises(DatasetError, match=r"no items for test\. 1 unit .* 4 \("):
         prepare(shown_of(album, shown=none), tmp_path / "shown", workers=1)
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qualms.scores import leading_counts, nearby_counts, pooled_quantile
+from qualms.scores import leading_counts, nearby_counts
+from qualms.scores.aggregation import pooled_quantile
 
 SHARES = (0.0, 0.03, 0.5, 0.9, 0.999, 1.0)
 

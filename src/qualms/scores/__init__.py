@@ -26,7 +26,6 @@ from qualms.scores.aggregation import (
     boundary_band,
     patch_position,
     patch_size,
-    pooled_quantile,
     threshold_from_validation,
 )
 from qualms.scores.calibration import (
@@ -347,7 +346,6 @@ __all__ = [
     "pinball",
     "plan_of",
     "pool_gaussian",
-    "pooled_quantile",
     "precision_recall_curve",
     "predicted_class",
     "prediction_rate",

@@ -199,8 +199,10 @@ def test_every_score_of_items_has_an_influence_or_is_listed():
         "dice",
         "dice_drop",  # of two means
         "ged",
+        "macro_dice",
         "ncc",
         "ood_found",
+        "stated_ace",
         "threshold_aurc",
         "threshold_eaurc",
     }
