@@ -3,7 +3,7 @@
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich.markup import escape
@@ -11,6 +11,9 @@ from rich.markup import escape
 from qualms.launch import card_of, check_installed, options_of, written
 from qualms.launch.guests import MEMBERS, POOLED, default_method
 from qualms.shelf import find, names, outside_parts, plural
+
+MANY = 2
+"""Variants that differ in a number alone are named one by one if there are no more."""
 
 
 class Listing(NamedTuple):
@@ -63,14 +66,36 @@ def datasets() -> Listing:
     return Listing(("name", "what", "options", "kind", "licence"), rows)
 
 
+def _series(variants: Iterable[str]) -> list[str]:
+    """Names in order; those that differ in a last number alone are one entry.
+
+    >>> _series(["toy_1", "fold_0", "fold_1", "fold_2"])
+    ['toy_1', 'fold_0 to 2']
+    """
+    numbers: dict[str, list[str]] = {}
+    for name in variants:
+        stem, _, number = name.rpartition("_")
+        one = (stem, number) if number.isdigit() else (name, "")
+        numbers.setdefault(one[0], []).append(one[1])
+    found = []
+    for stem, ends in numbers.items():
+        if len(ends) > MANY:
+            found.append(f"{stem}_{ends[0]} to {ends[-1]}")
+        else:
+            found += ["_".join(filter(None, (stem, end))) for end in ends]
+    return found
+
+
 def benchmarks() -> Listing:
     """Every benchmark with the variants of its presets."""
     rows = []
     for name in names("benchmarks"):
         benchmark = find("benchmarks", name)()
         for preset in benchmark.presets.values():
-            variants = ", ".join(variant.name for variant in preset.variants)
-            further = ", ".join(variant.name for variant in preset.further)
+            variants, further = (
+                ", ".join(_series(variant.name for variant in those))
+                for those in (preset.variants, preset.further)
+            )
             runs = len(benchmark.runs(preset))
             size = f"{runs} {plural(runs, 'run')}"
             title = escape(benchmark.title)
