@@ -44,9 +44,10 @@ def _notes(
     rules = {v.settings.get("threshold_from", "method") for v in preset.variants}
     whose = "each repeat of a row" if rules == {"run"} else "all repeats of a row"
     notes: tuple[str, ...] = (
-        "ours: Dice of two empty masks is 1, ignored pixels count nowhere, GED is the "
-        "mean over pairs, NCC is Pearson's, one Platt fit for all validation pixels of "
-        "a run, ties shared; beside the paper: its released code",
+        "ours: Dice of two empty masks is 1, ignored pixels count in uncertainties of "
+        "items alone, GED is the mean over pairs, NCC is Pearson's, one Platt fit for "
+        "all validation pixels of a run, ties shared; beside the paper: its released "
+        "code",
         f"thresholds of aggregation are those of the validation items of {whose}, "
         "together (the released code pools both shifts of nodules as well); they and "
         "Platt fits are held fixed in intervals",
