@@ -96,7 +96,7 @@ def _unpacked(
     return UncertaintyHistogram(high=high, total=both[0], summed=both[1])
 
 
-@as_score(label="ACE", better="lower")
+@as_score(label="ACE (Platt)", better="lower")
 def ace(
     confidence: ArrayLike,
     correct: ArrayLike,
