@@ -215,14 +215,16 @@ def mend_spec(folder: Path, spec: RunSpec) -> str:
         A sentence for the user; '' where nothing was changed.
     """
     path = folder / "spec.json"
-    if not path.exists() or _stored_hash(path) == spec.hash:
-        return ""
-    told = f"{path} was changed after the run was made, so its hash was not {spec.hash}"
     try:
+        if not path.exists() or _stored_hash(path) == spec.hash:
+            return ""
         _write(path, spec.to_json())
     except OSError as error:
-        return f"{told}; it cannot be written again: {error.strerror or error}"
-    return f"{told}; it was written again as it had been"
+        return f"{path} cannot be read or mended: {error.strerror or error}"
+    return (
+        f"{path} was changed after the run was made, so its hash was not {spec.hash};"
+        " it was written again as it had been"
+    )
 
 
 def tidy(folder: Path) -> None:
@@ -347,7 +349,7 @@ def _stored_hash(path: Path) -> str:
     """The hash of the spec in `path`; '' if it holds none."""
     try:
         return RunSpec.from_json(path.read_text(encoding="utf-8")).hash
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return ""
 
 

@@ -230,7 +230,8 @@ def test_finished_runs_are_judged_also_where_their_data_are_not(
             fakes.finish(spec, folder)
     asked = ("--preset", "paper", "--methods", "map", "--seeds", "42", "--no-judge")
     said = run("retina", *asked, "--device", "cpu")
-    assert "left out: eyepacs severity and 6 more of eyepacs" in said.output
+    assert "left out: eyepacs severity: not prepared" in said.output
+    assert "and likewise for 6 more of eyepacs, which --dry-run lists" in said.output
     assert "-o shift=country` first" not in said.output
     kept = [spec.dataset for spec in seen if spec.dataset.name == "eyepacs"]
     assert [part.options for part in kept] == 2 * [{"shift": "country"}]

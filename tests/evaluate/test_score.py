@@ -289,17 +289,38 @@ def test_items_without_a_labelled_pixel_are_left_out_and_told(tmp_path):
 def test_probabilities_are_judged_as_they_are_stored(tmp_path):
     folder = segmentation(tmp_path / "test")
     found = qualms.score(folder, options=BARE)
-    each = []
+    sure, gaps = [], []
     for maps in predictions.read(folder).maps:
-        likeliest = maps.mean_probs.max(axis=0)
         right = maps.raters == maps.mean_probs.argmax(axis=0)
-        pairs = np.broadcast_to(likeliest, right.shape).ravel(), right.ravel()
-        at = np.digitize(pairs[0], np.linspace(0, 1, 21))
-        gaps = [np.abs((pairs[0] - pairs[1])[at == b].mean()) for b in np.unique(at)]
-        each.append(np.mean(gaps))
-    assert found.row("stated_ace").value == pytest.approx(np.mean(each), abs=1e-6)
-    assert any(answer.question == "calibrated" for answer in found.verdict)
+        likeliest = np.broadcast_to(maps.mean_probs.max(axis=0), right.shape)
+        sure.append(likeliest.ravel())
+        gaps.append((right - likeliest).ravel())
+    at = np.digitize(np.concatenate(sure), np.linspace(0, 1, 21))
+    pooled = [np.concatenate(gaps)[at == b] for b in np.unique(at)]
+    missed = [abs(gap.mean()) for gap in pooled if len(gap) >= 30]
+    assert found.row("stated_ace").value == pytest.approx(np.mean(missed), abs=1e-6)
     assert found.verdict[1].because.startswith("ACE of its probabilities")
+
+
+def soft_discs(folder, sharp, items=40):
+    """Discs with soft rims, drawn by chance; `sharp` of 1 states the chances."""
+    rng = np.random.default_rng(3)
+    with predictions.SegmentationWriter(folder) as writer:
+        for i in range(items):
+            away = rng.uniform(4, 9) - np.hypot(*(np.mgrid[:32, :32] - 16))
+            chance, stated = (1 / (1 + np.exp(-k * away / 2)) for k in (1, sharp))
+            found = scores.sufficient_statistics(np.stack([1 - stated, stated])[None])
+            drawn = (rng.random((1, 32, 32)) < chance).astype(np.uint8)
+            writer.add(f"disc {i}", predictions.Maps(**found._asdict(), raters=drawn))
+    return folder
+
+
+def test_small_items_do_not_make_a_calibrated_model_look_otherwise(tmp_path):
+    honest = qualms.score(soft_discs(tmp_path / "honest", 1.0), options=BARE)
+    assert honest.row("stated_ace").low == 0.0
+    assert honest.verdict[1].said == "yes"
+    proud = qualms.score(soft_discs(tmp_path / "proud", 4.0), options=BARE)
+    assert proud.verdict[1].said == "no"
 
 
 def test_files_of_other_raters_are_not_paired_though_names_agree(tmp_path):

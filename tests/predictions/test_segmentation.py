@@ -500,12 +500,12 @@ INDEX = [
     ),
     (lambda i: i["header"].update(ignore=None), "or be the header's 'ignore' (None)"),
     (
-        lambda i: i["items"][1].update(shited=True),
+        lambda i: i["items"][1].update(shited=i["items"][1].pop("shifted")),
         "row 1 of 'items' in index.json has 'shited', which is not known. Did you mean "
         "'shifted'? Rename it, or leave it out",
     ),
     (
-        lambda i: i.update(heder={}),
+        lambda i: i.update(heder=i.pop("header")),
         "index.json has 'heder', which is not known. Did you mean 'header'?",
     ),
 ]

@@ -41,8 +41,7 @@ from qualms.spec import RunSpec, digest
 LONGEST = 60
 """Most characters of a part in the name of its folder."""
 MANY = 6
-"""Versions of a dataset in the same state, of which the first speaks for all."""
-READY = "ready"
+"""Versions of a dataset that lack, of which the first speaks for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +159,8 @@ def show_plan(choices: Sequence[Choice], shop: Workshop) -> None:
                 typer.echo(f"  {variant.name}: {chosen}")
         for row in _columns(left, shop.out):
             typer.echo(f"  {row}")
-        for line in _data_lines(needed(parts_of(left), shop.data)):
-            typer.echo(f"data: {line}")
+        for need in needed(parts_of(left), shop.data):
+            typer.echo(f"data: {_data_line(need)}")
 
 
 def _prepared_only(choice: Choice, shop: Workshop) -> Choice:
@@ -171,7 +170,7 @@ def _prepared_only(choice: Choice, shop: Workshop) -> Choice:
     left = without(choice, absent)
     if not left.preset.variants:
         return choice  # nothing would be left; the launcher says what to prepare
-    for line in _data_lines(absent.values()):
+    for line in _absent_lines(absent.values()):
         typer.echo(f"left out: {line}")
     return left
 
@@ -239,33 +238,27 @@ def _columns(specs: Sequence[RunSpec], out: Path) -> list[str]:
     ]
 
 
-def _data_lines(needs: Iterable[Needed]) -> Iterator[str]:
-    """What is to be said of each dataset; many like it are said once."""
-    alike: dict[tuple[str, str], list[Needed]] = {}
+def _absent_lines(needs: Iterable[Needed]) -> Iterator[str]:
+    """What is to be said of datasets that lack; many versions of one are said once."""
+    versions: dict[str, list[Needed]] = {}
     for need in needs:
-        alike.setdefault((need.part.name, _state(need)), []).append(need)
-    for (dataset, state), those in alike.items():
-        if state == READY or len(those) < MANY:
-            yield from (f"{data_name(n.part)}: {state}{_how(n)}" for n in those)
+        versions.setdefault(need.part.name, []).append(need)
+    for dataset, those in versions.items():
+        if len(those) < MANY:
+            yield from map(_data_line, those)
         else:
-            many = f"{data_name(those[0].part)} and {len(those) - 1} more of {dataset}"
-            yield f"{many}: {state}{_how(those[0])}, and likewise for the others"
+            more = f"{len(those) - 1} more of {dataset}, which --dry-run lists"
+            yield f"{_data_line(those[0])}, and likewise for {more}"
 
 
-def _state(need: Needed) -> str:
-    if need.items is not None:
-        return READY
-    return "not prepared" if need.folder is None else "will be made"
-
-
-def _how(need: Needed) -> str:
-    """How many items it has, or how to get it."""
+def _data_line(need: Needed) -> str:
+    name = data_name(need.part)
     if need.items is not None:
         items = ", ".join(f"{split} {n:,}" for split, n in need.items.items())
-        return f" ({items})"
-    if need.folder is not None:
-        return f", or now by `{need.command}`"
-    return f"; {need.remedy} first"
+        return f"{name}: ready ({items})"
+    if need.folder is None:
+        return f"{name}: not prepared; {need.remedy} first"
+    return f"{name}: will be made, or now by `{need.command}`"
 
 
 def show_judged(choice: Choice, out: Path, data: Path) -> list[str]:

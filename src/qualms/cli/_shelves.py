@@ -72,17 +72,16 @@ def _series(variants: Iterable[str]) -> list[str]:
     >>> _series(["toy_1", "fold_0", "fold_1", "fold_2"])
     ['toy_1', 'fold_0 to 2']
     """
-    numbers: dict[str, list[str]] = {}
+    numbered: dict[str, list[str]] = {}
     for name in variants:
         stem, _, number = name.rpartition("_")
-        one = (stem, number) if number.isdigit() else (name, "")
-        numbers.setdefault(one[0], []).append(one[1])
+        numbered.setdefault(f"{stem}_" if number.isdecimal() else name, []).append(name)
     found = []
-    for stem, ends in numbers.items():
-        if len(ends) > MANY:
-            found.append(f"{stem}_{ends[0]} to {ends[-1]}")
-        else:
-            found += ["_".join(filter(None, (stem, end))) for end in ends]
+    for stem, those in numbered.items():
+        ends = [int(name.removeprefix(stem) or 0) for name in those]
+        run = ends == [*range(ends[0], ends[0] + len(ends))]
+        several = len(those) > MANY and run
+        found += [f"{those[0]} to {ends[-1]}"] if several else those
     return found
 
 

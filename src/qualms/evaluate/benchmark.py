@@ -22,7 +22,7 @@ from qualms.benchmarks import (
     Preset,
     Variant,
     ensembles,
-    pools_of,
+    repeats_of,
     selection_text,
     settings_text,
 )
@@ -375,7 +375,8 @@ def _notes(asked: _Judging) -> Iterator[str]:
             yield f"{variant.name}: {text}"
     yield from protocol.notes(benchmark, preset, options)
     yield from _pool_notes(benchmark, preset)
-    repeats = max(len(pools_of(preset, benchmark.row(name))) for name in preset.rows)
+    places = (p for v in preset.variants for p in benchmark.places(preset, v))
+    repeats = max((len(repeats_of(preset, place)) for place in places), default=1)
     seeds = " and other seeds would change"
     if repeats < 2:
         seeds = " would change, not what other seeds would: rows have one repeat"

@@ -14,8 +14,8 @@ from qualms.predictions import pairing, same_items
 from qualms.scores import Better, Difference
 
 DIFFERENT_ITEMS = (
-    "the files do not hold the same items in the same order, so their differences "
-    "are not paired and no tie groups are given"
+    "the files do not hold the same items in the same order, with the same targets or "
+    "raters, so their differences are not paired and no tie groups are given"
 )
 
 RowKey = tuple[str, str, str]

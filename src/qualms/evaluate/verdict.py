@@ -269,7 +269,8 @@ def _also(found: _Ruling, results: Results, score: str) -> _Ruling:
         return found
     rise = difference_of_samples(after, before)
     said = _all_of(found.said, _beside(rise, MARGIN, above=False))
-    moved = f"{before.label} {before.value:.2f} → {after.value:.2f}"
+    label = before.label.removesuffix(" as stated")
+    moved = f"{label} {before.value:.2f} → {after.value:.2f}"
     return _Ruling(said, f"{found.because}, {moved}")
 
 
@@ -323,7 +324,7 @@ def _plain(row: ScoreRow) -> str:
 def _beside_cut(row: ScoreRow, cut: float) -> str:
     """A number and a cut, with as many decimals as tell them apart; at most four."""
     ends = [value for value in (row.value, row.low, row.high) if math.isfinite(value)]
-    places = (n for n in (2, 3, 4) if all(round(e - cut, n) for e in ends))
+    places = (n for n in (2, 3, 4) if all(f"{e:.{n}f}" != f"{cut:.{n}f}" for e in ends))
     form = f".{next(places, 4)}f"
     between = f"{row.low:{form}}{DASH}{row.high:{form}}"
     around = "no interval" if math.isnan(row.low) else between

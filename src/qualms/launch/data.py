@@ -150,13 +150,14 @@ def prepared(
     found = needed(parts, data)
     missing = [need for need in found if need.folder is None]
     if missing:
-        shown = missing if len(missing) <= _LISTED else missing[:1]
+        first = {need.part.name: need for need in reversed(missing)}
+        shown = missing if len(missing) <= _LISTED else [*reversed(first.values())]
         more = len(missing) - len(shown)
         raise DatasetError(
             "; ".join(f"{_name(n.part)} is not in {data}" for n in shown)
             + (f", nor are {more} more" if more else "")
             + f"; {' and '.join(need.remedy for need in shown)} first"
-            + (", and likewise for the others" if more else "")
+            + (", and likewise for the others, which --dry-run lists" if more else "")
         )
     for need in found:
         if is_simulated(need.part.name) or need.items is None:

@@ -90,7 +90,8 @@ def _segmented(predictions: Predictions) -> Iterator[str]:
     seen = _MapFacts()
     for maps in predictions.maps or ():
         seen.add(maps)
-    check_entropies(predictions, np.array(seen.excess))
+    if predictions.draws > 1:  # of one draw it enters no score
+        check_entropies(predictions, np.array(seen.excess))
     classes, ignore = predictions.classes or 0, predictions.header.ignore
     ignored = 0 if ignore is None else int(seen.labels[ignore])
     rated = int(seen.labels.sum()) - ignored

@@ -137,8 +137,10 @@ def _unknown(
     where: str, found: Mapping[str, Any], known: tuple[str, ...]
 ) -> dict[str, None]:
     unknown = [key for key in found if key not in known]
+    # A key that stands there already is not what another one was meant for.
+    lacking = tuple(key for key in known if key not in found)
     for key in unknown:
-        if hint := _hint(key, known):
+        if hint := _hint(key, lacking):
             raise PredictionsError(
                 f"{where} has '{key}', which is not known.{hint} Rename it, or leave "
                 "it out"

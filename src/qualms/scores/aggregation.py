@@ -55,7 +55,7 @@ def patch_size(shape: Sequence[int], *, size: int = 10) -> int:
     >>> patch_size((64, 64, 8))
     8
     """
-    return min(size, *shape)
+    return min((size, *shape))
 
 
 def patch_position(uncertainty_map: ArrayLike, *, size: int = 10) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ pixels; they take how many raters a prediction agrees with, and out of how many
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -159,9 +159,35 @@ def stated_ace(
     >>> stated_ace([[0.9, 0.9, 0.4], [0.1, 0.1, 0.6]], [True, True, False])
     0.35
     """
-    likeliest = np.asarray(mean_probs).max(axis=0)
+    size, gap = stated_gaps(mean_probs, correct, total=total, bins=bins)
+    filled = size > 0
+    return (
+        float(np.mean(np.abs(gap[filled]) / size[filled])) if filled.any() else np.nan
+    )
+
+
+class StatedGaps(NamedTuple):
+    """What `stated_ace` rests on; those of several maps add up."""
+
+    size: Array
+    """(B,) how often pixels count in each bin."""
+    gap: Array
+    """(B,) how much more often they are right than they claim."""
+
+
+def stated_gaps(
+    mean_probs: ArrayLike,
+    correct: ArrayLike,
+    *,
+    total: ArrayLike | None = None,
+    bins: int = 20,
+) -> StatedGaps:
+    """The gaps of one map; arguments are those of `stated_ace`."""
     # Probabilities in float32 may add up to a little more than one.
-    return ace(np.minimum(likeliest, 1.0), correct, total=total, bins=bins)
+    likeliest = np.minimum(np.asarray(mean_probs).max(axis=0), 1.0)
+    conf, right, count = _flat_counts("mean_probs", likeliest, correct, total)
+    edges = np.linspace(0.0, 1.0 + 1e-8, bins + 1)
+    return StatedGaps(*calibration_gaps(conf, right, count, edges))
 
 
 def fit_platt(

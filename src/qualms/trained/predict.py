@@ -77,7 +77,7 @@ def predict(  # noqa: PLR0913 - what can be said of a model and its items
             "mean_deviation".
         last: The name of the last linear layer, where it is not found; False to leave
             the model whole.
-        ignore: The label of pixels that count nowhere (segmentation).
+        ignore: The label of pixels that are compared with nothing (segmentation).
         unpack: A function from a batch of the loaders to one of the forms above.
         seed: Of everything that is drawn.
         header: What else the file shall say, such as {"dataset": "mine"}.

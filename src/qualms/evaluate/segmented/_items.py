@@ -1,9 +1,10 @@
 """One pass over segmented items: from maps to a few numbers of each, and means."""
 
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,8 +23,12 @@ from qualms.evaluate.segmented._stream import (
 from qualms.predictions import Header, Maps, Predictions, check_entropies
 from qualms.scores import Platt
 from qualms.scores.as_published import values as published
-from qualms.scores.inference import mean_influence
+from qualms.scores.inference import Design, Influence, interval_of, mean_influence
+from qualms.scores.platt import stated_gaps
 
+FEWEST = 30
+"""Counts of a bin, over all items, that enter: gaps of fewer are noise."""
+NO_BIN = f"no bin has {FEWEST} counts"
 CONSTANT = "the map or the raters' disagreement is constant on every item"
 AGGREGATIONS = ("image", "patch", "threshold")
 """Those of Kahl et al. (2024)."""
@@ -35,7 +40,8 @@ class ItemColumn(NamedTuple):
     """One number of every item."""
 
     score: str
-    """dice, macro_dice, ged, ncc, ace, stated_ace; `uncertainty` of the whole item;
+    """dice, macro_dice, ged, ncc, ace; `uncertainty` of the whole item; `stated_size`
+    and `stated_gap` by bin, which `stated_ace` pools;
     `predicted_size`, `reference_size` and `disagreement`, which figures show."""
     measure: str = ""
     aggregation: str = ""
@@ -60,6 +66,7 @@ class Reading:
 
 _EXCESS = ItemColumn("excess")
 """How far the mean entropy of the draws lies above that of their mean, in nats."""
+_STATED = ("stated_size", "stated_gap")
 _DRAWN = ItemColumn("drawn")
 """A digest of what raters drew, which float64 holds exactly."""
 
@@ -121,12 +128,18 @@ def measure_items(
 def quality_entries(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
     """Means of Dice, GED, NCC and ACE over the items at `index`, called `subset`."""
     overlaps = (scores.dice, scores.macro_dice, scores.ged)
-    for score in (*overlaps, scores.ncc, scores.ace, scores.stated_ace):
+    for score in (*overlaps, scores.ncc, scores.ace):
         for column, values in measured.columns.items():
             if column.score == score.__name__ and not column.published:
                 theirs = measured.of(*column[:3], published=True)
                 at = {"measure": column.measure} if column.measure else {}
                 yield _mean_entry(score, values, theirs, subset, index, at)
+    sizes, gaps = (
+        np.array([v[index] for c, v in measured.columns.items() if c.score == name])
+        for name in _STATED
+    )
+    if len(sizes):
+        yield _stated_entry(sizes, gaps, subset, index)
 
 
 def _mean_entry(
@@ -149,6 +162,56 @@ def _mean_entry(
         as_published=float(np.mean(theirs[index])),
         why=CONSTANT,
     )
+
+
+def _stated_entry(sizes: Array, gaps: Array, subset: str, index: Index) -> Entry:
+    """`stated_ace` of the pixels of all items in the same bins.
+
+    Bins of single items hold a few pixels, whose gaps are noise: the mean of their
+    errors would call every model badly calibrated.
+
+    Args:
+        sizes: (B, n) how often pixels of each item count in each bin.
+        gaps: (B, n) how much more often they are right than they claim.
+        subset: the name of the items.
+        index: (n,) their numbers.
+    """
+    used = sizes.sum(axis=1) >= FEWEST
+    sizes, gaps = sizes[used], gaps[used]
+    missed = gaps.sum(axis=1) / sizes.sum(axis=1)
+    return Entry(
+        score=scores.stated_ace,
+        value=float(np.abs(missed).mean()) if used.any() else math.nan,
+        index=index,
+        influence=partial(_stated_influence, sizes, gaps) if used.any() else None,
+        subset=subset,
+        why=NO_BIN,
+    )
+
+
+def _stated_influence(sizes: Array, gaps: Array) -> Influence:
+    total = sizes.sum(axis=1, keepdims=True)
+    missed = gaps.sum(axis=1, keepdims=True) / total
+    changes = (gaps - missed * sizes) / total
+    plain = Influence(
+        value=float(np.abs(missed).mean()),
+        values=(np.sign(missed) * changes).mean(axis=0),
+        scale="logit",
+    )
+    # The mean of |x| where x is normal around 0: what a calibrated model would show.
+    noise = math.sqrt(2.0 / math.pi) * np.sqrt((changes**2).sum(axis=1)).mean()
+    return replace(
+        plain,
+        ends=partial(_stated_ends, plain, float(noise)),
+        method="influence of each item; below, less the error of noise alone",
+    )
+
+
+def _stated_ends(
+    plain: Influence, noise: float, design: Design, level: float
+) -> tuple[float, float]:
+    found = interval_of(plain, design=design, level=level)
+    return max(found.low - noise, 0.0), found.high
 
 
 Numbers = Iterator[tuple[ItemColumn, float]]
@@ -245,8 +308,10 @@ def _calibration(
     measures: Mapping[str, Map],
 ) -> Numbers:
     agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
-    stated = scores.stated_ace(maps.mean_probs, agreed.correct, total=agreed.total)
-    yield ItemColumn("stated_ace"), stated
+    stated = stated_gaps(maps.mean_probs, agreed.correct, total=agreed.total)
+    for kind, by_bin in zip(_STATED, stated, strict=True):
+        for place, value in enumerate(by_bin):
+            yield ItemColumn(kind, aggregation=f"bin {place}"), float(value)
     if reading.fitted is None:
         return
     ours: Mapping[str, Platt] = reading.fitted.platt

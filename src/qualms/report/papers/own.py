@@ -153,12 +153,18 @@ def _subsets(results: BenchmarkResults) -> dict[str, str]:
     return dict(_PLACES) if shifted else {"": ""}
 
 
+def _shown(results: BenchmarkResults) -> list[ShownScore]:
+    """Scores of the task, without those that no method has on these data."""
+    there = {key.score.rpartition("/")[2] for key in results.cells}
+    return [s for s in SCORES[results.benchmark.task] if s.score in there]
+
+
 def _summary(results: BenchmarkResults, variant: Variant) -> Table:
     task, preset = results.benchmark.task, results.preset
     epochs = preset.training["epochs"]
     subsets = _subsets(results)
     chosen = [
-        (s, words, shown) for s, words in subsets.items() for shown in SCORES[task]
+        (s, words, shown) for s, words in subsets.items() for shown in _shown(results)
     ]
     if task in DETECTED and "shifted" in subsets:
         chosen.append(("", "both", DETECTED[task]))
@@ -244,7 +250,7 @@ def _points(results: BenchmarkResults, variant: Variant) -> Drawing:
     subsets = _subsets(results)
     panels = tuple(
         _score_panel(results, variant, shown, list(subsets))
-        for shown in SCORES[results.benchmark.task]
+        for shown in _shown(results)
     )
     told = " in-domain and shifted" if len(subsets) > 1 else ""
     return Drawing(
