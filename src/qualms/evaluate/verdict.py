@@ -46,6 +46,7 @@ LEAST_R_AUROC = 0.55
 DASH = "\N{EN DASH}"
 FEWEST = 10
 """Intervals of fewer items decide nothing."""
+_ACE = ("stated_ace", "ACE")
 NO_UNCERTAINTY = "the file holds no uncertainty"
 NO_SHIFT = "no item is marked as shifted, or all are"
 
@@ -165,7 +166,7 @@ def _regions_found(results: Results, items: str) -> _Ruling:
 
 def _regions_hold(results: Results, items: str) -> _Ruling:
     score = _overlap_score(results)
-    return _holds(score, results.row(score).label, "stated_ace")(results, items)
+    return _holds(score, results.row(score).label, _ACE)(results, items)
 
 
 def _overlap_score(results: Results) -> str:
@@ -190,7 +191,7 @@ def _small_error(score: str, label: str) -> _Rule:
     def rule(results: Results, items: str) -> _Ruling:
         row = _row(results, score, items)
         if row is None:
-            return _Ruling("not asked", f"{label} needs validation items (--val)")
+            return _Ruling("not asked", f"there is no {label}")
         said = _beside(row, MARGIN, above=False)
         side = {"yes": "within", "no": "above"}.get(said, "against")
         return _Ruling(said, f"{label} {_plain(row)}, {side} {MARGIN}")
@@ -246,8 +247,11 @@ def _wrong_neighbours(results: Results, items: str) -> _Ruling:
     return _Ruling(said, f"R-AUROC {_plain(row)} by {row.detail}; 0.50 is a coin")
 
 
-def _holds(score: str, label: str, worse: str = "") -> _Rule:
-    """Whether a score falls by no more than the margin, and an error rises so."""
+def _holds(score: str, label: str, worse: tuple[str, str] | None = None) -> _Rule:
+    """Whether a score falls by no more than the margin, and an error rises so.
+
+    `worse` is that error, and what it is called.
+    """
 
     def rule(results: Results, items: str) -> _Ruling:
         if items == "all":
@@ -257,19 +261,18 @@ def _holds(score: str, label: str, worse: str = "") -> _Rule:
         said = _beside(fall, MARGIN, above=False)
         moved = f"{label} {before.value:.2f} → {after.value:.2f}"
         found = _Ruling(said, f"{moved} ({_change(fall)})")
-        return found if not worse else _also(found, results, worse)
+        return found if worse is None else _also(found, results, *worse)
 
     return rule
 
 
-def _also(found: _Ruling, results: Results, score: str) -> _Ruling:
+def _also(found: _Ruling, results: Results, score: str, label: str) -> _Ruling:
     """`found`, and whether an error rises by no more than the margin."""
     before, after = (_row(results, score, s) for s in ("in_domain", "shifted"))
     if before is None or after is None:
         return found
     rise = difference_of_samples(after, before)
     said = _all_of(found.said, _beside(rise, MARGIN, above=False))
-    label = before.label.removesuffix(" as stated")
     moved = f"{label} {before.value:.2f} → {after.value:.2f}"
     return _Ruling(said, f"{found.because}, {moved}")
 
@@ -355,7 +358,7 @@ _RULES: Mapping[str, Mapping[Question, _Rule]] = {
         "accurate": _classes_found,
         "calibrated": _small_error("ece", "ECE"),
         "finds_errors": _errors_last({}, "accuracy"),
-        "survives_shift": _holds("accuracy", "accuracy", "ece"),
+        "survives_shift": _holds("accuracy", "accuracy", ("ece", "ECE")),
     },
     "regression": {
         "accurate": _numbers_found,

@@ -150,15 +150,7 @@ def prepared(
     found = needed(parts, data)
     missing = [need for need in found if need.folder is None]
     if missing:
-        first = {need.part.name: need for need in reversed(missing)}
-        shown = missing if len(missing) <= _LISTED else [*reversed(first.values())]
-        more = len(missing) - len(shown)
-        raise DatasetError(
-            "; ".join(f"{_name(n.part)} is not in {data}" for n in shown)
-            + (f", nor are {more} more" if more else "")
-            + f"; {' and '.join(need.remedy for need in shown)} first"
-            + (", and likewise for the others, which --dry-run lists" if more else "")
-        )
+        raise DatasetError(_lacking(missing, data))
     for need in found:
         if is_simulated(need.part.name) or need.items is None:
             _make(need, workers, progress)
@@ -168,6 +160,21 @@ def prepared(
     for folder in folders.values():
         verify_dataset(folder)
     return folders
+
+
+def _lacking(missing: Sequence[Needed], data: Path) -> str:
+    """Which datasets lack and how to get them; of many, one of each name."""
+    first: dict[str, Needed] = {}
+    for need in missing:
+        first.setdefault(need.part.name, need)
+    shown = missing if len(missing) <= _LISTED else list(first.values())
+    more = len(missing) - len(shown)
+    return (
+        "; ".join(f"{_name(need.part)} is not in {data}" for need in shown)
+        + (f", nor are {more} more" if more else "")
+        + f"; {' and '.join(need.remedy for need in shown)} first"
+        + (", and likewise for the others, which --dry-run lists" if more else "")
+    )
 
 
 def _needed(part: Part, data: Path) -> Needed:

@@ -76,22 +76,22 @@ class _MapFacts:
     shapes: set[tuple[int, ...]] = field(default_factory=set)
     raters: set[int] = field(default_factory=set)
     labels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
-    excess: list[float] = field(default_factory=list)
 
     def add(self, maps: Maps) -> None:
         """One item more."""
         self.shapes.add(maps.raters.shape[1:])
         self.raters.add(len(maps.raters))
         self.labels += np.bincount(maps.raters.ravel(), minlength=256)
-        self.excess.append(entropy_excess(maps))
 
 
 def _segmented(predictions: Predictions) -> Iterator[str]:
     seen = _MapFacts()
+    excess = []
     for maps in predictions.maps or ():
         seen.add(maps)
-    if predictions.draws > 1:  # of one draw it enters no score
-        check_entropies(predictions, np.array(seen.excess))
+        # Of one draw the mean entropy enters no score.
+        excess.append(entropy_excess(maps) if predictions.draws > 1 else 0.0)
+    check_entropies(predictions, np.array(excess))
     classes, ignore = predictions.classes or 0, predictions.header.ignore
     ignored = 0 if ignore is None else int(seen.labels[ignore])
     rated = int(seen.labels.sum()) - ignored

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Index
+from qualms.scores._arrays import SUM_TOLERANCE, Array, Index
 from qualms.scores._pixel_kernels import calibration_gaps
 from qualms.scores._pixels import check_same_space, real_map
 from qualms.scores._sums import plain_dot
@@ -121,20 +121,7 @@ def ace(
     >>> ace(np.array([0.9, 0.9, 0.6]), np.array([True, True, False]))
     0.35
     """
-    conf, right, count = _flat_counts("confidence", confidence, correct, total)
-    if bins < 1:
-        raise ValueError(f"bins must be at least 1, got {bins}")
-    if conf.min() < 0.0 or conf.max() > 1.0:
-        raise ValueError(
-            f"confidence must lie in [0, 1], got {conf.min():.6g} to {conf.max():.6g}; "
-            "turn uncertainties into confidences by fit_platt first"
-        )
-    edges = np.linspace(0.0, 1.0 + 1e-8, bins + 1)
-    size, gap = calibration_gaps(conf, right, count, edges)
-    filled = size > 0
-    return (
-        float(np.mean(np.abs(gap[filled]) / size[filled])) if filled.any() else np.nan
-    )
+    return _mean_gap(_gaps("confidence", confidence, correct, total, bins))
 
 
 @as_score(label="ACE as stated", better="lower")
@@ -159,15 +146,11 @@ def stated_ace(
     >>> stated_ace([[0.9, 0.9, 0.4], [0.1, 0.1, 0.6]], [True, True, False])
     0.35
     """
-    size, gap = stated_gaps(mean_probs, correct, total=total, bins=bins)
-    filled = size > 0
-    return (
-        float(np.mean(np.abs(gap[filled]) / size[filled])) if filled.any() else np.nan
-    )
+    return _mean_gap(stated_gaps(mean_probs, correct, total=total, bins=bins))
 
 
-class StatedGaps(NamedTuple):
-    """What `stated_ace` rests on; those of several maps add up."""
+class ConfidenceGaps(NamedTuple):
+    """What `ace` and `stated_ace` rest on; those of several maps add up."""
 
     size: Array
     """(B,) how often pixels count in each bin."""
@@ -181,13 +164,39 @@ def stated_gaps(
     *,
     total: ArrayLike | None = None,
     bins: int = 20,
-) -> StatedGaps:
+) -> ConfidenceGaps:
     """The gaps of one map; arguments are those of `stated_ace`."""
+    likeliest = np.asarray(mean_probs).max(axis=0)
     # Probabilities in float32 may add up to a little more than one.
-    likeliest = np.minimum(np.asarray(mean_probs).max(axis=0), 1.0)
-    conf, right, count = _flat_counts("mean_probs", likeliest, correct, total)
+    rounded = (likeliest > 1.0) & (likeliest <= 1.0 + SUM_TOLERANCE)
+    conf = np.where(rounded, 1.0, likeliest)
+    return _gaps("mean_probs", conf, correct, total, bins)
+
+
+def _gaps(
+    name: str,
+    confidence: ArrayLike,
+    correct: ArrayLike,
+    total: ArrayLike | None,
+    bins: int,
+) -> ConfidenceGaps:
+    conf, right, count = _flat_counts(name, confidence, correct, total)
+    if bins < 1:
+        raise ValueError(f"bins must be at least 1, got {bins}")
+    if conf.min() < 0.0 or conf.max() > 1.0:
+        raise ValueError(
+            f"{name} must lie in [0, 1], got {conf.min():.6g} to {conf.max():.6g}; "
+            "turn uncertainties into confidences by fit_platt first"
+        )
     edges = np.linspace(0.0, 1.0 + 1e-8, bins + 1)
-    return StatedGaps(*calibration_gaps(conf, right, count, edges))
+    return ConfidenceGaps(*calibration_gaps(conf, right, count, edges))
+
+
+def _mean_gap(found: ConfidenceGaps) -> float:
+    filled = found.size > 0
+    if not filled.any():
+        return float("nan")
+    return float(np.mean(np.abs(found.gap[filled]) / found.size[filled]))
 
 
 def fit_platt(
