@@ -21,8 +21,6 @@ SHELVES = (
     *("cli", "benchmarks", "datasets", "methods", "networks"),
     *("evaluate.protocols", "evaluate.tasks", "report.papers"),
 )
-SMALL = 80
-"""Lines under which a private module with one importer belongs inside that."""
 
 
 def name_of(path):
@@ -46,22 +44,6 @@ def imported(tree):
         elif isinstance(node, ast.Import):
             found = (alias.name for alias in node.names)
             yield from (n[len("qualms.") :] for n in found if n.startswith("qualms."))
-
-
-def functions(path):
-    tree = ast.parse(path.read_text())
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    ]
-
-
-def body_lines(function):
-    body = function.body
-    if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        body = body[1:] or body
-    return body[-1].end_lineno - body[0].lineno + 1
 
 
 def test_there_is_no_drawer_for_helpers():
@@ -112,39 +94,9 @@ def test_private_modules_are_imported_inside_their_package_only():
     assert reached == []
 
 
-def test_small_private_modules_with_one_importer_are_merged_into_it():
-    importers = defaultdict(set)
-    for module, tree in TREES.items():
-        for target in imported(tree):
-            importers[target].add(module)
-    small = [
-        name_of(path)
-        for path in MODULES
-        if path.stem.startswith("_") and not path.stem.startswith("__")
-        if len(importers[name_of(path)]) <= 1
-        if len(path.read_text("utf-8").splitlines()) < SMALL
-    ]
-    assert small == []
-
-
 def test_uncertainty_is_not_called_doubt():
     for path in MODULES:
         assert not re.search(r"\bdoubts?\b", path.read_text("utf-8")), path
-
-
-def test_no_module_is_longer_than_400_lines():
-    long = [p for p in MODULES if len(p.read_text().splitlines()) > 400]
-    assert long == []
-
-
-def test_no_function_body_is_longer_than_40_lines():
-    long = [
-        f"{path.relative_to(SRC)}:{f.name} {body_lines(f)}"
-        for path in MODULES
-        for f in functions(path)
-        if body_lines(f) > 40
-    ]
-    assert long == []
 
 
 def test_our_classes_inherit_at_most_once():
