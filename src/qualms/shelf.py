@@ -32,8 +32,6 @@ _RETURNED = {
     "Method": "methods",
     "Recipe": "datasets",
     "Benchmark": "benchmarks",
-    "Protocol": "evaluate.protocols",
-    "Paper": "report.papers",
 }
 """The shelf of a part by the type that its function returns."""
 _SHELVES = ("methods", "datasets", "networks", "benchmarks", "scores")

@@ -2,7 +2,7 @@
 
 Nothing is trained or looked up here but predictions files, so that numbers can be made
 again from them at any time, and by anyone. A run that is not there is listed and leaves
-its cells empty; a repeat counts as soon as all runs of its pool are there.
+its results empty; a repeat counts as soon as all runs of its pool are there.
 """
 
 import math
@@ -16,17 +16,7 @@ from typing import NamedTuple
 
 from threadpoolctl import threadpool_limits
 
-from qualms.benchmarks import (
-    Benchmark,
-    Place,
-    Preset,
-    Variant,
-    ensembles,
-    repeats_of,
-    selection_text,
-    settings_text,
-)
-from qualms.evaluate.checks import checks_of
+from qualms.evaluate.benchmark_results import BenchmarkResults, Check, Cost
 from qualms.evaluate.entry import (
     Curve,
     Histogram,
@@ -41,7 +31,7 @@ from qualms.evaluate.kernel import (
     mean_curves,
     mean_histograms,
 )
-from qualms.evaluate.protocols import (
+from qualms.evaluate.protocol import (
     AbsentError,
     Beside,
     Protocol,
@@ -50,35 +40,27 @@ from qualms.evaluate.protocols import (
 )
 from qualms.evaluate.ranking import Ranking, Rival, rankings
 from qualms.evaluate.reading import RunReader, complete_pools
-from qualms.evaluate.results import (
-    BenchmarkResults,
-    Cell,
-    Cost,
-    DrawnKey,
-    Key,
-    summary,
-)
 from qualms.evaluate.segmented import measuring
+from qualms.labels import Label, Labelled, Labels
 from qualms.predictions import Header, Predictions, PredictionsError
-from qualms.scores import Difference
-from qualms.scores.inference import ConfidenceSet
+from qualms.results import Result, ResultsTable, result, summary
 from qualms.spec import RunSpec
+from qualms.study import Line, RunPlan, Variant
 
 
 class _Judging(NamedTuple):
     """What is judged, by what, from where."""
 
-    benchmark: Benchmark
-    preset: Preset
+    plan: RunPlan
     protocol: Protocol
     reader: RunReader
     options: ScoreOptions
 
 
-class _JudgedRow(NamedTuple):
-    """One row at one place: its repeats, or why it has none."""
+class _JudgedLine(NamedTuple):
+    """One line: its repeats, or why it has none."""
 
-    place: Place
+    line: Line
     specs: tuple[RunSpec, ...]
     repeats: Sequence[Judgement]
     why: str = ""
@@ -86,248 +68,271 @@ class _JudgedRow(NamedTuple):
     """Whether that is because a file cannot be read."""
 
 
-def judge(
-    benchmark: Benchmark,
-    preset: Preset,
-    out: Path,
-    *,
-    options: ScoreOptions | None = None,
+def judge_plan(
+    plan: RunPlan, out: Path, *, options: ScoreOptions | None = None
 ) -> BenchmarkResults:
-    """Every cell of `benchmark` at `preset`, from the run folders in out/<benchmark>.
+    """Judge every line of a plan, from the run folders in out/<benchmark>.
 
     Intervals are over items and repeats together, see `kernel.py`; `options` gives
     their level, and the number and seed of replicates where these are needed.
     """
     options = options or ScoreOptions()
-    reader = RunReader(out / benchmark.name)
-    found = _Gathered()
+    reader = RunReader(out / plan.benchmark.name)
+    gathered = _Gathered()
     with measuring(options) as shared:
-        asked = _Judging(benchmark, preset, protocol_of(benchmark), reader, shared)
-        for rows in _variants(asked):
-            found.add(rows, asked)
+        judging = _Judging(plan, protocol_of(plan.benchmark), reader, shared)
+        for lines in _by_variant(judging):
+            gathered.add(lines, judging)
     machines = {header.hardware or "" for header in reader.headers.values()}
-    return BenchmarkResults(
-        benchmark=benchmark,
-        preset=preset,
-        cells=found.cells,
-        ties=found.ties,
-        differences=found.differences,
-        curves=found.curves,
-        histograms=found.histograms,
-        scatters=found.scatters,
-        slices=found.slices,
-        checks=checks_of(benchmark, preset, found.cells),
-        missing=reader.unread(found.reasons()),
-        absent=found.absent,
+    results = BenchmarkResults(
+        plan=plan,
+        table=ResultsTable.of(gathered.results),
+        curves=Labelled.of(gathered.curves),
+        histograms=Labelled.of(gathered.histograms),
+        scatters=Labelled.of(gathered.scatters),
+        slices=Labelled.of(gathered.slices),
+        missing=reader.unread({found.why for found in gathered.results}),
         hardware=tuple(sorted(machines - {""})),
-        seconds=_seconds(reader, _trained(asked)),
-        costs=found.costs,
-        notes=(*found.damaged, *_notes(asked)),
+        seconds=_seconds(reader, _trained(judging)),
+        costs=gathered.costs,
+        notes=(*gathered.damaged, *_notes(judging)),
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,
     )
+    return replace(results, checks=checks_of(results))
+
+
+def checks_of(results: BenchmarkResults) -> tuple[Check, ...]:
+    """Decide the benchmark's expectations at this preset by the results."""
+    expectations = results.benchmark.expectations.get(results.preset.name, ())
+    checks = (Check(expectation=e, values=e.numbers(results)) for e in expectations)
+    return tuple(check for check in checks if check.values)
 
 
 @dataclass(frozen=True, slots=True)
 class _Gathered:
-    """What has been found so far, variant after variant."""
+    """Results and drawings so far, variant after variant."""
 
-    cells: dict[Key, Cell] = field(default_factory=dict)
-    ties: dict[Key, ConfidenceSet] = field(default_factory=dict)
-    differences: dict[Key, Difference] = field(default_factory=dict)
-    curves: dict[DrawnKey, Curve] = field(default_factory=dict)
-    histograms: dict[DrawnKey, Histogram] = field(default_factory=dict)
-    scatters: dict[DrawnKey, Scatter] = field(default_factory=dict)
-    slices: dict[DrawnKey, MapSlice] = field(default_factory=dict)
+    results: list[Result] = field(default_factory=list)
+    curves: list[tuple[Labels, Curve]] = field(default_factory=list)
+    histograms: list[tuple[Labels, Histogram]] = field(default_factory=list)
+    scatters: list[tuple[Labels, Scatter]] = field(default_factory=list)
+    slices: list[tuple[Labels, MapSlice]] = field(default_factory=list)
     costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
-    absent: dict[Key, str] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
-    """Notes on rows whose files cannot be read."""
+    """Notes on lines whose files cannot be read."""
 
-    def reasons(self) -> set[str]:
-        """Why rows and cells have no numbers."""
-        return {*self.absent.values(), *(cell.why for cell in self.cells.values())}
+    def add(self, lines: list[_JudgedLine], judging: _Judging) -> None:
+        """Estimate and rank the lines of one variant."""
+        options = judging.options
+        for judged in lines:
+            self._skip(judged)
+            variant, row = judged.line.variant, judged.line.row
+            self.costs[variant.name, row.name] = _cost(judging.reader, judged.specs)
+        numbers = [(j, estimated(j.repeats, options)) for j in lines if j.repeats]
+        ranked = _rankings(numbers, options)
+        for judged, each in numbers:
+            for number in each:
+                ranking = ranked.get(_column(judged.line, number))
+                self.results.append(_result(judged.line, number, ranking))
+            self._draw(judged)
 
-    def add(self, rows: list[_JudgedRow], asked: _Judging) -> None:
-        """Estimate and rank the rows of one variant."""
-        options = asked.options
-        for row in rows:
-            self._skip(row, asked.benchmark)
-            where = row.place.variant.name, row.place.row.name
-            self.costs[where] = _cost(asked.reader, row.specs)
-        found = [(row, estimated(row.repeats, options)) for row in rows if row.repeats]
-        for row, each in found:
-            self.cells.update((_key(row.place, e), _cell(row.place, e)) for e in each)
-            self.curves.update((_drawn(row, c), c) for c in mean_curves(row.repeats))
-            self.histograms.update(
-                (_drawn(row, h), h) for h in mean_histograms(row.repeats)
-            )
-            first = row.repeats[0]
-            self.scatters.update((_drawn(row, s), s) for s in first.scatters)
-            self.slices.update((_drawn(row, s), s) for s in first.slices)
-        for key, settled in _rankings(found, options).items():
-            self.ties[key] = settled.group
-            for name, difference in settled.differences.items():
-                self.differences[key._replace(row=name)] = difference
+    def _draw(self, judged: _JudgedLine) -> None:
+        line, repeats = judged.line, judged.repeats
+        self.curves.extend((_drawn(line, c), c) for c in mean_curves(repeats))
+        self.histograms.extend((_drawn(line, h), h) for h in mean_histograms(repeats))
+        self.scatters.extend((_drawn(line, s), s) for s in repeats[0].scatters)
+        self.slices.extend((_drawn(line, s), s) for s in repeats[0].slices)
 
-    def _skip(self, row: _JudgedRow, benchmark: Benchmark) -> None:
-        """Say why a row has no numbers, if it has none."""
-        if row.repeats:
+    def _skip(self, judged: _JudgedLine) -> None:
+        """Say why a line has no numbers, if it has none."""
+        if judged.repeats:
             return
-        variant, which, settings = row.place
-        key = Key(variant.name, which.name, settings_text(settings), "")
-        self.absent[key] = row.why
-        for score in benchmark.scores:
-            named = key._replace(score=score)
-            self.cells[named] = Cell(key=named, why=row.why)
-        if row.damaged:
+        line = judged.line
+        self.results.append(Result(labels=line.labels, why=judged.why))
+        if judged.damaged:
             self.damaged.append(
-                f"{which.label} has no number on {variant.label}: {row.why}"
+                f"{line.row.label} has no number on {line.variant.label}: {judged.why}"
             )
 
 
-def _variants(asked: _Judging) -> Iterator[list[_JudgedRow]]:
-    """The rows of one variant after the other."""
+def _by_variant(judging: _Judging) -> Iterator[list[_JudgedLine]]:
+    """Yield the lines of one variant after the other."""
     # Variants that share their runs stand side by side; others need not stay in memory.
-    variants = asked.preset.variants
+    variants = judging.plan.variants
     for _, group in groupby(variants, key=lambda variant: variant.dataset):
         for variant in group:
-            yield _rows_of(asked, variant)
-        asked.reader.forget()
+            yield _judged_lines(judging, variant)
+        judging.reader.forget()
 
 
-def _rows_of(asked: _Judging, variant: Variant) -> list[_JudgedRow]:
-    """Every row of a variant with its repeats, which are judged several at a time."""
-    places = asked.benchmark.places(asked.preset, variant)
-    waiting = [_waiting(asked, place) for place in places]
-    workers = asked.options.workers
-    # Rows share the threads, as many threads each as there are would mostly wait for
-    # the interpreter; processes serve one file at a time, whichever row it is of.
-    # Repeats of a row wait for what is fitted on all of them.
-    rows = max(1, sum(bool(row.pools) for row in waiting))
-    own = replace(asked.options, workers=-(-workers // rows))
+def _judged_lines(judging: _Judging, variant: Variant) -> list[_JudgedLine]:
+    """Judge the repeats of every line of a variant, several at a time."""
+    waiting = [_waiting(judging, line) for line in judging.plan.lines_of(variant)]
+    workers = judging.options.workers
+    # Lines share the threads, as many threads each as there are would mostly wait for
+    # the interpreter; processes serve one file at a time, whichever line it is of.
+    # Repeats of a line wait for what is fitted on all of them.
+    count = max(1, sum(bool(line.pools) for line in waiting))
+    options = replace(judging.options, workers=-(-workers // count))
     # Threads of a matrix product beside those of other repeats would mostly wait.
-    spare = max(1, workers // max(1, sum(len(row.pools) for row in waiting)))
+    spare = max(1, workers // max(1, sum(len(line.pools) for line in waiting)))
     # The kernels release the interpreter's lock, so threads really run at once.
     with ThreadPoolExecutor(workers) as pool, threadpool_limits(spare):
-        judged = [
-            [pool.submit(asked.protocol.judge, r) for r in _repeats(asked, row, own)]
-            for row in waiting
+        repeats = [
+            [
+                pool.submit(judging.protocol.judge, repeat)
+                for repeat in _repeats(judging, line, options)
+            ]
+            for line in waiting
         ]
         try:
-            return [_finished(*both) for both in zip(waiting, judged, strict=True)]
+            return [_finished(*both) for both in zip(waiting, repeats, strict=True)]
         except BaseException:  # also Ctrl-C: what nobody will read is not judged
-            if own.workforce is not None:
-                own.workforce.stop()
+            if options.workforce is not None:
+                options.workforce.stop()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-class _Waiting(NamedTuple):
-    place: Place
+class _WaitingLine(NamedTuple):
+    line: Line
     pools: Sequence[Sequence[RunSpec]]
     why: str = ""
 
 
-def _waiting(asked: _Judging, place: Place) -> _Waiting:
+def _waiting(judging: _Judging, line: Line) -> _WaitingLine:
     try:
-        pools = complete_pools(asked.benchmark, asked.preset, place, asked.reader)
+        pools = complete_pools(line, judging.plan.preset, judging.reader)
     except (AbsentError, PredictionsError) as error:
-        return _Waiting(place, (), str(error))
-    return _Waiting(place, pools)
+        return _WaitingLine(line, (), str(error))
+    return _WaitingLine(line, pools)
 
 
-def _repeats(asked: _Judging, row: _Waiting, options: ScoreOptions) -> list[Repeat]:
-    pooled = asked.reader.pooled
+def _repeats(
+    judging: _Judging, waiting: _WaitingLine, options: ScoreOptions
+) -> list[Repeat]:
+    pooled = judging.reader.pooled
 
     def every(split: str) -> list[Predictions]:
-        return [pooled(specs, split) for specs in row.pools]
+        return [pooled(specs, split) for specs in waiting.pools]
 
     return [
         Repeat(
-            row.place,
+            waiting.line,
             partial(pooled, specs),
             options,
             every,
-            partial(_beside, asked, row.place.variant, [spec.seed for spec in specs]),
+            partial(_beside, judging, waiting.line, [spec.seed for spec in specs]),
         )
-        for specs in row.pools
+        for specs in waiting.pools
     ]
 
 
 def _beside(
-    asked: _Judging, variant: Variant, seeds: Sequence[int], row: str
+    judging: _Judging, line: Line, seeds: Sequence[int], row: str
 ) -> list[Beside]:
-    """The repeats of `row` with these seeds, one for each of its places."""
-    benchmark, preset = asked.benchmark, asked.preset
+    """Find the repeats of `row` with these seeds, one for each of its lines."""
     found = []
-    for place in benchmark.places(preset, variant):
-        if place.row.name == row:
-            specs = [benchmark.spec(preset, place, seed) for seed in seeds]
-            found.append(Beside(place.settings, partial(_there, asked.reader, specs)))
+    for other in judging.plan.lines_of(line.variant):
+        if other.row.name == row:
+            runs = {run.seed: run for run in other.runs}
+            specs = [runs[seed] for seed in seeds]
+            found.append(Beside(other.at, partial(_present, judging.reader, specs)))
     return found
 
 
-def _there(reader: RunReader, specs: Sequence[RunSpec], split: str) -> Predictions:
+def _present(reader: RunReader, specs: Sequence[RunSpec], split: str) -> Predictions:
     for spec in specs:
         if not reader.present(spec):
             raise AbsentError(f"run {spec.hash} {reader.missing[spec.hash].reason}")
     return reader.pooled(specs, split)
 
 
-def _finished(row: _Waiting, repeats: Sequence[Future[Judgement]]) -> _JudgedRow:
-    members = {spec.hash: spec for specs in row.pools for spec in specs}
+def _finished(
+    waiting: _WaitingLine, repeats: Sequence[Future[Judgement]]
+) -> _JudgedLine:
+    members = {spec.hash: spec for specs in waiting.pools for spec in specs}
     specs = tuple(members.values())
-    if row.why:
-        return _JudgedRow(row.place, specs, (), row.why)
+    if waiting.why:
+        return _JudgedLine(waiting.line, specs, (), waiting.why)
     try:
         judged = [repeat.result() for repeat in repeats]
     except (AbsentError, PredictionsError) as error:
         damaged = isinstance(error, PredictionsError)
-        return _JudgedRow(row.place, specs, (), str(error), damaged)
-    return _JudgedRow(row.place, specs, judged)
+        return _JudgedLine(waiting.line, specs, (), str(error), damaged)
+    return _JudgedLine(waiting.line, specs, judged)
 
 
-def _key(place: Place, found: Estimated) -> Key:
-    known = settings_text({**place.settings, **found.entry.settings})
-    return Key(place.variant.name, place.row.name, known, found.entry.key)
+Column = tuple[tuple[str, Label], ...]
+"""What numbers of different rows must share to be ranked, as pairs of labels."""
 
 
-def _cell(place: Place, found: Estimated) -> Cell:
-    return Cell(
-        key=_key(place, found),
-        values=found.values,
-        as_published=found.as_published,
-        low=found.interval.low,
-        high=found.interval.high,
-        why=found.why,
-        method=found.interval.method,
-        no_interval=found.interval.reason,
+def _column(line: Line, number: Estimated) -> Column:
+    return tuple({**line.at, **_own_labels(number)}.items())
+
+
+def _own_labels(number: Estimated) -> Labels:
+    """Return the labels of a number besides those of its line."""
+    entry = number.entry
+    return {**entry.settings, "subset": entry.subset, "score": entry.score_name}
+
+
+def _result(line: Line, number: Estimated, ranking: Ranking | None) -> Result:
+    interval = number.interval
+    made = result(
+        {**line.labels, **_own_labels(number)},
+        number.values,
+        released_values=number.as_published,
+        low=interval.low,
+        high=interval.high,
+        interval=interval.method,
+        no_interval=interval.reason,
+        why=number.why,
+    )
+    if ranking is None:
+        return made
+    difference = ranking.differences.get(line.row.name)
+    if difference is not None:
+        made = replace(
+            made,
+            difference=difference.value,
+            difference_low=difference.low,
+            difference_high=difference.high,
+        )
+    return replace(
+        made,
+        best=ranking.group.best,
+        tied=line.row.name in ranking.group.members,
+        no_winner=ranking.group.reason,
     )
 
 
-Found = Sequence[tuple[_JudgedRow, Sequence[Estimated]]]
-
-
-def _rankings(rows: Found, options: ScoreOptions) -> dict[Key, Ranking]:
-    """Who may be best in each column of a variant; the row of its key is ''."""
-    if not rows:
+def _rankings(
+    numbers: Sequence[tuple[_JudgedLine, Sequence[Estimated]]], options: ScoreOptions
+) -> dict[Column, Ranking]:
+    """Find out who may be best in each column of a variant."""
+    if not numbers:
         return {}
-    columns: dict[Key, list[Rival]] = {}
-    for row, each in rows:
-        for one in each:
-            key = _key(row.place, one)
-            value = summary(one.values).mean
-            rival = Rival(key.row, value, one.entries, one.replicates)
-            columns.setdefault(key._replace(row=""), []).append(rival)
-    return rankings(columns, rows[0][0].repeats[0].design, options)
+    columns: dict[Column, list[Rival]] = {}
+    for judged, each in numbers:
+        for number in each:
+            value = summary(number.values).mean
+            rival = Rival(
+                judged.line.row.name, value, number.entries, number.replicates
+            )
+            columns.setdefault(_column(judged.line, number), []).append(rival)
+    return rankings(columns, numbers[0][0].repeats[0].design, options)
 
 
-def _drawn(row: _JudgedRow, drawn: Curve | Histogram | Scatter | MapSlice) -> DrawnKey:
-    place = row.place
-    known = settings_text({**place.settings, **drawn.settings})
-    return DrawnKey(place.variant.name, place.row.name, known, drawn.subset, drawn.name)
+def _drawn(line: Line, drawn: Curve | Histogram | Scatter | MapSlice) -> Labels:
+    return {
+        **line.labels,
+        **drawn.settings,
+        "subset": drawn.subset,
+        "name": drawn.name,
+    }
 
 
 def _cost(reader: RunReader, specs: Sequence[RunSpec]) -> Cost:
@@ -345,19 +350,19 @@ def _cost(reader: RunReader, specs: Sequence[RunSpec]) -> Cost:
 
 
 def _stated(headers: Sequence[Header], name: str) -> float | None:
-    """The mean of a number that headers state about their predictions."""
-    found = [header.about[name] for header in headers if name in header.about]
-    return math.fsum(found) / len(found) if found else None
+    """Return the mean of a number that headers state about their predictions."""
+    numbers = [header.about[name] for header in headers if name in header.about]
+    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
-def _trained(asked: _Judging) -> set[str]:
-    """Runs that were trained; others state the cost of the weights they were lent.
+def _trained(judging: _Judging) -> set[str]:
+    """Return the runs that were trained; others have the cost of borrowed weights.
 
-    One of those that differ in how an epoch is chosen alone: they share a training.
+    Runs that differ only in how an epoch is chosen share a training: one of them.
     """
-    runs = asked.benchmark.runs(asked.preset)
-    there = [spec for spec in runs if spec.hash in asked.reader.headers]
-    trained = [spec for spec in there if spec.training.get("epochs") != 0]
+    headers = judging.reader.headers
+    present = [spec for spec in judging.plan.runs if spec.hash in headers]
+    trained = [spec for spec in present if spec.training.get("epochs") != 0]
     return {*{(spec.training_key, spec.seed): spec.hash for spec in trained}.values()}
 
 
@@ -367,16 +372,15 @@ def _seconds(reader: RunReader, hashes: Iterable[str]) -> float | None:
     return math.fsum(known) if known else None
 
 
-def _notes(asked: _Judging) -> Iterator[str]:
-    """What a reader of the tables must know, of any benchmark and of this one."""
-    benchmark, preset, protocol, _, options = asked
-    for variant in preset.variants:
-        if text := selection_text(benchmark, preset, variant):
+def _notes(judging: _Judging) -> Iterator[str]:
+    """Yield what a reader of the tables must know."""
+    plan, options = judging.plan, judging.options
+    for variant in plan.variants:
+        if text := plan.selection_text(variant):
             yield f"{variant.name}: {text}"
-    yield from protocol.notes(benchmark, preset, options)
-    yield from _pool_notes(benchmark, preset)
-    places = (p for v in preset.variants for p in benchmark.places(preset, v))
-    repeats = max((len(repeats_of(preset, place)) for place in places), default=1)
+    yield from judging.protocol.notes(plan, options)
+    yield from _pool_notes(plan)
+    repeats = max((len(line.pools) for line in plan.lines), default=1)
     seeds = " and other seeds would change"
     if repeats < 2:
         seeds = " would change, not what other seeds would: rows have one repeat"
@@ -386,15 +390,15 @@ def _notes(asked: _Judging) -> Iterator[str]:
     )
 
 
-def _pool_notes(benchmark: Benchmark, preset: Preset) -> Iterator[str]:
-    pools = ensembles(benchmark, preset)
-    if sum(map(len, pools)) > len(preset.seeds) and len(pools) > 1:
+def _pool_notes(plan: RunPlan) -> Iterator[str]:
+    pools, seeds = plan.ensembles, plan.seeds
+    if sum(map(len, pools)) > len(seeds) and len(pools) > 1:
         yield (
-            f"the {len(pools)} pools are drawn from {len(preset.seeds)} runs: they "
+            f"the {len(pools)} pools are drawn from {len(seeds)} runs: they "
             "share some, and spread less than separate ensembles would"
         )
     elif len(pools) == 1:
         yield (
-            f"the {len(preset.seeds)} runs form one pool, so pools have one repeat: "
+            f"the {len(seeds)} runs form one pool, so pools have one repeat: "
             "their intervals do not cover what other runs would change"
         )

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qualms.benchmarks import settings_text, settings_values
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.notebook import notebook_lines, notebook_table
 from qualms.evaluate.ranking import Ranking, Rival, rankings
 from qualms.evaluate.results import Results, ScoreRow
+from qualms.labels import values_text
 from qualms.predictions import pairing, same_items
 from qualms.scores import Better, Difference
 
@@ -18,7 +18,8 @@ DIFFERENT_ITEMS = (
     "raters, so their differences are not paired and no tie groups are given"
 )
 
-RowKey = tuple[str, str, str]
+RowKey = tuple[str, str, tuple[tuple[str, Any], ...]]
+"""Score, subset and settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +42,12 @@ class Contrast:
     @property
     def detail(self) -> str:
         """The settings, as `ScoreRow.detail` shows them."""
-        return settings_values(self.settings)
+        return values_text(self.settings)
 
     @property
     def key(self) -> RowKey:
         """What it is about, as `ScoreRow.key` says it."""
-        return (self.score, self.subset, settings_text(self.settings))
+        return (self.score, self.subset, tuple(self.settings.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ class Entry:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Which uncertainty, interval rule, measure ...; {} where there is only one."""
     name: str = ""
-    """What tables call it, where that is not `<subset>/<score>`."""
+    """The label `score` of its result, where that is not the name of the function."""
     as_published: float = float("nan")
     """The score by the rule of a paper's released code, where that has it."""
     why: str = ""
@@ -58,10 +58,9 @@ class Entry:
     """Whether files, or rows of a table, are ranked by it."""
 
     @property
-    def key(self) -> str:
-        """What tables call it: `in_domain/auroc`, or the score alone for all items."""
-        where = "" if self.subset == "all" else f"{self.subset}/"
-        return self.name or f"{where}{self.score.__name__}"
+    def score_name(self) -> str:
+        """The label `score` of its result."""
+        return self.name or self.score.__name__
 
     @property
     def better(self) -> Better:

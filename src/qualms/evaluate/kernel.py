@@ -120,8 +120,9 @@ def _columns(repeats: Sequence[Judgement]) -> list[tuple[Entry, ...]]:
     ]
 
 
-def _identity(entry: Entry) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return entry.key, tuple((name, str(v)) for name, v in entry.settings.items())
+def _identity(entry: Entry) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    settings = tuple((name, str(value)) for name, value in entry.settings.items())
+    return entry.subset, entry.score_name, settings
 
 
 def _estimated(

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import RLock
 
-from qualms.benchmarks import Benchmark, Place, Preset, repeats_of, trained
-from qualms.evaluate.protocols import AbsentError
-from qualms.evaluate.results import Missing
+from qualms.evaluate.benchmark_results import Missing
+from qualms.evaluate.protocol import AbsentError
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
 from qualms.runs import mismatch, split_stem, stored, was_finished
 from qualms.spec import RunSpec
+from qualms.study import Line, Preset
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +30,48 @@ class RunReader:
     """Repeats are judged in several threads."""
 
     def present(self, spec: RunSpec) -> bool:
-        """Whether the run's predictions can be read; if not it is listed."""
+        """Return whether the run's predictions can be read; if not it is listed."""
         if spec.hash in self.missing:
             return False
         for split in spec.splits:
             try:
                 with self._lock:
-                    self._one(spec, split)
+                    self._member(spec, split)
             except (AbsentError, PredictionsError) as error:
                 self.missing[spec.hash] = self._missing(spec, split, str(error))
                 return False
         return True
 
     def unread(self, reasons: Collection[str]) -> tuple[Missing, ...]:
-        """Runs that are missing, and those with maps that `reasons` name as damaged.
+        """Return runs that are missing, and those with maps that `reasons` name.
 
         Maps are read only when they are judged, so runs that are present may be among
-        them. These keep their numbers of other splits.
+        the damaged ones. These keep their numbers of other splits.
         """
-        found = dict(self.missing)
+        unread = dict(self.missing)
         for spec in self._seen.values():
             for split in spec.splits:
                 inside = f"{split_stem(self.folder / spec.hash, split)}{os.sep}"
                 why = next((reason for reason in reasons if inside in reason), "")
                 if why:
-                    found.setdefault(spec.hash, self._missing(spec, split, why))
-        return tuple(found.values())
+                    unread.setdefault(spec.hash, self._missing(spec, split, why))
+        return tuple(unread.values())
+
+    def pooled(self, specs: Sequence[RunSpec], split: str) -> Predictions:
+        """Return the predictions of all `specs` on `split` as one."""
+        key = tuple(spec.hash for spec in specs), split
+        with self._lock:
+            if key not in self._pooled:
+                members = [self._member(spec, split) for spec in specs]
+                # Intervals cannot be pooled, but one run needs no pooling.
+                alone = len(members) == 1 and members[0].draws == 1
+                self._pooled[key] = members[0] if alone else pool(members)
+            return self._pooled[key]
+
+    def forget(self) -> None:
+        """Let go of the predictions read so far; what is missing stays known."""
+        self._read.clear()
+        self._pooled.clear()
 
     def _missing(self, spec: RunSpec, split: str, reason: str) -> Missing:
         folder = self.folder / spec.hash
@@ -74,23 +90,7 @@ class RunReader:
             remedy=remedy,
         )
 
-    def pooled(self, specs: Sequence[RunSpec], split: str) -> Predictions:
-        """The predictions of all `specs` on `split` as one."""
-        key = tuple(spec.hash for spec in specs), split
-        with self._lock:
-            if key not in self._pooled:
-                members = [self._one(spec, split) for spec in specs]
-                # Intervals cannot be pooled, but one run needs no pooling.
-                alone = len(members) == 1 and members[0].draws == 1
-                self._pooled[key] = members[0] if alone else pool(members)
-            return self._pooled[key]
-
-    def forget(self) -> None:
-        """Let go of the predictions read so far; what is missing stays known."""
-        self._read.clear()
-        self._pooled.clear()
-
-    def _one(self, spec: RunSpec, split: str) -> Predictions:
+    def _member(self, spec: RunSpec, split: str) -> Predictions:
         key = spec.hash, split
         if key not in self._read:
             predictions = read(_file(self.folder / spec.hash, split))
@@ -105,36 +105,32 @@ class RunReader:
 
 
 def complete_pools(
-    benchmark: Benchmark, preset: Preset, place: Place, reader: RunReader
+    line: Line, preset: Preset, reader: RunReader
 ) -> list[tuple[RunSpec, ...]]:
-    """The runs of each repeat that is complete; pools of the same runs count once.
+    """Return the runs of each repeat that is complete.
 
     Raises:
         AbsentError: If no repeat is complete.
     """
-    if not trained(preset, place):
-        values = {n: preset.trained[n] for n in place.row.trained_by}
-        only = "; ".join(
-            f"{n} {', '.join(map(str, those))}" for n, those in values.items()
+    if not line.pools:
+        trained = "; ".join(
+            f"{name} {', '.join(map(str, preset.trained[name]))}"
+            for name in line.row.trained_by
         )
         raise AbsentError(
-            f"preset {preset.name} trains {place.row.method.name} for {only} only"
+            f"preset {preset.name} trains {line.row.method.name} for {trained} only"
         )
-    wanted = repeats_of(preset, place)
-    specs = {
-        seed: benchmark.spec(preset, place, seed)
-        for seed in dict.fromkeys(seed for pool in wanted for seed in pool)
-    }
-    present = {seed for seed, spec in specs.items() if reader.present(spec)}
-    complete = [pool for pool in wanted if present.issuperset(pool)]
+    runs = line.runs
+    present = {run.hash for run in runs if reader.present(run)}
+    complete = [p for p in line.pools if present.issuperset(run.hash for run in p)]
     if not complete:
-        lacking = next(spec for seed, spec in specs.items() if seed not in present)
+        first = next(run for run in runs if run.hash not in present)
         raise AbsentError(
-            f"{len(specs) - len(present)} of {len(specs)} runs of "
-            f"{lacking.method.name} are missing; {lacking.hash} "
-            f"{reader.missing[lacking.hash].reason}"
+            f"{len(runs) - len(present)} of {len(runs)} runs of "
+            f"{first.method.name} are missing; {first.hash} "
+            f"{reader.missing[first.hash].reason}"
         )
-    return [tuple(specs[seed] for seed in pool) for pool in complete]
+    return complete
 
 
 def _file(folder: Path, split: str) -> Path:

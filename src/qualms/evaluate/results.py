@@ -1,32 +1,22 @@
-"""The frozen tables that judging ends in: of one file, and of a benchmark."""
+"""The frozen table that judging one file ends in."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from qualms.benchmarks import (
-    Benchmark,
-    Expectation,
-    Preset,
-    Settings,
-    Variant,
-    settings_text,
-    settings_values,
-)
-from qualms.evaluate.entry import Curve, Entry, Histogram, MapSlice, Scatter
+from qualms.evaluate.entry import Curve, Entry, Histogram
 from qualms.evaluate.notebook import (
     notebook_lines,
     notebook_number,
     notebook_table,
     pandas_frame,
 )
+from qualms.labels import labels_text, values_text
 from qualms.predictions import Header, Predictions
-from qualms.scores import Better, Difference
-from qualms.scores.inference import ConfidenceSet, Design
+from qualms.scores import Better
+from qualms.scores.inference import Design
 from qualms.shelf import plural, suggest
 
 if TYPE_CHECKING:
@@ -64,12 +54,12 @@ class ScoreRow:
     @property
     def detail(self) -> str:
         """The settings as a table shows them: their values alone."""
-        return settings_values(self.settings)
+        return values_text(self.settings)
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> tuple[str, str, tuple[tuple[str, Any], ...]]:
         """What the row is about: score, subset, settings."""
-        return (self.score, self.subset, settings_text(self.settings))
+        return (self.score, self.subset, tuple(self.settings.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +99,7 @@ class Results:
             if row.score == score and row.subset == subset and fits:
                 return row
         known = sorted({row.score for row in self.rows})
-        at = f" with {settings_text(settings)}" if settings else ""
+        at = f" with {labels_text(settings)}" if settings else ""
         raise LookupError(
             f"no {score!r} on {subset!r} items{at} in {self.name}."
             f"{suggest(score, known)} It has {', '.join(known)}."
@@ -206,185 +196,3 @@ def _html_value(row: ScoreRow | None) -> str:
     if row is None:
         return ""
     return row.why if row.why and math.isnan(row.value) else notebook_number(row)
-
-
-class Key(NamedTuple):
-    """Where a cell of a benchmark stands, by name."""
-
-    variant: str
-    row: str
-    settings: str
-    """As `settings_text` writes them, e.g. "alpha=0.1"."""
-    score: str
-
-
-class DrawnKey(NamedTuple):
-    """Where something to draw stands, by name."""
-
-    variant: str
-    row: str
-    settings: str
-    subset: str
-    name: str
-    """What is drawn: roc, ood_roc, referral_accuracy, uncertainty/grade=2 ..."""
-
-
-class Summary(NamedTuple):
-    """Mean and population standard deviation over repeats."""
-
-    mean: float
-    std: float
-    """nan where there is one repeat only, so that nothing varies."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One score of one row on one dataset: repeats, interval, and the paper's rule."""
-
-    key: Key
-    values: tuple[float, ...] = ()
-    """One per repeat, by the correct rule: ranks that give the guarantee, ties shared;
-    () where it is undefined in all."""
-    as_published: tuple[float, ...] = ()
-    """One per repeat, by the rule of the released code; what stands beside the
-    published number. () for what that code does not have."""
-    low: float = math.nan
-    high: float = math.nan
-    why: str = ""
-    """Why there is no value."""
-    method: str = ""
-    """How the interval was made."""
-    no_interval: str = ""
-    """Why there is none, where the value is defined."""
-
-    @property
-    def ours(self) -> Summary:
-        """Over `values`."""
-        return summary(self.values)
-
-    @property
-    def by_their_rule(self) -> Summary:
-        """Over `as_published`."""
-        return summary(self.as_published)
-
-
-def summary(values: tuple[float, ...]) -> Summary:
-    """Mean and population standard deviation; nan where they are not defined.
-
-    >>> summary((1.0, 3.0))
-    Summary(mean=2.0, std=1.0)
-    """
-    if not values:
-        return Summary(math.nan, math.nan)
-    if not all(map(math.isfinite, values)):
-        return Summary(float(np.sum(values)) / len(values), math.nan)
-    spread = float(np.std(values)) if len(values) > 1 else math.nan
-    return Summary(float(np.mean(values)), spread)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """A run without readable predictions."""
-
-    hash: str
-    dataset: str
-    method: str
-    seed: int
-    reason: str
-    remedy: str = ""
-    """What to do where the same command would not make the run again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """An expectation, with the numbers that decide it."""
-
-    expectation: Expectation
-    values: Mapping[str, float]
-    """By row; nan where a number is missing."""
-
-    @property
-    def known(self) -> bool:
-        """Whether enough numbers are there to tell."""
-        if self.expectation.some and self.held:
-            return True
-        return all(math.isfinite(value) for value in self.values.values())
-
-    @property
-    def held(self) -> bool:
-        """Whether it holds for every row, or for some where that is enough."""
-        low, high = self.expectation.low, self.expectation.high
-        enough = any if self.expectation.some else all
-        return enough(low <= value <= high for value in self.values.values())
-
-
-class Cost(NamedTuple):
-    """What the runs of a row took, as far as their predictions state it."""
-
-    seconds: float | None
-    """Of all its runs together, training and prediction."""
-    parameters: int | None
-    """Of one network."""
-    per_epoch: float | None = None
-    """Seconds of an epoch of training."""
-    per_item: float | None = None
-    """Seconds to predict an item."""
-    per_crop: float | None = None
-    """Seconds to predict its crop, where crops are predicted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkResults:
-    """Every number of a benchmark at one preset, from predictions alone."""
-
-    benchmark: Benchmark
-    preset: Preset
-    cells: Mapping[Key, Cell]
-    ties: Mapping[Key, ConfidenceSet] = field(default_factory=dict)
-    """By variant, settings and score (the row is ''): the rows that may be best. For
-    scores with an aim, such as coverage, the best is nearest to it."""
-    differences: Mapping[Key, Difference] = field(default_factory=dict)
-    """Each row minus the best one, for the scores that have a tie group."""
-    curves: Mapping[DrawnKey, Curve] = field(default_factory=dict)
-    """Means over repeats, for figures."""
-    histograms: Mapping[DrawnKey, Histogram] = field(default_factory=dict)
-    scatters: Mapping[DrawnKey, Scatter] = field(default_factory=dict)
-    """Of the first repeat, as are slices."""
-    slices: Mapping[DrawnKey, MapSlice] = field(default_factory=dict)
-    checks: tuple[Check, ...] = ()
-    missing: tuple[Missing, ...] = ()
-    absent: Mapping[Key, str] = field(default_factory=dict)
-    """Why a row has no number at some settings; the score of its key is ''."""
-    hardware: tuple[str, ...] = ()
-    """Machines named by the predictions."""
-    seconds: float | None = None
-    """Seconds of all runs together, as far as the predictions state them."""
-    costs: Mapping[tuple[str, str], Cost] = field(default_factory=dict)
-    """By variant and row."""
-    notes: tuple[str, ...] = ()
-    level: float = 0.95
-    resamples: int = 1000
-    seed: int = 0
-
-    def cell(
-        self, variant: str, row: str, score: str, settings: Settings | None = None
-    ) -> Cell:
-        """The cell there; one without values, saying so, if it was not judged."""
-        key = Key(variant, row, settings_text(settings or {}), score)
-        return self.cells.get(key) or Cell(key=key, why=self.why_absent(key))
-
-    def why_absent(self, key: Key) -> str:
-        """Why there is no cell at `key`."""
-        row = key._replace(score="")
-        known = self.absent.get(row) or self.absent.get(row._replace(settings=""))
-        return known or f"not part of preset {self.preset.name}"
-
-    def tied(self, cell: Cell) -> bool:
-        """Whether a cell cannot be told apart from the best of its column."""
-        group = self.ties.get(cell.key._replace(row=""))
-        return group is not None and cell.key.row in group.members
-
-    def variants(self, label: str) -> tuple[Variant, ...]:
-        """The datasets the paper calls `label`: real ones first, then simulated."""
-        found = [v for v in self.preset.variants if v.label == label]
-        return tuple(sorted(found, key=lambda v: v.simulated))

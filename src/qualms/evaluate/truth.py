@@ -59,7 +59,7 @@ def truth_entries(
 def _shift(name: str, values: Array | None, shifted: NDArray[np.bool_]) -> Entry:
     missing = UNKNOWN if name.startswith("true") else ONE_DRAW
     return Entry(
-        name=f"joint/{name}",
+        name=name,
         score=scores.ood_auroc,
         subset="joint",
         index=np.arange(len(shifted)),
@@ -77,7 +77,7 @@ def _spearman(
 ) -> Entry:
     known = values is not None and entropy is not None
     return Entry(
-        name=f"in_domain/{part}_spearman",
+        name=f"{part}_spearman",
         score=scores.human_alignment,
         subset="in_domain",
         index=np.flatnonzero(inside),
@@ -97,7 +97,7 @@ def _distance(
     if values is not None and entropy is not None:
         off = np.abs(values - entropy)[inside]
     return Entry(
-        name=f"in_domain/{part}_mae",
+        name=f"{part}_mae",
         score=scores.mae,
         subset="in_domain",
         index=np.flatnonzero(inside),

@@ -1,7 +1,7 @@
 """Everything about a judged benchmark: tables, figures, numbers and an index page.
 
-How a benchmark's tables and figures look is found by its name in `report/papers/`; one
-without a file there gets ordinary tables.
+How a benchmark's tables and figures look is declared by the benchmark; one that
+declares nothing gets ordinary tables.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from qualms.atomic import replacing
-from qualms.evaluate.results import BenchmarkResults, Check
+from qualms.evaluate.benchmark_results import BenchmarkResults, Check
 from qualms.report.csv_files import write_table_csv
 from qualms.report.draw import MISSING, draw
 from qualms.report.figures import Drawing
@@ -22,11 +22,11 @@ from qualms.report.index import DrawnFigure, write_benchmark_page
 from qualms.report.judged import check_numbers, ranking_notes
 from qualms.report.latex import latex_table
 from qualms.report.ordinary import ordinary
-from qualms.report.papers import Paper
+from qualms.report.presentation import Presentation
 from qualms.report.results_file import write_results
 from qualms.report.table import Table
 from qualms.report.terminal import escape, print_legend, print_table
-from qualms.shelf import find, names, plural
+from qualms.shelf import plural
 
 
 class Written(NamedTuple):
@@ -61,13 +61,13 @@ def write_all(
         data: Prepared datasets, for figures that show items.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    paper = paper_of(results)
+    presentation = presentation_of(results)
     numbers = write_results(results, folder / "results.csv", command=command)
-    tables = (*paper.tables(results), *paper.counts(results, data))
+    tables = (*presentation.tables(results), *presentation.counts(results, data))
     written = write_tables(tables, folder / "tables")
     _remove_others(folder / "tables", "table_", {".csv", ".tex"}, written)
     can_draw = find_spec("matplotlib") is not None
-    drawings = list(paper.figures(results, data)) if can_draw else []
+    drawings = list(presentation.figures(results, data)) if can_draw else []
     drawn = [_drawn(drawing, folder / "figures") for drawing in drawings]
     figures = [path for figure in drawn for path in figure.paths]
     _remove_others(folder / "figures", "figure_", {".pdf", ".png", ".txt"}, figures)
@@ -83,8 +83,8 @@ def print_benchmark(
 ) -> None:
     """Print the main tables (all with `full`), the effects, and what is missing."""
     console = console or Console()
-    paper = paper_of(results)
-    tables = paper.tables(results)
+    presentation = presentation_of(results)
+    tables = presentation.tables(results)
     shown = [table for table in tables if full or table.main]
     for table in shown:
         print_table(table, console=console)
@@ -92,7 +92,7 @@ def print_benchmark(
     print_legend(shown, console=console)
     print_checks(results, console=console)
     _print_missing(results, console=console)
-    notes = [*paper.notes(results), *ranking_notes(results)]
+    notes = [*presentation.notes(results), *ranking_notes(results)]
     if len(shown) < len(tables):
         more = len(tables) - len(shown)
         are = "table is" if more == 1 else "tables are"
@@ -101,13 +101,10 @@ def print_benchmark(
         console.print(f"note: {escape(note)}", style="dim", highlight=False)
 
 
-def paper_of(results: BenchmarkResults) -> Paper:
-    """What shows the benchmark of `results`."""
-    name = results.benchmark.name
-    if name not in names("report.papers"):
-        return ordinary()
-    made: Paper = find("report.papers", name)()
-    return made
+def presentation_of(results: BenchmarkResults) -> Presentation:
+    """Return how the benchmark of `results` is shown."""
+    declared = results.benchmark.presentation
+    return ordinary() if declared is None else declared()
 
 
 def write_tables(tables: Collection[Table], folder: Path) -> list[Path]:

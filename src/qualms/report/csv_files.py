@@ -59,12 +59,15 @@ def _is_number(text: str) -> bool:
 
 def _cell_lines(table: Table) -> Iterator[dict[str, Any]]:
     worded = any(cell.text for cell in table.cells)
+    parts = (*(line.keys for line in table.lines), *(c.keys for c in table.columns))
+    empty = dict.fromkeys((name for part in parts for name in part), "")
     for line in table.lines:
         for column, cell in zip(table.columns, line.cells, strict=True):
             if not column.by_their_rule:  # the column beside it is of the same cell
                 yield {
                     "table": table.name,
                     **table.keys,
+                    **empty,
                     **line.keys,
                     **column.keys,
                     "unit": column.unit,

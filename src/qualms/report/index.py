@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 from qualms import __version__
 from qualms.atomic import replacing
-from qualms.evaluate.results import BenchmarkResults
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.report.figures import Drawing
 from qualms.report.html import html_table, text
-from qualms.report.judged import check_numbers, judged_variants, ranking_notes
+from qualms.report.judged import check_numbers, ranking_notes
 from qualms.report.table import Table
 from qualms.runs import environment
 from qualms.shelf import plural
@@ -102,8 +102,8 @@ def _item(page: LinkedPage, path: Path) -> str:
 
 def _about(results: BenchmarkResults) -> str:
     """What was evaluated, and on which data."""
-    benchmark, preset = results.benchmark, results.preset
-    variants = judged_variants(results)
+    benchmark, plan = results.benchmark, results.plan
+    variants = results.variants
     chip = ""
     if any(variant.simulated for variant in variants):
         whole = all(variant.simulated for variant in variants)
@@ -112,8 +112,8 @@ def _about(results: BenchmarkResults) -> str:
     said = [
         f"Benchmark {benchmark.name}, version {benchmark.version}"
         + (f", after {benchmark.paper}." if benchmark.paper else "."),
-        f"Preset {preset.told}: {preset.note}." if preset.note else "",
-        f"{len(preset.rows)} {plural(len(preset.rows), 'row')}, judged on"
+        f"Preset {plan.preset_text}: {plan.preset.note}." if plan.preset.note else "",
+        f"{len(plan.rows)} {plural(len(plan.rows), 'row')}, judged on"
         f" {len(variants)} {plural(len(variants), 'dataset')}:",
     ]
     listed = "".join(

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from qualms import __version__
-from qualms.benchmarks import settings_text
 from qualms.evaluate import Comparison, Curve, Results, Scored, ScoreRow
+from qualms.labels import labels_text
 from qualms.report.csv_files import write_records
 from qualms.report.thin import thin
 
@@ -123,7 +123,7 @@ def write_curves(results: Sequence[Results], path: Path) -> None:
                 "file": result.name,
                 "curve": curve.name,
                 "items": curve.subset,
-                "by": settings_text(curve.settings),
+                "by": labels_text(curve.settings),
                 "x": x,
                 "y": y if math.isfinite(y) else "",
             }

@@ -1,13 +1,13 @@
-"""Cells of a judged benchmark as cells of a table."""
+"""Results of a judged benchmark as cells of a table."""
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from qualms.benchmarks import Variant
-from qualms.evaluate.results import BenchmarkResults, Cell, Check, Summary, summary
-from qualms.published import Number
+from qualms.evaluate.benchmark_results import BenchmarkResults, Check
 from qualms.report.table import Table, TableCell
+from qualms.results import Result, Summary, summary
+from qualms.study import Variant
 
 NOT_PRINTED = "not in the paper"
 ERROR, DEVIATION = "standard error", "standard deviation"
@@ -16,39 +16,39 @@ SAMPLE = "sample standard deviation"
 
 
 def table_cell(
-    results: BenchmarkResults,
-    cell: Cell,
+    found: Result,
     *,
     spread: str = DEVIATION,
     scale: float = 1.0,
-    number: Number | None = None,
+    number: Result | None = None,
     absent: str = NOT_PRINTED,
 ) -> TableCell:
-    """Our cell in the unit of its column, beside a published number.
+    """Return our number in the unit of its column, beside a published one.
 
     Args:
-        results: Where the cell is from.
-        cell: The cell.
+        found: Our number, or why there is none.
         spread: What stands beside a mean: ERROR, DEVIATION or SAMPLE.
-        scale: What ours is multiplied by to have the published unit.
+        scale: What both numbers are multiplied by to have the unit of the column.
         number: The published number, if there is one.
         absent: Why there is none.
     """
-    ours = over_repeats(cell.values, spread, scale=scale)
-    theirs = over_repeats(cell.as_published, spread, scale=scale, released=True)
-    group = results.ties.get(cell.key._replace(row=""))
+    ours = over_repeats(found.values, spread, scale=scale)
+    theirs = over_repeats(found.released_values, spread, scale=scale, released=True)
+    ranked = bool(found.best) and not found.no_winner
     return TableCell(
         mean=ours.mean,
         spread=ours.std,
-        low=scale * cell.low,
-        high=scale * cell.high,
-        repeats=len(cell.values),
-        best=group is not None and not group.reason and group.best == cell.key.row,
-        tied=group is not None and not group.reason and results.tied(cell),
-        by_their_rule=theirs if cell.as_published else None,
-        published=_published(number),
-        why="; ".join(filter(None, (cell.why, _undefined(cell)))),
-        no_interval=cell.no_interval,
+        low=scale * found.low,
+        high=scale * found.high,
+        repeats=len(found.values),
+        best=ranked and found.best == found.labels["row"],
+        tied=ranked and found.tied,
+        by_their_rule=theirs if found.released_values else None,
+        published=None
+        if number is None
+        else Summary(scale * number.value, scale * number.spread),
+        why="; ".join(filter(None, (found.why, _undefined(found)))),
+        no_interval=found.no_interval,
         remark=absent if number is None else number.note,
     )
 
@@ -56,7 +56,7 @@ def table_cell(
 def over_repeats(
     values: Sequence[float], spread: str, *, scale: float = 1.0, released: bool = False
 ) -> Summary:
-    """Mean and spread over repeats.
+    """Return mean and spread over repeats.
 
     The standard error is over the repeats that are defined and divides by n - 1; that
     of released code divides by n.
@@ -83,28 +83,32 @@ def over_repeats(
 
 
 def data_text(variant: Variant) -> str:
-    """Says plainly when the data are not the paper's."""
+    """Say plainly whether data are simulated."""
     return "simulated data, not the paper's" if variant.simulated else "real data"
 
 
-def judged_variants(results: BenchmarkResults) -> list[Variant]:
-    """The variants of the preset that have any number."""
-    there = {key.variant for key, cell in results.cells.items() if cell.values}
-    return [variant for variant in results.preset.variants if variant.name in there]
-
-
 def ranking_notes(results: BenchmarkResults) -> list[str]:
-    """Why it is not said which row is best, where that is so."""
-    reasons = Counter(group.reason for group in results.ties.values() if group.reason)
+    """Say why no row is marked as best, where that is so."""
+    columns = {
+        (
+            row.labels["variant"],
+            row.labels["subset"],
+            row.labels["score"],
+            row.no_winner,
+        )
+        for row in results.table
+        if row.no_winner
+    }
+    reasons = Counter(reason for *_, reason in columns)
     return [
-        f"which row is best is not said in {count} columns: {reason}"
+        f"no winner is marked in {count} columns: {reason}"
         for reason, count in reasons.items()
     ]
 
 
 def check_numbers(results: BenchmarkResults, check: Check) -> str:
-    """The numbers that an expected effect was decided by, row by row."""
-    labels = {row.name: row.label for row in results.benchmark.rows}
+    """Return the numbers that decided an expected effect, row by row."""
+    labels = {row.name: row.label for row in results.plan.rows}
     return ", ".join(
         f"{labels.get(row, row)} "
         + (f"{value:.3f}" if math.isfinite(value) else "missing")
@@ -112,18 +116,18 @@ def check_numbers(results: BenchmarkResults, check: Check) -> str:
     )
 
 
-def only_judged(tables: Iterable[Table]) -> tuple[Table, ...]:
-    """The tables that have a number of ours in them."""
-    return tuple(t for t in tables if any(cell.repeats for cell in t.cells))
+def only_judged(tables: Iterable[Table | None]) -> tuple[Table, ...]:
+    """Return the tables that have a number of ours in them."""
+    return tuple(
+        table
+        for table in tables
+        if table is not None and any(cell.repeats for cell in table.cells)
+    )
 
 
-def _published(number: Number | None) -> Summary | None:
-    if number is None:
-        return None
-    return Summary(number.mean, math.nan if number.spread is None else number.spread)
-
-
-def _undefined(cell: Cell) -> str:
-    """How many repeats are undefined, where some are and others are not."""
-    missing = sum(not math.isfinite(value) for value in cell.values)
-    return f"{missing} of {len(cell.values)} repeats are undefined" if missing else ""
+def _undefined(found: Result) -> str:
+    """Say how many repeats are undefined, where some are and others are not."""
+    missing = sum(not math.isfinite(value) for value in found.values)
+    if not missing:
+        return ""
+    return f"{missing} of {len(found.values)} repeats are undefined"

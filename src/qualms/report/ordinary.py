@@ -1,110 +1,106 @@
-"""Tables of a benchmark that has no file in `report/papers`: rows by scores."""
+"""Tables of a benchmark that declares none: rows by scores."""
 
 from collections.abc import Iterator, Sequence
 
 from qualms import scores
-from qualms.benchmarks import Variant, selection_text
-from qualms.evaluate.results import BenchmarkResults, Cell, Key
-from qualms.report.judged import (
-    DEVIATION,
-    data_text,
-    judged_variants,
-    only_judged,
-    table_cell,
-)
-from qualms.report.papers import Paper
-from qualms.report.table import Column, Table, TableLine
+from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.labels import Label, Labels, labels_text
+from qualms.report.judged import data_text, only_judged
+from qualms.report.layout import Layout, LayoutColumn, layout_table
+from qualms.report.presentation import Presentation
+from qualms.report.table import Table
+from qualms.results import ResultsTable
+from qualms.study import Variant
 
 ARROWS = {"higher": " ↑", "lower": " ↓", "neither": ""}
+_NUMBER = ("subset", "score")
+"""Labels that columns are made of."""
 
 
-def ordinary() -> Paper:
-    """One table for each variant and each of its settings."""
-    return Paper(tables=_tables)
+def ordinary() -> Presentation:
+    """Show one table for each variant and each of its settings."""
+    return Presentation(tables=_tables)
 
 
 def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
-    found = dict.fromkeys((key.variant, key.settings) for key in results.cells)
     return only_judged(
         _table(results, variant, settings)
-        for variant in judged_variants(results)
-        for name, settings in found
-        if name == variant.name
+        for variant in results.variants
+        for settings in _settings(results, variant)
     )
 
 
-def _table(results: BenchmarkResults, variant: Variant, settings: str) -> Table:
-    benchmark, preset = results.benchmark, results.preset
-    columns = tuple(_columns(results, variant, settings))
-    told = (
+def _settings(results: BenchmarkResults, variant: Variant) -> Iterator[Labels]:
+    """Yield the settings of the numbers of a variant, such as an uncertainty."""
+    of_lines = {name for line in results.plan.lines_of(variant) for name in line.labels}
+    of_lines -= {name for line in results.plan.lines_of(variant) for name in line.at}
+    table = results.table.where(variant=variant.name)
+    names = [n for n in table.labels if n not in (*of_lines, *_NUMBER)]
+    rows: Sequence[tuple[Label | None, ...]] = table.pivot(names, ()).rows
+    for row in rows:
+        named = zip(names, row, strict=True)
+        yield {name: value for name, value in named if value is not None}
+
+
+def _table(
+    results: BenchmarkResults, variant: Variant, settings: Labels
+) -> Table | None:
+    plan = results.plan
+    lines = plan.lines_of(variant)
+    known = {name for line in lines for name in line.labels}
+    table = results.table.where(variant=variant.name)
+    others = {
+        name: None for name in table.labels if name not in (*known, *_NUMBER, *settings)
+    }
+    where = {"variant": variant.name, **others, **settings}
+    about = (
         data_text(variant),
-        f"preset {preset.told}",
+        f"preset {plan.preset_text}",
         f"shifted: {variant.shift}" if variant.shift else "",
-        selection_text(benchmark, preset, variant),
+        plan.selection_text(variant),
     )
-    return Table(
-        name="_".join(filter(None, ("table", variant.name, _file(settings)))),
-        title=", ".join(filter(None, (benchmark.title, variant.label, settings))),
-        about="; ".join(filter(None, told)),
+    text = labels_text(settings)
+    title = (results.benchmark.title, variant.label, text)
+    layout = Layout(
+        name="_".join(filter(None, (variant.name, _file(text)))),
+        title=", ".join(filter(None, title)),
+        columns=tuple(_columns(results.table.where(**where))),
+        where=where,
+        printed_in=None,
+        main=True,
+    )
+    return layout_table(
+        results,
+        layout,
+        about="; ".join(filter(None, about)),
         simulated=variant.simulated,
-        columns=columns,
-        lines=tuple(_lines(results, Key(variant.name, "", settings, ""), columns)),
-        spread=DEVIATION,
-        level=results.level,
+        absent="",
         keys={
-            "preset": preset.told,
             "data": data_text(variant),
             "selection": variant.selection,
             "variant": variant.name,
-            "settings": settings,
+            **settings,
         },
     )
 
 
-def _lines(
-    results: BenchmarkResults, at: Key, columns: Sequence[Column]
-) -> Iterator[TableLine]:
-    there = {k.row for k in results.cells if (k.variant, k.settings) == (at[0], at[2])}
-    for row in (results.benchmark.row(name) for name in results.preset.rows):
-        if row.name in there:
-            keys = (
-                at._replace(row=row.name, score=column.keys["score"])
-                for column in columns
-            )
-            cells = (results.cells.get(key, Cell(key=key)) for key in keys)
-            yield TableLine(
-                labels=(row.label,),
-                cells=tuple(table_cell(results, cell, absent="") for cell in cells),
-                beyond=row.beyond,
-                keys={"row": row.name, "method": row.label},
-            )
-
-
-def _columns(
-    results: BenchmarkResults, variant: Variant, settings: str
-) -> Iterator[Column]:
-    """The scores that were judged there, grouped by the items that they are of."""
-    found = dict.fromkeys(
-        key.score
-        for key in results.cells
-        if (key.variant, key.settings) == (variant.name, settings)
-    )
-    order = [name for name in results.benchmark.scores if name in found] or list(found)
-    groups = list(dict.fromkeys(name.rpartition("/")[0] for name in order))
-    for name in sorted(order, key=lambda name: groups.index(name.rpartition("/")[0])):
-        group, _, score = name.rpartition("/")
-        known = getattr(scores, score, None)
-        label = score
+def _columns(table: ResultsTable) -> Iterator[LayoutColumn]:
+    """Yield the scores that were judged, grouped by the items that they are of."""
+    found = [pair for pair in table.pivot(_NUMBER, ()).rows if pair[1] is not None]
+    subsets = list(dict.fromkeys(subset for subset, _ in found))
+    for subset, name in sorted(found, key=lambda pair: subsets.index(pair[0])):
+        known = getattr(scores, str(name), None)
+        label = str(name)
         if callable(known):
-            said = scores.about(known)
-            label = f"{said.label}{ARROWS[said.better]}"
-        yield Column(
+            about = scores.about(known)
+            label = f"{about.label}{ARROWS[about.better]}"
+        yield LayoutColumn(
             label=label,
-            group=group.replace("_", "-"),
-            keys={"score": name},
+            group="" if subset == "all" else str(subset).replace("_", "-"),
+            labels={"subset": subset, "score": name},
         )
 
 
 def _file(text: str) -> str:
-    """Settings as part of a file's name."""
+    """Return settings as part of a file's name."""
     return "".join(c if c.isalnum() or c in "._-" else "_" for c in text)

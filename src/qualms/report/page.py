@@ -10,9 +10,9 @@ from typing import Any
 
 from qualms import __version__
 from qualms.atomic import beside, replacing
-from qualms.benchmarks import settings_values
 from qualms.evaluate import Curve, Histogram, Results, Scored
 from qualms.evaluate.verdict import QUESTIONS
+from qualms.labels import values_text
 from qualms.report.html import html_table
 from qualms.report.index import page_style
 from qualms.report.scored import difference_table, score_notes, score_table
@@ -149,7 +149,7 @@ _TITLES = {
 
 def _trace(name: str, curve: Curve, *, many: bool) -> dict[str, Any]:
     kept = thin(curve.y)
-    values = settings_values(curve.settings)
+    values = values_text(curve.settings)
     label = " · ".join(part for part in (name if many else "", values) if part)
     trace = {
         "label": label or name,

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks import Variant
 from qualms.datasets import Dataset, DatasetError, Recipe, open_dataset
 from qualms.shelf import find
+from qualms.study import Variant
 
 
 class ShownItems(NamedTuple):

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from qualms.benchmarks import settings_values
 from qualms.evaluate import Curve, Histogram, Results, ScoreRow
+from qualms.labels import values_text
 from qualms.report.draw import MISSING, STYLE, fill_axes, legend_key
 from qualms.report.figures import (
     SERIES,
@@ -149,7 +149,7 @@ def _words(curve: Curve, curves: Sequence[Curve]) -> str:
         return ""
     alike = len({other.subset for other in curves}) == 1
     subset = "" if alike else curve.subset.replace("_", "-")
-    told = filter(None, (subset, settings_values(curve.settings)))
+    told = filter(None, (subset, values_text(curve.settings)))
     return ", ".join(told) or "as predicted"
 
 

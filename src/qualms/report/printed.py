@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table as Grid
 
-from qualms.benchmarks import settings_values
 from qualms.evaluate import Answer, Curve, Results, Scored
 from qualms.evaluate.verdict import QUESTIONS
+from qualms.labels import values_text
 from qualms.report.brief import answer_table, brief_scores, brief_tables
 from qualms.report.scored import difference_table, score_notes, score_table
 from qualms.report.table import Table, digits
@@ -142,7 +142,7 @@ def _print_curves(console: Console, result: Results) -> None:
     for size in (0, width, None, None):
         grid.add_column(width=size, no_wrap=size is not None)
     for curve in shown:
-        by = f", by {values}" if (values := settings_values(curve.settings)) else ""
+        by = f", by {values}" if (values := values_text(curve.settings)) else ""
         what = escape(f"{curve.label}, {curve.subset.replace('_', '-')}{by}")
         grid.add_row("", sparkline(curve.y, width=width), what, _ends(curve))
     console.print(grid)

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from qualms.benchmarks import settings_text
 from qualms.evaluate import Comparison, Contrast, Scored, ScoreRow, subset_words
+from qualms.labels import labels_text
 from qualms.report.table import Column, Table, TableCell, TableLine
 
 ARROW = {"higher": "↑", "lower": "↓", "neither": " "}
@@ -132,7 +132,7 @@ def score_line(
         keys={
             "score": first.score,
             "subset": first.subset,
-            "settings": settings_text(first.settings),
+            "settings": labels_text(first.settings),
         },
     )
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from qualms.evaluate.results import Summary
+from qualms.results import Summary
 
 DASH = "\N{EN DASH}"
 MARK = "●"

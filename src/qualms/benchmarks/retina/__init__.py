@@ -11,16 +11,17 @@ that resample patients, and on simulated photographs, whose graders are known, h
 each part of the uncertainty is about what it is named after.
 """
 
-from qualms.benchmarks._benchmark import Benchmark
-from qualms.benchmarks._records import Expectation, Preset
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from qualms.benchmarks.retina._configs import published_configs
 from qualms.benchmarks.retina._rows import (
     ENSEMBLES,
     GUESTS,
+    LABELLED_OPTIONS,
     METHODS,
     PAIRS,
     ROWS,
-    SCORES,
     SELECTIONS,
     blurred,
     photographed,
@@ -28,7 +29,13 @@ from qualms.benchmarks.retina._rows import (
     simulated_full_size,
 )
 from qualms.benchmarks.retina._search import searched
+from qualms.effects import value_of
 from qualms.spec import Part, pools
+from qualms.study import Benchmark, Expectation, Preset
+
+if TYPE_CHECKING:
+    from qualms.evaluate.protocol import Protocol
+    from qualms.report.presentation import Presentation
 
 _IN_DOMAIN, _JOINT = SELECTIONS
 _DRAWS = {"draws": 5}
@@ -46,8 +53,7 @@ def retina() -> Benchmark:
         rows=ROWS,
         guests=GUESTS,
         presets={preset.name: preset for preset in presets},
-        scores=SCORES,
-        published="retina",
+        published=Path(__file__).with_name("published.csv"),
         expectations={
             "demo": _effects("country", "severity", pools=PAIRS, auroc=0.7),
             "small": _effects("country", "severity", pools=ENSEMBLES),
@@ -61,9 +67,24 @@ def retina() -> Benchmark:
         search={
             variant.name: searched(variant.dataset.options["shift"])
             for preset in presets
-            for variant in (*preset.variants, *preset.further)
+            for variant in preset.every_variant
         },
+        labelled_options=LABELLED_OPTIONS,
+        protocol=_protocol,
+        presentation=_presentation,
     )
+
+
+def _protocol() -> "Protocol":
+    from qualms.benchmarks.retina._protocol import PROTOCOL
+
+    return PROTOCOL
+
+
+def _presentation() -> "Presentation":
+    from qualms.benchmarks.retina._presentation import PRESENTATION
+
+    return PRESENTATION
 
 
 def _demo() -> Preset:
@@ -146,61 +167,50 @@ def _methods(*, mfvi: float, radial: float) -> dict[str, dict[str, float]]:
 def _effects(
     *variants: str, pools: tuple[str, ...], auroc: float = 0.75
 ) -> tuple[Expectation, ...]:
-    """What must show on each of the variants for the benchmark to mean something."""
+    """List what must show on each variant for the benchmark to mean something."""
     return tuple(
-        expected
+        effect
         for variant in variants
-        for expected in (
-            _expected(
-                f"in-domain AUROC of map at least {auroc:g} on {variant}",
-                "the network has learned to see the disease at all",
-                variant,
-                ("map",),
-                score="in_domain/auroc",
+        for effect in (
+            Expectation(
+                text=f"in-domain AUROC of map at least {auroc:g} on {variant}",
+                meaning="the network has learned to see the disease at all",
+                numbers=value_of("map", variant=variant, **_INSIDE, score="auroc"),
                 low=auroc,
+                high=1.0,
             ),
-            _expected(
-                f"no pool loses in-domain AUROC against its members on {variant}",
-                "averaging several networks is safe: at most 0.01 is lost",
-                variant,
-                pools,
-                score="in_domain/auroc",
+            Expectation(
+                text=f"no pool loses in-domain AUROC against its members on {variant}",
+                meaning="averaging several networks is safe: at most 0.01 is lost",
+                numbers=value_of(
+                    *pools,
+                    minus_rows=METHODS,
+                    variant=variant,
+                    **_INSIDE,
+                    score="auroc",
+                ),
                 low=-0.01,
-                minus_rows=METHODS,
+                high=1.0,
             ),
-            _expected(
-                f"in-domain accuracy rises when half is referred on {variant}",
-                "the patients that the network is least certain of are those it gets "
-                "wrong",
-                variant,
-                (*METHODS, *pools),
-                score="in_domain/accuracy@0.5",
+            Expectation(
+                text=f"in-domain accuracy rises when half is referred on {variant}",
+                meaning="the patients that the network is least certain of are those "
+                "it gets wrong",
+                numbers=value_of(
+                    *METHODS,
+                    *pools,
+                    minus={"referred": None},
+                    variant=variant,
+                    subset="in_domain",
+                    score="accuracy",
+                    referred=0.5,
+                ),
                 low=0.001,
-                minus_score="in_domain/accuracy",
+                high=1.0,
             ),
         )
     )
 
 
-def _expected(  # noqa: PLR0913 - the fields of an expectation
-    text: str,
-    meaning: str,
-    variant: str,
-    rows: tuple[str, ...],
-    *,
-    score: str,
-    low: float = 0.0,
-    minus_rows: tuple[str, ...] = (),
-    minus_score: str = "",
-) -> Expectation:
-    return Expectation(
-        text=text,
-        meaning=meaning,
-        variant=variant,
-        rows=rows,
-        score=score,
-        low=low,
-        high=1.0,
-        minus_rows=minus_rows,
-        minus_score=minus_score,
-    )
+_INSIDE = {"subset": "in_domain", "referred": None}
+"""Labels of numbers of all in-domain items, none of them referred."""

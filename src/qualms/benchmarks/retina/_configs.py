@@ -17,7 +17,7 @@ they would give almost no noise.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from qualms.benchmarks._records import Config
+from qualms.study import Config
 
 
 def config_name(method: str, shift: str, selection: str) -> str:

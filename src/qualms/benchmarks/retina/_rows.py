@@ -1,4 +1,4 @@
-"""Rows, scores and variants of the retina benchmark.
+"""Rows and variants of the retina benchmark.
 
 Six methods, alone and pooled, on two shifts, with two ways to choose epochs and
 configurations, on real and on simulated photographs.
@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from qualms.benchmarks._benchmark import GUEST
-from qualms.benchmarks._records import Selection, TableRow, Variant
 from qualms.benchmarks.retina._configs import config_name
 from qualms.spec import Part
+from qualms.study import GUEST, Selection, TableRow, Variant
 
 METHODS = ("map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi")
 ENSEMBLES = tuple(f"{method}_ensemble" for method in METHODS)
@@ -56,28 +55,6 @@ GUESTS = (
 )
 """Rows of a method that the paper does not have."""
 
-_SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")
-_CURVES = ("accuracy", "nll", "auroc", "auprc")
-_OF_A_SET = (
-    *("accuracy", "nll", "auroc", "auprc", "ece"),
-    *("accuracy@0.5", "accuracy@0.7", "auroc@0.5", "auroc@0.7"),
-    *(f"referral_{name}_area" for name in _CURVES),
-    *(f"referral_{name}_oracle_area" for name in _CURVES),
-)
-SCORES = (
-    *(f"{where}/{score}" for where in _SETS for score in _OF_A_SET),
-    *("joint/ood_auroc", "joint/ood_auprc"),
-    *("in_domain/aleatoric_spearman", "in_domain/aleatoric_mae"),
-    *("in_domain/total_spearman", "in_domain/total_mae"),
-    "in_domain/epistemic_spearman",
-    *("joint/epistemic_shift_auroc", "joint/total_shift_auroc"),
-    *("joint/aleatoric_shift_auroc", "joint/true_entropy_shift_auroc"),
-)
-"""By set of items; @0.5 is with half of them referred. An area is the mean over all
-shares referred, of the items kept, or with an oracle, where those referred count as
-right. The last are about the parts of the uncertainty; those that name the truth, or
-compare with it (spearman, mae), need a simulator that knows it."""
-
 SHIFTS = {
     "country": ("Country Shift", "other cameras and people"),
     "severity": ("Severity Shift", "grades worse than any in training"),
@@ -106,8 +83,15 @@ SIZES = {
     "severity": (33_545, 10_429, 477, 40_727, 3_524),
 }
 """Items of each split in the paper."""
+USUAL_BLUR = 30
+"""Constant of the preprocessing in all experiments but the study of it."""
 BLURS = (5, 10, 20)
-"""Constants of the preprocessing that are compared with the usual 30."""
+"""Constants of the preprocessing that are compared with the usual one."""
+LABELLED_OPTIONS = {
+    "eyepacs": {"onset": "moderate", "size": 512, "blur": USUAL_BLUR},
+    "fundus": {"onset": "moderate", "size": None, "blur": None},
+}
+"""Options of datasets that are labels of results, with their usual values."""
 BLUR_ROWS = ("map", "mc_dropout", "map_ensemble", "mc_dropout_ensemble")
 
 
@@ -166,6 +150,7 @@ def _variant(part: Part, shift: str, selection: Selection) -> Variant:
         dataset=part,
         splits=("val", "val/shifted", "test", "test/shifted"),
         shift=what,
+        labels={"shift": shift},
         selection=selection.name,
         training={"select_by": selection.rule},
     )

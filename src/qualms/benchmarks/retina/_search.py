@@ -13,7 +13,7 @@ the optimiser: a preset may have another.
 from collections.abc import Mapping
 from typing import Literal
 
-from qualms.benchmarks._records import Range
+from qualms.study import Range
 
 Ranges = tuple[Range, ...]
 

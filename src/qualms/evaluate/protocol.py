@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks import Benchmark, Place, Preset, Settings
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.scoring import judge_file
+from qualms.labels import Labels
 from qualms.predictions import Predictions, join_maps
-from qualms.shelf import find, names
+from qualms.study import Benchmark, Line, RunPlan
 
 
 class AbsentError(Exception):
@@ -21,10 +21,11 @@ class AbsentError(Exception):
 class Beside(NamedTuple):
     """The repeat of another row that has the same seeds, on the same variant."""
 
-    settings: Settings
-    """Those of the other row's place."""
+    at: Labels
+    """The settings of the other line."""
     read: Callable[[str], Predictions]
-    """Its pooled predictions of a split. It raises `AbsentError` where a run lacks."""
+    """Read its pooled predictions of a split; raises `AbsentError` where a run is
+    missing."""
 
 
 def _nothing_beside(_row: str) -> Sequence[Beside]:
@@ -32,22 +33,21 @@ def _nothing_beside(_row: str) -> Sequence[Beside]:
 
 
 class Repeat(NamedTuple):
-    """One pooled repeat of one row on one variant: what a protocol judges."""
+    """One pooled repeat of one line: what a protocol judges."""
 
-    place: Place
+    line: Line
     read: Callable[[str], Predictions]
-    """The pooled predictions of a split."""
+    """Read the pooled predictions of a split."""
     options: ScoreOptions
     every: Callable[[str], Sequence[Predictions]] | None = None
-    """The pooled predictions of a split in every repeat of the row, this one among
-    them; None where there is no other."""
+    """Read the pooled predictions of a split in every repeat of the line, this one
+    among them; None where there is no other."""
     beside: Callable[[str], Sequence[Beside]] = _nothing_beside
-    """What the row of that name has for these seeds, one for each of its places."""
+    """Find the repeats of the row with that name that have these seeds, one for each of
+    its lines."""
 
 
-def _no_notes(
-    _benchmark: Benchmark, _preset: Preset, _options: ScoreOptions
-) -> tuple[str, ...]:
+def _no_notes(_plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
     return ()
 
 
@@ -56,26 +56,25 @@ class Protocol:
     """How the repeats of a benchmark are judged."""
 
     judge: Callable[[Repeat], Judgement]
-    """The entries of one repeat, with what is drawn. It raises `AbsentError` where the
-    predictions do not carry them."""
-    notes: Callable[[Benchmark, Preset, ScoreOptions], tuple[str, ...]] = _no_notes
-    """What a reader of the tables must know."""
+    """Give the entries of one repeat, with what is drawn; raise `AbsentError` where
+    the predictions do not carry them."""
+    notes: Callable[[RunPlan, ScoreOptions], tuple[str, ...]] = _no_notes
+    """Give what a reader of the tables must know."""
 
 
 def protocol_of(benchmark: Benchmark) -> Protocol:
-    """The protocol found by the benchmark's name, else its task's ordinary scores."""
-    if benchmark.name in names("evaluate.protocols"):
-        found: Protocol = find("evaluate.protocols", benchmark.name)()
-        return found
-    return Protocol(judge=_by_task)
+    """Return the protocol of a benchmark, or the ordinary one of its task."""
+    if benchmark.protocol is None:
+        return Protocol(judge=_by_task)
+    return benchmark.protocol()
 
 
 def _by_task(repeat: Repeat) -> Judgement:
-    """All scores of the task on the test items; shifted ones are a split of their own.
+    """Judge all scores of the task on the test items, shifted ones among them.
 
     The split `val`, where runs predict it, serves recalibration.
     """
-    variant = repeat.place.variant
+    variant = repeat.line.variant
     test, shifted = variant.test, f"{variant.test}/shifted"
     predictions = repeat.read(test)
     if shifted in variant.splits:
@@ -85,7 +84,7 @@ def _by_task(repeat: Repeat) -> Judgement:
 
 
 def _joined(inside: Predictions, outside: Predictions) -> Predictions:
-    """The items of both splits as one file, those of the second marked as shifted."""
+    """Join both splits as one file, the items of the second marked as shifted."""
     inside, outside = (_with_known(one, (inside, outside)) for one in (inside, outside))
     shared = [name for name in inside.arrays if name in outside.arrays]
     arrays: dict[str, NDArray[Any]] = {}
@@ -102,7 +101,7 @@ def _joined(inside: Predictions, outside: Predictions) -> Predictions:
 
 
 def _with_known(one: Predictions, both: Sequence[Predictions]) -> Predictions:
-    """`one` with its array 'known' spelled out, where either split has one."""
+    """Spell out the array 'known' of a split, where either split has one."""
     if "known" in one.arrays or all("known" not in other.arrays for other in both):
         return one
     return replace(one, arrays={**one.arrays, "known": np.ones(one.n, np.bool_)})

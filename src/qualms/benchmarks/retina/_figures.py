@@ -9,10 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from qualms.benchmarks import Variant
-from qualms.evaluate.results import BenchmarkResults
-from qualms.report.figures import Drawing, Panel
-from qualms.report.papers.retina.curves import (
+from qualms.benchmarks.retina._curves import (
     CurveView,
     Strand,
     curve_caption,
@@ -20,20 +17,21 @@ from qualms.report.papers.retina.curves import (
     method_strands,
     views,
 )
-from qualms.report.papers.retina.histograms import histogram_drawings
-from qualms.report.papers.retina.photographs import photograph_drawings
-from qualms.report.papers.retina.settings import (
-    BLURS,
+from qualms.benchmarks.retina._histograms import histogram_drawings
+from qualms.benchmarks.retina._photographs import photograph_drawings
+from qualms.benchmarks.retina._rows import BLURS, USUAL_BLUR
+from qualms.benchmarks.retina._settings import (
     SUBSETS,
     TASKS,
     about_text,
+    labels_of,
     main_variants,
-    numbered_variants,
     pool_text,
-    shared_rows,
-    task_of,
-    variant_for,
+    variants_where,
 )
+from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.report.figures import Drawing, Panel
+from qualms.study import TableRow, Variant
 
 _BLUR_LOOKS = {
     # One hue that darkens, so that the order shows without colour.
@@ -112,7 +110,7 @@ def retina_figures(results: BenchmarkResults, data: Path | None) -> Iterator[Dra
         for figure in CURVE_FIGURES:
             if figure.name in _BLUR_FIGURES:
                 yield from _blurred(results, figure, simulated)
-    for variant in main_variants(results.preset):
+    for variant in main_variants(results.plan):
         yield from _referrals(results, variant)
         yield from _found(results, variant)
     yield from histogram_drawings(results)
@@ -120,9 +118,9 @@ def retina_figures(results: BenchmarkResults, data: Path | None) -> Iterator[Dra
 
 
 def _numbered(results: BenchmarkResults) -> Iterator[Drawing]:
-    for variant in numbered_variants(results.preset):
+    for variant in main_variants(results.plan, selection="in_domain"):
         for figure in CURVE_FIGURES:
-            if figure.task == task_of(variant):
+            if figure.task == labels_of(results.plan, variant)["shift"]:
                 yield from _drawing(
                     results,
                     [variant],
@@ -140,18 +138,16 @@ def _strips(
     for pooled in (False, True):
         strands = method_strands(results, variant, pooled=pooled)
         panels = tuple((view.title, view, strands) for view in shown)
-        found.append(Strip(pool_text(strand.row for strand in strands), panels))
+        found.append(Strip(pool_text([strand.row for strand in strands]), panels))
     return found
 
 
 def _selections(results: BenchmarkResults, simulated: bool) -> Iterator[Drawing]:
     """Figure 15: the same curves, chosen without and with shifted validation items."""
-    plain, joint = (
-        variant_for(results.preset, "country", selection, simulated=simulated)
-        for selection in ("in_domain", "joint")
-    )
-    if plain is None or joint is None:
+    variants = main_variants(results.plan, shift="country", simulated=simulated)
+    if len(variants) < 2:
         return
+    plain, joint = variants
     view = CurveView("shifted", "referral_accuracy")
     strips = []
     for pooled in (False, True):
@@ -160,7 +156,7 @@ def _selections(results: BenchmarkResults, simulated: bool) -> Iterator[Drawing]
             strands = method_strands(results, variant, pooled=pooled)
             chosen = SUBSETS[variant.selection]
             panels.append((f"chosen on {chosen} items", view, strands))
-        side = pool_text(strand.row for strand in panels[0][2])
+        side = pool_text([strand.row for strand in panels[0][2]])
         strips.append(Strip(side, tuple(panels)))
     yield from _drawing(
         results,
@@ -177,17 +173,21 @@ def _blurred(
     results: BenchmarkResults, figure: CurveFigure, simulated: bool
 ) -> Iterator[Drawing]:
     """Figures 19 and 20: curves by blur constant, of at least two of them."""
-    found = {
-        blur: variant_for(
-            results.preset, figure.task, "in_domain", simulated=simulated, blur=blur
+    variants = {
+        blur: variant
+        for blur in (*BLURS, USUAL_BLUR)
+        for variant in variants_where(
+            results.plan,
+            shift=figure.task,
+            selection="in_domain",
+            simulated=simulated,
+            blur=blur,
         )
-        for blur in BLURS
     }
-    variants = {blur: v for blur, v in found.items() if v is not None}
     if len(variants) < 2:
         return
     strips = []
-    for row in shared_rows(results, [(v,) for v in variants.values()]):
+    for row in _shared_rows(results, list(variants.values())):
         strands = tuple(
             Strand(variant, row, *_BLUR_LOOKS[blur], f"blur {blur}")
             for blur, variant in variants.items()
@@ -203,6 +203,12 @@ def _blurred(
         name=number,
         title=f"Figure {number}: {what}",
     )
+
+
+def _shared_rows(results: BenchmarkResults, variants: list[Variant]) -> list[TableRow]:
+    """Return the rows that are judged on all variants, in the order of tables."""
+    judged = [{row.name for row in results.plan.rows_on(v)} for v in variants]
+    return [row for row in results.plan.rows if all(row.name in own for own in judged)]
 
 
 def _referrals(results: BenchmarkResults, variant: Variant) -> Iterator[Drawing]:
@@ -221,13 +227,13 @@ def _referrals(results: BenchmarkResults, variant: Variant) -> Iterator[Drawing]
             )
             for score in ("accuracy", "auroc", "nll", "auprc")
         ]
-        kind = pool_text(strand.row for strand in strands)
+        kind = pool_text([strand.row for strand in strands])
         yield from _drawing(
             results,
             [variant],
             strips,
             name=f"referral_{'pools' if pooled else 'runs'}",
-            title=f"{TASKS[task_of(variant)]}: four scores of what is kept, {kind}",
+            title=f"{variant.label}: four scores of what is kept, {kind}",
         )
 
 
@@ -235,13 +241,13 @@ def _found(results: BenchmarkResults, variant: Variant) -> Iterator[Drawing]:
     """Ours: shifted items found by their uncertainty; table 3 has the areas."""
     view = CurveView("joint", "ood_roc")
     strands = [method_strands(results, variant, pooled=p) for p in (False, True)]
-    panels = tuple((pool_text(s.row for s in found), view, found) for found in strands)
+    panels = tuple((pool_text([s.row for s in each]), view, each) for each in strands)
     yield from _drawing(
         results,
         [variant],
         [Strip("", panels)],
         name="ood",
-        title=f"{TASKS[task_of(variant)]}: shifted items found by their uncertainty",
+        title=f"{variant.label}: shifted items found by their uncertainty",
     )
 
 

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from qualms import scores
-from qualms.benchmarks import Benchmark, Preset
 from qualms.evaluate.drawings import graded_histograms, roc, thinned_referral
 from qualms.evaluate.entry import (
     Array,
@@ -32,9 +31,10 @@ from qualms.evaluate.entry import (
     Judgement,
     ScoreOptions,
 )
-from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
+from qualms.evaluate.protocol import AbsentError, Protocol, Repeat
 from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import Uncertainty, truth_entries
+from qualms.labels import Labels
 from qualms.predictions import Predictions
 from qualms.scores import ReferralCurve
 from qualms.scores.as_published import retina as published
@@ -44,6 +44,7 @@ from qualms.scores.inference import (
     referral_influence,
     sampling_design,
 )
+from qualms.study import RunPlan
 
 Flags = NDArray[np.bool_]
 Values = dict[str, float]
@@ -69,11 +70,6 @@ _NO_SET = "some grades of the in-domain items have no shifted item"
 _NO_GRADES = "the grades of the items are not known"
 
 
-def retina() -> Protocol:
-    """Every score of every set, by the right rule and by the released code's."""
-    return Protocol(judge=_judge, notes=_notes)
-
-
 class Patients(NamedTuple):
     """One repeat of a row on the joint set; N items, in-domain first."""
 
@@ -95,7 +91,7 @@ Sets = Mapping[str, Index]
 
 
 def _judge(repeat: Repeat) -> Judgement:
-    test = repeat.place.variant.test
+    test = repeat.line.variant.test
     items = _patients(repeat.read(test), repeat.read(f"{test}/shifted"))
     ours, theirs = _sets_of(items, repeat.options.seed)
     curves = {
@@ -103,7 +99,7 @@ def _judge(repeat: Repeat) -> Judgement:
         for where, rows in ours.items()
         for name in CURVES
     }
-    found = {} if repeat.place.row.beyond else _as_published(items, theirs)
+    found = {} if repeat.line.row.beyond else _as_published(items, theirs)
     return Judgement(
         entries=(
             *_entries(items, ours, curves, (_values(items, ours, curves), found)),
@@ -186,12 +182,13 @@ def _entries(
     for where in SETS:
         rows = sets.get(where)
         made = _influences(items, where, sets, curves) if where in ONCE else {}
-        for name, score in _names():
+        for name, score, labels in _scores():
             key = f"{where}/{name}"
             yield Entry(
-                name=key,
+                name="" if labels else name,
                 score=score,
                 subset=where,
+                settings=labels,
                 index=np.arange(0) if rows is None else rows,
                 influence=made.get(name),
                 value=ours.get(key, math.nan),
@@ -213,14 +210,20 @@ def _entries(
         )
 
 
-def _names() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """What a set is scored by: name, and the score it is about."""
-    yield from _SCORES.items()
+def _scores() -> Iterator[tuple[str, Callable[..., Any], Labels]]:
+    """Yield what a set is scored by: a name, the score, and its labels."""
+    for name, score in _SCORES.items():
+        yield name, score, {}
     for name, tau in POINTS:
-        yield f"{name}@{tau:g}", _SCORES[name]
+        yield _point(name, tau), _SCORES[name], {"referred": tau}
     for ending in ("area", "oracle_area"):
         for name in CURVES:
-            yield f"referral_{name}_{ending}", _SCORES[name]
+            yield f"referral_{name}_{ending}", _SCORES[name], {}
+
+
+def _point(name: str, tau: float) -> str:
+    """Name a score of what is kept when a share is referred."""
+    return f"{name} of {1 - tau:.0%}"
 
 
 def _why(name: str) -> str:
@@ -244,7 +247,7 @@ def _influences(
         found[name] = partial(influence_of, _SCORES[name], probs[:, 1], target == 1)
     for name, tau in POINTS:
         curve = curves[where, name]
-        found[f"{name}@{tau:g}"] = partial(referral_influence, curve, *taken, tau=tau)
+        found[_point(name, tau)] = partial(referral_influence, curve, *taken, tau=tau)
     for name in ("accuracy", "nll"):
         curve = curves[where, name]
         helped = replace(curve, oracle=True, value=_helped(curve, 1 - curve.referred))
@@ -334,7 +337,7 @@ def _read(curve: Any, kept: Array) -> Values:
     With an oracle it is `referral_curve(oracle=True)`, without making it again.
     """
     name = curve.name
-    found = {f"{at}@{tau:g}": curve.at(tau) for at, tau in POINTS if at == name}
+    found = {_point(at, tau): curve.at(tau) for at, tau in POINTS if at == name}
     helped = _helped(curve, kept)
     some = helped[~np.isnan(helped)]
     area = float(some.mean()) if some.size else math.nan
@@ -386,9 +389,7 @@ def _histograms(items: Patients, sets: Sets) -> Iterator[Any]:
         )
 
 
-def _notes(
-    _benchmark: Benchmark, _preset: Preset, _options: ScoreOptions
-) -> tuple[str, ...]:
+def _notes(_plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
     return (
         "all items of a split count; the released code leaves out the last incomplete "
         "batch",
@@ -397,3 +398,7 @@ def _notes(
         "whose balanced AUROC and AUPRC are those of the plain joint set, and areas, "
         "which count referred items as right",
     )
+
+
+PROTOCOL = Protocol(judge=_judge, notes=_notes)
+"""Every score of every set, by the right rule and by the released code's."""

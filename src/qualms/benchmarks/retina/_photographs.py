@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks import Variant
-from qualms.evaluate.results import BenchmarkResults
+from qualms.benchmarks.retina._histograms import GRADES
+from qualms.benchmarks.retina._rows import BLURS, USUAL_BLUR
+from qualms.benchmarks.retina._settings import labels_of, main_variants
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.report.figures import (
     SERIES,
     BarMark,
@@ -17,15 +19,8 @@ from qualms.report.figures import (
     PictureMark,
     WordMark,
 )
-from qualms.report.judged import judged_variants
-from qualms.report.papers.retina.histograms import GRADES
-from qualms.report.papers.retina.settings import (
-    BLURS,
-    numbered_variants,
-    onset_of,
-    task_of,
-)
 from qualms.report.pictures import prepared_dataset, simulated_items
+from qualms.study import Variant
 
 _COLUMNS = 5
 _SIDE = 200
@@ -36,14 +31,16 @@ def photograph_drawings(
     results: BenchmarkResults, data: Path | None
 ) -> Iterator[Drawing]:
     """Figures 5 and 18 of whatever photographs there are."""
-    judged = judged_variants(results)
     for simulated in (False, True):
         variants = [
             variant
-            for variant in numbered_variants(results.preset)
-            if variant.simulated == simulated
-            and task_of(variant) == "country"
-            and variant in judged
+            for variant in main_variants(
+                results.plan,
+                simulated=simulated,
+                shift="country",
+                selection="in_domain",
+            )
+            if variant in results.variants
         ]
         for variant in variants[:1]:
             yield from _grades(results, variant, data)
@@ -68,6 +65,7 @@ def _grades(
             counts[title] = np.concatenate(known)
     if not counts:
         return
+    onset = labels_of(results.plan, variant)["onset"]
     suffix = "_simulated" if variant.simulated else ""
     yield Drawing(
         name=f"figure_5_{variant.name}{suffix}",
@@ -75,10 +73,10 @@ def _grades(
         caption="How many photographs have each clinical grade of diabetic "
         "retinopathy, from none (0) to proliferative (4), at home and in the other "
         "country, and which are to be referred. Each panel has its own "
-        f"scale. {_source(variant)}; preset {results.preset.told}.",
+        f"scale. {_source(variant)}; preset {results.plan.preset_text}.",
         rows=(
             tuple(
-                _bars(title, grades, first=1 if onset_of(variant) == "mild" else 2)
+                _bars(title, grades, first=1 if onset == "mild" else 2)
                 for title, grades in counts.items()
             ),
         ),
@@ -125,7 +123,8 @@ def _preprocessing(
         caption="The same photographs before preprocessing (top, where they are kept) "
         "and after it, by blur constant. The local mean colour is subtracted, so that "
         "lesions and vessels stand out; a larger constant takes the mean over a "
-        f"smaller neighbourhood. {_source(variant)}; preset {results.preset.told}.",
+        f"smaller neighbourhood. {_source(variant)}; preset "
+        f"{results.plan.preset_text}.",
         rows=tuple(
             tuple(Panel(marks=(PictureMark(pixels=image),), bare=True) for image in row)
             for row in rows.values()
@@ -140,7 +139,7 @@ def _photographs(
     variant: Variant, data: Path | None
 ) -> Iterator[tuple[str, list[NDArray[np.uint8]]]]:
     """Rows of photographs by what was done to them."""
-    for blur in (None, *BLURS):
+    for blur in (None, *BLURS, USUAL_BLUR):
         name = "unprocessed" if blur is None else f"blur {blur}"
         if variant.simulated:
             made = simulated_items(variant, "train", 12, blur=blur, size=_SIDE)

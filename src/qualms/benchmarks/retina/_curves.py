@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.benchmarks import Benchmark, TableRow, Variant
+from qualms.benchmarks.retina._rows import METHODS
+from qualms.benchmarks.retina._settings import SUBSETS
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.evaluate.entry import Curve
-from qualms.evaluate.results import BenchmarkResults, DrawnKey
 from qualms.report.figures import (
     FAINT,
     INK,
@@ -23,12 +24,12 @@ from qualms.report.figures import (
     RuleMark,
     Ticks,
 )
-from qualms.report.papers.retina.settings import STANDARD, SUBSETS, printed, rows_of
+from qualms.report.layout import published_number, published_of
+from qualms.study import RunPlan, TableRow, Variant
 
-_METHODS = ("map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi")
 LOOKS = {
     name: (SERIES[(place + 4) % 6], MARKERS[place])
-    for place, name in enumerate(_METHODS)
+    for place, name in enumerate(METHODS)
 }
 """Colour and marker of each method, the same in all figures."""
 NHS = (0.2, 0.85)
@@ -44,6 +45,7 @@ _LABELS = {
     "referral_nll": ("share referred", "NLL"),
     "referral_auprc": ("share referred", "AUPRC"),
 }
+_SCORES = ("accuracy", "auroc", "nll", "auprc")
 _WHOLE = {0.0: "0", 0.5: "0.5", 1.0: "1"}
 
 
@@ -84,16 +86,17 @@ def method_strands(
             variant,
             row,
             *LOOKS.get(row.method.name, (FAINT, "X")),
-            method_label(results.benchmark, row),
+            method_label(results.plan, row),
         )
-        for row in rows_of(results.benchmark, results.preset, variant)
+        for row in results.plan.rows_on(variant)
         if (row.pool > 1) == pooled
     )
 
 
-def method_label(benchmark: Benchmark, row: TableRow) -> str:
-    """The method's name as a single run, which its pools share in figures."""
-    same = (r for r in benchmark.rows if r.method.name == row.method.name)
+def method_label(plan: RunPlan, row: TableRow) -> str:
+    """Return the method's name as a single run, which its pools share in figures."""
+    rows = (*plan.benchmark.rows, *plan.rows)
+    same = (r for r in rows if r.method.name == row.method.name)
     return next((r.label for r in same if r.pool == 1), row.label)
 
 
@@ -131,8 +134,12 @@ def drawn_curve(
     results: BenchmarkResults, view: CurveView, strand: Strand
 ) -> Curve | None:
     """The curve's points, if they were judged and any is defined."""
-    key = DrawnKey(strand.variant.name, strand.row.name, "", view.subset, view.name)
-    curve = results.curves.get(key)
+    curve = results.curves.get(
+        variant=strand.variant.name,
+        row=strand.row.name,
+        subset=view.subset,
+        name=view.name,
+    )
     return curve if curve is not None and np.isfinite(curve.y).any() else None
 
 
@@ -244,15 +251,22 @@ def _points(
 ) -> list[tuple[float, float]]:
     """The paper's points of a referral curve, only for curves of its own data."""
     kind, _, name = view.name.partition("_")
-    if kind != "referral":
+    book = published_of(results)
+    if kind != "referral" or book is None:
         return []
-    found = []
-    for share in (0.0, 0.5, 0.7):
-        score = STANDARD[name]._replace(referral=share)
-        number = printed(results, strand.variant, strand.row, view.subset, score)
+    points = []
+    for share in (None, 0.5, 0.7):
+        found = results.result(
+            variant=strand.variant.name,
+            row=strand.row.name,
+            subset=view.subset,
+            score=name,
+            referred=share,
+        )
+        number = published_number(results, book.table, found)
         if number is not None:
-            found.append((share, number.mean / score.scale))
-    return found
+            points.append((share or 0.0, number.value))
+    return points
 
 
 def _reason(
@@ -260,8 +274,16 @@ def _reason(
 ) -> str:
     """Why nothing is drawn: what the score of the curves says, if they agree."""
     score = view.name.removeprefix("referral_")
-    score = score if score in STANDARD else score.replace("roc", "auroc")
-    name = f"{view.subset}/{score}"
-    cells = (results.cell(s.variant.name, s.row.name, name) for s in strands)
-    said = {cell.why for cell in cells} - {""}
-    return said.pop() if len(said) == 1 else "no numbers"
+    score = score if score in _SCORES else score.replace("roc", "auroc")
+    numbers = (
+        results.result(
+            variant=strand.variant.name,
+            row=strand.row.name,
+            subset=view.subset,
+            score=score,
+            referred=None,
+        )
+        for strand in strands
+    )
+    reasons = {number.why for number in numbers} - {""}
+    return reasons.pop() if len(reasons) == 1 else "no numbers"

@@ -6,9 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.benchmarks import TableRow, Variant
+from qualms.benchmarks.retina._curves import method_label
+from qualms.benchmarks.retina._settings import (
+    SUBSETS,
+    TASKS,
+    about_text,
+    labels_of,
+    main_variants,
+    pool_text,
+)
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.evaluate.entry import Array, Histogram
-from qualms.evaluate.results import BenchmarkResults, DrawnKey
 from qualms.report.figures import (
     RIGHT,
     SOFT,
@@ -20,16 +28,7 @@ from qualms.report.figures import (
     RuleMark,
     WordMark,
 )
-from qualms.report.papers.retina.curves import method_label
-from qualms.report.papers.retina.settings import (
-    SUBSETS,
-    TASKS,
-    about_text,
-    numbered_variants,
-    pool_text,
-    rows_of,
-    task_of,
-)
+from qualms.study import TableRow, Variant
 
 GRADES = {
     "0": "none",
@@ -80,9 +79,10 @@ _ByGrade = Mapping[str, Histogram]
 
 def histogram_drawings(results: BenchmarkResults) -> Iterator[Drawing]:
     """Figures 8 to 13 of every variant that was chosen on in-domain items."""
-    for variant in numbered_variants(results.preset):
+    for variant in main_variants(results.plan, selection="in_domain"):
+        shift = labels_of(results.plan, variant)["shift"]
         for figure in HISTOGRAM_FIGURES:
-            if figure.task == task_of(variant):
+            if figure.task == shift:
                 yield from _drawing(results, variant, figure)
 
 
@@ -99,14 +99,14 @@ def _drawing(
         words = f"{grade}: {GRADES[grade]}"
         marks.append(WordMark(len(found) - 0.04, 0.4 - line, words, across="left"))
     for column, (row, _) in enumerate(found):
-        label = method_label(results.benchmark, row)
+        label = method_label(results.plan, row)
         marks.append(WordMark(column + _WIDE / 2, 1.04, label))
     items = " and ".join(SUBSETS[subset] for subset in figure.subsets)
     what = f"{TASKS[figure.task]}, uncertainty by grade, {items} items"
     suffix = "_simulated" if variant.simulated else ""
     yield Drawing(
         name=f"figure_{figure.name}_{variant.name}{suffix}",
-        title=f"Figure {figure.name}: {what}, {pool_text(row for row, _ in found)}",
+        title=f"Figure {figure.name}: {what}, {pool_text([row for row, _ in found])}",
         caption=f"{_CAPTION} {about_text(results, [variant])}.",
         rows=((_panel(marks, len(found), len(grades)),),),
         simulated=variant.simulated,
@@ -119,14 +119,18 @@ def _found(
 ) -> list[tuple[TableRow, _ByGrade]]:
     """Rows with their histograms by grade."""
     found: list[tuple[TableRow, _ByGrade]] = []
-    for row in rows_of(results.benchmark, results.preset, variant):
+    for row in results.plan.rows_on(variant):
         by_grade: dict[str, Histogram] = {}
         for subset in figure.subsets:
             for grade in GRADES:
-                name = f"uncertainty/grade={grade}"
-                key = DrawnKey(variant.name, row.name, "", subset, name)
-                if key in results.histograms:
-                    by_grade.setdefault(grade, results.histograms[key])
+                histogram = results.histograms.get(
+                    variant=variant.name,
+                    row=row.name,
+                    subset=subset,
+                    name=f"uncertainty/grade={grade}",
+                )
+                if histogram is not None:
+                    by_grade.setdefault(grade, histogram)
         if by_grade and (row.pool > 1) == figure.pooled:
             found.append((row, by_grade))
     return found

@@ -1,0 +1,74 @@
+"""Numbers that decide what a benchmark expects: functions of its results.
+
+A declaration says which numbers decide an effect; they are looked up in the labelled
+table of results when there is one.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from qualms.labels import Label
+
+if TYPE_CHECKING:
+    from qualms.evaluate.benchmark_results import BenchmarkResults
+
+Numbers = Callable[["BenchmarkResults"], Mapping[str, float]]
+
+
+def value_of(
+    *rows: str,
+    minus: Mapping[str, Label | None] | None = None,
+    minus_rows: Sequence[str] = (),
+    **labels: Label | None,
+) -> Numbers:
+    """Take the value of each row, or its difference from another value.
+
+    Args:
+        *rows: Names of rows; those that were not asked for are left out.
+        minus: Labels of the value that is subtracted, where they differ.
+        minus_rows: Rows whose values are subtracted, one for each of `rows`.
+        **labels: Variant, score and the other labels of the values.
+    """
+    others = dict(zip(rows, minus_rows or rows, strict=True))
+    subtracts = minus is not None or bool(minus_rows)
+    subtracted = {**labels, **(minus or {})}
+
+    def numbers(results: "BenchmarkResults") -> Mapping[str, float]:
+        def value(row: str, labels: Mapping[str, Label | None]) -> float:
+            found = results.table.get(row=row, **labels)
+            return math.nan if found is None else found.value
+
+        def planned(row: str, labels: Mapping[str, Label | None]) -> bool:
+            return bool(results.lines(row=row, variant=labels["variant"]))
+
+        return {
+            row: value(row, labels) - (value(other, subtracted) if subtracts else 0.0)
+            for row, other in others.items()
+            if planned(row, labels) and planned(other, subtracted)
+        }
+
+    return numbers
+
+
+def worst_shortfall(label: str, rows: Sequence[str], **labels: Label) -> Numbers:
+    """Take how far each value of a label falls behind the best where it does worst.
+
+    Values compete where all other labels are the same. No value wins everywhere if all
+    of these numbers are above 0. For scores of which more is better.
+    """
+
+    def numbers(results: "BenchmarkResults") -> Mapping[str, float]:
+        table = results.table.where(row=tuple(rows), **labels)
+        others = tuple(name for name in table.labels if name != label)
+        pivot = table.pivot(others, (label,))
+        names = [str(head[0]) for head in pivot.columns]
+        most: dict[str, float] = {}
+        for line in pivot.values:
+            best = max((v for v in line if math.isfinite(v)), default=math.nan)
+            for name, value in zip(names, line, strict=True):
+                if math.isfinite(value):
+                    most[name] = max(best - value, most.get(name, 0.0))
+        return most
+
+    return numbers
