@@ -10,10 +10,9 @@ Beyond the paper: four further prediction models, three further aggregations, an
 intervals of every number.
 """
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from qualms.benchmarks._benchmark import Benchmark
-from qualms.benchmarks._records import Config, Expectation, Preset
 from qualms.benchmarks.values._rows import (
     BEYOND_NAMES,
     FIRST_NAMES,
@@ -22,8 +21,20 @@ from qualms.benchmarks.values._rows import (
     ROWS,
     SECOND_NAMES,
 )
-from qualms.benchmarks.values._variants import nodules, screened, street, toys
+from qualms.benchmarks.values._variants import (
+    LABELLED_OPTIONS,
+    nodules,
+    screened,
+    street,
+    toys,
+)
+from qualms.effects import value_of, worst_shortfall
 from qualms.spec import Part
+from qualms.study import Benchmark, Config, Expectation, Preset
+
+if TYPE_CHECKING:
+    from qualms.evaluate.protocol import Protocol
+    from qualms.report.presentation import Presentation
 
 _SEEDS = tuple(range(3 * MEMBERS))
 _POOLS = tuple(_SEEDS[i : i + MEMBERS] for i in range(0, len(_SEEDS), MEMBERS))
@@ -99,7 +110,7 @@ _DEMO_SIZES = {
 _THIN = Part(name="unet", options={"space": 3, "width": 8, "group": 4})
 _DRAWS = {"draws": 10}
 _DRAWN = ("ttd", "ensemble", "tta")
-"""Rows whose mutual information stands for epistemic uncertainty, by the paper."""
+"""Rows whose draws disagree in what the model does not know, by the paper."""
 _UNTRAINED = ("laplace",)
 """Rows beyond the paper that cost no training; others are made where asked for."""
 _GPU = {"precision": "bf16", "channels_last": True}
@@ -117,10 +128,25 @@ def values() -> Benchmark:
         rows=ROWS,
         guests=GUESTS,
         presets={preset.name: preset for preset in presets},
-        published="values",
+        published=Path(__file__).with_name("published.csv"),
         expectations={preset.name: _effects(preset) for preset in presets},
         configs=_CONFIGS,
+        labelled_options=LABELLED_OPTIONS,
+        protocol=_protocol,
+        presentation=_presentation,
     )
+
+
+def _protocol() -> "Protocol":
+    from qualms.benchmarks.values._protocol import values_protocol
+
+    return values_protocol()
+
+
+def _presentation() -> "Presentation":
+    from qualms.benchmarks.values._presentation import PRESENTATION
+
+    return PRESENTATION
 
 
 def _demo() -> Preset:
@@ -235,18 +261,21 @@ def _methods(*, warmup: int) -> dict[str, dict[str, Any]]:
 
 
 def _effects(preset: Preset) -> tuple[Expectation, ...]:
-    """What theory says of the toy scenarios, and what the paper found."""
+    """List what theory says of the toy scenarios, and what the paper found."""
     drawn = tuple(row for row in preset.rows if row in _DRAWN)
     return (
         Expectation(
             text="aleatoric measures beat epistemic ones on ambiguity in toy_1 (NCC)",
             meaning="the entropy that draws have on average lies where raters disagree;"
             " what draws disagree in lies elsewhere",
-            variant="toy_1",
-            rows=drawn,
-            score="in_domain/ncc",
-            settings={"measure": "EE"},
-            minus_settings={"measure": "MI"},
+            numbers=value_of(
+                *drawn,
+                minus={"type": "EU"},
+                variant="toy_1",
+                subset="in_domain",
+                score="ncc",
+                type="AU",
+            ),
             low=0.02,
             high=2.0,
         ),
@@ -255,11 +284,14 @@ def _effects(preset: Preset) -> tuple[Expectation, ...]:
             " (AUROC)",
             meaning="training items are ambiguous there, so that ambiguous items are"
             " uncertain as well; only what draws disagree in tells unseen ones apart",
-            variant="toy_3b",
-            rows=drawn,
-            score="ood_auroc",
-            settings={"measure": "MI", "aggregation": "patch"},
-            minus_settings={"measure": "EE", "aggregation": "patch"},
+            numbers=value_of(
+                *drawn,
+                minus={"type": "AU"},
+                variant="toy_3b",
+                score="ood_auroc",
+                type="EU",
+                aggregation="patch",
+            ),
             low=0.02,
             high=1.0,
         ),
@@ -268,10 +300,7 @@ def _effects(preset: Preset) -> tuple[Expectation, ...]:
             " worst (AUROC of shifted items)",
             meaning="how the uncertainties of pixels become one number must be chosen"
             " with the prediction model and the measure",
-            variant="",
-            rows=FIRST_NAMES,
-            score="ood_auroc",
-            contest="aggregation",
+            numbers=worst_shortfall("aggregation", FIRST_NAMES, score="ood_auroc"),
             low=0.02,
             high=1.0,
         ),

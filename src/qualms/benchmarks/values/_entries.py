@@ -37,7 +37,7 @@ class JudgedItems(NamedTuple):
 
 
 def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
-    """How well each uncertainty announces a low Dice."""
+    """Yield how well each uncertainty announces a low Dice."""
     risks = [1.0 - judged.measured.of("dice", published=p) for p in (False, True)]
     for subset, index in judged.subsets.items():
         risk, their_risk = (values[index] for values in risks)
@@ -61,7 +61,7 @@ def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
 def detection_entries(
     measured: MapScores, shifted: NDArray[np.bool_], first: int, theirs: bool
 ) -> Iterator[Entry]:
-    """How well each uncertainty tells shifted items from others.
+    """Yield how well each uncertainty tells shifted items from others.
 
     Items are numbered from `first` on.
     """
@@ -81,7 +81,7 @@ def detection_entries(
 
 
 class _RankedBy(NamedTuple):
-    """Which items a score is of, and by which uncertainty."""
+    """The items of a score, and the uncertainty that ranks them."""
 
     subset: str
     rows: Index
@@ -101,7 +101,7 @@ class _RankedBy(NamedTuple):
         as_published: float | None,
         no_interval: str,
     ) -> Entry:
-        """The entry of `score(*arrays)`; one without an interval is not ranked."""
+        """Return the entry of `score(*arrays)`; without an interval it is not ranked."""
         made = entry_of(
             score,
             arrays,
@@ -120,7 +120,7 @@ class _RankedBy(NamedTuple):
 
 
 def drop_entry(judged: JudgedItems) -> Iterator[Entry]:
-    """What the shift costs of the Dice, where there is one."""
+    """Yield how much Dice the shift costs, where there is one."""
     if len(judged.subsets) < 2:
         return
     ours, theirs = (judged.measured.of("dice", published=p) for p in (False, True))
@@ -140,7 +140,7 @@ def _drop(dice: Array, subsets: Mapping[str, Index]) -> float:
 
 
 def _drop_influence(dice: Array, subsets: Mapping[str, Index]) -> Influence:
-    """That of a ratio of two means over different items."""
+    """Return the influence on a ratio of two means over different items."""
     inside, outside = (dice[subsets[name]] for name in ("in_domain", "shifted"))
     before = inside.mean()
     changes = np.zeros(len(dice))
@@ -165,7 +165,10 @@ def gain_entry(
     settings: Mapping[str, Any],
     why: str,
 ) -> Entry:
-    """What a query gained on shifted items; `second` is after it, and after a draw."""
+    """Return what a query gained on shifted items.
+
+    `second` holds the Dice after the query, and after drawing at random.
+    """
     index = judged.subsets["shifted"]
     after = [one for one in second if one is not None]
     known = len(after) == len(second)
@@ -178,6 +181,7 @@ def gain_entry(
         score=scores.al_improvement,
         value=_gain(ours) if known else math.nan,
         index=index,
+        subset="shifted",
         influence=partial(_gain_influence, ours) if known else None,
         settings={name: settings[name] for name in ("measure", "aggregation")},
         as_published=_gain(theirs) if known and judged.theirs else math.nan,
@@ -190,7 +194,7 @@ def _gain(dice: Sequence[Array]) -> float:
 
 
 def _gain_influence(dice: Sequence[Array]) -> Influence:
-    """That of a ratio of two means over the same items."""
+    """Return the influence on a ratio of two means over the same items."""
     before, after, random = dice
     value, level = _gain(dice), before.mean()
     change = after - random

@@ -1,6 +1,31 @@
-"""The judgement of one repeat: which files are read, and what is taken from them."""
+"""How VALUES is judged: five questions to an uncertainty, and whether its types differ.
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+The protocol of Kahl et al. (2024, arXiv:2401.08501): segmentation (Dice), detection of
+shifted items (AUROC on the unlabelled pool, or on the test items where there is none),
+failures (AURC), calibration (ACE) and ambiguity (NCC, GED), for every measure and
+aggregation of an uncertainty map; and what a second training gains by querying the
+pool.
+
+A row is judged once and gives the numbers of all its measures and aggregations. Each
+number has the labels that it depends on: Dice and GED none, NCC and ACE `measure`, and
+what ranks items `measure` and `aggregation`, for the aggregations of `Variant.only`.
+Its label `type` says what the measure stands for in this row: PU, AU or EU. A second
+training states in its settings which row is the "first", and gives its Dice; its gain
+stands in the first row, for the settings of the row `<first>_queried` over the row
+`<first>_random`.
+
+A variant may state among its labels and settings:
+
+- "ood_split": where shifted items are told from others; else `pool`, if the runs
+  predict it, and the test split if not.
+- "threshold_from": "method" (as the paper has it), one threshold from the validation
+  items of all repeats of a row; "run" for one of each repeat.
+- "swaps" and "swap_share": classes with a second name, and how often raters give it.
+  The released code takes their disagreement from that.
+- "feature": the feature that it screens, for Dice alone and what the shift costs.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from threading import RLock
@@ -8,16 +33,23 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from qualms.benchmarks import Place
-from qualms.evaluate.entry import Entry, Index, Judgement, MapSlice, Scatter
-from qualms.evaluate.protocols._protocol import AbsentError, Repeat
-from qualms.evaluate.protocols.values._entries import (
+from qualms.benchmarks.values._entries import (
     JudgedItems,
     detection_entries,
     drop_entry,
     failure_entries,
     gain_entry,
 )
+from qualms.benchmarks.values._rows import is_second, type_of
+from qualms.evaluate.entry import (
+    Entry,
+    Index,
+    Judgement,
+    MapSlice,
+    Scatter,
+    ScoreOptions,
+)
+from qualms.evaluate.protocol import AbsentError, Protocol, Repeat
 from qualms.evaluate.segmented import (
     MapScores,
     Reading,
@@ -31,12 +63,13 @@ from qualms.evaluate.slices import disputed_slices, size_scatters
 from qualms.evaluate.subsets import design_of
 from qualms.predictions import Predictions, PredictionsError
 from qualms.spec import Part
+from qualms.study import Line, RunPlan, TableRow
 
 T = TypeVar("T")
 
 
-class Found:
-    """What files gave, so that each is read once however many places ask for it.
+class FileCache:
+    """What was computed from files, so that each is read once for all lines.
 
     One file is read at a time, several of its items at once: memory is bounded by the
     number of threads or processes, and not by its square.
@@ -45,44 +78,48 @@ class Found:
     def __init__(self) -> None:
         self._lock = RLock()
         self._dataset: Part | None = None
-        self._known: dict[Hashable, tuple[Sequence[object], Any]] = {}
+        self._computed: dict[Hashable, tuple[Sequence[object], Any]] = {}
 
-    def turn_to(self, dataset: Part) -> None:
-        """Let go of the files of other datasets, which are judged before or after."""
+    def keep_only(self, dataset: Part) -> None:
+        """Forget the files of other datasets, which are judged before or after."""
         with self._lock:
             if dataset != self._dataset:
-                self._known.clear()
+                self._computed.clear()
                 self._dataset = dataset
 
     def once(self, what: Hashable, of: Sequence[object], make: Callable[[], T]) -> T:
-        """`make()`, or what it gave for the same objects before."""
+        """Return `make()`, or what it returned for the same objects before."""
         key = (what, *map(id, of))
         with self._lock:
-            if key not in self._known:
+            if key not in self._computed:
                 # The objects are kept, so that no other gets their address.
-                self._known[key] = of, make()
-            made: T = self._known[key][1]
-            return made
+                self._computed[key] = of, make()
+            value: T = self._computed[key][1]
+            return value
 
 
-def judge_values(found: Found, repeat: Repeat) -> Judgement:
-    """All numbers of one repeat."""
-    known, variant = repeat.place.known, repeat.place.variant
-    found.turn_to(variant.dataset)
-    test = repeat.read(known.get("test", variant.test))
+def values_protocol() -> Protocol:
+    """Judge every score by the right rule, and by that of the released code."""
+    return Protocol(judge=partial(_judge, FileCache()), notes=_notes)
+
+
+def _judge(cache: FileCache, repeat: Repeat) -> Judgement:
+    variant = repeat.line.variant
+    cache.keep_only(variant.dataset)
+    test = repeat.read(variant.test)
     if test.task != "segmentation":
         raise AbsentError(f"{test.source} holds {test.task}, not segmented items")
-    if _is_second(repeat) or "screening" in known:
-        return _overlap_alone(found, repeat, test)
-    return _everything(found, repeat, test)
+    if is_second(repeat.line.row) or "feature" in repeat.line.settings:
+        return _overlap_alone(cache, repeat, test)
+    return _everything(cache, repeat, test)
 
 
-def _overlap_alone(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
-    """Dice, and what a shift costs of it: of second trainings and shift screenings."""
-    measured = _measured(found, test, _reading(repeat, dice_only=True), repeat)
+def _overlap_alone(cache: FileCache, repeat: Repeat, test: Predictions) -> Judgement:
+    """Judge Dice, and what a shift costs: second trainings and shift screenings."""
+    measured = _measured(cache, test, _reading(repeat, dice_only=True), repeat)
     judged = _judged(test, measured, repeat)
     entries = _quality(judged)
-    if _is_second(repeat):
+    if is_second(repeat.line.row):
         # These rows stand for what another one gained, and compete with none.
         entries = [replace(entry, ranked=False) for entry in entries]
     else:
@@ -90,31 +127,32 @@ def _overlap_alone(found: Found, repeat: Repeat, test: Predictions) -> Judgement
     return Judgement(entries=tuple(entries), design=design_of(test))
 
 
-def _everything(found: Found, repeat: Repeat, test: Predictions) -> Judgement:
-    reading = _reading(repeat, fitted=_fitted(found, repeat))
-    measured = _measured(found, test, reading, repeat)
+def _everything(cache: FileCache, repeat: Repeat, test: Predictions) -> Judgement:
+    reading = _reading(repeat, fitted=_fitted(cache, repeat))
+    measured = _measured(cache, test, reading, repeat)
     judged = _judged(test, measured, repeat)
     pool = repeat.read(_ood_split(repeat))
     design, first = design_of(test), 0
     if pool is not test:
         design, first = design.joined(design_of(pool)), test.n
-    asked = _measured(found, pool, reading, repeat)
+    measured_pool = _measured(cache, pool, reading, repeat)
     entries = (
         *_quality(judged),
         *failure_entries(judged),
-        *detection_entries(asked, _shifted(pool), first, _theirs(repeat)),
-        *_gains(found, repeat, judged),
+        *detection_entries(measured_pool, _shifted(pool), first, _theirs(repeat)),
+        *_gains(cache, repeat, judged),
     )
+    row = repeat.line.row
     return Judgement(
-        entries=tuple(e for e in entries if _fits(e, repeat.place)),
+        entries=tuple(_typed(e, row) for e in entries if _fits(e, repeat.line)),
         design=design,
-        scatters=tuple(_scatters(judged)),
+        scatters=tuple(_scatters(judged, row)),
         slices=tuple(_slices(test, judged)),
     )
 
 
 def _judged(test: Predictions, measured: MapScores, repeat: Repeat) -> JudgedItems:
-    """Test items that have labels; others cannot be judged."""
+    """Return the test items that have labels; others cannot be judged."""
     labelled = ((n, measured.labelled(rows)) for n, rows in subsets_of(test).items())
     subsets = {name: rows for name, rows in labelled if len(rows)}
     return JudgedItems(measured, subsets, _theirs(repeat))
@@ -128,30 +166,31 @@ def _quality(judged: JudgedItems) -> list[Entry]:
     ]
 
 
-def _is_second(repeat: Repeat) -> bool:
-    """Whether the row is a second training; some predict with another's weights."""
-    row = repeat.place.row
-    return row.stage is not None or "first" in row.settings
-
-
-def _fits(entry: Entry, place: Place) -> bool:
-    """Whether an entry is judged there; a place may fix some of its settings."""
-    judged = place.variant.judged
+def _fits(entry: Entry, line: Line) -> bool:
+    """Return whether an entry belongs to a line, which may fix some of its settings."""
+    only = line.variant.only
     return all(
-        place.settings.get(name, value) == value and value in judged.get(name, (value,))
+        line.at.get(name, value) == value and value in only.get(name, (value,))
         for name, value in entry.settings.items()
     )
 
 
+def _typed(entry: Entry, row: TableRow) -> Entry:
+    """Return an entry with the type of uncertainty that its measure stands for."""
+    if "measure" not in entry.settings:
+        return entry
+    return replace(entry, labels={"type": type_of(row, entry.settings["measure"])})
+
+
 def _theirs(repeat: Repeat) -> bool:
-    return not repeat.place.row.beyond
+    return not repeat.line.row.beyond
 
 
 def subsets_of(predictions: Predictions) -> dict[str, Index]:
-    """Items in-domain and, where there are some, shifted."""
+    """Return the in-domain items and, where there are some, the shifted ones."""
     shifted = _shifted(predictions)
-    found = {"in_domain": np.flatnonzero(~shifted), "shifted": np.flatnonzero(shifted)}
-    return {name: index for name, index in found.items() if len(index)}
+    both = {"in_domain": np.flatnonzero(~shifted), "shifted": np.flatnonzero(shifted)}
+    return {name: index for name, index in both.items() if len(index)}
 
 
 def _shifted(predictions: Predictions) -> Any:
@@ -160,106 +199,125 @@ def _shifted(predictions: Predictions) -> Any:
 
 
 def _ood_split(repeat: Repeat) -> str:
-    variant, known = repeat.place.variant, repeat.place.known
-    own = known.get("test", variant.test)
-    stated = known.get("ood_split", "pool" if "pool" in variant.splits else own)
-    return str(stated)
+    variant = repeat.line.variant
+    usual = "pool" if "pool" in variant.splits else variant.test
+    return str(repeat.line.settings.get("ood_split", usual))
 
 
 def _reading(
     repeat: Repeat, *, fitted: Validation | None = None, dice_only: bool = False
 ) -> Reading:
-    known = repeat.place.known
-    swaps: Mapping[int, int] = known.get("swaps", {})
+    settings = repeat.line.settings
+    swaps: Mapping[int, int] = settings.get("swaps", {})
     return Reading(
         fitted=fitted,
         published=_theirs(repeat),
         dice_only=dice_only,
         swaps=tuple(sorted({*swaps, *swaps.values()})),
-        swap_share=known.get("swap_share", 1 / 3),
+        swap_share=settings.get("swap_share", 1 / 3),
     )
 
 
 def _measured(
-    found: Found, predictions: Predictions, reading: Reading, repeat: Repeat
+    cache: FileCache, predictions: Predictions, reading: Reading, repeat: Repeat
 ) -> MapScores:
     what = replace(reading, fitted=None)
     make = partial(measure_items, predictions, reading, repeat.options)
-    return found.once(what, (predictions, reading.fitted), make)
+    return cache.once(what, (predictions, reading.fitted), make)
 
 
-def _fitted(found: Found, repeat: Repeat) -> Validation | None:
-    """Thresholds of all repeats of the row together, unless asked for one of each."""
-    if "val" not in repeat.place.variant.splits:
+def _fitted(cache: FileCache, repeat: Repeat) -> Validation | None:
+    """Fit thresholds of all repeats of the row together, or of each where stated."""
+    if "val" not in repeat.line.variant.splits:
         return None
     own = repeat.read("val")
     runs: Sequence[Predictions] = [own]
-    rule = repeat.place.known.get("threshold_from", "method")
+    rule = repeat.line.settings.get("threshold_from", "method")
     if rule not in ("method", "run"):
         raise ValueError(f"threshold_from must be 'method' or 'run', got {rule!r}")
     if rule == "method" and repeat.every is not None:
         runs = repeat.every("val")
     make = partial(validate, runs, repeat.options, published=_theirs(repeat))
-    made = found.once(("fit", _theirs(repeat)), runs, make)
-    return made[next(i for i, run in enumerate(runs) if run is own)]
+    fits = cache.once(("fit", _theirs(repeat)), runs, make)
+    return fits[next(i for i, run in enumerate(runs) if run is own)]
 
 
-class _Second(NamedTuple):
-    """Dice of the items after a second training, or why it is not known."""
+class _SecondDice(NamedTuple):
+    """Dice of the items after a second training, or why it is missing."""
 
     dice: MapScores | None
     why: str = ""
 
 
-def _gains(found: Found, repeat: Repeat, judged: JudgedItems) -> list[Entry]:
-    """What querying the pool by each uncertainty gained over drawing at random."""
-    name = repeat.place.row.name
+def _gains(cache: FileCache, repeat: Repeat, judged: JudgedItems) -> Iterator[Entry]:
+    """Yield what querying the pool by each uncertainty gained over random items."""
+    name = repeat.line.row.name
     queried = repeat.beside(f"{name}_queried")
     drawn = repeat.beside(f"{name}_random")
     if not queried or not drawn or "shifted" not in judged.subsets:
-        return []
-    split = repeat.place.known.get("test", repeat.place.variant.test)
+        return
 
-    def second(read: Callable[[str], Predictions]) -> _Second:
+    def second(read: Callable[[str], Predictions]) -> _SecondDice:
         try:
+            test = read(repeat.line.variant.test)
             reading = _reading(repeat, dice_only=True)
-            return _Second(_measured(found, read(split), reading, repeat))
+            return _SecondDice(_measured(cache, test, reading, repeat))
         except (AbsentError, PredictionsError) as error:
-            return _Second(None, str(error))
+            return _SecondDice(None, str(error))
 
     random = second(drawn[0].read)
-    found_each = []
-    for other in queried:
-        both = second(other.read), random
-        found_each.append(
-            gain_entry(
-                judged,
-                [part.dice for part in both],
-                settings=other.settings,
-                why=next(filter(None, (part.why for part in both)), ""),
-            )
+    for query in queried:
+        both = second(query.read), random
+        yield gain_entry(
+            judged,
+            [each.dice for each in both],
+            settings=query.at,
+            why=next(filter(None, (each.why for each in both)), ""),
         )
-    return found_each
 
 
-def _scatters(judged: JudgedItems) -> list[Scatter]:
+def _scatters(judged: JudgedItems, row: TableRow) -> Iterator[Scatter]:
     measured = judged.measured
-    found: list[Scatter] = []
     for subset, index in judged.subsets.items():
         summed = {
             name: measured.of("uncertainty", name, "image")[index]
             for name in measured.measures
         }
-        found += size_scatters(
+        scatters = size_scatters(
             measured.of("predicted_size")[index],
             measured.of("reference_size")[index],
             summed,
             subset=subset,
         )
-    return found
+        for scatter in scatters:
+            measure = scatter.settings.get("measure")
+            kind = {"type": type_of(row, measure)} if measure else {}
+            yield replace(scatter, settings={**scatter.settings, **kind})
 
 
 def _slices(test: Predictions, judged: JudgedItems) -> list[MapSlice]:
     disagreement = judged.measured.of("disagreement")
     maps = partial(measured_maps, test.header)
     return list(disputed_slices(test, disagreement, judged.subsets, maps))
+
+
+def _notes(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
+    rules = {v.settings.get("threshold_from", "method") for v in plan.variants}
+    repeats = "each repeat of a row" if rules == {"run"} else "all repeats of a row"
+    notes: tuple[str, ...] = (
+        "ours: Dice of two empty masks is 1, ignored pixels count in uncertainties of "
+        "items alone, GED is the mean over pairs, NCC is Pearson's, one Platt fit for "
+        "all validation pixels of a run, ties shared; beside the paper: its released "
+        "code",
+        f"the aggregation threshold is chosen on the validation items of {repeats} "
+        "(the released code pools both shifts of nodules as well); thresholds and "
+        "Platt fits are held fixed in intervals",
+        "threshold_aurc and threshold_eaurc are the paper's equations 7 and 8; the "
+        "released code computes neither them nor aurc",
+    )
+    if any("first" in row.settings for row in plan.rows):
+        notes += (
+            "gain: relative Dice on shifted test items after querying half of the "
+            "pool, minus that after drawing as many at random",
+        )
+    return notes
