@@ -184,7 +184,9 @@ def _lines(
     planned: Sequence[Wishes],
 ) -> list[Mapping[str, Label | None]]:
     """Return the labels of each line of a section, in order."""
-    own = {name: section.labels[name] for name in layout.lines if name in section.labels}
+    own = {
+        name: section.labels[name] for name in layout.lines if name in section.labels
+    }
     seen: dict[tuple[Label | None, ...], None] = {}
     for labels in planned:
         rows = table.where(**own).where(**labels).pivot(layout.lines, ()).rows
@@ -237,7 +239,7 @@ def _line(  # noqa: PLR0913 - what a line is made of
         marks = {name: mark and layout.marked for name, mark in marks.items()}
         cell = replace(cell, **marks)
         if number is not None and not _agree(number, found, layout.across):
-            cell = replace(cell, by_their_rule=None)
+            cell = replace(cell, comparable=False)
         cells.append(cell)
     row = results.plan.row(str(line["row"])) if "row" in line else None
     labels = {name: value for name, value in line.items() if value is not None}

@@ -101,7 +101,7 @@ class _RankedBy(NamedTuple):
         as_published: float | None,
         no_interval: str,
     ) -> Entry:
-        """Return the entry of `score(*arrays)`; without an interval it is not ranked."""
+        """Return the entry of `score(*arrays)`; not ranked without an interval."""
         made = entry_of(
             score,
             arrays,

@@ -7,86 +7,73 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks import Variant
+from qualms.benchmarks.values._rows import TYPES, type_of
+from qualms.benchmarks.values._settings import Study, stands_in, study_source
 from qualms.evaluate import MapSlice
 from qualms.report.figures import Drawing, Mark, OutlineMark, Panel, PictureMark
-from qualms.report.papers.values.lines import study_source
-from qualms.report.papers.values.settings import (
-    DATASETS,
-    KINDS,
-    Study,
-    kind_of,
-    stands_in,
-)
 from qualms.report.pictures import label_picture, prepared_dataset, slice_picture
+from qualms.study import Variant
 
 NUMBERS = {
-    ("toy1", "in_domain"): "9",
-    ("lidc_tex", "in_domain"): "10",
-    ("lidc_tex", "shifted"): "11",
-    ("lidc_mal", "in_domain"): "12",
-    ("lidc_mal", "shifted"): "13",
-    ("gta5_cs", "in_domain"): "14",
-    ("toy3b", "in_domain"): "",
-    ("toy3b", "shifted"): "",
-    ("gta5_cs", "shifted"): "",
+    ("Toy 1", "in_domain"): "9",
+    ("LIDC TEX", "in_domain"): "10",
+    ("LIDC TEX", "shifted"): "11",
+    ("LIDC MAL", "in_domain"): "12",
+    ("LIDC MAL", "shifted"): "13",
+    ("GTA5/CS", "in_domain"): "14",
+    ("Toy 3b", "in_domain"): "",
+    ("Toy 3b", "shifted"): "",
+    ("GTA5/CS", "shifted"): "",
 }
-"""Figures of the paper, and those that are ours alone."""
+"""Numbers of the paper's figures; '' for those that are ours alone."""
 RATER_COLOURS = ("#35c2f0", "#f28e2b", "#8fd175", "#e46ac2", "#ffdf4d")
-"""Bright ones: they stand on dark pictures."""
+"""Bright, as they stand on dark pictures."""
 _MOST = {"MSR": 0.5}
 _ITEMS = {"in_domain": "an in-domain", "shifted": "a shifted"}
 
-_LACKING = (
+_NO_ITEM = (
     "The item itself is not shown, as its dataset is not prepared here; grey is the "
     "share of raters that mark a pixel. "
 )
 
 
 class ShownModel(NamedTuple):
-    """A prediction model, and what it makes of the item."""
+    """A prediction model, and its maps of the item."""
 
     label: str
     measures: Mapping[str, str]
-    """The measure of each kind."""
+    """By type: PU, AU, EU."""
     maps: MapSlice
 
 
 def map_drawings(study: Study, data: Path | None) -> Iterator[Drawing]:
-    """A figure for each dataset and kind of item whose maps were kept."""
-    for dataset, variant in study.variants.items():
+    """Yield a figure for each dataset and subset whose maps were kept."""
+    for variant in study.variants:
         for subset in _ITEMS:
             models = _models(study, variant, subset)
-            if models and (dataset, subset) in NUMBERS:
-                yield _drawing(study, (dataset, variant, subset), models, data)
+            if models and (variant.label, subset) in NUMBERS:
+                yield _drawing(study, variant, subset, models, data)
 
 
 def _models(study: Study, variant: Variant, subset: str) -> list[ShownModel]:
-    found = {
-        key.row: shown
-        for key, shown in study.results.slices.items()
-        if (key.variant, key.subset) == (variant.name, subset)
-    }
-    rows = [study.results.benchmark.row(name) for name in study.results.preset.rows]
-    return [
-        ShownModel(
-            row.label,
-            {kind_of(row, name): name for name in found[row.name].uncertainty},
-            found[row.name],
-        )
-        for row in rows
-        if row.name in found
-    ]
+    slices = study.results.slices.where(variant=variant.name, subset=subset)
+    models = []
+    for row in study.results.plan.rows:
+        maps = slices.get(row=row.name)
+        if maps is not None:
+            measures = {type_of(row, name): name for name in maps.uncertainty}
+            models.append(ShownModel(row.label, measures, maps))
+    return models
 
 
 def _drawing(
     study: Study,
-    at: tuple[str, Variant, str],
+    variant: Variant,
+    subset: str,
     models: Sequence[ShownModel],
     data: Path | None,
 ) -> Drawing:
-    dataset, variant, subset = at
-    number = NUMBERS.get((dataset, subset), "")
+    number = NUMBERS[variant.label, subset]
     first = models[0].maps
     picture = _picture(variant, first, data)
     many = _classes(first) > 2
@@ -94,7 +81,7 @@ def _drawing(
     rows: list[tuple[Panel, ...]] = [
         top if many else (*top, _scale_panel()),
         tuple(_predicted(model, picture) for model in models),
-        *(_kind_row(models, kind, fixed=not many) for kind in KINDS),
+        *(_type_row(models, kind, fixed=not many) for kind in TYPES),
     ]
     scale = (
         "each between its own least and largest value"
@@ -102,19 +89,18 @@ def _drawing(
         else "from 0 to 0.5 (MSR) and from 0 to 0.7 (others), as in the paper"
     )
     wide = first.raters.shape[2] / first.raters.shape[1]
-    name = f"figure_{number or f'maps_{dataset}'}"
     return Drawing(
-        name=name if number else f"{name}_{subset}",
+        name=f"figure_{number or f'maps_{variant.name}_{subset}'}",
         title=f"{f'Figure {number}: ' if number else ''}uncertainty maps of "
-        f"{_ITEMS[subset]} item of {DATASETS[dataset]}",
+        f"{_ITEMS[subset]} item of {variant.label}",
         caption=f"{_which(first)} ({first.item}"
         f"{'' if first.at is None else f', slice {first.at}'}), {_overlaid(many)}, the "
         "raters' disagreement, what each model segments, and maps of predictive "
         "(PU), aleatoric (AU) and epistemic (EU) uncertainty; brighter is less "
-        f"certain, {scale}. {_LACKING if picture is None else ''}"
+        f"certain, {scale}. {_NO_ITEM if picture is None else ''}"
         f"{study_source(study.results, [variant])}",
         rows=_padded(rows),
-        sides=("item", "segmented", *KINDS),
+        sides=("item", "segmented", *TYPES),
         simulated=stands_in(variant),
         size=(1.05 * min(wide, 1.6), 1.15 if wide < 1.3 else 1.0),
         legend_columns=5,
@@ -139,7 +125,7 @@ def _classes(shown: MapSlice) -> int:
 def _picture(
     variant: Variant, shown: MapSlice, data: Path | None
 ) -> NDArray[Any] | None:
-    """The item itself; None where its dataset is not prepared here."""
+    """Return the item itself; None where its dataset is not prepared here."""
     dataset = prepared_dataset(variant, data)
     if dataset is None:
         return None
@@ -178,7 +164,7 @@ def _item_row(shown: MapSlice, picture: NDArray[Any] | None) -> tuple[Panel, ...
 
 
 def _ground(shown: MapSlice, picture: NDArray[Any] | None) -> NDArray[Any]:
-    """The item, or the share of raters that mark a pixel."""
+    """Return the item, or the share of raters that mark a pixel."""
     return (shown.raters == 1).mean(axis=0) if picture is None else picture
 
 
@@ -192,7 +178,7 @@ def _predicted(model: ShownModel, picture: NDArray[Any] | None) -> Panel:
     return _bare(ground, outline, title=model.label)
 
 
-def _kind_row(
+def _type_row(
     models: Sequence[ShownModel], kind: str, *, fixed: bool
 ) -> tuple[Panel, ...]:
     panels = []
@@ -209,7 +195,7 @@ def _kind_row(
 
 
 def _scale_panel() -> Panel:
-    """The colours of the maps with their values."""
+    """Return the colours of the maps with their values."""
     colours = np.tile(np.linspace(0.0, 1.0, 100), (20, 1))
     return Panel(
         marks=(PictureMark(pixels=colours, heat=True),),
@@ -222,7 +208,7 @@ def _scale_panel() -> Panel:
 
 
 def _padded(rows: Sequence[tuple[Panel, ...]]) -> tuple[tuple[Panel, ...], ...]:
-    """Rows of one length: what a row has in common is told beside its last panel."""
+    """Return rows of one length, since legends stand beside the last panel."""
     most = max(map(len, rows))
     empty = Panel(bare=True)
     return tuple((*row, *(most - len(row)) * (empty,)) for row in rows)

@@ -125,7 +125,7 @@ def screened(
                 only=_JUDGED_MASKS,
                 network=network,
                 training=training,
-                    labels={"family": "LIDC", "feature": feature, "fold": fold},
+                labels={"family": "LIDC", "feature": feature, "fold": fold},
             )
 
 
