@@ -3,7 +3,7 @@
 import numpy as np
 
 from qualms.benchmarks.values import values
-from qualms.benchmarks.values._settings import DATA, printed
+from qualms.benchmarks.values._settings import DATA, printed_numbers
 from qualms.evaluate import MapSlice, Scatter
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.labels import Labelled
@@ -18,10 +18,12 @@ ELSEWHERE = {"table", "dataset", *DATA}
 
 def results_as_published(*, plan=PAPER, drawn=False):
     """A result for each published number, with three repeats around its mean."""
-    empty = BenchmarkResults(plan=plan, table=ResultsTable())
+    empty = BenchmarkResults(plan=plan, table=ResultsTable.of(()))
     made = {}
     for line in first_lines(plan):
-        numbers = printed(empty).where(dataset=line.variant.label, row=line.row.name)
+        numbers = printed_numbers(empty).where(
+            dataset=line.variant.label, row=line.row.name
+        )
         for number in numbers:
             own = {n: v for n, v in number.labels.items() if n not in ELSEWHERE}
             labels = {**line.labels, **own}
@@ -88,7 +90,10 @@ def scatters(plan):
             x = rng.uniform(100, 5000, 40)
             measures = row.settings.get("measures", {})
             of_type = [{"type": kind, "measure": m} for kind, m in measures.items()]
-            for about in ({"name": "size"}, *({"name": "summed", **t} for t in of_type)):
+            for about in (
+                {"name": "size"},
+                *({"name": "summed", **t} for t in of_type),
+            ):
                 labels = {"variant": variant.name, "row": row.name, **about}
                 noise = rng.uniform(0.8, 1.2, 40)
                 yield (

@@ -132,10 +132,12 @@ def study_of(results: BenchmarkResults) -> Study:
         else number
         for number in numbers
     )
-    return Study(results, tuple(variants), ResultsTable.of(ours), printed(results))
+    return Study(
+        results, tuple(variants), ResultsTable.of(ours), printed_numbers(results)
+    )
 
 
-def printed(results: BenchmarkResults) -> ResultsTable:
+def printed_numbers(results: BenchmarkResults) -> ResultsTable:
     """Return the published numbers of methods, those of tables 5 and 6 first."""
     book = published_of(results)
     assert book is not None  # the benchmark declares its published numbers
