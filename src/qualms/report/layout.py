@@ -235,11 +235,12 @@ def _line(  # noqa: PLR0913 - what a line is made of
             number=number,
             absent=absent,
         )
-        marks = {"best": cell.best, "tied": cell.tied}
-        marks = {name: mark and layout.marked for name, mark in marks.items()}
-        cell = replace(cell, **marks)
-        if number is not None and not _agree(number, found, layout.across):
-            cell = replace(cell, comparable=False)
+        cell = replace(
+            cell,
+            best=layout.marked and cell.best,
+            tied=layout.marked and cell.tied,
+            comparable=number is None or _agree(number, found, layout.across),
+        )
         cells.append(cell)
     row = results.plan.row(str(line["row"])) if "row" in line else None
     labels = {name: value for name, value in line.items() if value is not None}

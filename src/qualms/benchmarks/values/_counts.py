@@ -107,7 +107,7 @@ class CountColumn(NamedTuple):
         """The labels of the published number."""
         return {"split": " and ".join(self.splits), "subset": self.subset}
 
-    def count(self, counts: Counts, variant: Variant) -> int:
+    def items(self, counts: Counts, variant: Variant) -> int:
         """Return the number of items of a variant."""
         names = (variant.test if n == "test" else n for n in self.splits)
         return sum(getattr(counts[name], self.subset) for name in names)
@@ -156,7 +156,7 @@ def _count_table(
                 labels=(variant.label,),
                 cells=tuple(
                     _count_cell(
-                        column.count(counts, variant),
+                        column.items(counts, variant),
                         _printed(results, variant, column.labels),
                     )
                     for column in _COLUMNS[number]
