@@ -18,7 +18,8 @@ DIFFERENT_ITEMS = (
     "raters, so their differences are not paired and no tie groups are given"
 )
 
-RowKey = tuple[str, str, tuple[tuple[str, Any], ...]]
+RowSettings = tuple[tuple[str, Any], ...]
+RowKey = tuple[str, str, RowSettings]
 """Score, subset and settings."""
 
 

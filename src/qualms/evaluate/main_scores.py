@@ -5,11 +5,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from qualms import scores
-from qualms.evaluate.compare import RowKey
+from qualms.evaluate.compare import RowKey, RowSettings
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.scoring import Scored
 from qualms.shelf import names, suggest
 
+Kind = tuple[str, RowSettings]
+"""A score and its settings."""
 SHOWN = 10
 """So many are shown, the first of those that a file has."""
 
@@ -106,7 +108,7 @@ def with_main_scores(scored: Scored) -> Scored:
     """
     own = [MainScore(name) for name in names("scores")]
     rows = [row for result in scored.results for row in result.rows]
-    chosen: dict[tuple[str, str], None] = {}
+    chosen: dict[Kind, None] = {}
     for wanted in MAIN[scored.results[0].task]:
         found = [_kind(row) for row in rows if wanted.fits(row)]
         new = [*dict.fromkeys(kind for kind in found if kind not in chosen)]
@@ -149,12 +151,12 @@ def with_scores(scored: Scored, wanted: Iterable[str]) -> Scored:
     return _kept(judged, sorted(kinds, key=lambda kind: order[kind[0]]))
 
 
-def _kind(row: ScoreRow) -> tuple[str, str]:
+def _kind(row: ScoreRow) -> Kind:
     """What a row is about, whatever its subset."""
     return row.score, row.key[2]
 
 
-def _kept(scored: Scored, kinds: Sequence[tuple[str, str]]) -> Scored:
+def _kept(scored: Scored, kinds: Sequence[Kind]) -> Scored:
     """The rows of these kinds, in their order."""
     place = {kind: number for number, kind in enumerate(kinds)}
     rows = [row for result in scored.results for row in result.rows]

@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from qualms.evaluate import Comparison, Contrast, Scored, ScoreRow, subset_words
+from qualms.evaluate.compare import RowKey
 from qualms.labels import labels_text
 from qualms.report.table import Column, Table, TableCell, TableLine
 
 ARROW = {"higher": "↑", "lower": "↓", "neither": " "}
-_Key = tuple[str, str, str]
 
 
 def score_table(scored: Scored) -> Table:
@@ -157,7 +157,7 @@ def score_cell(
     )
 
 
-def _by_key(comparison: Comparison | None) -> Mapping[_Key, Contrast]:
+def _by_key(comparison: Comparison | None) -> Mapping[RowKey, Contrast]:
     if comparison is None:
         return {}
     return {contrast.key: contrast for contrast in comparison.contrasts}
