@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Array, Index
 from qualms.predictions import Predictions
 from qualms.processes import Workforce, cores
 from qualms.scores import Better, Plan, about, plan_of
 from qualms.scores.inference import Design, Influence, influence_of
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

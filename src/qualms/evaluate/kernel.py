@@ -17,16 +17,9 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from qualms.arrays import Array, Index
 from qualms.evaluate.drawings import RELIABILITY_BINS
-from qualms.evaluate.entry import (
-    Array,
-    Curve,
-    Entry,
-    Histogram,
-    Index,
-    Judgement,
-    ScoreOptions,
-)
+from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptions
 from qualms.scores import (
     Copies,
     Plan,

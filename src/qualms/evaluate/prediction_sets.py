@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.entry import Entry
 from qualms.evaluate.kernel import influences_of
 from qualms.scores.conformal import rank_reaching
@@ -32,10 +33,6 @@ from qualms.scores.inference import (
     quantile_influence,
     worst_stratum_influence,
 )
-
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Index = NDArray[np.int64]
 
 BLOCK = 1 << 18
 """Probabilities that are turned into sets at a time."""

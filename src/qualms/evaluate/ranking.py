@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.evaluate.entry import Array, Entry, ScoreOptions
+from qualms.arrays import Array
+from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.kernel import Designs, K, influences_of, replicates_of
 from qualms.scores import Difference, paired_difference
 from qualms.scores.inference import (

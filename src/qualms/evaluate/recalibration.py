@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.evaluate.entry import Array
+from qualms.arrays import Array
 from qualms.scores.conformal import rank_reaching
 from qualms.scores.inference import (
     Influence,

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry
+from qualms.arrays import Array
+from qualms.evaluate.entry import Entry
 from qualms.scores import spearman
 from qualms.scores.inference import influence_of, mean_influence
 

@@ -7,8 +7,8 @@ kernels give one value per group, shape (G,): the score of the items up to its e
 
 import numpy as np
 
+from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
-from qualms.scores._arrays import Array, Flags, Index
 from qualms.scores.resampling import Weights
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import maximum_filter, minimum_filter
 
-from qualms.scores._arrays import Array, Flags
+from qualms.arrays import Array, Flags
 from qualms.scores._pixel_kernels import window_sums
 from qualms.scores._pixels import (
     IGNORED,

@@ -12,16 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import (
-    BLOCK,
-    Array,
-    Index,
-    flags,
-    labelled,
-    top_label,
-    vector,
-)
+from qualms.scores._arrays import BLOCK, flags, labelled, top_label, vector
 from qualms.scores._smooth import (
     COARSE_STEPS,
     COARSE_TOLERANCE,

@@ -10,8 +10,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Flags, not_negative, open_unit, vector
+from qualms.scores._arrays import not_negative, open_unit, vector
 
 # A product such as 20 * (1 - 0.05) may come out a rounding error above a whole number;
 # without this slack the next rank would be taken.

@@ -13,13 +13,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
 from qualms.scores._about import as_score
 from qualms.scores._arrays import (
     BLOCK,
-    Array,
-    Flags,
-    Index,
     at_class,
     labelled,
     labels,

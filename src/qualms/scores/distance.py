@@ -5,7 +5,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, Index, matrix
+from qualms.arrays import Array, Index
+from qualms.scores._arrays import matrix
 from qualms.scores._neighbours import unit
 
 Metric = Literal["angular", "l2"]

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Index, matrix
+from qualms.scores._arrays import matrix
 from qualms.scores._neighbours import TIE, unit
 from qualms.scores.resampling import Plan, mean_plan
 

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
+from qualms.arrays import Array
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, matrix, vector
+from qualms.scores._arrays import matrix, vector
 from qualms.scores._sums import plain_dot
 from qualms.scores.ties import TIE, ranked_items
 

@@ -10,8 +10,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Flags, open_unit, vector
+from qualms.scores._arrays import open_unit, vector
 from qualms.scores.resampling import Copies, Plan, mean_of, mean_plan
 
 

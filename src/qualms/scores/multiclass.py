@@ -9,16 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Index
 from qualms.jit import jit
 from qualms.scores._about import as_score
-from qualms.scores._arrays import (
-    BLOCK,
-    Array,
-    Index,
-    at_class,
-    labelled,
-    most_probable,
-)
+from qualms.scores._arrays import BLOCK, at_class, labelled, most_probable
 from qualms.scores.resampling import Copies, Plan, counted, mean_of, share
 from qualms.scores.ties import is_less, ranked_items
 

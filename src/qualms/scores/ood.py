@@ -8,8 +8,9 @@ wrongly.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, flags, vector
+from qualms.scores._arrays import flags, vector
 from qualms.scores.ranking import (
     auprc,
     auprc_plan,

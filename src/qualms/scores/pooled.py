@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._arrays import Index
+from qualms.arrays import Index
 from qualms.scores._pixels import real_map
 
 Keys = NDArray[np.uint32]

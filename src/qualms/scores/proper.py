@@ -9,13 +9,11 @@ class: for two classes it is 1 when P(y=1) > 0.5.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags, Index
 from qualms.scores._about import as_score
 from qualms.scores._arrays import (
     BLOCK,
     FLOOR,
-    Array,
-    Flags,
-    Index,
     at_class,
     flags,
     labelled,

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, flags, not_negative, vector
+from qualms.scores._arrays import flags, not_negative, vector
 from qualms.scores._sums import plain_dot
 from qualms.scores.resampling import (
     Cells,

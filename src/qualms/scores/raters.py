@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, as_array
+from qualms.scores._arrays import as_array
 from qualms.scores._pixels import (
     IGNORED,
     check_same_space,

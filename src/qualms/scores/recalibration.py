@@ -12,14 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import (
-    FLOOR,
-    Array,
-    Index,
-    at_class,
-    labelled,
-    mean_probabilities,
-)
+from qualms.arrays import Array, Index
+from qualms.scores._arrays import FLOOR, at_class, labelled, mean_probabilities
 from qualms.scores.ties import ranked_items
 
 # On items that are all right (or all wrong) the best temperature is zero (or infinite):

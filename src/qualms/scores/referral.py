@@ -13,16 +13,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import (
-    FLOOR,
-    Array,
-    Flags,
-    Index,
-    at_class,
-    labelled,
-    most_probable,
-    vector,
-)
+from qualms.arrays import Array, Flags, Index
+from qualms.scores._arrays import FLOOR, at_class, labelled, most_probable, vector
 from qualms.scores._referral_kernels import (
     auprc_at_ends,
     auroc_at_ends,

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf, ndtr, ndtri
 
+from qualms.arrays import Array
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, matrix, open_unit, vector
+from qualms.scores._arrays import matrix, open_unit, vector
 from qualms.scores._sums import mean_over_draws
 from qualms.scores.resampling import Copies, Plan, counted, mean_of, mean_plan
 

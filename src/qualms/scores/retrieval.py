@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from qualms.arrays import Array, Flags, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Flags, Index, flags, vector
+from qualms.scores._arrays import flags, vector
 from qualms.scores._neighbours import neighbours
 from qualms.scores.ranking import weighted_auroc, weighted_auroc_plan
 from qualms.scores.resampling import Plan, mean_of, mean_plan

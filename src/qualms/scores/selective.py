@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Index
 from qualms.jit import jit
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Index, flags, vector
+from qualms.scores._arrays import flags, vector
 from qualms.scores.resampling import (
     Copies,
     Plan,

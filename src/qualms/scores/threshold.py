@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
-from qualms.scores._arrays import Array, Flags, Index, flags, vector
+from qualms.arrays import Array, Flags, Index
+from qualms.scores._arrays import flags, vector
 from qualms.scores.ties import ranked_items
 
 # How many coverages, evenly spaced and fixed before seeing any item, are tested.

@@ -20,10 +20,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from qualms import scores
+from qualms.arrays import Array
 from qualms.benchmarks import Benchmark, Place, Preset
 from qualms.evaluate.entry import Entry, Judgement, ScoreOptions
 from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
@@ -32,8 +32,6 @@ from qualms.evaluate.subsets import design_of
 from qualms.predictions import Predictions
 from qualms.scores.as_published import regression as published
 from qualms.scores.inference import Influence, mean_influence
-
-Array = NDArray[np.float64]
 
 RATE = 0.95
 """Share of validation items that a selection score lets pass."""

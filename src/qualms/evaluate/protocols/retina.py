@@ -22,16 +22,10 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from qualms import scores
+from qualms.arrays import Array, Flags, Index
 from qualms.benchmarks import Benchmark, Preset
 from qualms.evaluate.drawings import graded_histograms, roc, thinned_referral
-from qualms.evaluate.entry import (
-    Array,
-    Curve,
-    Entry,
-    Index,
-    Judgement,
-    ScoreOptions,
-)
+from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions
 from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
 from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import Uncertainty, truth_entries
@@ -45,7 +39,6 @@ from qualms.scores.inference import (
     sampling_design,
 )
 
-Flags = NDArray[np.bool_]
 Values = dict[str, float]
 
 SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry, Index, ScoreOptions
+from qualms.arrays import Array, Index
+from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.segmented._fit import Validation
 from qualms.evaluate.segmented._stream import (
     Map,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.arrays import Array, Index
 from qualms.evaluate.drawings import histogram
 from qualms.evaluate.entry import Entry, Histogram, Judgement, ScoreOptions
 from qualms.evaluate.subsets import (
@@ -27,9 +28,6 @@ from qualms.scores.inference import (
     sampling_design,
 )
 from qualms.scores.retrieval import Retrieved, retrieved
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"
 WHY: dict[Callable[..., Any], str] = {

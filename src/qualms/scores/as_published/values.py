@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Index, vector
+from qualms.scores._arrays import vector
 from qualms.scores._pixels import (
     IGNORED,
     Labels,

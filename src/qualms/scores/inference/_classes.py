@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, ndtri
 
+from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
-from qualms.scores._arrays import Array, Flags, Index, labelled, most_probable
+from qualms.scores._arrays import labelled, most_probable
 from qualms.scores.conformal_sets import item_in_set, item_set_size, size_stratum
 from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import Influence, undefined

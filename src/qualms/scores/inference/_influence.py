@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Index
 from qualms.scores._about import About
-from qualms.scores._arrays import Array, Index
 from qualms.scores.inference._design import Design
 
 Scale = Literal["share", "logit", "log", "fisher", "linear"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags
 from qualms.scores import calibration as errors
 from qualms.scores import (
     conformal,
@@ -25,7 +26,7 @@ from qualms.scores import (
     selective,
 )
 from qualms.scores._about import about
-from qualms.scores._arrays import Array, Flags, flags, labelled, vector
+from qualms.scores._arrays import flags, labelled, vector
 from qualms.scores.inference import (
     _classes,
     _ranking,

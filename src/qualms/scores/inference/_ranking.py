@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
+from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
-from qualms.scores._arrays import Array, Flags, Index, flags, vector
+from qualms.scores._arrays import flags, vector
 from qualms.scores._sums import plain_dot
 from qualms.scores.human import vote_entropy
 from qualms.scores.inference._design import Design

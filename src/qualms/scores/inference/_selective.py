@@ -5,7 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, vector
+from qualms.arrays import Array
+from qualms.scores._arrays import vector
 from qualms.scores.inference._influence import (
     Influence,
     mean_influence,

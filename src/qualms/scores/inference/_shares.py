@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from qualms.scores._arrays import Array
+from qualms.arrays import Array
 from qualms.scores.inference._design import Design, Spread
 
 

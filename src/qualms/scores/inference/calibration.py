@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from qualms.arrays import Array, Index
 from qualms.scores import calibration as errors
-from qualms.scores._arrays import Array, Index, labelled, top_label
+from qualms.scores._arrays import labelled, top_label
 from qualms.scores._smooth import crossings, fixed_point, on_grid
 from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import (

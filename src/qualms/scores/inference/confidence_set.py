@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array
 from qualms.scores._about import Better
-from qualms.scores._arrays import Array
 from qualms.scores.inference._design import Design
 from qualms.scores.inference._influence import Influence
 from qualms.scores.inference.interval import LEAST_FREEDOM, mean_values

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from qualms.scores._arrays import Array, Index
+from qualms.arrays import Array, Index
 from qualms.scores.inference._design import Design, Spread
 from qualms.scores.inference._influence import Influence, Scale
 from qualms.scores.inference._shares import effective_size, wilson

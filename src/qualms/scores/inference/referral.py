@@ -10,7 +10,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, Index, labelled, most_probable, vector
+from qualms.arrays import Array, Index
+from qualms.scores._arrays import labelled, most_probable, vector
 from qualms.scores.decomposition import entropy
 from qualms.scores.inference._influence import Influence, undefined
 from qualms.scores.inference._ranking import placed, precision_area

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array
+from qualms.arrays import Array
 from qualms.scores.resampling._cells import Copies
 from qualms.scores.resampling._plan import Plan, plan_of
 from qualms.scores.resampling._weights import Resampling

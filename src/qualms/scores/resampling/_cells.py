@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.scores._arrays import Array, Flags, Index
+from qualms.arrays import Array, Flags, Index
 from qualms.scores.resampling._kernels import counted, dot
 from qualms.scores.resampling._weights import Weights
 from qualms.scores.ties import levels, ranked_items

@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Array, Flags
 from qualms.jit import jit, jit_sum
-from qualms.scores._arrays import Array, Flags
 from qualms.scores.resampling._weights import Weights
 
 Cell = NDArray[np.uint32]

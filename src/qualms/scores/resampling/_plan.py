@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._arrays import Array, Index, vector
+from qualms.arrays import Array, Index
+from qualms.scores._arrays import vector
 from qualms.scores.resampling._cells import Cells, Copies, ranked_cells
 from qualms.scores.resampling._kernels import sums_at
 

@@ -11,8 +11,8 @@ from dataclasses import KW_ONLY, dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Index
 from qualms.jit import jit
-from qualms.scores._arrays import Index
 
 Weights = NDArray[np.int32]
 Units = NDArray[np.uint32]

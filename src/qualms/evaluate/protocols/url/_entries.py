@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry, Index
+from qualms.arrays import Array, Index
+from qualms.evaluate.entry import Entry
 from qualms.predictions import Predictions
 from qualms.scores.as_published import url as published
 from qualms.scores.inference import (

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.evaluate.entry import Entry, Histogram, Index, Judgement
+from qualms.arrays import Index
+from qualms.evaluate.entry import Entry, Histogram, Judgement
 from qualms.evaluate.protocols._protocol import AbsentError, Repeat
 from qualms.evaluate.protocols.url._entries import (
     EmbeddedSet,

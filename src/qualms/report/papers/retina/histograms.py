@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qualms.arrays import Array
 from qualms.benchmarks import TableRow, Variant
-from qualms.evaluate.entry import Array, Histogram
+from qualms.evaluate.entry import Histogram
 from qualms.evaluate.results import BenchmarkResults, DrawnKey
 from qualms.report.figures import (
     RIGHT,
