@@ -35,7 +35,7 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
-from qualms.evaluate.kernel import (
+from qualms.evaluate.estimates import (
     Estimated,
     estimated,
     mean_curves,
@@ -59,9 +59,9 @@ from qualms.evaluate.results import (
     summary,
 )
 from qualms.evaluate.segmented import measuring
+from qualms.inference import ConfidenceSet
 from qualms.predictions import Header, Predictions, PredictionsError
 from qualms.scores import Difference
-from qualms.scores.inference import ConfidenceSet
 from qualms.spec import RunSpec
 
 

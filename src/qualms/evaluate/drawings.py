@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.entry import Curve, Histogram
+from qualms.inference import wilson_ends
 from qualms.scores import ReferralCurve
-from qualms.scores.inference import wilson_ends
 
 BINS = 40
 RELIABILITY_BINS = 15

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.entry import Entry
-from qualms.evaluate.kernel import influences_of
+from qualms.evaluate.estimates import influences_of
+from qualms.inference import (
+    Influence,
+    OrderStatistic,
+    interval_of,
+    mean_influence,
+    quantile_influence,
+    worst_stratum_influence,
+)
 from qualms.scores.conformal import rank_reaching
 from qualms.scores.conformal_sets import (
     FREE,
@@ -24,14 +32,6 @@ from qualms.scores.conformal_sets import (
     own_nonconformity,
     set_threshold,
     worst_stratum,
-)
-from qualms.scores.inference import (
-    Influence,
-    OrderStatistic,
-    interval_of,
-    mean_influence,
-    quantile_influence,
-    worst_stratum_influence,
 )
 
 BLOCK = 1 << 18

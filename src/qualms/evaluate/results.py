@@ -24,9 +24,9 @@ from qualms.evaluate.notebook import (
     notebook_table,
     pandas_frame,
 )
+from qualms.inference import ConfidenceSet, Design
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
-from qualms.scores.inference import ConfidenceSet, Design
 from qualms.shelf import plural, suggest
 
 if TYPE_CHECKING:

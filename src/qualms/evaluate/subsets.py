@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.arrays import Flags, Index
+from qualms.inference import Design, sampling_design
 from qualms.predictions import Predictions
 from qualms.scores import balanced_joint
-from qualms.scores.inference import Design, sampling_design
 
 _WORDS = {
     "all": "every item",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.arrays import Array, Flags, Index
-from qualms.scores._arrays import finite, matrix
+from qualms.scores.arguments import finite, matrix
 
 Single = NDArray[np.float32]
 

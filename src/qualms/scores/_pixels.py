@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from qualms.arrays import Array, Flags, Index
-from qualms.scores._arrays import as_array, finite
+from qualms.scores.arguments import as_array, finite
 
 Labels = NDArray[np.uint8]
 

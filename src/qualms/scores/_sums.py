@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from qualms.arrays import Array, Floats
 from qualms.jit import jit
 
+__all__ = ["mean_over_draws"]
+
 # Terms of one draw added at a time: few enough to stay in a core's own cache.
 BLOCK = 1 << 16
 

@@ -25,6 +25,20 @@ from qualms.scores._pixels import (
     real_map,
 )
 
+__all__ = [
+    "aggregate_boundary",
+    "aggregate_image",
+    "aggregate_object",
+    "aggregate_patch",
+    "aggregate_quantile",
+    "aggregate_threshold",
+    "background_share",
+    "boundary_band",
+    "patch_position",
+    "patch_size",
+    "threshold_from_validation",
+]
+
 
 def aggregate_image(
     uncertainty_map: ArrayLike, *, mask: ArrayLike | None = None

@@ -6,8 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.arrays import Array, Index
-from qualms.scores._arrays import matrix
 from qualms.scores._neighbours import unit
+from qualms.scores.arguments import matrix
+
+__all__ = [
+    "mean_neighbour_distance",
+]
 
 Metric = Literal["angular", "l2"]
 

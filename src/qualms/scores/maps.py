@@ -16,6 +16,15 @@ from qualms.scores._pixels import IGNORED, Labels, check_same_space, real_map
 from qualms.scores._sums import mean_over_draws
 from qualms.scores.decomposition import decompose, entropy
 
+__all__ = [
+    "UNCERTAINTY_TYPES",
+    "Statistics",
+    "UncertaintyMaps",
+    "sufficient_statistics",
+    "uncertainty_maps",
+    "uncertainty_type",
+]
+
 _OF_DRAWS = MappingProxyType({"PE": "predictive", "EE": "aleatoric", "MI": "epistemic"})
 
 UNCERTAINTY_TYPES: Mapping[str, Mapping[str, str]] = MappingProxyType(

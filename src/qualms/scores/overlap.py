@@ -22,6 +22,14 @@ from qualms.scores._pixels import (
     sizes,
 )
 
+__all__ = [
+    "al_improvement",
+    "dice",
+    "dice_drop",
+    "ged",
+    "macro_dice",
+]
+
 
 @as_score(label="Dice", better="higher")
 def dice(

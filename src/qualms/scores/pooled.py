@@ -24,6 +24,12 @@ from numpy.typing import ArrayLike, NDArray
 from qualms.arrays import Index
 from qualms.scores._pixels import real_map
 
+__all__ = [
+    "PooledCounts",
+    "leading_counts",
+    "nearby_counts",
+]
+
 Keys = NDArray[np.uint32]
 
 _SIGN = np.uint32(1 << 31)

@@ -12,8 +12,13 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
 from qualms.arrays import Array, Flags, Index
-from qualms.scores._arrays import flags, vector
+from qualms.scores.arguments import flags, vector
 from qualms.scores.ties import ranked_items
+
+__all__ = [
+    "ReferralThreshold",
+    "referral_threshold",
+]
 
 # How many coverages, evenly spaced and fixed before seeing any item, are tested.
 GRID = 50

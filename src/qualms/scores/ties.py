@@ -24,6 +24,15 @@ import numpy as np
 from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
 
+__all__ = [
+    "TIE",
+    "Ranked",
+    "is_less",
+    "levels",
+    "ranked_items",
+    "shared_sorts",
+]
+
 TIE = 1e-12
 """Values whose difference is at most this share of them are tied."""
 

@@ -29,9 +29,9 @@ from qualms.evaluate.entry import Entry, Judgement, ScoreOptions
 from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
 from qualms.evaluate.subsets import design_of
+from qualms.inference import Influence, mean_influence
 from qualms.predictions import Predictions
 from qualms.scores.as_published import regression as published
-from qualms.scores.inference import Influence, mean_influence
 
 RATE = 0.95
 """Share of validation items that a selection score lets pass."""

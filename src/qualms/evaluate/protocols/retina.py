@@ -29,15 +29,15 @@ from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions
 from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
 from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import Uncertainty, truth_entries
-from qualms.predictions import Predictions
-from qualms.scores import ReferralCurve
-from qualms.scores.as_published import retina as published
-from qualms.scores.inference import (
+from qualms.inference import (
     Influence,
     influence_of,
     referral_influence,
     sampling_design,
 )
+from qualms.predictions import Predictions
+from qualms.scores import ReferralCurve
+from qualms.scores.as_published import retina as published
 
 Values = dict[str, float]
 

@@ -18,8 +18,7 @@ from qualms.evaluate.subsets import (
     subsets,
     unknown_notes,
 )
-from qualms.predictions import Predictions
-from qualms.scores.inference import (
+from qualms.inference import (
     Design,
     Influence,
     influence_of,
@@ -27,6 +26,7 @@ from qualms.scores.inference import (
     mean_influence,
     sampling_design,
 )
+from qualms.predictions import Predictions
 from qualms.scores.retrieval import Retrieved, retrieved
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"

@@ -19,8 +19,8 @@ from qualms.evaluate.protocols.url._entries import (
     top_one_entry,
 )
 from qualms.evaluate.subsets import design_of
+from qualms.inference import Design, joined_clusters, sampling_design
 from qualms.predictions import Predictions
-from qualms.scores.inference import Design, joined_clusters, sampling_design
 from qualms.scores.retrieval import retrieved
 
 UPSTREAM = "upstream"

@@ -13,6 +13,8 @@ from qualms.arrays import Array, Flags, Index
 from qualms.scores._sums import mean_rows
 from qualms.scores.ties import TIE, first_largest
 
+__all__ = ["TopLabel", "mean_probabilities", "predicted_class", "top_label"]
+
 # Probabilities whose sum is off by at most this much are renormalised.
 SUM_TOLERANCE = 1e-3
 # A sum that is off by no more than this is one, up to rounding.

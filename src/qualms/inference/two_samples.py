@@ -14,7 +14,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from qualms.arrays import Array, Flags, Index
-from qualms.scores._arrays import vector
+from qualms.scores.arguments import vector
 
 PERMUTATIONS = 999
 """Ways to split the units that are drawn; the smallest p-value is one in 1,000."""
