@@ -16,8 +16,8 @@ from scipy.stats import binomtest
 from qualms.evaluate.refer.applied import workload_of
 from qualms.evaluate.refer.items import one_per_cluster
 from qualms.evaluate.refer.likeness import check_likeness, reference_of
+from qualms.inference import Design, exact_interval
 from qualms.scores import Estimate
-from qualms.scores.inference import Design, exact_interval
 
 SIZES = ((200, 50), (1000, 200), (1000, 1000), (2000, 30))
 BUDGET = 0.2

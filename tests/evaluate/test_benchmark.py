@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from evaluate.made_runs import make_runs
-from qualms import predictions, scores
+from qualms import inference, predictions, scores
 from qualms.benchmarks import Expectation, Place, TableRow, variant_of
 from qualms.benchmarks.regression import regression
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
 from qualms.evaluate.entry import Curve, Histogram, Judgement
-from qualms.evaluate.kernel import mean_curves, mean_histograms
+from qualms.evaluate.estimates import mean_curves, mean_histograms
 from qualms.evaluate.protocols import Repeat
 from qualms.evaluate.protocols.regression import regression as protocol
 from qualms.predictions import build
@@ -571,7 +571,7 @@ def drawn(points, highest):
     curve = Curve(**named, x_label="x", x=np.arange(points), y=np.ones(points))
     edges = np.linspace(0, highest, 3)
     bars = Histogram(**named, edges=edges, parts={"all": np.ones(2)})
-    design = scores.inference.Design(items=1)
+    design = inference.Design(items=1)
     return Judgement(entries=(), design=design, curves=(curve,), histograms=(bars,))
 
 
@@ -592,7 +592,7 @@ def test_repeats_of_a_reliability_diagram_count_where_they_have_items():
             x=np.array(x),
             y=np.array(y),
         )
-        design = scores.inference.Design(items=1)
+        design = inference.Design(items=1)
         return Judgement(entries=(), design=design, curves=(curve,))
 
     (mean,) = mean_curves([diagram([0.5, 0.99], [0.2, 1.0]), diagram([0.97], [0.8])])

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import qualms
-from qualms import predictions, scores
+from qualms import inference, predictions, scores
 from qualms.evaluate import ReferralOptions
 from qualms.report import plan_to_json
-from qualms.scores import inference
 
 
 def binary(n=400, seed=0, **more):

@@ -12,6 +12,7 @@ from scipy import stats
 from qualms.datasets import cache_folder, prepare
 from qualms.evaluate import Histogram
 from qualms.evaluate.results import Cell, DrawnKey, Key
+from qualms.inference import ConfidenceSet
 from qualms.published import published
 from qualms.report.benchmark import paper_of, print_benchmark
 from qualms.report.csv_files import write_table_csv
@@ -30,7 +31,6 @@ from qualms.report.latex import latex_table
 from qualms.report.papers.retina.histograms import wrong_text
 from qualms.report.results_file import write_results
 from qualms.scores.as_published import retina as released
-from qualms.scores.inference import ConfidenceSet
 from qualms.shelf import find
 from report.made_retina import BENCHMARK, DEMO, PAPER, results_as_published
 

@@ -25,7 +25,7 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
-from qualms.evaluate.kernel import (
+from qualms.evaluate.estimates import (
     Estimated,
     estimated,
     mean_curves,

@@ -5,7 +5,7 @@ from html import escape
 from math import isfinite, isnan
 from typing import Any
 
-from qualms.scores.inference import WithInterval
+from qualms.inference import WithInterval
 
 
 def notebook_table(
@@ -33,7 +33,7 @@ def notebook_lines(lines: Iterable[str]) -> str:
 def notebook_number(found: WithInterval) -> str:
     """A number with its interval, where it has one.
 
-    >>> from qualms.scores.inference import Bounded
+    >>> from qualms.inference import Bounded
     >>> notebook_number(Bounded(0.91234, 0.87654, 0.93))
     '0.9123 (0.877 to 0.93)'
     """

@@ -13,10 +13,10 @@ from qualms.evaluate.notebook import (
     notebook_table,
     pandas_frame,
 )
+from qualms.inference import Design
 from qualms.labels import labels_text, values_text
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better
-from qualms.scores.inference import Design
 from qualms.shelf import plural, suggest
 
 if TYPE_CHECKING:

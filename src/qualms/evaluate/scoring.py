@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qualms.evaluate.compare import Comparison, compare
 from qualms.evaluate.entry import Judgement, ScoreOptions
-from qualms.evaluate.kernel import Estimated, estimated
+from qualms.evaluate.estimates import Estimated, estimated
 from qualms.evaluate.outside_scores import with_outside_scores
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.segmented import measuring

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Index, MapSlice, Scatter
+from qualms.arrays import Array, Index
+from qualms.evaluate.entry import MapSlice, Scatter
 from qualms.predictions import Maps, Predictions
 
 Map = NDArray[np.floating[Any]]

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry
+from qualms.arrays import Array
+from qualms.evaluate.entry import Entry
+from qualms.inference import influence_of, mean_influence
 from qualms.scores import spearman
-from qualms.scores.inference import influence_of, mean_influence
 
 PARTS = ("aleatoric", "total", "epistemic")
 UNKNOWN = "the true probabilities of the labels are not known"

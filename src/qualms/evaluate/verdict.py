@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from qualms.evaluate.kernel import Designs, influences_of
+from qualms.evaluate.estimates import Designs, influences_of
 from qualms.evaluate.results import Results, ScoreRow
-from qualms.scores.inference import (
+from qualms.inference import (
     Bounded,
     Influence,
     WithInterval,

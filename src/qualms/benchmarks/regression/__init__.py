@@ -191,9 +191,7 @@ def _helped(name: str) -> Expectation:
         text=f"selective GMM restores at least 0.10 of coverage on {name}",
         meaning="leaving out items unlike the training items helps; a network as "
         "small as the demo's does not find all of them",
-        numbers=value_of(
-            ("gaussian_gmm",), _coverage(name), minus_rows=("gaussian",)
-        ),
+        numbers=value_of(("gaussian_gmm",), _coverage(name), minus_rows=("gaussian",)),
         low=0.10,
         high=1.0,
     )

@@ -183,9 +183,7 @@ def _effects(
             Expectation(
                 text=f"no pool loses in-domain AUROC against its members on {variant}",
                 meaning="averaging several networks is safe: at most 0.01 is lost",
-                numbers=value_of(
-                    pools, _inside(variant, "auroc"), minus_rows=METHODS
-                ),
+                numbers=value_of(pools, _inside(variant, "auroc"), minus_rows=METHODS),
                 low=-0.01,
                 high=1.0,
             ),

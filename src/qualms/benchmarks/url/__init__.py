@@ -251,6 +251,7 @@ starts from random weights never learns. The paper's starts from pretrained ones
 
 def _effects(variant: str, *, chance: float) -> tuple[Expectation, ...]:
     """List what must be so if uncertainties transfer at all."""
+
     def labels(score: str, subset: str = "all") -> dict[str, Label | None]:
         names = {"variant": variant, "subset": subset, "score": score}
         return {**names, "uncertainty": None}

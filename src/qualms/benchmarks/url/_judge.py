@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Index
 from qualms.benchmarks.url._entries import (
     EmbeddedSet,
     average_entries,
@@ -15,11 +16,11 @@ from qualms.benchmarks.url._entries import (
     set_entries,
     top_one_entry,
 )
-from qualms.evaluate.entry import Entry, Histogram, Index, Judgement
+from qualms.evaluate.entry import Entry, Histogram, Judgement
 from qualms.evaluate.protocol import AbsentError, Repeat
 from qualms.evaluate.subsets import design_of
+from qualms.inference import Design, joined_clusters, sampling_design
 from qualms.predictions import Predictions
-from qualms.scores.inference import Design, joined_clusters, sampling_design
 from qualms.scores.retrieval import retrieved
 
 UPSTREAM = "upstream"

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from qualms.evaluate.notebook import notebook_lines, notebook_table
 from qualms.evaluate.refer.likeness import LikenessCheck
 from qualms.evaluate.refer.referred import SHOWN, ReferredItems
+from qualms.inference import Design, difference_of_samples, exact_interval
 from qualms.scores import Estimate
-from qualms.scores.inference import Design, difference_of_samples, exact_interval
 from qualms.shelf import plural
 
 Index = NDArray[np.int64]

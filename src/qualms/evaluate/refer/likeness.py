@@ -1,6 +1,6 @@
 """Do new items look like those a plan was made on? Judged by outputs alone.
 
-Two tests that hold their level for any population (`scores.inference.compare_values`),
+Two tests that hold their level for any population (`inference.compare_values`),
 one of the uncertainty and one of what is predicted, with Holm's correction. Both rest
 on one item of each cluster, as promises do: that is exact even where new clusters are
 larger or smaller than those of the plan. Many items make any difference significant, so
@@ -14,14 +14,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.scores import Estimate
-from qualms.scores.inference import (
+from qualms.inference import (
     PERMUTATIONS,
     TwoSamples,
     compare_classes,
     compare_values,
     holm,
 )
+from qualms.scores import Estimate
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

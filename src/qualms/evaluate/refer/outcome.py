@@ -21,8 +21,7 @@ from qualms.evaluate.refer.plan import (
 )
 from qualms.evaluate.refer.promise import cuts_of
 from qualms.evaluate.refer.request import ReferralOptions, Request
-from qualms.scores import Better, Estimate, kept_means
-from qualms.scores.inference import (
+from qualms.inference import (
     Design,
     Influence,
     exact_interval,
@@ -32,6 +31,7 @@ from qualms.scores.inference import (
     recall_influence,
     wilson_ends,
 )
+from qualms.scores import Better, Estimate, kept_means
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -4,7 +4,7 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry, Index, ScoreOptions
+from qualms.arrays import Array, Index
+from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.segmented._fit import Validation
 from qualms.evaluate.segmented._stream import (
     Map,
@@ -20,10 +21,11 @@ from qualms.evaluate.segmented._stream import (
     segmented_labels,
     streamed,
 )
+from qualms.inference import Influence, mean_influence
 from qualms.predictions import Header, Maps, Predictions, check_entropies
 from qualms.scores import Platt
 from qualms.scores.as_published import values as published
-from qualms.scores.inference import Design, Influence, interval_of, mean_influence
+from qualms.scores.influence import AboveNoise
 from qualms.scores.platt import stated_gaps
 
 FEWEST = 30
@@ -193,25 +195,14 @@ def _stated_influence(sizes: Array, gaps: Array) -> Influence:
     total = sizes.sum(axis=1, keepdims=True)
     missed = gaps.sum(axis=1, keepdims=True) / total
     changes = (gaps - missed * sizes) / total
-    plain = Influence(
+    # The mean of |x| where x is normal around 0: what a calibrated model would show.
+    noise = math.sqrt(2.0 / math.pi) * np.sqrt((changes**2).sum(axis=1)).mean()
+    return Influence(
         value=float(np.abs(missed).mean()),
         values=(np.sign(missed) * changes).mean(axis=0),
         scale="logit",
+        construction=AboveNoise(float(noise)),
     )
-    # The mean of |x| where x is normal around 0: what a calibrated model would show.
-    noise = math.sqrt(2.0 / math.pi) * np.sqrt((changes**2).sum(axis=1)).mean()
-    return replace(
-        plain,
-        ends=partial(_stated_ends, plain, float(noise)),
-        method="influence of each item; below, less the error of noise alone",
-    )
-
-
-def _stated_ends(
-    plain: Influence, noise: float, design: Design, level: float
-) -> tuple[float, float]:
-    found = interval_of(plain, design=design, level=level)
-    return max(found.low - noise, 0.0), found.high
 
 
 Numbers = Iterator[tuple[ItemColumn, float]]

@@ -7,7 +7,7 @@ transform of the residual therefore serves every bandwidth.
 
 import numpy as np
 
-from qualms.scores._arrays import Array
+from qualms.arrays import Array
 
 # Grid steps on [0, 1]; the bandwidth is resolved to about one of them.
 STEPS = 1 << 13

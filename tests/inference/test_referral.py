@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from qualms import scores
-from qualms.scores.inference import (
+from qualms.inference import (
     OrderStatistic,
     influence_of,
     interval_of,

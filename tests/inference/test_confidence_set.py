@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from qualms import scores
-from qualms.scores.inference import (
+from qualms.inference import (
     confidence_set,
     influence_difference,
     influence_of,

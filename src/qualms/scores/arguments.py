@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array, Flags, Index
 from qualms.scores._sums import mean_rows
 from qualms.scores.ties import TIE, first_largest
 
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Index = NDArray[np.int64]
+__all__ = ["TopLabel", "mean_probabilities", "predicted_class", "top_label"]
 
 # Probabilities whose sum is off by at most this much are renormalised.
 SUM_TOLERANCE = 1e-3

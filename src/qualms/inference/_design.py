@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from qualms.scores._arrays import Array, Index
+from qualms.arrays import Array, Index
 
 
 class Spread(NamedTuple):

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, Flags, Index, vector
+from qualms.arrays import Array, Flags, Index
+from qualms.scores.arguments import vector
 
 PERMUTATIONS = 999
 """Ways to split the units that are drawn; the smallest p-value is one in 1,000."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import Better
-from qualms.scores._arrays import Array
-from qualms.scores.inference._design import Design
-from qualms.scores.inference._influence import Influence
-from qualms.scores.inference.interval import LEAST_FREEDOM, mean_values
+from qualms.arrays import Array
+from qualms.inference._design import Design
+from qualms.inference.interval import LEAST_FREEDOM, mean_values
+from qualms.scores import Better
+from qualms.scores.influence import Influence
 
 REPLICATES = 2_000
 """Normal replicates drawn where the influence of the items is known."""

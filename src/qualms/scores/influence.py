@@ -9,14 +9,20 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import About
-from qualms.scores._arrays import Array, Index
-from qualms.scores.inference._design import Design
+from qualms.arrays import Array, Flags, Index
+
+if TYPE_CHECKING:
+    from qualms.scores._about import About
+
+__all__ = [
+    "Influence",
+    "mean_influence",
+]
 
 Scale = Literal["share", "logit", "log", "fisher", "linear"]
 """Where the interval is symmetric, and so where it cannot leave the score's range.
@@ -25,13 +31,67 @@ share: Wilson's interval of as many independent items as have this standard erro
 logit: log of the distance from the lower bound over that from the upper one.
 log: log of the value. fisher: logit of a correlation. linear: the value itself.
 """
-Ends = Callable[[Design, float], "tuple[float, float]"]
-"""(design, level) to the ends of an interval."""
 FEWEST_ERRORS = 5
 SQUARES = (
     "it averages squared errors, whose variance may be infinite: no interval was found "
     "that holds where errors have heavy tails"
 )
+
+
+class BinGaps(NamedTuple):
+    """An error that sums the absolute gaps of bins, each a sum over items."""
+
+    cell: Index
+    """(N,) cell of each item: its bin, where `shares` does not say otherwise."""
+    own: Array
+    """(N,) gap that the item adds to its cell, over N."""
+    total: Array
+    """(bins,) gaps."""
+    tilt: Array | None = None
+    """(cells, cells) what an item of one cell adds to all of them, over N, beside its
+    own gap: a level that a narrow interval reaches is reached by all wider ones."""
+    shares: Array | None = None
+    """(cells, bins) which bins the items of a cell are of, where cells are not bins."""
+    factor: float = 1.0
+    """Of the sum of absolute gaps, that gives the error."""
+
+
+class SmoothGaps(NamedTuple):
+    """An error that smooths the residuals of items along their confidence."""
+
+    position: Array
+    """(N,) confidence."""
+    residual: Array
+    """(N,) gap of each item, over N."""
+
+
+class Strata(NamedTuple):
+    """A score of the shares of hits in strata of items."""
+
+    hit: Array
+    """(N,) 0 or 1."""
+    stratum: Index
+    """(N,) number of each item's stratum."""
+    summary: Literal["mean", "least"]
+    """How the shares become one score."""
+
+
+class Exceedance(NamedTuple):
+    """The share of one kind of item at or above a quantile of the other kind."""
+
+    level: Array
+    """(N,) ranks; tied items have the same."""
+    positive: Flags
+    """(N,) the kind whose quantile is the threshold."""
+    share: float
+    """Share of the positive items at or above the threshold, at least."""
+
+
+class AboveNoise(NamedTuple):
+    """An error that a perfect model shows, too, by noise alone."""
+
+    noise: float
+    """What it shows on average."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,42 +121,35 @@ class Influence:
     floor: Callable[[float], float] | None = None
     """The worst score that a chance of one trial, at most this large, leaves possible,
     where the score is at its best."""
-    ends: Ends | None = None
-    """The interval itself, where it is not made from `values`."""
-    method: str = ""
-    """How `ends` makes it."""
+    construction: BinGaps | SmoothGaps | Strata | Exceedance | AboveNoise | None = None
+    """What the interval is made of, where `values` alone do not make it."""
     reason: str = ""
     """Why there can be no interval; empty where there can be."""
     clustered: str = ""
     """Why there can be none where items stand in clusters."""
 
     def complement(self) -> "Influence":
-        """The same for one minus the score: accuracy for a risk."""
+        """Return the influence on one minus the score: on accuracy for a risk."""
+        if self.construction is not None:
+            raise ValueError(
+                f"a score made of {type(self.construction).__name__} has no complement"
+            )
         if not (self.low == 0.0 and self.high == 1.0):
             raise ValueError(
                 "only a score between 0 and 1 has a complement, this one lies between "
                 f"{self.low} and {self.high}"
             )
-        ends, floor = self.ends, self.floor
+        floor = self.floor
         return dataclasses.replace(
             self,
             value=1.0 - self.value,
             values=None if self.values is None else -self.values,
-            ends=None if ends is None else _mirrored(ends),
             floor=None if floor is None else lambda chance: 1.0 - floor(chance),
         )
 
 
-def _mirrored(ends: Ends) -> Ends:
-    def mirrored(design: Design, level: float) -> tuple[float, float]:
-        low, high = ends(design, level)
-        return 1.0 - high, 1.0 - low
-
-    return mirrored
-
-
 def scale_within(low: float, high: float) -> Scale:
-    """The scale of a score of this range."""
+    """Return the scale of a score of this range."""
     if low == -1.0 and high == 1.0:
         return "fisher"
     if np.isfinite(low) and np.isfinite(high):
@@ -105,9 +158,9 @@ def scale_within(low: float, high: float) -> Scale:
 
 
 def mean_influence(
-    values: ArrayLike, *, about: About | None = None, bound: float | None = None
+    values: ArrayLike, *, about: "About | None" = None, bound: float | None = None
 ) -> Influence:
-    """The mean of per-item `values` (N,), such as the Dice of every image.
+    """Return the influence on the mean of `values` (N,), such as the Dice per image.
 
     Items whose value is nan are left out of the mean, and their number counts as
     random. `about` gives the range of the values (0 and more without it), `bound` a
@@ -141,19 +194,19 @@ def mean_influence(
     )
 
 
-def with_enough_errors(found: Influence, errors: int, items: int) -> Influence:
-    """`found`, or no interval where too few items were wrong, or right."""
+def with_enough_errors(influence: Influence, errors: int, items: int) -> Influence:
+    """Return `influence`, with no interval where too few items are wrong, or right."""
     few = min(errors, items - errors)
-    if found.reason or few >= FEWEST_ERRORS:
-        return found
+    if influence.reason or few >= FEWEST_ERRORS:
+        return influence
     kind = "wrong" if errors == few else "right"
     return dataclasses.replace(
-        found,
+        influence,
         reason=f"only {few} of {items} items are {kind}: no interval holds with fewer "
         f"than {FEWEST_ERRORS}",
     )
 
 
 def undefined(reason: str, *, value: float = np.nan) -> Influence:
-    """A score without an interval, and why."""
+    """Return the influence on a score that has no interval, and why."""
     return Influence(value=value, values=None, scale="linear", reason=reason)

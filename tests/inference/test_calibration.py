@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from qualms import scores
-from qualms.scores.inference import influence_of, interval_of, sampling_design
-from qualms.scores.inference.calibration import Gaps
+from qualms.inference import influence_of, interval_of, sampling_design
+from qualms.inference._gaps import covariance
+from qualms.scores.influence import BinGaps
 
 ERRORS = [scores.ece, scores.adaptive_ece, scores.classwise_ece, scores.smooth_ece]
 
@@ -90,9 +91,9 @@ def test_noise_of_the_gaps_is_that_of_replicates():
     drawn = np.stack([copies @ (gap * (cell == b)) for b in range(15)], axis=1)
     wanted = np.cov(drawn.T)
     total = np.bincount(cell, gap, minlength=15)
-    gaps = Gaps(cell, gap, np.zeros((15, 15)), total)
+    gaps = BinGaps(cell, gap, total)
     for cluster in (None, np.repeat(np.arange(199), [2] + [1] * 198)):
-        found = gaps.covariance(sampling_design(200, cluster=cluster))
+        found = covariance(gaps, sampling_design(200, cluster=cluster))
         assert np.abs(found - wanted).max() < 0.1 * wanted.max()
 
 

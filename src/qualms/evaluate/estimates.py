@@ -17,32 +17,19 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from qualms.arrays import Array, Index
 from qualms.evaluate.drawings import RELIABILITY_BINS
-from qualms.evaluate.entry import (
-    Array,
-    Curve,
-    Entry,
-    Histogram,
-    Index,
-    Judgement,
-    ScoreOptions,
-)
-from qualms.scores import (
-    Copies,
-    Plan,
-    Resampling,
-    bootstrap,
-    percentile_interval,
-    shared_sorts,
-)
-from qualms.scores.calibration import equal_width_bin
-from qualms.scores.inference import (
+from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptions
+from qualms.inference import (
     ConfidenceInterval,
     Design,
     Influence,
     interval_of,
     no_interval,
 )
+from qualms.scores import percentile_interval, shared_sorts
+from qualms.scores.calibration import equal_width_bin
+from qualms.scores.resampling import drawn_counts
 
 K = TypeVar("K", bound=Hashable)
 
@@ -203,7 +190,7 @@ def _by_replicates(
     entries: Sequence[Entry], replicates: Array | None, options: ScoreOptions
 ) -> ConfidenceInterval:
     if replicates is None:
-        planned = entries[0].plan is not None
+        planned = entries[0].resampled is not None
         return no_interval(FEW if planned and not options.resamples else UNKNOWN)
     found = percentile_interval(replicates, level=options.level)
     return ConfidenceInterval(
@@ -217,63 +204,45 @@ def _by_replicates(
 def replicates_of(
     columns: Mapping[K, Sequence[Entry]], design: Design, options: ScoreOptions
 ) -> dict[K, Array]:
-    """(replicates,) of the mean over repeats of each column that can be resampled.
+    """Return replicates (B,) of the mean over repeats of columns without influence.
 
-    All columns, of all rows and files with this design, see the same items.
+    All columns, of all rows and files with this design, see the same items. Repeats are
+    themselves drawn anew in every replicate.
     """
-    plans = {
-        (key, repeat): _on_all(entry, design.items)
+    known = {
+        key: entries
         for key, entries in columns.items()
-        for repeat, entry in enumerate(entries)
-        if all(entry.plan is not None for entry in entries)
+        if all(entry.resampled is not None for entry in entries)
     }
-    if not plans or not options.resamples:
+    if not known or not options.resamples:
         return {}
-    names = {str(number): key for number, key in enumerate(plans)}
-    found = bootstrap(
-        {name: plans[key] for name, key in names.items()},
-        Resampling(
-            design.items,
-            strata=design.sample,
-            cluster=design.cluster,
-            seed=options.seed,
-        ),
+    samples = {key: np.empty((len(e), options.resamples)) for key, e in known.items()}
+    counts = drawn_counts(
+        design.items,
+        strata=design.sample,
+        cluster=design.cluster,
         replicates=options.resamples,
-        progress=options.progress,
-        workers=options.workers,
+        seed=options.seed,
     )
-    each = {key: found[name] for name, key in names.items()}
-    return {
-        key: _mean_of_repeats([each[key, r] for r in range(len(entries))], options)
-        for key, entries in columns.items()
-        if (key, 0) in each
-    }
+    for replicate, count in enumerate(counts):
+        for key, entries in known.items():
+            for repeat, entry in enumerate(entries):
+                assert entry.resampled is not None
+                value = entry.resampled(count[entry.index])
+                samples[key][repeat, replicate] = value
+        if options.progress is not None:
+            options.progress(replicate + 1, options.resamples)
+    return {key: _mean_of_repeats(each, options) for key, each in samples.items()}
 
 
-def _mean_of_repeats(each: Sequence[Array], options: ScoreOptions) -> Array:
-    """The mean over repeats, themselves drawn anew in every replicate."""
+def _mean_of_repeats(each: Array, options: ScoreOptions) -> Array:
     if len(each) == 1:
-        return each[0]
+        only: Array = each[0]
+        return only
     rng = np.random.default_rng([options.seed, len(each)])
-    drawn = rng.integers(len(each), size=(len(each), options.resamples))
-    mean: Array = np.stack(each)[drawn, np.arange(options.resamples)].mean(axis=0)
+    drawn = rng.integers(len(each), size=each.shape)
+    mean: Array = np.take_along_axis(each, drawn, axis=0).mean(axis=0)
     return mean
-
-
-def _on_all(entry: Entry, n: int) -> Plan:
-    """The entry's plan as one over all `n` items of the judgement."""
-    assert entry.plan is not None
-    index, plan = entry.index, entry.plan()
-    if len(index) == n and (index == np.arange(n)).all():
-        return plan
-
-    def value(copies: Copies) -> Array:
-        chosen = copies.of(index)
-        # Drawing whole clusters may miss a small subset altogether.
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(chosen.total() > 0, plan.value(chosen), np.nan)
-
-    return Plan(n, value)
 
 
 def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:

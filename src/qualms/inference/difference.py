@@ -7,15 +7,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import stdtr
 
-from qualms.scores.inference._design import Design
-from qualms.scores.inference._influence import Influence
-from qualms.scores.inference.interval import (
+from qualms.inference._design import Design
+from qualms.inference._shares import student_quantile
+from qualms.inference.interval import (
     LEAST_FREEDOM,
     joined_spread,
     mean_values,
     seed_spread,
-    student_quantile,
 )
+from qualms.scores.influence import Influence
 from qualms.scores.resampling import Difference
 
 
@@ -33,7 +33,7 @@ def influence_difference(
     nothing in common. Student's t with Satterthwaite's degrees of freedom; nan where
     either row has no influence.
 
-    >>> from qualms.scores.inference import mean_influence
+    >>> from qualms.inference import mean_influence
     >>> one, other = mean_influence([0.2, 0.4, 0.9]), mean_influence([0.1, 0.4, 0.7])
     >>> round(influence_difference(one, other).value, 6)
     0.1

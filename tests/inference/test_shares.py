@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from qualms import scores
-from qualms.scores.inference import exact_interval, sampling_design, wilson_ends
+from qualms.inference import exact_interval, sampling_design, wilson_ends
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 9), (7, 9), (9, 9), (480, 500)])

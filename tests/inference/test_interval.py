@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qualms import scores
-from qualms.scores.inference import (
+from qualms.inference import (
     influence_of,
     interval_of,
     joined_clusters,

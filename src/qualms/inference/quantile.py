@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, vector
-from qualms.scores.inference._influence import Influence, undefined
+from qualms.arrays import Array
+from qualms.scores.arguments import vector
+from qualms.scores.influence import Influence, undefined
 
 
 class OrderStatistic(NamedTuple):
@@ -40,7 +41,7 @@ def quantile_influence(
     an order statistic of the same V validation items. The result is about N + V items:
     `test_design.joined(validation_design)` is their design.
 
-    >>> from qualms.scores.inference import mean_influence
+    >>> from qualms.inference import mean_influence
     >>> score = lambda q: mean_influence(np.array([1.0, 2.0, 3.0, 4.0]) <= q)
     >>> found = quantile_influence(score, [OrderStatistic([1.0, 2.0, 3.0, 5.0], 3)])
     >>> found.value, len(found.values)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from qualms.scores.inference import (
+from qualms.inference import (
     Bounded,
     compare_classes,
     compare_values,

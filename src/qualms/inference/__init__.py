@@ -6,41 +6,42 @@ into an interval over items, clusters, samples and repeats of a row,
 of different items, and `confidence_set` says which rows of a table may be the best.
 """
 
-from qualms.scores.inference._classes import recall_influence, worst_stratum_influence
-from qualms.scores.inference._design import (
+from qualms.inference._design import (
     Design,
     joined_clusters,
     sampling_design,
 )
-from qualms.scores.inference._influence import Influence, mean_influence
-from qualms.scores.inference._known import influence_of
-from qualms.scores.inference._shares import exact_interval, wilson_ends
-from qualms.scores.inference.confidence_set import (
+from qualms.inference._shares import exact_interval, wilson_ends
+from qualms.inference.confidence_set import (
     ConfidenceSet,
     confidence_set,
     influence_replicates,
 )
-from qualms.scores.inference.difference import (
+from qualms.inference.difference import (
     Bounded,
     WithInterval,
     difference_of_samples,
     influence_difference,
 )
-from qualms.scores.inference.interval import (
+from qualms.inference.interval import (
     EXACT,
     ConfidenceInterval,
+    influence_of,
     interval_of,
     no_interval,
 )
-from qualms.scores.inference.quantile import OrderStatistic, quantile_influence
-from qualms.scores.inference.referral import referral_influence
-from qualms.scores.inference.two_samples import (
+from qualms.inference.quantile import OrderStatistic, quantile_influence
+from qualms.inference.two_samples import (
     PERMUTATIONS,
     TwoSamples,
     compare_classes,
     compare_values,
     holm,
 )
+from qualms.scores.conformal_sets import worst_stratum_influence
+from qualms.scores.influence import Influence, mean_influence
+from qualms.scores.proper import recall_influence
+from qualms.scores.referral import referral_influence
 
 __all__ = [
     "EXACT",
