@@ -11,22 +11,26 @@
         checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
         predictions/        the predictions of each split
         failed.json         why the last attempt failed
-        done.json           written last: the run is finished
+        done.json           written last: the run is finished, and what it cost
+
+Of two runs of one spec on one machine, the predictions are equal to the last bit; what
+differs, such as the time that a run took, stands in the other files.
 
 Files are written whole or not at all.
 """
 
 import json
+import math
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import qualms
 from qualms.atomic import LEFTOVER, replacing
@@ -47,12 +51,25 @@ PACKAGES = (
     "torchvision",
     "timm",
 )
+PACE = ("seconds_per_item", "seconds_per_crop")
+"""Names of the times that are measured while a split is predicted."""
 # What training writes, then what people may put in its place.
 _ENDINGS = (".safetensors", ".npz", ".parquet", ".csv")
 
 
 class RunFolderError(ValueError):
     """A run folder holds something else than it should; the message says what."""
+
+
+class RunCosts(NamedTuple):
+    """Seconds that a run took; None where they are not known."""
+
+    training: float | None = None
+    """Of all epochs, and of what the method fits after them."""
+    per_item: float | None = None
+    """To predict an item, the mean over splits."""
+    per_crop: float | None = None
+    """To predict the crop of an item, where crops are predicted."""
 
 
 def run_folder(out: Path, spec: RunSpec) -> Path:
@@ -170,6 +187,29 @@ def is_done(folder: Path, spec: RunSpec) -> bool:
 def was_finished(folder: Path) -> bool:
     """Whether the run that `folder` is named after was finished there."""
     return _read(folder / "done.json").get("hash") == folder.name
+
+
+def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCosts:
+    """Return what the finished run in `folder` cost.
+
+    Args:
+        folder: the folder of the run, whose name is its hash.
+        header: what the header of its predictions states. Files from elsewhere, and
+            those that former versions wrote, have times there, which are taken where
+            the folder states none.
+    """
+    record = _read(folder / "done.json") if was_finished(folder) else {}
+    header = header or {}
+    about = _object(header.get("about"))
+    paces = [_object(pace) for pace in _object(record.get("pace")).values()] or [about]
+    return RunCosts(
+        record.get("seconds", header.get("seconds")),
+        *(_mean([pace[name] for pace in paces if name in pace]) for name in PACE),
+    )
+
+
+def _mean(seconds: Sequence[float]) -> float | None:
+    return math.fsum(seconds) / len(seconds) if seconds else None
 
 
 def state_of(folder: Path, spec: RunSpec) -> RunState:

@@ -20,6 +20,7 @@ from qualms.evaluate.kernel import mean_curves, mean_histograms
 from qualms.evaluate.protocols import Repeat
 from qualms.evaluate.protocols.regression import regression as protocol
 from qualms.predictions import build
+from qualms.runs import mark_done
 from qualms.scores import mean_neighbour_distance
 from qualms.spec import Part
 
@@ -461,6 +462,18 @@ def test_lent_weights_are_paid_for_once(tmp_path):
     name = preset.variants[0].name
     theirs = found.costs[name, "lent"]._replace(per_epoch=None)
     assert theirs == found.costs[name, row.name]._replace(per_epoch=None)
+
+
+def test_costs_stand_in_the_folder_of_a_run_or_in_headers_of_former_versions(copied):
+    former = judge(BENCHMARK, TINY, copied, options=BARE)
+    for spec in BENCHMARK.runs(TINY):
+        path = copied / BENCHMARK.name / spec.hash
+        mark_done(path, spec, {"seconds": 3.0, "pace": {}})
+    found = judge(BENCHMARK, TINY, copied, options=BARE)
+    assert found.seconds == former.seconds * 3 / 2
+    for place, cost in former.costs.items():
+        expected = None if cost.seconds is None else cost.seconds * 3 / 2
+        assert found.costs[place].seconds == expected
 
 
 def test_a_missing_run_is_listed_and_costs_its_repeats_only(copied):

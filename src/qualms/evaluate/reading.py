@@ -10,7 +10,14 @@ from qualms.benchmarks import Benchmark, Place, Preset, repeats_of, trained
 from qualms.evaluate.protocols import AbsentError
 from qualms.evaluate.results import Missing
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
-from qualms.runs import mismatch, split_stem, stored, was_finished
+from qualms.runs import (
+    RunCosts,
+    mismatch,
+    read_costs,
+    split_stem,
+    stored,
+    was_finished,
+)
 from qualms.spec import RunSpec
 
 
@@ -84,6 +91,10 @@ class RunReader:
                 alone = len(members) == 1 and members[0].draws == 1
                 self._pooled[key] = members[0] if alone else pool(members)
             return self._pooled[key]
+
+    def costs(self, run: str) -> RunCosts:
+        """What the run of this hash, whose predictions were read, cost."""
+        return read_costs(self.folder / run, asdict(self.headers[run]))
 
     def forget(self) -> None:
         """Let go of the predictions read so far; what is missing stays known."""
