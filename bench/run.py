@@ -39,8 +39,8 @@ from torchmetrics.functional.regression import (
 
 from qualms import predictions, scores
 from qualms.evaluate import ScoreOptions, score
-from qualms.evaluate.segmented import Reading, measure_items, measuring, validate
-from qualms.evaluate.segmented._stream import WORTHWHILE
+from qualms.evaluate._segmented import Reading, measure_items, measuring, validate
+from qualms.evaluate._segmented._stream import WORTHWHILE
 
 N = 42_670
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ expected to fill: what lies in rarer bins is no part of the promise.
 
 import numpy as np
 
-from qualms.evaluate.segmented._items import FEWEST, _stated_entry
+from qualms.evaluate._segmented._items import FEWEST, _stated_entry
 from qualms.scores.inference import interval_of
 from qualms.scores.platt import stated_gaps
 

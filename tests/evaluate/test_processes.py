@@ -15,9 +15,9 @@ from evaluate.made_maps import disc, made_benchmark, make_map_runs
 from qualms import predictions
 from qualms.benchmarks import Place
 from qualms.evaluate import ScoreOptions
+from qualms.evaluate._segmented import Reading, _stream, measure_items, validate
 from qualms.evaluate.benchmark import judge
 from qualms.evaluate.protocols import Repeat, protocol_of
-from qualms.evaluate.segmented import Reading, _stream, measure_items, validate
 from qualms.predictions import PredictionsError, _folder, are_on_disk
 from qualms.processes import LostProcessError
 
@@ -154,7 +154,7 @@ def test_a_benchmark_has_the_numbers_of_one_thread(tmp_path, shared):
 SCRIPT = """
 import sys
 import qualms
-from qualms.evaluate.segmented import _stream
+from qualms.evaluate._segmented import _stream
 from qualms.evaluate import ScoreOptions
 _stream.SMALL = _stream.WORTHWHILE = 0
 started = _stream.Workforce._start

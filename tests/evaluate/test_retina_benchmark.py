@@ -16,6 +16,7 @@ from qualms import predictions, scores
 from qualms.benchmarks import Expectation, Place, variant_of
 from qualms.benchmarks.retina import retina
 from qualms.evaluate import Curve, Judgement, ScoreOptions
+from qualms.evaluate._truth import ONE_DRAW, UNKNOWN
 from qualms.evaluate.benchmark import judge
 from qualms.evaluate.drawings import thinned_referral
 from qualms.evaluate.kernel import mean_curves
@@ -23,7 +24,6 @@ from qualms.evaluate.protocols import Repeat
 from qualms.evaluate.protocols.retina import retina as protocol
 from qualms.evaluate.results import DrawnKey
 from qualms.evaluate.subsets import rebalanced
-from qualms.evaluate.truth import ONE_DRAW, UNKNOWN
 from qualms.predictions import pool, read
 from qualms.scores.as_published import retina as published
 from qualms.scores.inference import sampling_design

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from qualms.evaluate.slices import disputed_slices, size_scatters
+from qualms.evaluate._slices import disputed_slices, size_scatters
 from qualms.predictions import Header, Maps, Predictions
 
 

@@ -12,18 +12,18 @@ from qualms import predictions, scores
 from qualms.benchmarks import Place
 from qualms.benchmarks.values import values
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
-from qualms.evaluate.protocols.values._entries import (
-    JudgedItems,
-    drop_entry,
-    gain_entry,
-)
-from qualms.evaluate.segmented import (
+from qualms.evaluate._segmented import (
     ItemColumn,
     MapScores,
     Reading,
     measure_items,
     validate,
+)
+from qualms.evaluate.benchmark import judge
+from qualms.evaluate.protocols.values._entries import (
+    JudgedItems,
+    drop_entry,
+    gain_entry,
 )
 from qualms.runs import mark_done
 from qualms.scores.as_published import values as released

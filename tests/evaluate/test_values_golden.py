@@ -8,7 +8,7 @@ import pytest
 
 from qualms import predictions, scores
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.segmented import Reading, measure_items, measured_maps, validate
+from qualms.evaluate._segmented import Reading, measure_items, measured_maps, validate
 from qualms.scores.as_published import values as released
 from scores.segmentation_items import GOLDEN, ball
 

@@ -26,6 +26,7 @@ from qualms.benchmarks import (
     selection_text,
     settings_text,
 )
+from qualms.evaluate._segmented import measuring
 from qualms.evaluate.checks import checks_of
 from qualms.evaluate.entry import (
     Curve,
@@ -58,7 +59,6 @@ from qualms.evaluate.results import (
     Key,
     summary,
 )
-from qualms.evaluate.segmented import measuring
 from qualms.predictions import Predictions, PredictionsError
 from qualms.scores import Difference
 from qualms.scores.inference import ConfidenceSet

@@ -23,6 +23,7 @@ from scipy.stats import rankdata
 
 from qualms import scores
 from qualms.benchmarks import Benchmark, Preset
+from qualms.evaluate._truth import Uncertainty, truth_entries
 from qualms.evaluate.drawings import graded_histograms, roc, thinned_referral
 from qualms.evaluate.entry import (
     Array,
@@ -34,7 +35,6 @@ from qualms.evaluate.entry import (
 )
 from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
 from qualms.evaluate.subsets import rebalanced
-from qualms.evaluate.truth import Uncertainty, truth_entries
 from qualms.predictions import Predictions
 from qualms.scores import ReferralCurve
 from qualms.scores.as_published import retina as published

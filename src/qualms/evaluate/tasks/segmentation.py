@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
-from qualms.evaluate.segmented import (
+from qualms.evaluate._segmented import (
     MapScores,
     Reading,
     Validation,
@@ -24,6 +23,7 @@ from qualms.evaluate.segmented import (
     quality_entries,
     validate,
 )
+from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
 from qualms.evaluate.subsets import (
     design_of,
     outside,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.evaluate._segmented import EXTRAS, MapScores
 from qualms.evaluate.entry import Array, Entry, Index, entry_of
-from qualms.evaluate.segmented import EXTRAS, MapScores
 from qualms.scores.as_published import values as published
 from qualms.scores.inference import Influence
 

@@ -9,6 +9,16 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from qualms.benchmarks import Place
+from qualms.evaluate._segmented import (
+    MapScores,
+    Reading,
+    Validation,
+    measure_items,
+    measured_maps,
+    quality_entries,
+    validate,
+)
+from qualms.evaluate._slices import disputed_slices, size_scatters
 from qualms.evaluate.entry import Entry, Index, Judgement, MapSlice, Scatter
 from qualms.evaluate.protocols._protocol import AbsentError, Repeat
 from qualms.evaluate.protocols.values._entries import (
@@ -18,16 +28,6 @@ from qualms.evaluate.protocols.values._entries import (
     failure_entries,
     gain_entry,
 )
-from qualms.evaluate.segmented import (
-    MapScores,
-    Reading,
-    Validation,
-    measure_items,
-    measured_maps,
-    quality_entries,
-    validate,
-)
-from qualms.evaluate.slices import disputed_slices, size_scatters
 from qualms.evaluate.subsets import design_of
 from qualms.predictions import Predictions, PredictionsError
 from qualms.spec import Part

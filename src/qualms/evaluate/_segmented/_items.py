@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry, Index, ScoreOptions
-from qualms.evaluate.segmented._fit import Validation
-from qualms.evaluate.segmented._stream import (
+from qualms.evaluate._segmented._fit import Validation
+from qualms.evaluate._segmented._stream import (
     Map,
     measured_maps,
     segmented_labels,
     streamed,
 )
+from qualms.evaluate.entry import Array, Entry, Index, ScoreOptions
 from qualms.predictions import Header, Maps, Predictions, check_entropies
 from qualms.scores import Platt
 from qualms.scores.as_published import values as published

@@ -1,7 +1,7 @@
 """From the maps of segmented items to a few numbers of each, in one pass over them."""
 
-from qualms.evaluate.segmented._fit import Validation, validate
-from qualms.evaluate.segmented._items import (
+from qualms.evaluate._segmented._fit import Validation, validate
+from qualms.evaluate._segmented._items import (
     EXTRAS,
     ItemColumn,
     MapScores,
@@ -9,7 +9,7 @@ from qualms.evaluate.segmented._items import (
     measure_items,
     quality_entries,
 )
-from qualms.evaluate.segmented._stream import map_roles, measured_maps, measuring
+from qualms.evaluate._segmented._stream import map_roles, measured_maps, measuring
 
 __all__ = [
     "EXTRAS",

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import ScoreOptions
-from qualms.evaluate.segmented._stream import (
+from qualms.evaluate._segmented._stream import (
     measured_maps,
     segmented_labels,
     streamed,
 )
+from qualms.evaluate.entry import ScoreOptions
 from qualms.predictions import Header, Maps, Predictions, PredictionsError
 from qualms.scores import Platt, PooledCounts, UncertaintyHistogram
 
