@@ -10,7 +10,6 @@ parts by entry points: the group `qualms.methods` is the shelf `methods`.
 """
 
 import ast
-import difflib
 import hashlib
 import inspect
 import os
@@ -25,6 +24,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
+
+from qualms.wording import suggest
 
 _VARIABLE = "QUALMS_INCLUDE"
 """In the environment, so that processes that are started later include the same."""
@@ -117,21 +118,6 @@ def source_of(shelf: str, name: str) -> str:
     for own in sorted(_files(file)):
         digest.update(own.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def suggest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """' Did you mean ...?' when something in `known` is close to `name`, else ''."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
-    return f" Did you mean {close[0]!r}?" if close else ""
-
-
-def plural(count: int, noun: str) -> str:
-    """`noun` in the form that `count` of them take.
-
-    >>> plural(1, "run"), plural(2, "run")
-    ('run', 'runs')
-    """
-    return noun if count == 1 else f"{noun}s"
 
 
 def _own(shelf: str) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from qualms.benchmarks._records import (
     TableRow,
     Variant,
 )
-from qualms.shelf import source_of, suggest
+from qualms.shelf import source_of
 from qualms.spec import ItemRule, Part, RunSpec, TaskName
+from qualms.wording import suggest
 
 Named = TypeVar("Named", Variant, TableRow)
 

@@ -11,7 +11,7 @@ from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.results import Results
 from qualms.evaluate.scoring import Source, score
 from qualms.predictions import Header, Predictions, build
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 COLLECTED = ("classification", "regression", "embedding")
 """Tasks whose items are collected in memory."""

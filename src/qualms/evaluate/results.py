@@ -27,7 +27,7 @@ from qualms.evaluate.notebook import (
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better, Difference
 from qualms.scores.inference import ConfidenceSet, Design
-from qualms.shelf import plural, suggest
+from qualms.wording import plural, suggest
 
 if TYPE_CHECKING:
     from qualms.evaluate.verdict import Answer

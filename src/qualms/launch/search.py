@@ -10,8 +10,9 @@ from qualms.benchmarks import Benchmark, Range, Selection
 from qualms.launch._selections import Unchanged, with_selection
 from qualms.launch.choice import Choice, Wish, choice_of
 from qualms.launch.options import written
-from qualms.shelf import find, names, suggest
+from qualms.shelf import find, names
 from qualms.spec import RunSpec, digest, split_place
+from qualms.wording import suggest
 
 Sampler = Literal["sobol", "tpe"]
 """How trials are chosen: evenly, or by the results of those before them."""

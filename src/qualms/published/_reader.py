@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 Value = str | float
 Where = Mapping[str, Value]

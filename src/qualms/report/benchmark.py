@@ -26,7 +26,8 @@ from qualms.report.papers import Paper
 from qualms.report.results_file import write_results
 from qualms.report.table import Table
 from qualms.report.terminal import escape, print_legend, print_table
-from qualms.shelf import find, names, plural
+from qualms.shelf import find, names
+from qualms.wording import plural
 
 
 class Written(NamedTuple):
