@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from qualms.spec import ItemRule, Part, RunSpec, Task, digest, grid, pools, split_place
+from qualms.spec import ItemRule, Part, RunSpec, Task, digest, grid, parse_split, pools
 
 SPEC = RunSpec(
     benchmark="regression",
@@ -85,7 +85,7 @@ def test_the_parents_of_a_run_are_where_it_starts_and_what_chose_its_items():
 def test_splits_of_further_datasets_are_named_by_their_dataset():
     further = {"birds": Part(name="cub")}
     spec = replace(SPEC, datasets=further, splits=("test", "birds:test/shifted"))
-    assert [split_place(split) for split in spec.splits] == [
+    assert [parse_split(split) for split in spec.splits] == [
         ("", "test"),
         ("birds", "test/shifted"),
     ]

@@ -35,7 +35,7 @@ from typing import Any, Literal, NamedTuple
 import qualms
 from qualms.atomic import LEFTOVER, replacing
 from qualms.processes import LockError, locked
-from qualms.spec import RunSpec, split_place
+from qualms.spec import RunSpec, parse_split
 
 RunState = Literal["new", "running", "failed", "done"]
 
@@ -156,7 +156,7 @@ def mismatch(spec: RunSpec, split: str, stated: Mapping[str, Any]) -> str:
         stated: what their header says, as a mapping; what it leaves out is not
             compared.
     """
-    dataset, own = split_place(split)
+    dataset, own = parse_split(split)
     options = stated.get("options") or {}
     found = {**stated, "run": options.get("run")}
     wanted = {

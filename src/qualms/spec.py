@@ -104,7 +104,7 @@ class RunSpec:
                     f" got {name!r}"
                 )
         for split in self.splits:
-            name, _ = split_place(split)
+            name, _ = parse_split(split)
             if name and name not in self.datasets:
                 known = ", ".join(self.datasets) or "none"
                 raise ValueError(
@@ -170,10 +170,10 @@ class RunSpec:
         return fields
 
 
-def split_place(split: str) -> tuple[str, str]:
+def parse_split(split: str) -> tuple[str, str]:
     """The dataset of a run that a split belongs to, and the split's name there.
 
-    >>> split_place("test/shifted"), split_place("birds:test")
+    >>> parse_split("test/shifted"), parse_split("birds:test")
     (('', 'test/shifted'), ('birds', 'test'))
     """
     name, _, own = split.rpartition(":")

@@ -16,7 +16,7 @@ from qualms.methods import Method, Windows, through_windows
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
 from qualms.runs import PACE, split_stem
-from qualms.spec import Task, split_place
+from qualms.spec import Task, parse_split
 from qualms.training._error import TrainingError
 from qualms.training.crops import centre_crops, crop_shares
 from qualms.training.data import LoadedSplit, Splits
@@ -150,7 +150,7 @@ class Predictor:
 def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
     """Refuse a split that is not there, or that the network cannot predict."""
     task, dataset = splits.dataset.task, splits.dataset_of(split)
-    name = split_place(split)[1]
+    name = parse_split(split)[1]
     dataset.rows(name)  # raises where there is no such split
     of = name if name in dataset.splits else dataset.subsets[name].of
     whole = dataset.splits[of]

@@ -12,7 +12,7 @@ import qualms
 from qualms import runs
 from qualms.datasets import Dataset
 from qualms.predictions import Header
-from qualms.spec import RunSpec, split_place
+from qualms.spec import RunSpec, parse_split
 from qualms.training._error import TrainingError, writing
 from qualms.training.followers import Assigned
 from qualms.training.machine import Machine
@@ -42,7 +42,7 @@ def header(run: Run, split: str) -> Header:
         "task": run.place.splits.dataset.task.name,
         "benchmark": spec.benchmark,
         "dataset": dataset.name,
-        "split": split_place(split)[1],
+        "split": parse_split(split)[1],
         "method": spec.method.name,
         "seed": spec.seed,
         "options": _options(spec, dataset),
