@@ -40,6 +40,12 @@ def test_a_spec_comes_back_from_json_as_it_was():
 
 def test_the_hash_is_sixteen_digits_and_known():
     assert SPEC.hash == "40283bf9b02b5a31"
+    for names, known in (
+        (("datasets", "sources", "splits"), "0e50f3d820d69e86"),
+        (("items", "start", "version"), "4af34cb133938054"),
+    ):
+        changed = {name: CHANGED[name] for name in names}
+        assert replace(SPEC, **changed).hash == known
     assert digest("") == "e3b0c44298fc1c14"
 
 
