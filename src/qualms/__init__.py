@@ -1,7 +1,7 @@
 """qualms: does a vision model know when it does not know, also under a shift?
 
-Two doors. `qualms.score(...)` judges predictions made anywhere; the benchmarks make
-predictions and judge them the same way. Importing the package loads nothing heavy.
+`qualms.score(...)` judges predictions made anywhere; the benchmarks make predictions
+and judge them the same way. Importing the package loads no large library.
 """
 
 from importlib import import_module
@@ -44,5 +44,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, also those that are loaded when they are first used."""
+    """Return the public names, including those that are loaded on first use."""
     return sorted(__all__)

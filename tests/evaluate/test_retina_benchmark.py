@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from qualms.evaluate.protocols import Repeat
+from qualms.evaluate.protocols.retina import retina as protocol
 from scipy import special, stats
 from sklearn import metrics
 
@@ -19,12 +21,9 @@ from qualms.evaluate import Curve, Judgement, ScoreOptions
 from qualms.evaluate.benchmark import judge
 from qualms.evaluate.drawings import thinned_referral
 from qualms.evaluate.estimates import mean_curves
-from qualms.evaluate.protocols import Repeat
-from qualms.evaluate.protocols.retina import retina as protocol
 from qualms.evaluate.results import DrawnKey
 from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import ONE_DRAW, UNKNOWN
-from qualms.inference import sampling_design
 from qualms.predictions import pool, read
 from qualms.scores.as_published import retina as published
 

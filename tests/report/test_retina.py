@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from qualms.report.papers.retina.histograms import wrong_text
 from rich.console import Console
 from scipy import stats
 
@@ -28,7 +29,6 @@ from qualms.report.figures import (
 )
 from qualms.report.judged import ERROR, over_repeats
 from qualms.report.latex import latex_table
-from qualms.report.papers.retina.histograms import wrong_text
 from qualms.report.results_file import write_results
 from qualms.scores.as_published import retina as released
 from qualms.shelf import find

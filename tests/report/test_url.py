@@ -4,6 +4,14 @@ import math
 from dataclasses import replace
 
 import pytest
+from qualms.report.papers.url.correlations import correlated
+from qualms.report.papers.url.scatters import choice
+from qualms.report.papers.url.settings import (
+    R_AUROC,
+    RECALL,
+    UrlStudy,
+    named_number,
+)
 
 from evaluate.made_embeddings import make_embedding_runs
 from qualms.benchmarks import TableRow, variant_of
@@ -13,14 +21,6 @@ from qualms.evaluate.results import Cell, Key
 from qualms.report.benchmark import paper_of, write_all
 from qualms.report.figures import BarMark, PointMark
 from qualms.report.latex import latex_table
-from qualms.report.papers.url.correlations import correlated
-from qualms.report.papers.url.scatters import choice
-from qualms.report.papers.url.settings import (
-    R_AUROC,
-    RECALL,
-    UrlStudy,
-    named_number,
-)
 from qualms.spec import Part
 from report.made_url import BENCHMARK, DEMO, SMALL, url_results_as_published
 

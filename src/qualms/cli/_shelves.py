@@ -10,7 +10,8 @@ from rich.markup import escape
 
 from qualms.launch import card_of, check_installed, options_of, written
 from qualms.launch.guests import MEMBERS, POOLED, default_method
-from qualms.shelf import find, names, outside_parts, plural
+from qualms.shelf import find, names, outside_parts
+from qualms.wording import plural
 
 MANY = 2
 """Variants that differ in a number alone are named one by one if there are no more."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qualms.shelf import plural
+from qualms.wording import plural
 
 if TYPE_CHECKING:
     from qualms.predictions import Predictions

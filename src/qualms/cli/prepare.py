@@ -8,7 +8,7 @@ import typer
 from qualms.cli._bar import counting_bar
 from qualms.cli._complete import complete_datasets
 from qualms.cli._include import Include
-from qualms.shelf import plural
+from qualms.wording import plural
 
 if TYPE_CHECKING:
     from qualms.datasets import Prepared

@@ -7,7 +7,7 @@ import numpy as np
 
 from qualms.datasets._publish import Skipped
 from qualms.datasets._recipe import DatasetError, Labels, Recipe
-from qualms.shelf import plural
+from qualms.wording import plural
 
 
 class Tally(NamedTuple):

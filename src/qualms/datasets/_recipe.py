@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from qualms.datasets._encoded import Encoded
 from qualms.datasets._ragged import Ragged
-from qualms.shelf import suggest
 from qualms.spec import Task
+from qualms.wording import suggest
 
 
 class DatasetError(ValueError):

@@ -1,6 +1,6 @@
 """Judging predictions: calibrate, select, score; frozen tables with intervals."""
 
-from qualms.evaluate.accumulator import Accumulator
+from qualms.evaluate._accumulator import Accumulator
 from qualms.evaluate.compare import Comparison, Contrast, compare
 from qualms.evaluate.entry import (
     Curve,

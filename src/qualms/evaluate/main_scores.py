@@ -8,7 +8,8 @@ from qualms import scores
 from qualms.evaluate.compare import RowKey, RowSettings
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.scoring import Scored
-from qualms.shelf import names, suggest
+from qualms.shelf import names
+from qualms.wording import suggest
 
 Kind = tuple[str, RowSettings]
 """A score and its settings."""

@@ -17,7 +17,7 @@ from qualms.inference import Design
 from qualms.labels import labels_text, values_text
 from qualms.predictions import Header, Predictions
 from qualms.scores import Better
-from qualms.shelf import plural, suggest
+from qualms.wording import plural, suggest
 
 if TYPE_CHECKING:
     from qualms.evaluate.verdict import Answer

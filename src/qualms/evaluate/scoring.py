@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.evaluate._validation import check_validation
 from qualms.evaluate.compare import Comparison, compare
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.estimates import Estimated, estimated
 from qualms.evaluate.outside_scores import with_outside_scores
 from qualms.evaluate.results import Results, ScoreRow
 from qualms.evaluate.segmented import measuring
-from qualms.evaluate.validation import check_validation
 from qualms.predictions import Frame, Header, Predictions, build, read
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find

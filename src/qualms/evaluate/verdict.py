@@ -23,7 +23,7 @@ from qualms.inference import (
     influence_difference,
     mean_influence,
 )
-from qualms.shelf import plural
+from qualms.wording import plural
 
 Question = Literal["accurate", "calibrated", "finds_errors", "survives_shift"]
 Said = Literal["yes", "no", "cannot be told", "not asked"]

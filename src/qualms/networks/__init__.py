@@ -26,8 +26,9 @@ from qualms.networks._timm import (
     timm_colours,
     timm_names,
 )
-from qualms.shelf import find, names, suggest
+from qualms.shelf import find, names
 from qualms.spec import Part
+from qualms.wording import suggest
 
 __all__ = [
     "IMAGENET",

@@ -241,7 +241,23 @@ def write_safetensors(
     path.touch()
     usual = path.stat().st_mode
     safetensors_numpy.save_file(tensors, path, metadata=metadata)
+    _sort_metadata(path)
     path.chmod(usual)
+
+
+def _sort_metadata(path: Path) -> None:
+    """Sort the metadata, which the library writes in an order that varies.
+
+    Equal predictions then give equal files.
+    """
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        held = json.loads(file.read(size))
+        held["__metadata__"] = dict(sorted(held["__metadata__"].items()))
+        text = json.dumps(held, ensure_ascii=False, separators=(",", ":")).encode()
+        assert len(text) <= size
+        file.seek(8)
+        file.write(text.ljust(size))
 
 
 def _load(

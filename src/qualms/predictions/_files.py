@@ -40,7 +40,7 @@ from qualms.predictions._tables import (
     table_arrays,
     write_parquet_table,
 )
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 _SOURCE = "arrays"
 _Arrays = Mapping[str, NDArray[Any]]

@@ -27,7 +27,7 @@ from qualms.predictions._segmentation import (
     load_maps,
     segmentation_form,
 )
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 _READERS = {".safetensors": read_safetensors, ".npz": read_npz}
 OPTIONAL = ("group", "cluster", "shifted", "known")

@@ -10,7 +10,7 @@ import numpy as np
 
 from qualms.predictions._errors import PredictionsError, listed, said_by, shortened
 from qualms.predictions._schema import TASKS
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 FORMAT = 1
 # How the draws of a `select/<name>` become one value per item.

@@ -12,7 +12,7 @@ from qualms.predictions._schema import (
     array_field,
     is_array_name,
 )
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 # Names this alike are a slip of the keyboard, not another array.
 _CLOSE = 0.8

@@ -23,7 +23,7 @@ from qualms.predictions._probabilities import (
 from qualms.predictions._record import Predictions
 from qualms.predictions._schema import TASKS, Field
 from qualms.predictions._values import GivenArray, check_axes, normal_values, where_in
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 # Notes that are kept of one file; a hostile header could fill the screen.
 _NOTES = 20

@@ -97,7 +97,7 @@ def _with_draws(
     pooled: Predictions, members: Sequence[Predictions], names: Sequence[str]
 ) -> Predictions:
     arrays = dict(pooled.arrays)
-    for name in ("probs", "mean", "var"):
+    for name in [name for name in arrays if pooled.item_axis(name) == 1]:
         held = [member.get(name) for member in members]
         parts = [array for array in held if array is not None]
         if not parts:

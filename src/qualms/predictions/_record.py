@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._header import Header
+from qualms.predictions._schema import array_field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,6 +107,21 @@ class Predictions:
     def get(self, name: str) -> NDArray[Any] | None:
         """The array `name`, or None where the predictions have none."""
         return self.arrays.get(name)
+
+    def item_axis(self, name: str) -> int | None:
+        """Return the axis of array `name` that counts items: 1 after draws, else 0.
+
+        None for an `extra/<name>` that has no row for each item.
+
+        >>> from qualms.predictions import build
+        >>> built = build({"target": [0, 1], "prob": [0.2, 0.9]})
+        >>> built.item_axis("target"), built.item_axis("probs")
+        (0, 1)
+        """
+        field = array_field(self.task, name)
+        if field is not None and field.axes:
+            return 1 if field.draws else 0
+        return 0 if self.arrays[name].shape[:1] == (self.n,) else None
 
     def require_target(self) -> None:
         """Refuse predictions without `target`, which cannot be scored."""

@@ -26,8 +26,6 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from qualms.interrupts import withheld
-
 _HINTS = {
     "SIGKILL": ", perhaps for lack of memory",
     "SIGILL": ", for an instruction that this processor lacks: numbers of 16 bits may"
@@ -133,7 +131,7 @@ class LocalCrew:
         process = spawn.Process(target=_serve_parent, args=told)
         # A caller that forgets to end it must not leave the interpreter waiting.
         atexit.register(self.end)
-        with withheld(), _set(environment or {}), _main(named=self._script):
+        with without_interrupts(), _set(environment or {}), _main(named=self._script):
             process.start()
         there.close()  # so that the pipe ends when the process does
         worker = _LocalWorker(process=process, pipe=here)
@@ -174,6 +172,19 @@ class LocalCrew:
             pass
         del self._workers[worker]
         return Lost(_bury(worker))
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Start processes that never see Ctrl-C; this process sees it afterwards."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from qualms.report.presentation import Presentation
 from qualms.report.results_file import write_results
 from qualms.report.table import Table
 from qualms.report.terminal import escape, print_legend, print_table
-from qualms.shelf import plural
+from qualms.wording import plural
 
 
 class Written(NamedTuple):

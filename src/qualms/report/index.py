@@ -21,7 +21,7 @@ from qualms.report.html import html_table, text
 from qualms.report.judged import check_numbers, ranking_notes
 from qualms.report.table import Table
 from qualms.runs import environment
-from qualms.shelf import plural
+from qualms.wording import plural
 
 
 class DrawnFigure(NamedTuple):

@@ -19,7 +19,7 @@ from qualms.report.figures import (
     PointMark,
     RuleMark,
 )
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ from qualms.report.brief import answer_table, brief_scores, brief_tables
 from qualms.report.scored import difference_table, score_notes, score_table
 from qualms.report.table import Table, digits
 from qualms.report.terminal import escape, print_legend, print_table, printable
-from qualms.shelf import plural
+from qualms.wording import plural
 
 NOTES = 2
 """So many notes stand under the main scores."""

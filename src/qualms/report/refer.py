@@ -13,7 +13,7 @@ from qualms.report.scored import ARROW
 from qualms.report.table import Column, Table, TableCell, TableLine, digits
 from qualms.report.terminal import escape, print_table
 from qualms.scores import Estimate
-from qualms.shelf import plural
+from qualms.wording import plural
 
 SHARES = ("accuracy", "balanced_accuracy", "sensitivity", "specificity")
 LARGE = 1000

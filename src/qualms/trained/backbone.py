@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from qualms.methods import Readout, read_head, upsampled
-from qualms.shelf import suggest
 from qualms.trained.outputs import OutputReader
+from qualms.wording import suggest
 
 _TRIED = 8
 """Layers that are tried, counted from the end."""

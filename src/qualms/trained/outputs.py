@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qualms.shelf import suggest
 from qualms.spec import TaskName
+from qualms.wording import suggest
 
 CLASS_FORMS = ("logits", "probabilities")
 VALUE_FORMS = ("mean", "mean_variance", "mean_log_variance", "mean_deviation")

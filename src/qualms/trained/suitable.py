@@ -14,10 +14,11 @@ import torch
 from torch import nn
 
 from qualms.methods import Method
-from qualms.shelf import find, names, suggest
+from qualms.shelf import find, names
 from qualms.spec import Task
 from qualms.trained.backbone import TrainedBackbone, make_backbone
 from qualms.trained.outputs import make_reader
+from qualms.wording import suggest
 
 PLAIN = "map"
 """What the shelf calls the plain network."""

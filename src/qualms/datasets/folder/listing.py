@@ -12,7 +12,7 @@ from pathlib import Path
 
 from qualms.datasets._publisher_files import CsvRow, contents, read_table
 from qualms.datasets._recipe import DatasetError
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 TABLE = "items.csv"
 COLUMNS = ("path", "target", "split", "group", "cluster", "shifted", "masks", "mask")

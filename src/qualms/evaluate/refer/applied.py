@@ -11,7 +11,7 @@ from qualms.evaluate.refer.likeness import LikenessCheck
 from qualms.evaluate.refer.referred import SHOWN, ReferredItems
 from qualms.inference import Design, difference_of_samples, exact_interval
 from qualms.scores import Estimate
-from qualms.shelf import plural
+from qualms.wording import plural
 
 Index = NDArray[np.int64]
 Flags = NDArray[np.bool_]

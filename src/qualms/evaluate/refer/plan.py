@@ -18,7 +18,7 @@ from qualms.evaluate.refer.request import Cutoff, Promise, Request
 from qualms.evaluate.refer.saved import SavedPlan
 from qualms.evaluate.scoring import Source
 from qualms.scores import Better, Estimate
-from qualms.shelf import plural
+from qualms.wording import plural
 
 Verdict = Literal["met", "missed", "undecided"]
 

@@ -18,7 +18,7 @@ from qualms.evaluate.refer.request import Promise, Request, promised
 from qualms.evaluate.refer.uncertainty import UncertaintyUsed
 from qualms.evaluate.scoring import Source
 from qualms.scores import Estimate
-from qualms.shelf import plural
+from qualms.wording import plural
 
 KIND = "qualms referral plan"
 FILE_FORMAT = 1

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from qualms import scores
 from qualms.evaluate.draws import decomposed
 from qualms.predictions import Predictions, pool
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

@@ -9,7 +9,7 @@ from qualms.evaluate.refer.items import ReferralItems
 from qualms.evaluate.refer.plan import Outcome, ReferralPlan
 from qualms.evaluate.refer.request import Cutoff, ReferralOptions
 from qualms.predictions import Predictions
-from qualms.shelf import plural
+from qualms.wording import plural
 
 ARRAYS = ("target", "probs", "mean", "lower")
 

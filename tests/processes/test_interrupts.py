@@ -2,7 +2,7 @@ import signal
 import subprocess
 import sys
 
-from qualms import interrupts
+from qualms.processes._crew import without_interrupts
 
 BLOCKED = """
 import signal
@@ -17,7 +17,7 @@ def is_blocked_in_a_child():
 
 def test_only_processes_started_meanwhile_never_see_interrupts():
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    with interrupts.withheld():
+    with without_interrupts():
         inside = is_blocked_in_a_child()
     assert (inside, is_blocked_in_a_child()) == ("True", "False")
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

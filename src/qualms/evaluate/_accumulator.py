@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from qualms.evaluate.entry import ScoreOptions
 from qualms.evaluate.results import Results
 from qualms.evaluate.scoring import Source, score
-from qualms.predictions import Header, Predictions, array_field, build
-from qualms.shelf import suggest
+from qualms.predictions import Header, Predictions, build
+from qualms.wording import suggest
 
 COLLECTED = ("classification", "regression", "embedding")
 """Tasks whose items are collected in memory."""
@@ -66,6 +66,7 @@ class Accumulator:
     def update(self, **arrays: Any) -> None:
         """Add a batch: arrays by name, as in `qualms.predictions.build`."""
         batch = build(arrays, header=self._header, task=self._task, logits=self._logits)
+        _refuse_unjoinable(batch)
         if self._batches:
             _refuse_other(self._batches[0], batch)
         # The caller may reuse the memory of a batch for the next one.
@@ -82,12 +83,13 @@ class Accumulator:
         return build(joined, header=first.header, task=self._task)
 
     def _joined(self, name: str) -> NDArray[Any]:
+        # Only batches that hold an item of no known class say which are known.
         parts = [
-            np.ones(batch.n, np.bool_) if found is None else found
+            batch.arrays.get(name, np.ones(batch.n, np.bool_))
             for batch in self._batches
-            for found in [batch.get(name)]
         ]
-        return np.concatenate(parts, axis=_item_axis(self._task, name, parts[0]))
+        first = next(batch for batch in self._batches if name in batch.arrays)
+        return np.concatenate(parts, axis=first.item_axis(name) or 0)
 
     def compute(  # noqa: PLR0913 - the options of `score`
         self,
@@ -120,6 +122,15 @@ class Accumulator:
         self._batches.clear()
 
 
+def _refuse_unjoinable(batch: Predictions) -> None:
+    for name, array in batch.arrays.items():
+        if batch.item_axis(name) is None:
+            raise ValueError(
+                f"array {name!r} of a batch must have a row for each of its {batch.n}"
+                f" items, got shape {array.shape}; leave it out"
+            )
+
+
 def _refuse_other(first: Predictions, batch: Predictions) -> None:
     # Only batches that hold an item of no known class say which are known.
     if (set(batch.arrays) ^ set(first.arrays)) - {"known"}:
@@ -136,10 +147,3 @@ def _refuse_other(first: Predictions, batch: Predictions) -> None:
 
 def _listed(batch: Predictions) -> str:
     return ", ".join(sorted(batch.arrays))
-
-
-def _item_axis(task: str, name: str, array: NDArray[Any]) -> int:
-    """Where the items lie in an array in normal form: after the draws, if any."""
-    field = array_field(task, name)
-    forms = () if field is None else field.axes
-    return next((f.index("N") for f in forms if len(f) == array.ndim), 0)
