@@ -67,7 +67,7 @@ def test_new_items_unlike_those_of_the_plan(folder):
     assert result.exit_code == 1
     text = said(result)
     assert "Unlike. The new items do not look like those" in text
-    assert "What was promised was not promised for them" in text
+    assert "The plan was not made for such items" in text
 
 
 def test_the_lists_hold_the_items_at_or_above_the_threshold(folder, tmp_path):

@@ -84,8 +84,8 @@ def refer(
     if apply is not None:
         _refuse_with_apply(context)
         _apply(apply, file, items, logits=logits, seed=seed, as_json=as_json)
-    from qualms.evaluate import ReferralOptions
-    from qualms.evaluate import refer as make_plan
+    from qualms.referral import ReferralOptions
+    from qualms.referral import refer as make_plan
     from qualms.report import plan_to_json, print_plan
 
     options = ReferralOptions(
@@ -126,7 +126,7 @@ def _apply(
     seed: int,
     as_json: bool,
 ) -> NoReturn:
-    from qualms.evaluate import read_plan
+    from qualms.referral import read_plan
     from qualms.report import applied_to_json, print_applied
 
     applied = read_plan(plan).apply(file, logits=logits, seed=seed)

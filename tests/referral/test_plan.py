@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from scipy import stats
 
 import qualms
 from qualms import predictions
-from qualms.evaluate import PlanError, ReferralOptions, read_plan
-from qualms.evaluate.refer.likeness import check_likeness, reference_of
-from qualms.evaluate.refer.saved import checksum
+from qualms.referral import PlanError, ReferralOptions, read_plan
+from qualms.referral._likeness import check_likeness, reference_sample
+from qualms.referral._plan_file import checksum
 from qualms.scores import Estimate
 
 OWN = ReferralOptions(uncertainty="own")
@@ -114,9 +115,9 @@ def verdicts(reference, draw, times):
     """Verdicts on `times` sets of new items; the share referred stays as it was."""
     found = []
     for seed in range(times):
-        new = reference_of(*draw(np.random.default_rng(seed)), 3, seed)
+        new = reference_sample(*draw(np.random.default_rng(seed)), 3, seed)
         drawn = {"permutations": 99, "seed": seed}
-        checked = check_likeness(reference, new, moved=UNMOVED, **drawn)
+        checked = check_likeness(reference, new, change=UNMOVED, **drawn)
         found.append(checked.verdict)
     return found
 
@@ -131,9 +132,11 @@ def test_items_like_those_of_the_plan_are_found_alike():
     rng = np.random.default_rng(0)
     times, unlike = 150, 0
     for seed in range(times):
-        reference, new = (reference_of(*population(rng, n), 3, seed) for n in (200, 60))
+        reference, new = (
+            reference_sample(*population(rng, n), 3, seed) for n in (200, 60)
+        )
         drawn = {"permutations": 99, "seed": seed}
-        check = check_likeness(reference, new, moved=UNMOVED, **drawn)
+        check = check_likeness(reference, new, change=UNMOVED, **drawn)
         unlike += check.verdict != "alike"
     assert unlike <= stats.binom.ppf(0.999, times, 0.05)
 
@@ -142,7 +145,7 @@ def test_items_like_those_of_the_plan_are_found_alike():
     "moved", [{"shift": 1.0}, {"classes": (0.3, 0.3, 0.4)}], ids=["harder", "others"]
 )
 def test_items_unlike_those_of_the_plan_are_found(moved):
-    reference = reference_of(*population(np.random.default_rng(0), 1000), 3, 0)
+    reference = reference_sample(*population(np.random.default_rng(0), 1000), 3, 0)
     found = verdicts(reference, lambda rng: population(rng, 200, **moved), 20)
     assert found.count("unlike") >= 19
 
@@ -172,17 +175,17 @@ def test_clusters_of_another_size_make_no_difference():
 def test_a_difference_that_many_items_show_is_called_small_if_it_is():
     uncertainty, _ = population(np.random.default_rng(0), 5000)
     before, now = (
-        reference_of(uncertainty, np.repeat([0, 1, 2], counts), 3, 0)
+        reference_sample(uncertainty, np.repeat([0, 1, 2], counts), 3, 0)
         for counts in ([3000, 1500, 500], [2840, 1660, 500])
     )
-    check = check_likeness(before, now, moved=UNMOVED)
+    check = check_likeness(before, now, change=UNMOVED)
     assert check.verdict == "slightly unlike"
     assert "by little" in check.sentence
     assert [each.differs for each in check.departures] == [False, True]
     assert check.departures[1].p < 0.01
     assert 0.02 < check.departures[1].size < 0.05
     referring = Estimate(value=0.08, low=0.06, high=0.1, undefined=0.0)
-    more = check_likeness(before, now, moved=referring)
+    more = check_likeness(before, now, change=referring)
     assert more.verdict == "unlike"
 
 
@@ -194,11 +197,11 @@ def test_few_items_are_not_called_alike(plan):
 
 def test_a_sketch_of_many_items_is_a_random_part_of_them():
     uncertainty = np.arange(20_000.0)
-    kept = reference_of(uncertainty, np.zeros(20_000, int), 2, 0)
+    kept = reference_sample(uncertainty, np.zeros(20_000, int), 2, 0)
     assert kept.n == kept.predicted.sum() == 5000
     assert stats.kstest(kept.uncertainty / 20_000, "uniform").pvalue > 1e-4
     mixed = np.random.default_rng(1).permutation(uncertainty)
-    again = reference_of(mixed, np.zeros(20_000, int), 2, 0)
+    again = reference_sample(mixed, np.zeros(20_000, int), 2, 0)
     assert again.uncertainty.tolist() == kept.uncertainty.tolist()
 
 
@@ -282,6 +285,36 @@ def test_where_nothing_can_be_promised_there_is_no_plan_to_keep(tmp_path):
             use()
 
 
+def test_a_plan_of_format_1_is_read():
+    """The file was written by qualms 0.1.0 before plans had one record."""
+    file = Path(__file__).with_name("plan_format_1.json")
+    plan = read_plan(file)
+    assert plan.to_json() == file.read_text()
+    assert plan.found
+    assert (plan.threshold, plan.shown.rounded) == (0.99, 0.9899)
+    assert plan.request.at_least == {"accuracy": 0.8, "sensitivity": 0.7}
+    assert plan.promise.at_least == plan.request.at_least
+    assert (plan.promise.confidence, plan.promise.tested) == (0.9, 50)
+    assert (plan.made_on.items, plan.made_on.clusters) == (300, 150)
+    assert plan.made_on.method == "mc_dropout"
+    assert plan.shown.accuracy == pytest.approx(0.8983, abs=1e-4)
+    assert plan.reference.predicted.tolist() == [91, 59]
+    assert plan.outcomes == plan.offers == ()
+    spread = np.linspace(0.0, 1.0, 201)
+    applied = plan.apply({"prob": np.full(201, 0.1), "uncertainty/spread": spread})
+    assert applied.workload.referred == 3
+    assert applied.check.verdict == "unlike"
+    assert "one random item per cluster: at least 80% of" in applied.promise
+
+
+def test_names_of_uncertainties_cannot_break_the_file(tmp_path):
+    arrays = clinic(60, 0) | {"uncertainty/@predicted": np.arange(60.0)}
+    options = ReferralOptions(uncertainty="@predicted")
+    plan = qualms.refer(arrays, budget=0.2, options=options)
+    again = read_plan(plan.save(tmp_path / "plan.json"))
+    assert again.uncertainty.name == "@predicted"
+
+
 def changed(text, **fields):
     """The file of a plan with other fields, and a checksum that fits."""
     held = json.loads(text) | fields
@@ -307,6 +340,7 @@ def changed(text, **fields):
             "does not hold a plan",
         ),
         (lambda text: changed(text, classes=10**400), "does not hold a plan"),
+        (lambda text: changed(text, request={"cost": 1.0}), "unknown 'cost'"),
         (lambda _: "{" * 100_000, "is not the JSON of a plan"),
         (lambda _: " " * 9_000_000, "too large for a plan"),
     ],
@@ -406,7 +440,7 @@ def values(n, seed, *, spread=1.0):
 def test_values_are_referred_within_a_budget(tmp_path):
     arrays = values(600, 0)
     made = qualms.refer(arrays, budget=0.2, confidence=0.9)
-    assert made.uncertainty == "std"
+    assert made.uncertainty.name == "std"
     assert made.shown.referred < 0.2
     kept = arrays["std"] < made.threshold
     error = np.abs(arrays["mean"] - arrays["target"])
@@ -431,7 +465,7 @@ def test_intervals_and_selection_scores_order_values_too():
     ends = {"lower": target - 1, "upper": target + 1 + target % 7}
     interval = predictions.build({"target": target, **ends}, header={"alpha": 0.1})
     made = qualms.refer(interval, budget=0.2)
-    assert made.uncertainty == "width"
+    assert made.uncertainty.name == "width"
     chosen = qualms.refer(
         {"target": target, "mean": target, "select/own": target},
         budget=0.2,
@@ -444,10 +478,11 @@ def test_intervals_and_selection_scores_order_values_too():
 # A notebook.
 
 
-def test_plans_and_what_they_do_are_shown_shortly(plan):
+def test_plans_and_what_they_do_are_shown_shortly(plan, tmp_path):
     named = replace(predictions.build(clinic(300, 1)), source="<new>.csv")
     applied = plan.apply(named)
-    for shown in (plan, plan.saved, applied, applied.items):
+    saved = read_plan(plan.save(tmp_path / "plan.json"))
+    for shown in (plan, saved, applied, applied.items):
         assert len(repr(shown)) < 400
     assert "Refer an item when its entropy" in repr(plan)
     page = applied._repr_html_()
@@ -455,24 +490,4 @@ def test_plans_and_what_they_do_are_shown_shortly(plan):
     assert applied.check.sentence in page
     assert f"and {len(applied.items) - 10:,} more" in page
     assert "kept by the plan" in plan._repr_html_()
-    assert "1,500 items" in plan.saved._repr_html_()
-
-
-def test_a_comparison_is_a_table_in_a_notebook():
-    from qualms.evaluate import compare
-
-    arrays = clinic(60, 0)
-    worse = arrays | {"prob": arrays["prob"] ** 3}
-    results = [
-        qualms.score(each, resamples=0, name=name)
-        for name, each in (("<good>", arrays), ("bad", worse))
-    ]
-    compared = compare(results)
-    assert len(repr(compared)) < 100
-    page = compared._repr_html_()
-    assert page.count("<tr>") == len(compared.contrasts) + 1
-    assert "<th>&lt;good&gt;</th><th>bad</th>" in page
-    assert "best *" in page
-    assert "nan" not in page
-    nll = next(c for c in compared.contrasts if c.score == "nll")
-    assert f"{nll.difference['bad'].value:+.4g}" in page
+    assert "1,500 items" in saved._repr_html_()

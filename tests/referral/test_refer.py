@@ -10,7 +10,7 @@ from scipy import stats
 
 import qualms
 from qualms import predictions, scores
-from qualms.evaluate import ReferralOptions
+from qualms.referral import ReferralOptions
 from qualms.report import plan_to_json
 from qualms.scores import inference
 
@@ -177,7 +177,7 @@ def test_the_overview_promises_hold_all_at_once():
         plan = qualms.refer(
             made(correct, uncertainty), budget=0.2, confidence=0.8, options=OWN
         )
-        true = [1 - 0.15 * min(o.choice.threshold, 1.0) for o in plan.offers]
+        true = [1 - 0.15 * min(o.cutoff.threshold, 1.0) for o in plan.offers]
         promised = [o.promised for o in plan.offers]
         broken += any(p > t for p, t in zip(promised, true, strict=True))
     assert not too_many(broken, 120, 0.2)
@@ -191,7 +191,7 @@ def test_what_cannot_be_promised_is_said_with_the_best_that_can():
     assert plan.promised is None
     bound = plan.promise.at_least["accuracy"]
     kept = kept_by(
-        plan.promise.threshold, scores.entropy(arrays["prob"], class_axis=None)
+        plan.shown.threshold, scores.entropy(arrays["prob"], class_axis=None)
     )
     correct = scores.correct(arrays["prob"], arrays["target"])[kept]
     limit = stats.binomtest(int(correct.sum()), len(correct), alternative="greater")
