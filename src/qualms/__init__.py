@@ -16,21 +16,22 @@ __all__ = [
     "predictions",
     "read_plan",
     "refer",
+    "referral",
     "score",
     "scores",
 ]
 
 if TYPE_CHECKING:
-    from qualms import evaluate, predictions, scores
+    from qualms import evaluate, predictions, referral, scores
     from qualms.evaluate import Accumulator, score
-    from qualms.evaluate.refer import read_plan, refer
+    from qualms.referral import read_plan, refer
     from qualms.trained.predict import predict
 
 _LAZY = {
     "Accumulator": "qualms.evaluate",
     "predict": "qualms.trained",
-    "read_plan": "qualms.evaluate",
-    "refer": "qualms.evaluate",
+    "read_plan": "qualms.referral",
+    "refer": "qualms.referral",
     "score": "qualms.evaluate",
 }
 

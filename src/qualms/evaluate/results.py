@@ -161,7 +161,7 @@ class Results:
             title,
             (),
             (
-                (QUESTIONS[a.question], a.words or a.said, a.because)
+                (QUESTIONS[a.question], a.words or a.answer, a.because)
                 for a in self.verdict
             ),
         )

@@ -36,7 +36,9 @@ def answer_table(scored: Scored) -> Table:
         lines=tuple(
             TableLine(
                 labels=(_asked(question, scored.results[0].task),),
-                cells=tuple(TableCell(text=answers[question].said) for answers in each),
+                cells=tuple(
+                    TableCell(text=answers[question].answer) for answers in each
+                ),
             )
             for question in each[0]
         ),

@@ -41,7 +41,7 @@ def _file(result: Results) -> dict[str, Any]:
         "verdict": [
             {
                 "question": answer.question,
-                "answer": answer.said,
+                "answer": answer.answer,
                 "because": answer.because,
             }
             for answer in result.verdict

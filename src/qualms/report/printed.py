@@ -95,7 +95,7 @@ def _print_verdicts(scored: Scored, *, console: Console) -> None:
 
 
 def _lines(answer: Answer, width: int) -> Iterator[str]:
-    said = answer.words or answer.said
+    said = answer.words or answer.answer
     told = wrap(printable(f"{said}: {answer.because}"), max(20, width - _WIDTH))
     for place, line in enumerate(told):
         head = "" if place else QUESTIONS[answer.question]

@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from scipy import stats
 
 import qualms
 from qualms import predictions
-from qualms.evaluate import PlanError, ReferralOptions, read_plan
-from qualms.evaluate.refer.likeness import check_likeness, reference_of
-from qualms.evaluate.refer.saved import checksum
+from qualms.referral import PlanError, ReferralOptions, read_plan
+from qualms.referral._likeness import check_likeness, reference_sample
+from qualms.referral._plan_file import checksum
 from qualms.scores import Estimate
 
 OWN = ReferralOptions(uncertainty="own")
@@ -21,7 +22,7 @@ UNMOVED = Estimate(value=0.0, low=-0.01, high=0.01, undefined=0.0)
 
 
 def clinic(items, seed, *, blur=0.0, rate=0.3, eyes=1):
-    """Predictions with targets; both eyes of a patient are alike where `eyes` is 2."""
+    """Return predictions with targets; both eyes of a patient are alike."""
     rng = np.random.default_rng(seed)
     patient = np.repeat(np.arange(items), eyes)
     target = (rng.random(items) < rate).astype(int)[patient]
@@ -44,10 +45,10 @@ def test_the_rule_on_new_items_is_that_of_the_plan(plan):
     new = unlabelled(clinic(300, 1)) | {"item": [f"eye {i}" for i in range(300)]}
     applied = plan.apply(new)
     entropy = qualms.scores.entropy(new["prob"], class_axis=None)
-    wanted = np.flatnonzero(entropy >= plan.threshold)
-    assert np.flatnonzero(applied.refer).tolist() == wanted.tolist()
-    assert sorted(applied.items.row) == wanted.tolist()
-    assert set(applied.items.item) == {f"eye {i}" for i in wanted}
+    rows = np.flatnonzero(entropy >= plan.threshold)
+    assert np.flatnonzero(applied.refer).tolist() == rows.tolist()
+    assert sorted(applied.items.row) == rows.tolist()
+    assert set(applied.items.item) == {f"eye {i}" for i in rows}
     assert (np.diff(applied.items.uncertainty) <= 0).all()
     assert set(applied.items.predicted) <= {0, 1}
 
@@ -65,15 +66,15 @@ def test_tied_items_are_referred_together_on_new_items_too():
     assert any("2 items lie at the threshold" in note for note in applied.notes)
 
 
-def test_items_between_the_printed_and_the_exact_threshold_are_mentioned(plan):
-    own = qualms.refer(
+def test_items_between_the_printed_and_the_exact_threshold_are_mentioned():
+    plan = qualms.refer(
         clinic(200, 5) | {"uncertainty/own": np.linspace(0.1, 0.9, 200)},
         budget=0.2,
         options=OWN,
     )
-    assert own.shown.rounded < own.threshold
-    new = {"prob": [0.1, 0.2], "uncertainty/own": [own.shown.rounded, own.threshold]}
-    applied = own.apply(new)
+    assert plan.shown.rounded < plan.threshold
+    new = {"prob": [0.1, 0.2], "uncertainty/own": [plan.shown.rounded, plan.threshold]}
+    applied = plan.apply(new)
     assert applied.refer.tolist() == [False, True]
     assert any("1 item lies between the rounded" in note for note in applied.notes)
 
@@ -81,9 +82,9 @@ def test_items_between_the_printed_and_the_exact_threshold_are_mentioned(plan):
 def test_the_workload_is_a_share_with_an_exact_interval_and_counts(plan):
     applied = plan.apply(unlabelled(clinic(300, 1)))
     work = applied.workload
-    known = stats.binomtest(work.referred, 300).proportion_ci(method="exact")
+    exact = stats.binomtest(work.referred, 300).proportion_ci(method="exact")
     assert work.referred == applied.refer.sum() == len(applied.items)
-    assert (work.share.low, work.share.high) == pytest.approx((known.low, known.high))
+    assert (work.share.low, work.share.high) == pytest.approx((exact.low, exact.high))
     assert work.planned == plan.outcomes[0].referred
     number, low, high = work.expected
     assert number == round(300 * work.planned.value)
@@ -95,34 +96,37 @@ def test_the_workload_is_a_share_with_an_exact_interval_and_counts(plan):
 def test_clusters_widen_the_workload():
     plan = qualms.refer(clinic(800, 0, eyes=2), budget=0.2)
     new = unlabelled(clinic(150, 1, eyes=2))
-    apart = plan.apply(new | {"cluster": np.arange(300)})
+    separate = plan.apply(new | {"cluster": np.arange(300)})
     together = plan.apply(new)
-    assert (apart.workload.clusters, together.workload.clusters) == (None, 150)
+    assert (separate.workload.clusters, together.workload.clusters) == (None, 150)
     width = [
-        each.workload.share.high - each.workload.share.low for each in (apart, together)
+        each.workload.share.high - each.workload.share.low
+        for each in (separate, together)
     ]
     assert width[1] > 1.2 * width[0]
     assert together.check.items == 150
-    bare = plan.apply({"prob": new["prob"]})
-    assert any("this file has no 'cluster'" in said for said in bare.warnings)
+    without_clusters = plan.apply({"prob": new["prob"]})
+    assert any(
+        "this file has no 'cluster'" in warning for warning in without_clusters.warnings
+    )
 
 
 # How likely each verdict is, by simulation.
 
 
-def verdicts(reference, draw, times):
-    """Verdicts on `times` sets of new items; the share referred stays as it was."""
-    found = []
+def verdicts(reference, draw_items, times):
+    """Return verdicts on `times` sets of new items; the share referred stays."""
+    results = []
     for seed in range(times):
-        new = reference_of(*draw(np.random.default_rng(seed)), 3, seed)
-        drawn = {"permutations": 99, "seed": seed}
-        checked = check_likeness(reference, new, moved=UNMOVED, **drawn)
-        found.append(checked.verdict)
-    return found
+        new = reference_sample(*draw_items(np.random.default_rng(seed)), 3, seed)
+        options = {"permutations": 99, "seed": seed}
+        check = check_likeness(reference, new, change=UNMOVED, **options)
+        results.append(check.verdict)
+    return results
 
 
 def population(rng, n, *, shift=0.0, classes=(0.6, 0.3, 0.1)):
-    """Uncertainties with ties, and classes that go with them."""
+    """Return uncertainties with ties, and predicted classes."""
     uncertainty = np.round(rng.beta(1.0 + shift, 3.0, n), 1)
     return uncertainty, rng.choice(3, n, p=classes)
 
@@ -131,9 +135,11 @@ def test_items_like_those_of_the_plan_are_found_alike():
     rng = np.random.default_rng(0)
     times, unlike = 150, 0
     for seed in range(times):
-        reference, new = (reference_of(*population(rng, n), 3, seed) for n in (200, 60))
-        drawn = {"permutations": 99, "seed": seed}
-        check = check_likeness(reference, new, moved=UNMOVED, **drawn)
+        reference, new = (
+            reference_sample(*population(rng, n), 3, seed) for n in (200, 60)
+        )
+        options = {"permutations": 99, "seed": seed}
+        check = check_likeness(reference, new, change=UNMOVED, **options)
         unlike += check.verdict != "alike"
     assert unlike <= stats.binom.ppf(0.999, times, 0.05)
 
@@ -142,25 +148,25 @@ def test_items_like_those_of_the_plan_are_found_alike():
     "moved", [{"shift": 1.0}, {"classes": (0.3, 0.3, 0.4)}], ids=["harder", "others"]
 )
 def test_items_unlike_those_of_the_plan_are_found(moved):
-    reference = reference_of(*population(np.random.default_rng(0), 1000), 3, 0)
-    found = verdicts(reference, lambda rng: population(rng, 200, **moved), 20)
-    assert found.count("unlike") >= 19
+    reference = reference_sample(*population(np.random.default_rng(0), 1000), 3, 0)
+    results = verdicts(reference, lambda rng: population(rng, 200, **moved), 20)
+    assert results.count("unlike") >= 19
 
 
 def test_clusters_of_another_size_make_no_difference():
-    """One photograph of each patient instead of four, of the same population."""
+    """Apply a plan of four photographs per patient where there is one each."""
 
     def patients(rng, n, size):
-        own = rng.normal(size=n).repeat(size) + rng.normal(size=n * size)
-        return own, np.arange(n).repeat(size)
+        uncertainty = rng.normal(size=n).repeat(size) + rng.normal(size=n * size)
+        return uncertainty, np.arange(n).repeat(size)
 
     alarms = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        (before, of), (now, one) = patients(rng, 150, 4), patients(rng, 80, 1)
+        sets = patients(rng, 150, 4), patients(rng, 80, 1)
         arrays = [
             {"prob": np.full(len(u), 0.2), "uncertainty/own": u, "cluster": c}
-            for u, c in ((before, of), (now, one))
+            for u, c in sets
         ]
         plan = qualms.refer(
             arrays[0] | {"target": np.zeros(600, int)}, budget=0.2, options=OWN
@@ -171,19 +177,19 @@ def test_clusters_of_another_size_make_no_difference():
 
 def test_a_difference_that_many_items_show_is_called_small_if_it_is():
     uncertainty, _ = population(np.random.default_rng(0), 5000)
-    before, now = (
-        reference_of(uncertainty, np.repeat([0, 1, 2], counts), 3, 0)
+    before, after = (
+        reference_sample(uncertainty, np.repeat([0, 1, 2], counts), 3, 0)
         for counts in ([3000, 1500, 500], [2840, 1660, 500])
     )
-    check = check_likeness(before, now, moved=UNMOVED)
+    check = check_likeness(before, after, change=UNMOVED)
     assert check.verdict == "slightly unlike"
     assert "by little" in check.sentence
     assert [each.differs for each in check.departures] == [False, True]
     assert check.departures[1].p < 0.01
     assert 0.02 < check.departures[1].size < 0.05
-    referring = Estimate(value=0.08, low=0.06, high=0.1, undefined=0.0)
-    more = check_likeness(before, now, moved=referring)
-    assert more.verdict == "unlike"
+    change = Estimate(value=0.08, low=0.06, high=0.1, undefined=0.0)
+    with_change = check_likeness(before, after, change=change)
+    assert with_change.verdict == "unlike"
 
 
 def test_few_items_are_not_called_alike(plan):
@@ -194,12 +200,12 @@ def test_few_items_are_not_called_alike(plan):
 
 def test_a_sketch_of_many_items_is_a_random_part_of_them():
     uncertainty = np.arange(20_000.0)
-    kept = reference_of(uncertainty, np.zeros(20_000, int), 2, 0)
-    assert kept.n == kept.predicted.sum() == 5000
-    assert stats.kstest(kept.uncertainty / 20_000, "uniform").pvalue > 1e-4
-    mixed = np.random.default_rng(1).permutation(uncertainty)
-    again = reference_of(mixed, np.zeros(20_000, int), 2, 0)
-    assert again.uncertainty.tolist() == kept.uncertainty.tolist()
+    sample = reference_sample(uncertainty, np.zeros(20_000, int), 2, 0)
+    assert sample.n == sample.predicted.sum() == 5000
+    assert stats.kstest(sample.uncertainty / 20_000, "uniform").pvalue > 1e-4
+    shuffled = np.random.default_rng(1).permutation(uncertainty)
+    same = reference_sample(shuffled, np.zeros(20_000, int), 2, 0)
+    assert same.uncertainty.tolist() == sample.uncertainty.tolist()
 
 
 # The file.
@@ -207,12 +213,12 @@ def test_a_sketch_of_many_items_is_a_random_part_of_them():
 
 def test_a_plan_survives_its_file(plan, tmp_path):
     path = plan.save(tmp_path / "plan.json")
-    again = read_plan(path)
-    assert again.to_json() == plan.to_json() == path.read_text()
+    copy = read_plan(path)
+    assert copy.to_json() == plan.to_json() == path.read_text()
     new = unlabelled(clinic(300, 1))
-    one, other = plan.apply(new), qualms.read_plan(path).apply(new)
-    assert other.refer.tolist() == one.refer.tolist()
-    assert (other.check, other.workload) == (one.check, one.workload)
+    applied, by_copy = plan.apply(new), qualms.read_plan(path).apply(new)
+    assert by_copy.refer.tolist() == applied.refer.tolist()
+    assert (by_copy.check, by_copy.workload) == (applied.check, applied.workload)
     assert [each.name for each in tmp_path.iterdir()] == ["plan.json"]
 
 
@@ -221,24 +227,24 @@ def test_the_file_says_what_was_done_and_names_no_item(tmp_path):
     arrays["cluster"] = [f"patient-{i}" for i in arrays["cluster"]]
     arrays["item"] = [f"scan-{i}" for i in range(800)]
     file = predictions.write(tmp_path / "val.npz", arrays, header={"method": "map"})
-    made = qualms.refer(file, accuracy=0.9)
-    text = made.to_json()
+    plan = qualms.refer(file, accuracy=0.9)
+    text = plan.to_json()
     assert "patient-" not in text
     assert "scan-" not in text
-    held = json.loads(text)
-    assert held["rule"]["threshold"] == made.threshold
-    assert held["rule"]["refer_where"] == "uncertainty >= threshold"
-    assert "together or not at all" in held["rule"]["ties"]
-    assert "entropy of the mean" in held["rule"]["uncertainty"]["how"]
-    assert held["promise"]["at_least"] == {"accuracy": 0.9}
-    assert held["promise"]["about"] == "one random item per cluster"
-    assert held["made_on"]["items"] == 800
-    assert held["made_on"]["clusters"] == 400
-    assert len(held["reference"]["uncertainty"]) == 400
-    assert sum(held["reference"]["predicted"]) == 400
+    data = json.loads(text)
+    assert data["rule"]["threshold"] == plan.threshold
+    assert data["rule"]["refer_where"] == "uncertainty >= threshold"
+    assert "together or not at all" in data["rule"]["ties"]
+    assert "entropy of the mean" in data["rule"]["uncertainty"]["how"]
+    assert data["promise"]["at_least"] == {"accuracy": 0.9}
+    assert data["promise"]["about"] == "one random item per cluster"
+    assert data["made_on"]["items"] == 800
+    assert data["made_on"]["clusters"] == 400
+    assert len(data["reference"]["uncertainty"]) == 400
+    assert sum(data["reference"]["predicted"]) == 400
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert held["made_on"]["sha256"] == digest
-    assert held["qualms"] == qualms.__version__
+    assert data["made_on"]["sha256"] == digest
+    assert data["qualms"] == qualms.__version__
     assert max(map(len, text.splitlines()[:40])) < 200
 
 
@@ -259,10 +265,10 @@ def test_the_list_of_items_is_a_table_that_others_read(plan, tmp_path):
 
 
 def test_a_plan_of_no_referral_applies_to_no_item(tmp_path):
-    made = qualms.refer(clinic(300, 0), budget=0.0)
-    again = read_plan(made.save(tmp_path / "plan.json"))
-    applied = again.apply(unlabelled(clinic(50, 1)))
-    assert again.rule == "Refer no item."
+    plan = qualms.refer(clinic(300, 0), budget=0.0)
+    copy = read_plan(plan.save(tmp_path / "plan.json"))
+    applied = copy.apply(unlabelled(clinic(50, 1)))
+    assert copy.rule == "Refer no item."
     assert not applied.refer.any()
     assert len(applied.items) == 0
     assert "0 of 50 items" in repr(applied)
@@ -282,10 +288,40 @@ def test_where_nothing_can_be_promised_there_is_no_plan_to_keep(tmp_path):
             use()
 
 
+def test_a_plan_of_format_1_is_read():
+    """The file was written by qualms 0.1.0 before plans had one record."""
+    file = Path(__file__).with_name("plan_format_1.json")
+    plan = read_plan(file)
+    assert plan.to_json() == file.read_text()
+    assert plan.found
+    assert (plan.threshold, plan.shown.rounded) == (0.99, 0.9899)
+    assert plan.request.at_least == {"accuracy": 0.8, "sensitivity": 0.7}
+    assert plan.promise.at_least == plan.request.at_least
+    assert (plan.promise.confidence, plan.promise.tested) == (0.9, 50)
+    assert (plan.made_on.items, plan.made_on.clusters) == (300, 150)
+    assert plan.made_on.method == "mc_dropout"
+    assert plan.shown.accuracy == pytest.approx(0.8983, abs=1e-4)
+    assert plan.reference.predicted.tolist() == [91, 59]
+    assert plan.outcomes == plan.offers == ()
+    spread = np.linspace(0.0, 1.0, 201)
+    applied = plan.apply({"prob": np.full(201, 0.1), "uncertainty/spread": spread})
+    assert applied.workload.referred == 3
+    assert applied.check.verdict == "unlike"
+    assert "one random item per cluster: at least 80% of" in applied.promise
+
+
+def test_names_of_uncertainties_cannot_break_the_file(tmp_path):
+    arrays = clinic(60, 0) | {"uncertainty/@predicted": np.arange(60.0)}
+    options = ReferralOptions(uncertainty="@predicted")
+    plan = qualms.refer(arrays, budget=0.2, options=options)
+    copy = read_plan(plan.save(tmp_path / "plan.json"))
+    assert copy.uncertainty.name == "@predicted"
+
+
 def changed(text, **fields):
-    """The file of a plan with other fields, and a checksum that fits."""
-    held = json.loads(text) | fields
-    return json.dumps(held | {"checksum": checksum(held)})
+    """Return the file of a plan with other fields and the right checksum."""
+    data = json.loads(text) | fields
+    return json.dumps(data | {"checksum": checksum(data)})
 
 
 @pytest.mark.parametrize(
@@ -307,6 +343,7 @@ def changed(text, **fields):
             "does not hold a plan",
         ),
         (lambda text: changed(text, classes=10**400), "does not hold a plan"),
+        (lambda text: changed(text, request={"cost": 1.0}), "unknown 'cost'"),
         (lambda _: "{" * 100_000, "is not the JSON of a plan"),
         (lambda _: " " * 9_000_000, "too large for a plan"),
     ],
@@ -338,12 +375,12 @@ def test_predictions_of_something_else_are_refused(plan, new, sentence):
 
 
 def test_an_uncertainty_that_the_new_file_lacks_is_asked_for():
-    own = clinic(200, 0) | {"uncertainty/own": np.linspace(0, 1, 200)}
-    made = qualms.refer(own, budget=0.2, options=OWN)
+    arrays = clinic(200, 0) | {"uncertainty/own": np.linspace(0, 1, 200)}
+    plan = qualms.refer(arrays, budget=0.2, options=OWN)
     with pytest.raises(
         ValueError, match=r"refers by the array 'uncertainty/own'.*none"
     ):
-        made.apply(unlabelled(clinic(20, 1)))
+        plan.apply(unlabelled(clinic(20, 1)))
     draws = np.random.default_rng(0).dirichlet([1, 1], (4, 200))
     several = qualms.refer(
         {"probs": draws, "target": clinic(200, 0)["target"]},
@@ -353,40 +390,40 @@ def test_an_uncertainty_that_the_new_file_lacks_is_asked_for():
     with pytest.raises(ValueError, match="needs several draws"):
         several.apply(unlabelled(clinic(20, 1)))
     fewer = several.apply({"probs": draws[:2]})
-    assert any("4 draws, these have 2" in said for said in fewer.warnings)
+    assert any("4 draws, these have 2" in warning for warning in fewer.warnings)
 
 
 def test_an_array_that_only_shares_the_name_is_not_taken(plan):
     new = unlabelled(clinic(50, 1))
-    strange = new | {"uncertainty/entropy": np.full(50, 99.0)}
-    applied = plan.apply(strange)
+    same_name = new | {"uncertainty/entropy": np.full(50, 99.0)}
+    applied = plan.apply(same_name)
     assert applied.refer.tolist() == plan.apply(new).refer.tolist()
     assert any("is not used" in note for note in applied.notes)
 
 
 def test_classes_that_the_plan_never_saw_are_refused():
     probs = np.eye(4)[np.arange(400) % 2] * 0.9 + 0.025
-    made = qualms.refer({"probs": probs, "target": np.arange(400) % 2}, budget=0.2)
+    plan = qualms.refer({"probs": probs, "target": np.arange(400) % 2}, budget=0.2)
     with pytest.raises(ValueError, match=r"predicts classes 2, 3 only.*classes 0, 1"):
-        made.apply({"probs": probs[:, ::-1]})
+        plan.apply({"probs": probs[:, ::-1]})
     # A single item of a rare class is no reason.
-    assert made.apply({"probs": probs[:1, ::-1]}).workload.items == 1
+    assert plan.apply({"probs": probs[:1, ::-1]}).workload.items == 1
 
 
 def test_what_makes_the_promise_void_is_warned_about(tmp_path):
     arrays = clinic(300, 0)
     file = predictions.write(tmp_path / "val.npz", arrays, header={"method": "map"})
-    made = qualms.refer(file, budget=0.2)
-    again = made.apply(file)
-    assert any("the file that the plan was made from" in s for s in again.warnings)
-    assert any("targets are not used here" in note for note in again.notes)
+    plan = qualms.refer(file, budget=0.2)
+    applied = plan.apply(file)
+    assert any("the file that the plan was made from" in s for s in applied.warnings)
+    assert any("targets are not used here" in note for note in applied.notes)
     other = predictions.build(
         unlabelled(clinic(50, 1)), header={"method": "mfvi", "split": "train"}
     )
-    said = " ".join(made.apply(other).warnings)
-    assert "made for predictions of 'map', these are of 'mfvi'" in said
-    assert "training items" in said
-    assert made.apply(unlabelled(clinic(50, 1))).notes == ()
+    warnings = " ".join(plan.apply(other).warnings)
+    assert "made for predictions of 'map', these are of 'mfvi'" in warnings
+    assert "training items" in warnings
+    assert plan.apply(unlabelled(clinic(50, 1))).notes == ()
 
 
 # Regression.
@@ -405,74 +442,55 @@ def values(n, seed, *, spread=1.0):
 
 def test_values_are_referred_within_a_budget(tmp_path):
     arrays = values(600, 0)
-    made = qualms.refer(arrays, budget=0.2, confidence=0.9)
-    assert made.uncertainty == "std"
-    assert made.shown.referred < 0.2
-    kept = arrays["std"] < made.threshold
+    plan = qualms.refer(arrays, budget=0.2, confidence=0.9)
+    assert plan.uncertainty.name == "std"
+    assert plan.shown.referred < 0.2
+    kept = arrays["std"] < plan.threshold
     error = np.abs(arrays["mean"] - arrays["target"])
-    measure = made.outcomes[0].measure("mae")
+    measure = plan.outcomes[0].measure("mae")
     assert measure.before.value == pytest.approx(error.mean())
     assert measure.kept.value == pytest.approx(error[kept].mean())
     assert measure.with_expert == pytest.approx(np.where(kept, error, 0).mean())
-    again = read_plan(made.save(tmp_path / "plan.json"))
-    same = again.apply(unlabelled(values(400, 1)))
-    assert same.check.verdict == "alike"
+    copy = read_plan(plan.save(tmp_path / "plan.json"))
+    applied = copy.apply(unlabelled(values(400, 1)))
+    assert applied.check.verdict == "alike"
     far = values(400, 2)
     far["mean"] = far["mean"] + 2.0
-    moved = again.apply(unlabelled(far)).check
-    assert moved.verdict == "unlike"
-    assert moved.departures[1].what == "predicted values"
-    assert moved.departures[1].differs
-    assert not moved.departures[0].differs
+    check = copy.apply(unlabelled(far)).check
+    assert check.verdict == "unlike"
+    assert check.departures[1].what == "predicted values"
+    assert check.departures[1].differs
+    assert not check.departures[0].differs
 
 
 def test_intervals_and_selection_scores_order_values_too():
     target = np.arange(50.0)
     ends = {"lower": target - 1, "upper": target + 1 + target % 7}
     interval = predictions.build({"target": target, **ends}, header={"alpha": 0.1})
-    made = qualms.refer(interval, budget=0.2)
-    assert made.uncertainty == "width"
-    chosen = qualms.refer(
+    plan = qualms.refer(interval, budget=0.2)
+    assert plan.uncertainty.name == "width"
+    by_array = qualms.refer(
         {"target": target, "mean": target, "select/own": target},
         budget=0.2,
         options=OWN,
     )
-    assert chosen.threshold == 40.0
-    assert chosen.items.row.tolist() == list(range(49, 39, -1))
+    assert by_array.threshold == 40.0
+    assert by_array.items.row.tolist() == list(range(49, 39, -1))
 
 
 # A notebook.
 
 
-def test_plans_and_what_they_do_are_shown_shortly(plan):
-    named = replace(predictions.build(clinic(300, 1)), source="<new>.csv")
-    applied = plan.apply(named)
-    for shown in (plan, plan.saved, applied, applied.items):
-        assert len(repr(shown)) < 400
+def test_plans_and_what_they_do_are_shown_shortly(plan, tmp_path):
+    new = replace(predictions.build(clinic(300, 1)), source="<new>.csv")
+    applied = plan.apply(new)
+    saved = read_plan(plan.save(tmp_path / "plan.json"))
+    for record in (plan, saved, applied, applied.items):
+        assert len(repr(record)) < 400
     assert "Refer an item when its entropy" in repr(plan)
     page = applied._repr_html_()
     assert "&lt;new&gt;.csv" in page
     assert applied.check.sentence in page
     assert f"and {len(applied.items) - 10:,} more" in page
     assert "kept by the plan" in plan._repr_html_()
-    assert "1,500 items" in plan.saved._repr_html_()
-
-
-def test_a_comparison_is_a_table_in_a_notebook():
-    from qualms.evaluate import compare
-
-    arrays = clinic(60, 0)
-    worse = arrays | {"prob": arrays["prob"] ** 3}
-    results = [
-        qualms.score(each, resamples=0, name=name)
-        for name, each in (("<good>", arrays), ("bad", worse))
-    ]
-    compared = compare(results)
-    assert len(repr(compared)) < 100
-    page = compared._repr_html_()
-    assert page.count("<tr>") == len(compared.contrasts) + 1
-    assert "<th>&lt;good&gt;</th><th>bad</th>" in page
-    assert "best *" in page
-    assert "nan" not in page
-    nll = next(c for c in compared.contrasts if c.score == "nll")
-    assert f"{nll.difference['bad'].value:+.4g}" in page
+    assert "1,500 items" in saved._repr_html_()

@@ -1,4 +1,4 @@
-"""`qualms.refer`: the choice by brute force, the promise by simulation."""
+"""Check `qualms.refer`: the choice by brute force, the promise by simulation."""
 
 import json
 
@@ -10,7 +10,7 @@ from scipy import stats
 
 import qualms
 from qualms import inference, predictions, scores
-from qualms.evaluate import ReferralOptions
+from qualms.referral import ReferralOptions
 from qualms.report import plan_to_json
 
 
@@ -21,12 +21,12 @@ def binary(n=400, seed=0, **more):
     return {"target": target, "prob": prob, **more}
 
 
-def made(correct, uncertainty, target=None, **more):
-    """Predictions that are right where `correct` says so."""
+def labelled(correct, uncertainty, target=None, **more):
+    """Return predictions that are right where `correct` is true."""
     target = np.zeros(len(correct), int) if target is None else target
     prob = np.where(np.asarray(correct, bool) == (target == 1), 0.9, 0.1)
-    own = {"uncertainty/own": np.asarray(uncertainty, float)}
-    return {"target": target, "prob": prob, **own, **more}
+    named = {"uncertainty/own": np.asarray(uncertainty, float)}
+    return {"target": target, "prob": prob, **named, **more}
 
 
 OWN = ReferralOptions(uncertainty="own")
@@ -43,7 +43,7 @@ def kept_by(threshold, uncertainty):
 @given(tiny_items, st.sampled_from([0.0, 0.1, 0.25, 0.3, 0.5, 0.75, 1.0]))
 def test_a_budget_is_used_up_by_whole_ties_and_never_overrun(items, budget):
     correct, uncertainty, _ = items
-    plan = qualms.refer(made(correct, uncertainty), budget=budget, options=OWN)
+    plan = qualms.refer(labelled(correct, uncertainty), budget=budget, options=OWN)
     thresholds = [*np.unique(uncertainty).astype(float), np.inf]
     within = [t for t in thresholds if np.mean(~kept_by(t, uncertainty)) <= budget]
     assert plan.threshold == min(within)
@@ -74,7 +74,9 @@ def test_several_targets_are_observed_with_the_fewest_referrals(items):
         return
     options = ReferralOptions(uncertainty="own", sensitivity=0.6, specificity=0.5)
     plan = qualms.refer(
-        made(correct, uncertainty, target.astype(int)), accuracy=0.7, options=options
+        labelled(correct, uncertainty, target.astype(int)),
+        accuracy=0.7,
+        options=options,
     )
     good = [
         t
@@ -84,8 +86,8 @@ def test_several_targets_are_observed_with_the_fewest_referrals(items):
         and recall(correct, target, kept, 1) >= 0.6
         and recall(correct, target, kept, 0) >= 0.5
     ]
-    found = plan.observed
-    assert (found.threshold if found else None) == (max(good) if good else None)
+    observed = plan.observed
+    assert (observed.threshold if observed else None) == (max(good) if good else None)
 
 
 def test_one_accuracy_is_promised_as_by_the_score_of_thresholds():
@@ -94,23 +96,25 @@ def test_one_accuracy_is_promised_as_by_the_score_of_thresholds():
         uncertainty = rng.random(n).round(2)
         correct = rng.random(n) >= 0.3 * uncertainty
         for accuracy in (0.8, 0.9, 0.95):
-            known = scores.referral_threshold(correct, uncertainty, accuracy=accuracy)
-            plan = qualms.refer(
-                made(correct, uncertainty), accuracy=accuracy, options=OWN
+            expected = scores.referral_threshold(
+                correct, uncertainty, accuracy=accuracy
             )
-            np.testing.assert_equal(plan.threshold, known.guaranteed_threshold)
+            plan = qualms.refer(
+                labelled(correct, uncertainty), accuracy=accuracy, options=OWN
+            )
+            np.testing.assert_equal(plan.threshold, expected.guaranteed_threshold)
             observed = plan.observed.threshold if plan.observed else np.nan
-            np.testing.assert_equal(observed, known.threshold)
-            assert plan.found == (not np.isnan(known.guaranteed_threshold))
+            np.testing.assert_equal(observed, expected.threshold)
+            assert plan.found == (not np.isnan(expected.guaranteed_threshold))
 
 
 def test_a_promised_budget_is_that_of_the_score_of_thresholds():
     arrays = binary(500)
     entropy = scores.entropy(arrays["prob"], class_axis=None)
     correct = scores.correct(arrays["prob"], arrays["target"])
-    known = scores.referral_threshold(correct, entropy, budget=0.2, confidence=0.95)
+    expected = scores.referral_threshold(correct, entropy, budget=0.2, confidence=0.95)
     plan = qualms.refer(arrays, budget=0.2, confidence=0.95)
-    assert plan.threshold == pytest.approx(known.guaranteed_threshold, rel=1e-12)
+    assert plan.threshold == pytest.approx(expected.guaranteed_threshold, rel=1e-12)
     assert plan.promise.budget == 0.2
     assert plan.observed.referred == pytest.approx(0.2)
     assert plan.promised.referred < 0.2
@@ -122,12 +126,15 @@ def too_many(violations, runs, delta):
 
 
 def promised_too_much(seed, n=400):
-    """P(right | u) = 1 - 0.3 u: keeping u < t is right with 1 - 0.15 t."""
+    """Return whether a plan promises too much.
+
+    P(right | u) = 1 - 0.3 u, so that keeping u < t is right with 1 - 0.15 t.
+    """
     rng = np.random.default_rng(seed)
     uncertainty = rng.random(n)
     correct = rng.random(n) >= 0.3 * uncertainty
     plan = qualms.refer(
-        made(correct, uncertainty), accuracy=0.92, confidence=0.8, options=OWN
+        labelled(correct, uncertainty), accuracy=0.92, confidence=0.8, options=OWN
     )
     return plan.found and plan.threshold > 0.08 / 0.15
 
@@ -143,7 +150,7 @@ def test_two_copies_of_every_item_promise_too_much_unless_clustered():
         correct = np.repeat(rng.random(150) < 0.8 - 1e-9, 4)
         uncertainty = np.repeat(rng.random(150), 4)
         cluster = {"cluster": np.repeat(np.arange(150), 4)} if clustered else {}
-        items = made(correct, uncertainty, **cluster)
+        items = labelled(correct, uncertainty, **cluster)
         return qualms.refer(items, accuracy=0.8, confidence=0.8, options=OWN).found
 
     assert not too_many(sum(trap(s, True) for s in range(80)), 80, 0.2)
@@ -161,7 +168,7 @@ def test_promises_of_two_targets_hold_together():
         correct = rng.random(500) >= wrong
         options = ReferralOptions(uncertainty="own", sensitivity=0.9, specificity=0.9)
         plan = qualms.refer(
-            made(correct, uncertainty, target), confidence=0.8, options=options
+            labelled(correct, uncertainty, target), confidence=0.8, options=options
         )
         broken += plan.found
     assert not too_many(broken, 150, 0.2)
@@ -174,9 +181,9 @@ def test_the_overview_promises_hold_all_at_once():
         uncertainty = rng.random(300)
         correct = rng.random(300) >= 0.3 * uncertainty
         plan = qualms.refer(
-            made(correct, uncertainty), budget=0.2, confidence=0.8, options=OWN
+            labelled(correct, uncertainty), budget=0.2, confidence=0.8, options=OWN
         )
-        true = [1 - 0.15 * min(o.choice.threshold, 1.0) for o in plan.offers]
+        true = [1 - 0.15 * min(o.cutoff.threshold, 1.0) for o in plan.offers]
         promised = [o.promised for o in plan.offers]
         broken += any(p > t for p, t in zip(promised, true, strict=True))
     assert not too_many(broken, 120, 0.2)
@@ -190,7 +197,7 @@ def test_what_cannot_be_promised_is_said_with_the_best_that_can():
     assert plan.promised is None
     bound = plan.promise.at_least["accuracy"]
     kept = kept_by(
-        plan.promise.threshold, scores.entropy(arrays["prob"], class_axis=None)
+        plan.shown.threshold, scores.entropy(arrays["prob"], class_axis=None)
     )
     correct = scores.correct(arrays["prob"], arrays["target"])[kept]
     limit = stats.binomtest(int(correct.sum()), len(correct), alternative="greater")
@@ -199,10 +206,10 @@ def test_what_cannot_be_promised_is_said_with_the_best_that_can():
     assert qualms.refer(arrays, accuracy=bound - 1e-6).found
     assert not qualms.refer(arrays, accuracy=bound + 1e-6).found
     assert plan.outcomes[0].kept == kept.sum()
-    enough = {
+    repeated = {
         name: np.tile(array, plan.needed // 150) for name, array in arrays.items()
     }
-    assert qualms.refer(enough, accuracy=0.99).found
+    assert qualms.refer(repeated, accuracy=0.99).found
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -212,32 +219,32 @@ def test_what_cannot_be_promised_is_said_with_the_best_that_can():
     [(30, 0, 0.95), (30, 1, 0.95), (45, 2, 0.98), (150, 2, 0.98)],
 )
 def test_as_many_items_as_are_said_to_be_needed_are_enough(n, wrong, accuracy, size):
-    """Copies of the items are more like them than new ones could be."""
+    """Repeat the items, which is more like them than new items could be."""
     rng = np.random.default_rng(0)
     correct = np.repeat(np.arange(n) < n - wrong, size)
     uncertainty = np.repeat(rng.random(n), size) + 0.5 * ~correct
-    arrays = made(correct, uncertainty)
+    arrays = labelled(correct, uncertainty)
     cluster = np.repeat(np.arange(n), size)
     plan = qualms.refer(arrays | {"cluster": cluster}, accuracy=accuracy, options=OWN)
     assert not plan.found
     times, rest = divmod(plan.needed, n * size)
     assert (times > 1, rest) == (True, 0)
-    more = {name: np.tile(array, times) for name, array in arrays.items()}
-    more["cluster"] = np.repeat(np.arange(n * times), size)
-    assert len(more["prob"]) == plan.needed
-    assert qualms.refer(more, accuracy=accuracy, options=OWN).found
+    repeated = {name: np.tile(array, times) for name, array in arrays.items()}
+    repeated["cluster"] = np.repeat(np.arange(n * times), size)
+    assert len(repeated["prob"]) == plan.needed
+    assert qualms.refer(repeated, accuracy=accuracy, options=OWN).found
 
 
-def unlike(large_right, small_right):
-    """Ten clusters of fifty items and ninety of one, right with these shares."""
+def unequal_clusters(large_right, small_right):
+    """Return ten clusters of fifty items and ninety of one item."""
     cluster = np.concatenate([np.repeat(np.arange(10), 50), np.arange(10, 100)])
     rng = np.random.default_rng(0)
     right = np.where(cluster < 10, large_right, small_right)
-    return made(rng.random(590) < right, rng.random(590), cluster=cluster)
+    return labelled(rng.random(590) < right, rng.random(590), cluster=cluster)
 
 
 def test_large_clusters_that_break_the_promise_are_warned_about():
-    plan = qualms.refer(unlike(0.6, 1.0), accuracy=0.75, options=OWN)
+    plan = qualms.refer(unequal_clusters(0.6, 1.0), accuracy=0.75, options=OWN)
     kept = plan.outcomes[0].measure("accuracy").kept
     assert plan.found
     assert kept.high < 0.75
@@ -245,13 +252,13 @@ def test_large_clusters_that_break_the_promise_are_warned_about():
     assert "below the 75% promised of one random item per cluster" in warning
     assert "large clusters are worse than small ones" in warning
     assert any("one random item per cluster" in note for note in plan.notes)
-    good = qualms.refer(unlike(1.0, 0.9), accuracy=0.75, options=OWN)
+    good = qualms.refer(unequal_clusters(1.0, 0.9), accuracy=0.75, options=OWN)
     assert good.found
     assert good.warnings == ()
 
 
 def test_large_clusters_that_overrun_the_budget_are_warned_about():
-    arrays = unlike(0.9, 0.9)
+    arrays = unequal_clusters(0.9, 0.9)
     arrays["uncertainty/own"] += arrays["cluster"] < 10
     plan = qualms.refer(arrays, budget=0.2, confidence=0.9, options=OWN)
     assert plan.outcomes[0].referred.low > 0.2
@@ -264,7 +271,7 @@ def test_large_clusters_that_overrun_the_budget_are_warned_about():
 
 
 def test_what_cannot_be_promised_of_clusters_is_compared_with_them_too():
-    plan = qualms.refer(unlike(0.6, 1.0), accuracy=0.99, options=OWN)
+    plan = qualms.refer(unequal_clusters(0.6, 1.0), accuracy=0.99, options=OWN)
     assert not plan.found
     bound = plan.promise.at_least["accuracy"]
     assert plan.outcomes[0].measure("accuracy").kept.high < bound < 0.99
@@ -285,7 +292,7 @@ def test_more_is_referred_for_a_higher_accuracy_and_a_larger_budget():
 
 
 def floats(value):
-    """Numbers of JSON in order."""
+    """Return the numbers of JSON in order."""
     if isinstance(value, dict):
         return [x for key in value for x in floats(value[key])]
     if isinstance(value, list):
@@ -301,34 +308,34 @@ def test_item_order_does_not_matter(clustered):
     if clustered:
         arrays["cluster"] = np.array([f"p{i // 2}" for i in range(600)])
     order = rng.permutation(600)
-    moved = {name: array[order] for name, array in arrays.items()}
-    for asked in ({"accuracy": 0.85}, {"budget": 0.2}):
-        one, other = (
-            plan_to_json(qualms.refer(each, **asked)) for each in (arrays, moved)
+    shuffled = {name: array[order] for name, array in arrays.items()}
+    for request in ({"accuracy": 0.85}, {"budget": 0.2}):
+        plan, shuffled_plan = (
+            plan_to_json(qualms.refer(each, **request)) for each in (arrays, shuffled)
         )
-        assert one["threshold"] == other["threshold"]
-        assert one["notes"] == other["notes"]
-        np.testing.assert_allclose(floats(one), floats(other), rtol=1e-9)
+        assert plan["threshold"] == shuffled_plan["threshold"]
+        assert plan["notes"] == shuffled_plan["notes"]
+        np.testing.assert_allclose(floats(plan), floats(shuffled_plan), rtol=1e-9)
 
 
 def test_the_threshold_is_rounded_to_the_digits_that_decide_alike():
     arrays = binary(3000)
     entropy = scores.entropy(arrays["prob"], class_axis=None)
     for budget in (0.0, 0.1, 0.37, 1.0):
-        found = qualms.refer(arrays, budget=budget).shown
-        assert found.rounded <= found.threshold
-        kept = kept_by(found.threshold, entropy)
-        assert (kept_by(found.rounded, entropy) == kept).all()
+        cutoff = qualms.refer(arrays, budget=budget).shown
+        assert cutoff.rounded <= cutoff.threshold
+        kept = kept_by(cutoff.threshold, entropy)
+        assert (kept_by(cutoff.rounded, entropy) == kept).all()
     assert len(repr(qualms.refer(arrays, budget=0.1).shown.rounded)) <= 8
 
 
 def test_ties_that_leave_budget_unused_are_mentioned():
     uncertainty = [0, 0, 1, 1, 1, 1, 1, 1, 2, 2]
-    plan = qualms.refer(made(np.ones(10), uncertainty), budget=0.5, options=OWN)
+    plan = qualms.refer(labelled(np.ones(10), uncertainty), budget=0.5, options=OWN)
     assert plan.outcomes[0].referred.value == pytest.approx(0.2)
     assert any("6 items share the uncertainty 1" in note for note in plan.notes)
     assert any("3 referrals of the budget unused" in note for note in plan.notes)
-    exact = qualms.refer(made(np.ones(10), uncertainty), budget=0.2, options=OWN)
+    exact = qualms.refer(labelled(np.ones(10), uncertainty), budget=0.2, options=OWN)
     assert not any("share the uncertainty" in note for note in exact.notes)
 
 
@@ -386,11 +393,11 @@ def test_shares_of_independent_items_have_the_exact_interval():
     outcome = qualms.refer(items, budget=0.3).outcomes[0]
     right = int(scores.correct(items["prob"], items["target"]).sum())
     exact = stats.binomtest(right, 300).proportion_ci(0.95, "exact")
-    found = outcome.measure("accuracy").before
-    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+    share = outcome.measure("accuracy").before
+    assert (share.low, share.high) == pytest.approx((exact.low, exact.high))
     exact = stats.binomtest(90, 300).proportion_ci(0.95, "exact")
-    found = outcome.referred
-    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+    share = outcome.referred
+    assert (share.low, share.high) == pytest.approx((exact.low, exact.high))
 
 
 def clustered_or_not(n, size=None, seed=0):
@@ -411,17 +418,19 @@ def test_other_scores_have_the_interval_of_their_influence(size):
     design = inference.sampling_design(900, cluster=items.get("cluster"))
     for name in ("auroc", "nll"):
         influence = inference.influence_of(getattr(scores, name), *arrays)
-        known = inference.interval_of(influence, design=design)
-        found = outcome.measure(name).kept
-        assert (found.low, found.high) == pytest.approx((known.low, known.high))
+        expected = inference.interval_of(influence, design=design)
+        estimate = outcome.measure(name).kept
+        assert (estimate.low, estimate.high) == pytest.approx(
+            (expected.low, expected.high)
+        )
 
 
 def test_items_of_no_known_class_take_no_part():
     items = clustered_or_not(200)
-    more = {name: np.append(v, v[:40]) for name, v in items.items()}
-    more["target"][200:] = -1
-    plan, alone = (qualms.refer(each, budget=0.2) for each in (more, items))
-    assert plan.threshold == alone.threshold
+    with_unknown = {name: np.append(v, v[:40]) for name, v in items.items()}
+    with_unknown["target"][200:] = -1
+    plan, without = (qualms.refer(each, budget=0.2) for each in (with_unknown, items))
+    assert plan.threshold == without.threshold
     assert plan.outcomes[0].n == 200
     assert "40 items of arrays have no known class: left out" in plan.notes
 
@@ -434,17 +443,19 @@ def test_a_plan_needs_labels():
 def falling(n, seed, slope):
     rng = np.random.default_rng(seed)
     uncertainty = rng.random(n)
-    return made(rng.random(n) < 0.8 + slope * (uncertainty - 0.5), uncertainty)
+    return labelled(rng.random(n) < 0.8 + slope * (uncertainty - 0.5), uncertainty)
 
 
 def test_a_falling_curve_is_found_and_noise_is_not():
-    risen = qualms.refer(falling(1500, 0, -0.3), budget=0.2, options=OWN)
-    assert risen.outcomes[0].fall is None
-    fallen = qualms.refer(falling(1500, 0, 0.3), budget=0.2, options=OWN)
-    fall = fallen.outcomes[0].fall
+    rising = qualms.refer(falling(1500, 0, -0.3), budget=0.2, options=OWN)
+    assert rising.outcomes[0].fall is None
+    falling_plan = qualms.refer(falling(1500, 0, 0.3), budget=0.2, options=OWN)
+    fall = falling_plan.outcomes[0].fall
     assert fall.to_referred > fall.from_referred
     assert fall.to_accuracy < fall.from_accuracy - 0.05
-    assert any("the referral curve falls" in warning for warning in fallen.warnings)
+    assert any(
+        "the referral curve falls" in warning for warning in falling_plan.warnings
+    )
     alarms = sum(
         qualms.refer(falling(300, seed, 0.0), budget=0.2, options=OWN).outcomes[0].fall
         is not None
@@ -474,7 +485,7 @@ def test_the_same_threshold_is_applied_to_other_files_and_judged_there():
     spent = qualms.refer(
         falling(3000, 0, 0),
         budget=0.2,
-        on=[made(np.ones(500), np.full(500, 0.99))],
+        on=[labelled(np.ones(500), np.full(500, 0.99))],
         options=OWN,
     )
     assert spent.outcomes[1].verdicts == {"budget": "missed"}
@@ -503,17 +514,17 @@ def test_a_plan_for_shifted_items_alone_says_so():
 
 @pytest.mark.parametrize("split", ["val", "validation", "val/shifted"])
 def test_items_that_may_have_chosen_the_network_are_noted(tmp_path, split):
-    def noted(split):
+    def split_notes(split):
         header = {"split": split} if split else {}
         file = predictions.write(tmp_path / "a.npz", binary(200), header=header)
         notes = qualms.refer(file, accuracy=0.8).notes
         return [note for note in notes if "an epoch or a configuration" in note]
 
-    (note,) = noted(split)
+    (note,) = split_notes(split)
     assert f"the split '{split}'" in note
     assert "too good" in note
-    assert not noted("test")
-    assert not noted(None)
+    assert not split_notes("test")
+    assert not split_notes(None)
 
 
 def test_groups_are_described_on_request():
@@ -554,8 +565,8 @@ def test_a_check_on_the_items_of_the_plan_is_no_check(tmp_path):
     plan = qualms.refer(arrays, budget=0.2, on=[part])
     assert plan.warnings[0].startswith("50 items of arrays (2) have the names")
     file = predictions.write(tmp_path / "t.npz", arrays, header={"split": "train"})
-    named = [out.name for out in qualms.refer(file, budget=0.2, on=[file]).outcomes]
-    assert named == ["t.npz (1)", "t.npz (2)"]
+    labels = [out.name for out in qualms.refer(file, budget=0.2, on=[file]).outcomes]
+    assert labels == ["t.npz (1)", "t.npz (2)"]
     assert "training items" in qualms.refer(file, budget=0.2).warnings[0]
 
 
@@ -634,5 +645,5 @@ def test_logits_are_taken_when_said():
     plan = qualms.refer(
         arrays | {"prob": logit}, budget=0.2, options=ReferralOptions(logits=True)
     )
-    known = qualms.refer(arrays, budget=0.2)
-    assert plan.threshold == pytest.approx(known.threshold)
+    expected = qualms.refer(arrays, budget=0.2)
+    assert plan.threshold == pytest.approx(expected.threshold)
