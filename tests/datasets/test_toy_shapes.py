@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 
 from qualms.datasets import prepare
 from qualms.datasets.toy_shapes import SERIES, toy_shapes
-from qualms.datasets.toy_shapes.objects import bodies, drawn, marked, noisy
+from qualms.datasets.toy_shapes._objects import bodies, drawn, marked, noisy
 
 KNOWN = {series.name: series for series in SERIES}
 REFERENCE = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from qualms.datasets.fundus.brush import BLOOD, LAYERS, VEIN, RetinaView, painted
+from qualms.datasets.fundus._brush import BLOOD, LAYERS, VEIN, RetinaView, painted
 
 NO_STROKES, NO_BLOBS = np.empty((0, 8)), np.empty((0, 10))
 

@@ -10,7 +10,7 @@ from qualms.datasets import Unit, open_dataset, prepare, verify_dataset
 from qualms.datasets._retina.contrast import enhanced
 from qualms.datasets._retina.protocol import largest
 from qualms.datasets.fundus import fundus
-from qualms.datasets.fundus.clinic import Clinic, eyes, graded, target_probs
+from qualms.datasets.fundus._clinic import Clinic, eyes, graded, target_probs
 
 DEFAULT = {
     "train": 10_000,

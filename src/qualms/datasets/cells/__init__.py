@@ -7,7 +7,7 @@ obtained here are not comparable with published ones.
 
 As in the paper, a shuffled list of all pictures is divided into splits; ours is seeded.
 A smaller split is the beginning of the full one. Pictures are stored with one channel,
-which training repeats for a colour network. `simulator.py` draws them.
+which training repeats for a colour network. `_simulator.py` draws them.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._ranges import GRADED_COUNTS, VARIANTS, Variant, trained_counts
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
-from qualms.datasets.cells.simulator import Illumination, cell_picture
+from qualms.datasets.cells._simulator import Illumination, cell_picture
 from qualms.spec import Task
 
 CARD = Card(

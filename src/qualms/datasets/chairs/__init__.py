@@ -4,8 +4,8 @@ Stands in for RC-49 (Ding et al., 2021, arXiv:2011.07466) in the benchmark of Gu
 et al. (2023, arXiv:2302.03679, ChairAngle): 49 procedural chairs at 899 yaw angles of
 0.1 to 89.9 degrees. As there, odd tenths of a degree are for training and validation
 and even tenths for testing, with 25 of the 49 chairs per test angle. Numbers obtained
-here are not comparable with published ones. `shapes.py` builds the chairs and
-`renderer.py` draws them.
+here are not comparable with published ones. `_shapes.py` builds the chairs and
+`_renderer.py` draws them.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._ranges import GRADED_YAWS, VARIANTS, Variant, trained_tenths
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
-from qualms.datasets.chairs.renderer import render
-from qualms.datasets.chairs.shapes import Chair, chair
+from qualms.datasets.chairs._renderer import render
+from qualms.datasets.chairs._shapes import Chair, chair
 from qualms.spec import Task
 
 CARD = Card(

@@ -19,7 +19,9 @@ import numpy as np
 
 from qualms.datasets._options import check_choice, whole_number
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
-from qualms.datasets.folder.divided import divided
+from qualms.datasets.folder._divided import divided
+from qualms.datasets.folder._fitting import Fit, fit_labels, fit_pixels
+from qualms.datasets.folder._sizes import OwnSize, checked_side, own_side, own_size
 from qualms.datasets.folder.files import (
     MaskFacts,
     PictureFacts,
@@ -28,9 +30,7 @@ from qualms.datasets.folder.files import (
     read_labels,
     read_pixels,
 )
-from qualms.datasets.folder.fitting import Fit, fit_labels, fit_pixels
 from qualms.datasets.folder.listing import OwnItem, OwnListing, listing_of
-from qualms.datasets.folder.sizes import OwnSize, checked_side, own_side, own_size
 from qualms.datasets.folder.targets import (
     IGNORED,
     OwnTask,

@@ -2,9 +2,9 @@
 
 Stands in for EyePACS and APTOS in RETINA (Band et al., 2021, arXiv:2211.12717): the
 same shares of the five clinical grades, the same two shifts, both eyes of each patient.
-Numbers obtained here are not comparable with published ones. `eye.py`, `vessels.py` and
-`lesions.py` draw the retina, `camera.py` takes the photograph, and `graders.py` and
-`clinic.py` decide the grades.
+Numbers obtained here are not comparable with published ones. `_eye.py`, `_vessels.py`
+and `_lesions.py` draw the retina, `_camera.py` takes the photograph, and `_graders.py`
+and `_clinic.py` decide the grades.
 
 The target is the reading of one grader. The photograph depends on the burden of disease
 and on the quality of the photograph, not on the reading. So every item has
@@ -32,10 +32,10 @@ from qualms.datasets._retina.protocol import (
     largest,
 )
 from qualms.datasets._simulated import chunked
-from qualms.datasets.fundus.camera import Profile, exposed, framed
-from qualms.datasets.fundus.clinic import Clinic, eyes, graded, target_probs
-from qualms.datasets.fundus.eye import eye, person, reflectance
-from qualms.datasets.fundus.graders import severity
+from qualms.datasets.fundus._camera import Profile, exposed, framed
+from qualms.datasets.fundus._clinic import Clinic, eyes, graded, target_probs
+from qualms.datasets.fundus._eye import eye, person, reflectance
+from qualms.datasets.fundus._graders import severity
 from qualms.spec import Task
 
 CARD = Card(

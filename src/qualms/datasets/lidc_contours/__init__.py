@@ -39,7 +39,7 @@ from qualms.datasets._lidc.splits import (
 )
 from qualms.datasets._options import whole_number
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
-from qualms.datasets.lidc_contours.lesion import (
+from qualms.datasets.lidc_contours._lesion import (
     edge_haze,
     edge_share,
     look_of,
@@ -48,7 +48,7 @@ from qualms.datasets.lidc_contours.lesion import (
     reaction_share,
     spicule_share,
 )
-from qualms.datasets.lidc_contours.lung import (
+from qualms.datasets.lidc_contours._lung import (
     MUSCLE,
     Volume,
     chest_wall,

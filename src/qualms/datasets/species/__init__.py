@@ -9,9 +9,12 @@ Every class has traits of its own: proportions, parts, colours and patterns. Pic
 a class differ in pose, light and background, and some are hard to tell because the
 object is occluded, out of focus or cut off. How hard is known (`ambiguity`).
 
-`canvas.py` fills outlines, `traits.py` says what a class is like, `upstream.py` and
-`downstream.py` draw the objects, `photograph.py` takes their pictures, and
-`annotators.py` votes on them.
+`_canvas.py` fills outlines, `_traits.py` says what a class is like, `_upstream.py` and
+`_downstream.py` draw the objects, and `_photograph.py` takes their pictures.
+
+Annotators take a picture of class c for class k with a probability that falls with the
+distance between the portraits of c and k. The ambiguity of the picture widens this
+distribution, and so does the carelessness of the annotator.
 """
 
 from collections.abc import Mapping
@@ -24,16 +27,16 @@ from numpy.typing import NDArray
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._recipe import HALVES, Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
-from qualms.datasets.species.annotators import annotator_votes, class_distances
-from qualms.datasets.species.downstream import draw_bird, draw_product, draw_sedan
-from qualms.datasets.species.photograph import (
+from qualms.datasets.species._canvas import Floats
+from qualms.datasets.species._downstream import draw_bird, draw_product, draw_sedan
+from qualms.datasets.species._photograph import (
     Drawing,
     photograph,
     portrait,
     random_trouble,
 )
-from qualms.datasets.species.traits import Traits
-from qualms.datasets.species.upstream import PLANS
+from qualms.datasets.species._traits import Traits
+from qualms.datasets.species._upstream import PLANS
 from qualms.spec import Task
 
 CARD = Card(
@@ -55,6 +58,12 @@ TOGETHER = 100
 """Images in a unit: about half a second of work."""
 PORTRAIT = 16
 """Side of the portraits whose distances say which classes are confused."""
+FEWEST_VOTES, MOST_VOTES = 20, 50
+"""Annotators of a picture."""
+SHARPEST, WIDEST = 0.12, 1.3
+"""Width of the confusion at ambiguity 0 and 1, in mean distances between classes."""
+CARELESSNESS = 0.25
+"""Standard deviation of the logarithm of an annotator's width."""
 
 
 class Family(NamedTuple):
@@ -193,10 +202,38 @@ def _drawn(
 
 @lru_cache(maxsize=4)
 def _distances(classes: int, seed: int) -> NDArray[np.float64]:
-    """How different the classes of the family "votes" look, (classes, classes)."""
+    """Return how different the classes of the family "votes" look, (K, K)."""
     order = list(FAMILIES).index("votes")
     portraits = [
         portrait(*_drawn("votes", (seed, order, 0, kind), None), side=PORTRAIT)
         for kind in range(classes)
     ]
     return class_distances(np.stack(portraits))
+
+
+def class_distances(portraits: Floats) -> NDArray[np.float64]:
+    """Return distances (K, K) of portraits (K, side, side, 3); their mean is 1."""
+    flat = portraits.reshape(len(portraits), -1).astype(np.float64)
+    apart = np.sqrt(((flat[:, None] - flat[None]) ** 2).mean(axis=2))
+    classes = len(apart)
+    scaled: NDArray[np.float64] = apart * (classes * (classes - 1) / apart.sum())
+    return scaled
+
+
+def annotator_votes(
+    distance: NDArray[np.float64], ambiguity: float, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw how many annotators vote for each class.
+
+    Args:
+        distance: (K,) distances from the class of the picture to every class.
+        ambiguity: of the picture, 0 to 1.
+        rng: draws the annotators and their votes.
+    """
+    annotators = int(rng.integers(FEWEST_VOTES, MOST_VOTES + 1))
+    width = SHARPEST * (WIDEST / SHARPEST) ** ambiguity
+    widths = width * np.exp(CARELESSNESS * rng.standard_normal(annotators))
+    chance = np.exp(-0.5 * (distance[None] / widths[:, None]) ** 2)
+    edges = np.cumsum(chance / chance.sum(axis=1, keepdims=True), axis=1)
+    chosen = (rng.random((annotators, 1)) > edges).sum(axis=1)
+    return np.bincount(np.minimum(chosen, len(distance) - 1), minlength=len(distance))

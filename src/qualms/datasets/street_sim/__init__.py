@@ -5,8 +5,8 @@ Stands in for GTA5 and Cityscapes in VALUES (Kahl et al., 2024, arXiv:2401.08501
 label, and a shift in how streets are rendered. Numbers obtained here are not comparable
 with published ones.
 
-`scene.py` lays out a street in metres, `canvas.py` draws it in perspective, and
-`styles.py` has the two renderings. Training sees the game only. Test set and pool are
+`_scene.py` lays out a street in metres, `_canvas.py` draws it in perspective, and
+`_styles.py` has the two renderings. Training sees the game only. Test set and pool are
 half photographs of other streets.
 """
 
@@ -27,8 +27,8 @@ from qualms.datasets._street import (
     SWAPS,
     reference_draws,
 )
-from qualms.datasets.street_sim.scene import street_scene
-from qualms.datasets.street_sim.styles import GAME, PHOTO
+from qualms.datasets.street_sim._scene import street_scene
+from qualms.datasets.street_sim._styles import GAME, PHOTO
 from qualms.spec import Task
 
 CARD = Card(

@@ -9,7 +9,7 @@ volume of 64 x 64 x 64 voxels. Three scenarios separate two causes of uncertaint
 3. Half of the training spheres are blurred (sigma 8), in noise, and half are sharp. The
    test set 3a is that of scenario 2, and 3b has blurred spheres as well.
 
-Objects of seed 0 have the paper's sizes and places, see `objects.py`. With `dims=2`
+Objects of seed 0 have the paper's sizes and places, see `_objects.py`. With `dims=2`
 there are discs and squares instead, by the same laws.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
-from qualms.datasets.toy_shapes.objects import (
+from qualms.datasets.toy_shapes._objects import (
     SIDE,
     Body,
     Series,

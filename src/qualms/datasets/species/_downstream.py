@@ -1,6 +1,6 @@
 """What networks never see in training: birds, cars, and products of five kinds."""
 
-from qualms.datasets.species.canvas import (
+from qualms.datasets.species._canvas import (
     Coat,
     ObjectCanvas,
     Pattern,
@@ -9,7 +9,7 @@ from qualms.datasets.species.canvas import (
     polygon,
     smooth,
 )
-from qualms.datasets.species.traits import Traits, tint
+from qualms.datasets.species._traits import Traits, tint
 
 DARK = (0.08, 0.08, 0.1)
 GLASS = (0.55, 0.68, 0.75)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qualms.datasets._street import CLASSES
-from qualms.datasets.street_sim.canvas import Canvas, Points, along, rectangle, strip
-from qualms.datasets.street_sim.styles import Style, picked
+from qualms.datasets.street_sim._canvas import Canvas, Points, along, rectangle, strip
+from qualms.datasets.street_sim._styles import Style, picked
 
 ROAD, SIDEWALK, BUILDING, WALL, FENCE = range(5)
 VEGETATION, TERRAIN, SKY = (

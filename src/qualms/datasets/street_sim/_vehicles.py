@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qualms.datasets._street import CLASSES
-from qualms.datasets.street_sim.canvas import (
+from qualms.datasets.street_sim._canvas import (
     Canvas,
     Place,
     Points,
@@ -13,7 +13,7 @@ from qualms.datasets.street_sim.canvas import (
     disc,
     rectangle,
 )
-from qualms.datasets.street_sim.styles import Style, picked
+from qualms.datasets.street_sim._styles import Style, picked
 
 CAR, TRUCK, BUS = (CLASSES.index(name) for name in ("car", "truck", "bus"))
 TRAIN, MOTORCYCLE = CLASSES.index("train"), CLASSES.index("motorcycle")

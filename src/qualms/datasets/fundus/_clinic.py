@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from qualms.datasets._retina import protocol
 from qualms.datasets._retina.protocol import GRADES, SPLITS, Shift
-from qualms.datasets.fundus.camera import INDIA, UNITED_STATES, Profile
-from qualms.datasets.fundus.graders import Readings, grade_probs, readings
+from qualms.datasets.fundus._camera import INDIA, UNITED_STATES, Profile
+from qualms.datasets.fundus._graders import Readings, grade_probs, readings
 
 Floats = NDArray[np.float64]
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from qualms.datasets._street import CLASSES, IGNORE
-from qualms.datasets.street_sim.canvas import CIRCLE, Canvas, Place, disc, rectangle
-from qualms.datasets.street_sim.styles import Style, picked
+from qualms.datasets.street_sim._canvas import CIRCLE, Canvas, Place, disc, rectangle
+from qualms.datasets.street_sim._styles import Style, picked
 
 POLE, LIGHT, SIGN = (
     CLASSES.index(name) for name in ("pole", "traffic light", "traffic sign")

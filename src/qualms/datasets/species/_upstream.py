@@ -6,7 +6,7 @@ objects downstream have.
 
 import numpy as np
 
-from qualms.datasets.species.canvas import (
+from qualms.datasets.species._canvas import (
     ObjectCanvas,
     ellipse,
     line,
@@ -14,7 +14,7 @@ from qualms.datasets.species.canvas import (
     smooth,
     turned,
 )
-from qualms.datasets.species.traits import Traits, tint
+from qualms.datasets.species._traits import Traits, tint
 
 DARK = (0.08, 0.08, 0.1)
 PALE = (0.93, 0.92, 0.86)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from qualms.datasets._options import whole_number
 from qualms.datasets._recipe import DatasetError
+from qualms.datasets.folder._fitting import Fit, ItemSize
 from qualms.datasets.folder.files import PictureFacts, side_words, voxel_sides
-from qualms.datasets.folder.fitting import Fit, ItemSize
 from qualms.datasets.folder.listing import OwnItem
 
 KEEP = "keep"

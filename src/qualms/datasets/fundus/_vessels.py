@@ -3,13 +3,13 @@
 A vessel is a walk whose heading relaxes from a start towards a goal, with a little
 noise. This bends the temporal arcades around the macula. Vessels taper, and branch so
 that the sum of the cubed widths is kept (Murray, 1926). None enters the avascular zone
-of the fovea. Coordinates are those of `brush.py`.
+of the fovea. Coordinates are those of `_brush.py`.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.fundus.brush import ARTERY, STROKE, VEIN
+from qualms.datasets.fundus._brush import ARTERY, STROKE, VEIN
 from qualms.jit import jit
 
 Floats = NDArray[np.float64]

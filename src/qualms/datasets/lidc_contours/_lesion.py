@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets._lidc.database import RATINGS
 from qualms.datasets._lidc.nodules import Nodule
-from qualms.datasets.lidc_contours.lung import (
+from qualms.datasets.lidc_contours._lung import (
     AIR,
     Rng,
     Volume,

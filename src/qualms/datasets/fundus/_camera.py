@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.fundus.brush import (
+from qualms.datasets.fundus._brush import (
     BLOB,
     BLOOD,
     DENSITY,

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from qualms.datasets.species.canvas import PATTERNS, Coat, Pattern, Points
+from qualms.datasets.species._canvas import PATTERNS, Coat, Pattern, Points
 
 T = TypeVar("T")
 DEVIATION = 0.03

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._simulated import SAMPLES
-from qualms.datasets.species.canvas import Floats, ObjectCanvas, Points, Pose
-from qualms.datasets.species.traits import Traits
+from qualms.datasets.species._canvas import Floats, ObjectCanvas, Points, Pose
+from qualms.datasets.species._traits import Traits
 
 TROUBLES = ("clear", "occluded", "blurred", "cropped")
 CLEAR = 0.4

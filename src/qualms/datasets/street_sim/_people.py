@@ -3,9 +3,9 @@
 import numpy as np
 
 from qualms.datasets._street import CLASSES
-from qualms.datasets.street_sim.canvas import Canvas, Place, Points, disc, rectangle
-from qualms.datasets.street_sim.styles import Style, picked
-from qualms.datasets.street_sim.vehicles import TYRE, draw_motorcycle
+from qualms.datasets.street_sim._canvas import Canvas, Place, Points, disc, rectangle
+from qualms.datasets.street_sim._styles import Style, picked
+from qualms.datasets.street_sim._vehicles import TYRE, draw_motorcycle
 
 PERSON, RIDER, BICYCLE = (
     CLASSES.index(name) for name in ("person", "rider", "bicycle")

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.fundus import lesions
-from qualms.datasets.fundus.brush import (
+from qualms.datasets.fundus._brush import (
     ARTERY,
     BLOB,
     BLOOD,
@@ -28,7 +27,8 @@ from qualms.datasets.fundus.brush import (
     RetinaView,
     painted,
 )
-from qualms.datasets.fundus.vessels import arcades
+from qualms.datasets.fundus._lesions import findings, lesion_blobs, lesion_strokes
+from qualms.datasets.fundus._vessels import arcades
 from qualms.jit import jit
 
 Floats = NDArray[np.float64]
@@ -106,10 +106,10 @@ def reflectance(rng: Rng, whose: Eye, severity: float, view: RetinaView) -> Floa
     Disease adds lesions to an eye and changes nothing else in it.
     """
     ill, mottled = (np.random.default_rng(word) for word in rng.integers(2**62, size=2))
-    found = lesions.findings(ill, severity)
+    found = findings(ill, severity)
     strokes = [arcades(rng, whose.disc, found.beading)]
-    strokes += lesions.strokes(ill, found, whose.disc)
-    blobs = [lesions.blobs(ill, found, whose.disc), *_harmless(rng, whose.person)]
+    strokes += lesion_strokes(ill, found, whose.disc)
+    blobs = [lesion_blobs(ill, found, whose.disc), *_harmless(rng, whose.person)]
     layers = painted(view, np.concatenate(strokes), np.concatenate(blobs))
     image = np.empty((view.size, view.size, 3), np.float32)
     base = FAIR + whose.person.pigment * (DARK - FAIR)

@@ -14,7 +14,7 @@ interpolation must give at least a half. `docs/lidc.md` has the numbers of nodul
 
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,10 +41,12 @@ from qualms.datasets._lidc.splits import (
     nodule_units,
 )
 from qualms.datasets._options import check_choice
-from qualms.datasets._publisher_files import contents, file_names
+from qualms.datasets._publisher_files import contents, file_names, reading
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
-from qualms.datasets.lidc.dicom import CtSlice, series_of, slice_header, slice_hu
 from qualms.spec import Task
+
+if TYPE_CHECKING:
+    from pydicom import FileDataset
 
 CARD = Card(
     title="LIDC-IDRI",
@@ -55,7 +57,7 @@ CARD = Card(
         "Download LIDC-IDRI from The Cancer Imaging Archive (130 GB of DICOM files) and"
         " pass the folder that holds LIDC-IDRI-0001/ and so on, or LIDC-IDRI/ with"
         f" them; names below a patient do not matter. {OBTAIN}, or put it into the"
-        " folder. docs/lidc.md says more."
+        " folder. Needs qualms-bench[seg]. docs/lidc.md says more."
     ),
 )
 SIDE = 64
@@ -65,10 +67,25 @@ SAME_PLACE = 0.05
 """Millimetres that the position of a slice may differ from the database's."""
 PATIENTS = r"LIDC-IDRI-\d{4}"
 RULES = ("published", "clean")
+SYNTAXES = ("1.2.840.10008.1.2", "1.2.840.10008.1.2.1")
+"""The uncompressed little-endian transfer syntaxes: implicit and explicit."""
+HEADER = ("SeriesInstanceUID", "ImagePositionPatient")
+PICTURE = (
+    *("Rows", "Columns", "BitsAllocated", "PixelRepresentation"),
+    *("RescaleIntercept", "RescaleSlope", "PixelData"),
+)
 TABLE_3 = {
     "texture": {"train": 513, "val": 129, "test": 187, "pool": 62},
     "malignancy": {"train": 200, "val": 51, "test": 198, "pool": 276},
 }
+
+
+class CtSlice(NamedTuple):
+    """One DICOM file of a CT."""
+
+    path: Path
+    position: float
+    """Along the body, in millimetres."""
 
 
 def lidc(
@@ -183,15 +200,77 @@ def _check_complete(
 
 @lru_cache(maxsize=1)
 def _series(folder: Path, series: str) -> tuple[CtSlice, ...]:
-    """The slices of one series, by rising position; one for each position."""
+    """List the slices of a series by rising position; one for each position."""
     if not folder.is_dir():
         raise DatasetError(f"expected a folder {folder}; {contents(folder.parent)}")
-    found: dict[float, CtSlice] = {}
-    for place in sorted({path.parent for path in folder.rglob("*.dcm")}):
-        paths = sorted(place.glob("*.dcm"))
+    slices: dict[float, CtSlice] = {}
+    for parent in sorted({path.parent for path in folder.rglob("*.dcm")}):
+        paths = sorted(parent.glob("*.dcm"))
         if series_of(paths[0]) == series:  # radiographs lie beside
             for one in map(slice_header, paths):
-                found.setdefault(one.position, one)
-    if not found:
+                slices.setdefault(one.position, one)
+    if not slices:
         raise DatasetError(f"expected the DICOM series {series} in {folder}; got none")
-    return tuple(found[position] for position in sorted(found))
+    return tuple(slices[position] for position in sorted(slices))
+
+
+def series_of(path: Path) -> str:
+    """Return the series that a DICOM file belongs to."""
+    with reading(path):
+        return str(_dicom(path, HEADER[:1]).SeriesInstanceUID)
+
+
+def slice_header(path: Path) -> CtSlice:
+    """Read where a slice lies, without its pixels."""
+    with reading(path):
+        position = _dicom(path, HEADER[1:]).ImagePositionPatient
+        return CtSlice(path, float(position[2]))
+
+
+def slice_hu(path: Path) -> NDArray[np.float32]:
+    """Read the HU (rows, columns) of a slice."""
+    with reading(path):
+        file = _dicom(path, PICTURE)
+        rows, columns, data = file.Rows, file.Columns, file.PixelData
+        if file.BitsAllocated != 16 or len(data) < 2 * rows * columns:
+            raise ValueError(
+                f"it must hold {rows} x {columns} pixels of 16 bits, got {len(data)}"
+                f" bytes of {file.BitsAllocated} bits; download it again"
+            )
+        # All 16 bits count: `pixel_array` of pydicom 3 clears those above BitsStored,
+        # which earlier versions, and thus the released code, keep.
+        kind = "<i2" if file.PixelRepresentation else "<u2"
+        stored = np.frombuffer(data, kind, count=rows * columns)
+        slope, intercept = float(file.RescaleSlope), float(file.RescaleIntercept)
+        hu = stored.reshape(rows, columns).astype(np.float32) * slope + intercept
+        return np.asarray(hu, np.float32)
+
+
+def _dicom(path: Path, names: tuple[str, ...]) -> "FileDataset":
+    """Read the elements `names` of a file; raise unless it has all of them."""
+    try:
+        from pydicom.errors import InvalidDicomError
+        from pydicom.filereader import dcmread, read_file_meta_info
+    except ImportError as error:
+        raise DatasetError(
+            "DICOM files are read by pydicom, which is not installed; install"
+            " 'qualms-bench[seg]'"
+        ) from error
+    try:
+        syntax = read_file_meta_info(path).get("TransferSyntaxUID", "none")
+    except InvalidDicomError as error:
+        raise ValueError("it must be a DICOM file, got no DICM at byte 128") from error
+    if syntax not in SYNTAXES:
+        raise ValueError(
+            "its transfer syntax must be uncompressed and little-endian"
+            f" ({' or '.join(SYNTAXES)}), got {syntax}; convert the file, for"
+            " example with dcmdjpeg of DCMTK"
+        )
+    header_only = "PixelData" not in names
+    file = dcmread(path, stop_before_pixels=header_only, specific_tags=list(names))
+    missing = [name for name in names if name not in file]
+    if missing:
+        raise ValueError(
+            f"it must be a CT slice, got no DICOM element {', '.join(missing)}"
+        )
+    return file

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.street_sim.canvas import SAMPLES, Points
+from qualms.datasets.street_sim._canvas import SAMPLES, Points
 
 Palette = tuple[tuple[int, int, int], ...]
 GRAIN = np.full(256, 0.03, np.float32)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.fundus.brush import (
+from qualms.datasets.fundus._brush import (
     ACROSS,
     ALONG,
     ANGLE,
@@ -33,7 +33,7 @@ from qualms.datasets.fundus.brush import (
     X,
     Y,
 )
-from qualms.datasets.fundus.vessels import tangle
+from qualms.datasets.fundus._vessels import tangle
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -100,7 +100,7 @@ def findings(rng: Rng, severity: float) -> Findings:
     )
 
 
-def blobs(rng: Rng, found: Findings, disc: tuple[float, float]) -> Floats:
+def lesion_blobs(rng: Rng, found: Findings, disc: tuple[float, float]) -> Floats:
     """(n, 10) shapes of all lesions that are not vessels."""
     home = float(rng.uniform(0, 2 * np.pi))
     sites = _LesionSites(np.array(disc), home, found.spread)
@@ -115,7 +115,9 @@ def blobs(rng: Rng, found: Findings, disc: tuple[float, float]) -> Floats:
     return np.concatenate([np.empty((0, BLOB)), *shapes])
 
 
-def strokes(rng: Rng, found: Findings, disc: tuple[float, float]) -> list[Floats]:
+def lesion_strokes(
+    rng: Rng, found: Findings, disc: tuple[float, float]
+) -> list[Floats]:
     """Strokes of abnormal and new vessels."""
     if not found.abnormal_vessels + found.new_vessels:
         return []

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._street import IGNORE
-from qualms.datasets.street_sim.canvas import (
+from qualms.datasets.street_sim._canvas import (
     CIRCLE,
     SAMPLES,
     Canvas,
     Perspective,
     Place,
 )
-from qualms.datasets.street_sim.furniture import (
+from qualms.datasets.street_sim._furniture import (
     draw_bush,
     draw_clutter,
     draw_light,
@@ -21,9 +21,9 @@ from qualms.datasets.street_sim.furniture import (
     draw_sign,
     draw_tree,
 )
-from qualms.datasets.street_sim.people import draw_bicycle, draw_person, draw_rider
-from qualms.datasets.street_sim.styles import Style, developed, picked
-from qualms.datasets.street_sim.surroundings import (
+from qualms.datasets.street_sim._people import draw_bicycle, draw_person, draw_rider
+from qualms.datasets.street_sim._styles import Style, developed, picked
+from qualms.datasets.street_sim._surroundings import (
     Part,
     Street,
     draw_ground,
@@ -31,7 +31,7 @@ from qualms.datasets.street_sim.surroundings import (
     draw_skyline,
     fronts,
 )
-from qualms.datasets.street_sim.vehicles import (
+from qualms.datasets.street_sim._vehicles import (
     draw_bus,
     draw_car,
     draw_car_across,
