@@ -121,19 +121,25 @@ def _show(
 ) -> None:
     _check_same(recipe, folder, read_meta(folder))
     if check_counts:  # before hours of work
-        labels = {split: one.labels for split, one in recipe.shown.items()}
+        labels = {split: shown.labels for split, shown in recipe.shown.items()}
         check_tally(recipe, tally(labels), ())
-    wanted = albums_of(recipe)
-    total, done = sum(len(album.units) for album in wanted.values()), 0
+    recipes = albums_of(recipe)
+    total, done = sum(len(album.units) for album in recipes.values()), 0
     albums = {}
-    for name, album in wanted.items():
-        place = cache_folder(folder.parent, album)
+    for name, album in recipes.items():
+        album_folder = cache_folder(folder.parent, album)
         advance = partial(_overall, progress, done, total)
-        made = prepare(
-            album, place, workers=workers, progress=advance, check_counts=check_counts
+        prepared = prepare(
+            album,
+            album_folder,
+            workers=workers,
+            progress=advance,
+            check_counts=check_counts,
         )
-        (pictures,) = made.dataset.splits.values()
-        albums[name] = Album(place, made.dataset.fingerprint, pictures, made.skipped)
+        (pictures,) = prepared.dataset.splits.values()
+        albums[name] = Album(
+            album_folder, prepared.dataset.fingerprint, pictures, prepared.skipped
+        )
         done += len(album.units)
     folder.mkdir(exist_ok=True)
     with locked(folder / "lock", wait=True):
@@ -149,7 +155,7 @@ def _overall(
 
 
 def _settled(recipe: Recipe, folder: Path) -> bool:
-    """Whether these very units are published and no unit is left to retry."""
+    """Return whether exactly these units are published and none is left to retry."""
     meta = read_meta(folder)
     if meta is None:
         return False
@@ -161,11 +167,11 @@ def _check_same(recipe: Recipe, folder: Path, meta: Meta | None) -> None:
     if meta is None:
         return
     mine = {"swaps": None} | identity(recipe)
-    other = {key: meta.get(key) for key in mine if meta.get(key) != mine[key]}
-    if other:
-        told = ", ".join(f"{key} {value}" for key, value in other.items())
+    differing = {key: meta.get(key) for key in mine if meta.get(key) != mine[key]}
+    if differing:
+        words = ", ".join(f"{key} {value}" for key, value in differing.items())
         raise DatasetError(
-            f"{folder} holds another dataset ({meta['name']}: {told}); choose another"
+            f"{folder} holds another dataset ({meta['name']}: {words}); choose another"
             " folder"
         )
 
@@ -233,7 +239,7 @@ def _load_missing(
 
 
 def _differs(meta: Meta | None, recipe: Recipe, skipped: Sequence[Skipped]) -> bool:
-    """Whether other units are published than those that could be loaded now."""
+    """Return whether other units are published than those that could be loaded now."""
     if meta is None or meta["units"] != units_digest(recipe):
         return True
     return {key for key, _ in meta["skipped"]} != {key for key, _ in skipped}

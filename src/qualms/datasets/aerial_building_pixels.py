@@ -48,7 +48,7 @@ CARD = Card(
 
 
 def aerial_building_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
-    """Building pixels of 4,096 per patch; clusters are tiles, groups cities."""
+    """Count building pixels of 4,096 per patch; clusters are tiles, groups cities."""
     seed = whole_number("seed", seed, least=0)
     folder = located(Path(root), "AerialImageDataset", holding=["train"]) / "train"
     return Recipe(

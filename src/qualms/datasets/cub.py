@@ -45,7 +45,9 @@ def cub(
     side: int = 224,
     crop_share: float = CROP_SHARE,
 ) -> Recipe:
-    """Species, images (side, side, 3). Splits train, val, test, test/even, test/odd.
+    """Read images (side, side, 3), target the species.
+
+    Splits: train, val, test, and its halves test/even and test/odd.
 
     Args:
         root: the publisher's files, see the card.

@@ -73,7 +73,7 @@ PARTS = (
 
 
 def histology_nuclei_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
-    """Nuclei pixels of 4,096 per patch; clusters are tiles, groups the three sets."""
+    """Count nuclei pixels of 4,096 per patch; clusters: tiles, groups: sets."""
     seed = whole_number("seed", seed, least=0)
     sets = ["CoNSeP", "kumar", "tnbc"]
     folder = located(Path(root), "HistologyNucleiPixels", holding=sets)
@@ -124,7 +124,7 @@ def _load(folder: Path, unit: Unit) -> LoadedItems:
 
 
 def _instances(path: Path) -> NDArray[Any]:
-    """`inst_map` (H, W) of a MATLAB file: 0 for background, else a nucleus' number."""
+    """Read `inst_map` (H, W) of a MATLAB file: 0, or the number of a nucleus."""
     from scipy.io import loadmat
 
     with reading(path), path.open("rb") as file:

@@ -97,7 +97,7 @@ def lidc(
     seed: int = SEED,
     rule: Literal["published", "clean"] = "published",
 ) -> Recipe:
-    """Volumes (64, 64, 64, 1) in HU, masks of four raters; clusters: patients.
+    """Read volumes (64, 64, 64, 1) in HU, masks of four raters; clusters: patients.
 
     Train and val are in-domain, `shifted` marks items of pool and test, and `group` is
     the rating of the feature.
@@ -112,7 +112,7 @@ def lidc(
         rule: "published" for nodules, crops and masks as in the released code, "clean"
             for those that the paper describes.
     """
-    asked = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
+    options = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
     check_choice("rule", rule, RULES)
     folder = _patients(Path(root))
     file = _database(Path(root), folder)
@@ -121,18 +121,18 @@ def lidc(
     usual = published and (design, fold, seed) == ("pool", 0, SEED)
     return Recipe(
         name="lidc",
-        options=asked.options() | {"rule": rule},
+        options=options.options() | {"rule": rule},
         card=CARD,
         task=Task(name="segmentation", classes=2, space=3),
-        units=nodule_units(lidc_splits(nodules, asked)),
+        units=nodule_units(lidc_splits(nodules, options)),
         load=partial(_load, folder=folder, file=file, published=published),
         counts=TABLE_3.get(feature, {}) if usual else {},
-        shifts=asked.shifts(),
+        shifts=options.shifts(),
     )
 
 
 def _patients(root: Path) -> Path:
-    """The folder that has a folder for each patient."""
+    """Find the folder that has a folder for each patient."""
     inner = root / "LIDC-IDRI"
     folder = inner if inner.is_dir() else root
     file_names(folder, PATIENTS, like="LIDC-IDRI-0001")
@@ -140,61 +140,66 @@ def _patients(root: Path) -> Path:
 
 
 def _database(root: Path, folder: Path) -> Path:
-    placed = (place / FILE for place in (root, folder))
-    found = next((file for file in placed if file.is_file()), installed_database())
-    if found is None:
+    candidates = (parent / FILE for parent in (root, folder))
+    file_ = next((file for file in candidates if file.is_file()), installed_database())
+    if file_ is None:
         raise DatasetError(
             f"expected {FILE} in {root}, or the package that brings it; {OBTAIN}, or"
             " put the file into that folder"
         )
-    return found
+    return file_
 
 
 def _load(unit: Unit, *, folder: Path, file: Path, published: bool) -> LoadedItems:
     nodule = VotedNodule(*unit.args).nodule
-    drawn = outlines_of(file, nodule.readings)
+    outlines = outlines_of(file, nodule.readings)
     centre = nodule.centre
     if published:
-        voxels = outline_voxels(nodule.scan, drawn[0])
+        voxels = outline_voxels(nodule.scan, outlines[0])
         centre = box_centre(nodule.scan, voxels.min(axis=0), voxels.max(axis=0))
     axes = crop_axes(centre, SIDE)
     raters = np.stack(
-        [rater_mask(nodule.scan, one, axes, touched=published) for one in drawn]
+        [
+            rater_mask(nodule.scan, outline, axes, touched=published)
+            for outline in outlines
+        ]
     )
     return nodule_items(unit, _crop(folder, nodule.scan, axes), raters)
 
 
 def _crop(folder: Path, scan: CtScan, axes: Axes) -> NDArray[np.float32]:
-    """HU of a CT at the positions `axes`; air outside of it."""
+    """Read HU of a CT at the positions `axes`; air outside of it."""
     slices = _series(folder / scan.patient, scan.series)
-    positions = np.array([one.position for one in slices], dtype=np.float64)
+    positions = np.array([ct_slice.position for ct_slice in slices], dtype=np.float64)
     _check_complete(folder / scan.patient, scan, positions, axes[2])
     first = max(int(np.searchsorted(positions, axes[2][0])) - 1, 0)
     last = int(np.searchsorted(positions, axes[2][-1])) + 1
-    near = slices[first:last]
-    volume = np.stack([slice_hu(one.path) for one in near], axis=-1)
-    known = (
+    nearby = slices[first:last]
+    volume = np.stack([slice_hu(ct_slice.path) for ct_slice in nearby], axis=-1)
+    volume_axes = (
         scan.pixel * np.arange(volume.shape[0], dtype=np.float64),
         scan.pixel * np.arange(volume.shape[1], dtype=np.float64),
         positions[first:last],
     )
-    found = resampled(np.clip(volume, AIR, BRIGHTEST), known, axes, outside=AIR)
-    return np.clip(found, AIR, BRIGHTEST)
+    crop = resampled(np.clip(volume, AIR, BRIGHTEST), volume_axes, axes, outside=AIR)
+    return np.clip(crop, AIR, BRIGHTEST)
 
 
 def _check_complete(
     folder: Path,
     scan: CtScan,
-    found: NDArray[np.float64],
-    wanted: NDArray[np.float64],
+    positions: NDArray[np.float64],
+    needed_positions: NDArray[np.float64],
 ) -> None:
     """Raise if a slice that the crop needs is missing, instead of bridging the gap."""
-    needed = [z for z in scan.slices if wanted[0] <= z <= wanted[-1]]
-    missing = [z for z in needed if np.abs(found - z).min() > SAME_PLACE]
-    if missing or len(found) < 2:
+    needed = [
+        z for z in scan.slices if needed_positions[0] <= z <= needed_positions[-1]
+    ]
+    gaps = [z for z in needed if np.abs(positions - z).min() > SAME_PLACE]
+    if gaps or len(positions) < 2:
         raise DatasetError(
             f"{folder} must hold every slice of series {scan.series}, got none at"
-            f" {missing[0] if missing else 'most positions'}; download it again"
+            f" {gaps[0] if gaps else 'most positions'}; download it again"
         )
 
 
@@ -207,8 +212,8 @@ def _series(folder: Path, series: str) -> tuple[CtSlice, ...]:
     for parent in sorted({path.parent for path in folder.rglob("*.dcm")}):
         paths = sorted(parent.glob("*.dcm"))
         if series_of(paths[0]) == series:  # radiographs lie beside
-            for one in map(slice_header, paths):
-                slices.setdefault(one.position, one)
+            for ct_slice in map(slice_header, paths):
+                slices.setdefault(ct_slice.position, ct_slice)
     if not slices:
         raise DatasetError(f"expected the DICOM series {series} in {folder}; got none")
     return tuple(slices[position] for position in sorted(slices))

@@ -43,7 +43,7 @@ class CellShapes(NamedTuple):
 def cell_picture(
     count: int, *, index: int, seed: int, illumination: Illumination = "energy"
 ) -> NDArray[np.uint8]:
-    """Grey image (64, 64) of `count` cells; the arguments decide every bit."""
+    """Draw a grey image (64, 64) of `count` cells; the arguments decide every bit."""
     rng = np.random.default_rng([seed, count, index])
     cells = _draw(rng, count)
     canvas = np.zeros((SIZE * SAMPLES, SIZE * SAMPLES))
@@ -75,7 +75,7 @@ def _draw(rng: np.random.Generator, count: int) -> CellShapes:
 
 @jit
 def _place(candidates: Floats, distance: float) -> Floats:
-    """The first candidate of each cell that is far enough from others, or the last."""
+    """Choose each cell's first candidate far enough from others, or its last."""
     count, tries, _ = candidates.shape
     position = np.empty((count, 2))
     for cell in range(count):
@@ -123,24 +123,24 @@ def _paint(
 
 
 def _lamp(rng: np.random.Generator) -> Floats:
-    """Light of the lamp: a paraboloid around a random centre, from 0 to 1."""
+    """Draw the light of the lamp: a paraboloid around a random centre, from 0 to 1."""
     axis = np.linspace(-1, 1, SIZE)
     x, y = rng.uniform(-0.3, 0.3, 2)
     return _stretched(-((axis[None, :] - x) ** 2) - (axis[:, None] - y) ** 2)
 
 
 def _glow(rng: np.random.Generator) -> Floats:
-    """Autofluorescence: value noise of two octaves, from 0 to 1."""
+    """Draw autofluorescence: value noise of two octaves, from 0 to 1."""
     coarse = _interpolated(rng.random((4, 4)))
     fine = _interpolated(rng.random((8, 8)))
     return _stretched(coarse + 0.5 * fine)
 
 
 def _interpolated(knots: Floats) -> Floats:
-    """Smooth interpolation of a square grid of knots to the size of the image."""
-    place = np.linspace(0, len(knots) - 1, SIZE)
-    low = np.minimum(place.astype(int), len(knots) - 2)
-    share = place - low
+    """Interpolate a square grid of knots smoothly to the size of the image."""
+    position = np.linspace(0, len(knots) - 1, SIZE)
+    low = np.minimum(position.astype(int), len(knots) - 2)
+    share = position - low
     share = share * share * (3 - 2 * share)
     weight = np.zeros((SIZE, len(knots)))
     weight[np.arange(SIZE), low] = 1 - share
@@ -149,12 +149,12 @@ def _interpolated(knots: Floats) -> Floats:
 
 
 def _stretched(field: Floats) -> Floats:
-    """`field` shifted and scaled to run from 0 to 1."""
+    """Shift and scale `field` to run from 0 to 1."""
     stretched: Floats = (field - field.min()) / (field.max() - field.min())
     return stretched
 
 
 def _scaled(field: Floats, energy: float) -> Floats:
-    """`field` scaled to a mean square of `energy`."""
+    """Scale `field` to a mean square of `energy`."""
     scaled: Floats = field * np.sqrt(energy / np.mean(field**2))
     return scaled

@@ -50,7 +50,7 @@ def chairs(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Recipe:
-    """Pictures of 49 chairs, target the yaw in degrees, images (64, 64, 3).
+    """Simulate images (64, 64, 3) of 49 chairs, target the yaw in degrees.
 
     Args:
         variant: "plain" has no shift and 17,640/4,410/11,225 items. "tails" trains on
@@ -65,27 +65,27 @@ def chairs(
     check_choice("variant", variant, VARIANTS)
     seed = whole_number("seed", seed, least=0)
     plan = _plan(variant, seed)
-    wanted = chosen_sizes(sizes, {split: len(rows) for split, rows in plan.items()})
+    counts = chosen_sizes(sizes, {split: len(rows) for split, rows in plan.items()})
     units = chain.from_iterable(
-        chunked(split, *plan[split][:size].T.tolist()) for split, size in wanted.items()
+        chunked(split, *plan[split][:size].T.tolist()) for split, size in counts.items()
     )
     subsets = GRADED_YAWS if variant == "gap" else {}
     shifted = () if variant == "plain" else ("test", *subsets)
     return Recipe(
         name="chairs",
-        options={"variant": variant, "sizes": wanted, "seed": seed},
+        options={"variant": variant, "sizes": counts, "seed": seed},
         card=CARD,
         task=Task(name="regression"),
         units=tuple(units),
         load=partial(_load, variant=variant, seed=seed),
-        counts=wanted,
+        counts=counts,
         shifts=dict.fromkeys(shifted, "yaw range"),
         subsets=subsets,
     )
 
 
 def _plan(variant: Variant, seed: int) -> dict[str, Ints]:
-    """(n, 2) chair and tenth of a degree of each item of the full splits, in order."""
+    """Choose chair and tenth of a degree (n, 2) of the items of each full split."""
     rng = np.random.default_rng(seed)
     both = np.array([(c, tenth) for c in range(CHAIRS) for tenth in TENTHS[::2]])
     both = rng.permutation(both)
@@ -96,8 +96,8 @@ def _plan(variant: Variant, seed: int) -> dict[str, Ints]:
         for tenth in TENTHS[1::2]
         for c in rng.permutation(CHAIRS)[:CHAIRS_PER_TEST_ANGLE]
     ]
-    rest = rng.permutation(np.array(test))
-    return {"train": both[:first], "val": both[first:], "test": rest}
+    tested = rng.permutation(np.array(test))
+    return {"train": both[:first], "val": both[first:], "test": tested}
 
 
 def _load(unit: Unit, *, variant: Variant, seed: int) -> LoadedItems:

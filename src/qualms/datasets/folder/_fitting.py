@@ -25,7 +25,7 @@ class ItemSize(NamedTuple):
 
 
 def fit_pixels(pixels: NDArray[Any], size: ItemSize) -> NDArray[Any]:
-    """An image (*space, channels) as (*size.space, channels), of its dtype."""
+    """Resize an image (*space, channels) to (*size.space, channels), of its dtype."""
     old = pixels.shape[:-1]
     if old == size.space:
         return pixels
@@ -41,7 +41,7 @@ def fit_pixels(pixels: NDArray[Any], size: ItemSize) -> NDArray[Any]:
 def fit_labels(
     labels: NDArray[np.uint8], size: ItemSize, outside: int
 ) -> NDArray[np.uint8]:
-    """Labels (*space) as (*size.space); padded pixels are `outside`."""
+    """Resize labels (*space) to (*size.space); padded pixels are `outside`."""
     old = labels.shape
     if old == size.space:
         return labels
@@ -53,7 +53,7 @@ def fit_labels(
 
 
 def _scaled(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
-    """The sides after scaling, before anything is padded or cropped."""
+    """Return the sides after scaling, before anything is padded or cropped."""
     if size.fit == "stretch":
         return size.space
     ratios = [new / side for new, side in zip(size.space, old, strict=True)]
@@ -62,19 +62,19 @@ def _scaled(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
 
 
 def _framed(pixels: NDArray[Any], size: ItemSize, outside: int) -> NDArray[Any]:
-    """The middle of `pixels`, or all of it with a margin."""
+    """Return the middle of `pixels`, or all of it with a margin."""
     framed = np.full((*size.space, pixels.shape[-1]), outside, pixels.dtype)
-    there, here = [], []
+    source, target = [], []
     for old, new in zip(pixels.shape, size.space, strict=False):
-        kept = min(old, new)
-        there.append(slice((old - kept) // 2, (old - kept) // 2 + kept))
-        here.append(slice((new - kept) // 2, (new - kept) // 2 + kept))
-    framed[tuple(here)] = pixels[tuple(there)]
+        common = min(old, new)
+        source.append(slice((old - common) // 2, (old - common) // 2 + common))
+        target.append(slice((new - common) // 2, (new - common) // 2 + common))
+    framed[tuple(target)] = pixels[tuple(source)]
     return framed
 
 
 def _along(pixels: NDArray[np.float32], axis: int, side: int) -> NDArray[np.float32]:
-    """`pixels` with another length along one axis."""
+    """Resize `pixels` along one axis."""
     front = np.moveaxis(pixels, axis, 0)
     flat = _weights(front.shape[0], side) @ front.reshape(front.shape[0], -1)
     changed = np.asarray(flat, dtype=np.float32).reshape(side, *front.shape[1:])
@@ -82,7 +82,7 @@ def _along(pixels: NDArray[np.float32], axis: int, side: int) -> NDArray[np.floa
 
 
 def _weights(old: int, new: int) -> "csr_matrix":
-    """(new, old) what each old pixel counts for a new one: a triangle."""
+    """Compute the weight (new, old) of each old pixel in a new one: a triangle."""
     from scipy.sparse import csr_matrix
 
     scale = old / new

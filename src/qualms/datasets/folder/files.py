@@ -59,7 +59,7 @@ class MaskFacts(NamedTuple):
 
 
 def side_words(space: Sequence[int]) -> str:
-    """The sides of an image as errors write them.
+    """Write the sides of an image as errors do.
 
     >>> side_words((480, 640))
     '480 x 640'
@@ -68,7 +68,7 @@ def side_words(space: Sequence[int]) -> str:
 
 
 def picture_facts(path: Path) -> PictureFacts:
-    """Size and depth of the image at `path`."""
+    """Read size and depth of the image at `path`."""
     with reading(path):
         content = path.read_bytes()
         sha256 = hashlib.sha256(content).hexdigest()
@@ -84,17 +84,17 @@ def picture_facts(path: Path) -> PictureFacts:
 
 
 def mask_facts(path: Path) -> MaskFacts:
-    """Size and labels of the mask at `path`."""
+    """Read size and labels of the mask at `path`."""
     labels = read_labels(path)
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    found = tuple(int(label) for label in np.unique(labels))
+    values = tuple(int(label) for label in np.unique(labels))
     axes = _axes(_nifti(path)) if _is_volume(path) else ""
-    return MaskFacts(sha256, labels.shape, found, axes)
+    return MaskFacts(sha256, labels.shape, values, axes)
 
 
 def read_pixels(path: Path) -> NDArray[Any]:
-    """The image at `path` as (*space, channels), uint8 or float32.
+    """Read the image at `path` as (*space, channels), uint8 or float32.
 
     Pictures of 16 bit become 0..1. Those of 32 bit, and volumes, stay as they are.
     """
@@ -106,7 +106,7 @@ def read_pixels(path: Path) -> NDArray[Any]:
 
 
 def read_labels(path: Path) -> NDArray[np.uint8]:
-    """The labels at `path`, one for each pixel; a palette is not looked up."""
+    """Read the labels at `path`, one for each pixel; a palette is not looked up."""
     with reading(path):
         labels = _voxels(path) if _is_volume(path) else _plain_labels(path)
         if labels.shape[-1] != 1:
@@ -119,12 +119,12 @@ def read_labels(path: Path) -> NDArray[np.uint8]:
                 "a mask has whole labels from 0 to 255, got values from"
                 f" {labels.min():g} to {labels.max():g}"
             )
-        whole: NDArray[np.uint8] = labels[..., 0].astype(np.uint8)
-        return whole
+        map_: NDArray[np.uint8] = labels[..., 0].astype(np.uint8)
+        return map_
 
 
 def voxel_sides(path: Path) -> tuple[float, ...]:
-    """Sides of a voxel in millimetres, along the axes that `read_pixels` gives."""
+    """Return sides of a voxel in mm, along the axes that `read_pixels` gives."""
     import nibabel
 
     with reading(path):
@@ -132,8 +132,8 @@ def voxel_sides(path: Path) -> tuple[float, ...]:
         # The columns of the affine are the steps from a voxel to the next.
         sides = np.linalg.norm(volume.affine[:3, :3], axis=0)
         order = nibabel.io_orientation(volume.affine)[:, 0]  # type: ignore[no-untyped-call]
-        found = dict(zip(order.astype(int).tolist(), sides.tolist(), strict=True))
-        return tuple(found[axis] for axis in range(3))
+        by_axis = dict(zip(order.astype(int).tolist(), sides.tolist(), strict=True))
+        return tuple(by_axis[axis] for axis in range(3))
 
 
 def _is_volume(path: Path) -> bool:
@@ -164,7 +164,7 @@ def _is_turned(picture: "Image") -> bool:
 
 
 def _is_deep(picture: "Image") -> bool:
-    """Whether the file has more bits than Pillow's mode shows, or the mode has them."""
+    """Return whether the file, or Pillow's mode of it, has more than 8 bits."""
     tiles = getattr(picture, "tile", ())
     raw = str(tiles[0][3]) if tiles else ""
     return picture.mode in DEEP or ";16" in raw
@@ -201,8 +201,8 @@ def _deep(path: Path, picture: "Image") -> NDArray[np.float32]:
     colours = stored[..., :3][..., ::-1].astype(np.float32) / MOST_SHORT
     if stored.shape[2] == 4:
         colours = colours * (stored[..., 3:] / MOST_SHORT).astype(np.float32)
-    kept = colours[..., :1] if picture.mode in GREY else colours
-    return np.ascontiguousarray(kept)
+    channels = colours[..., :1] if picture.mode in GREY else colours
+    return np.ascontiguousarray(channels)
 
 
 def _plain_labels(path: Path) -> NDArray[Any]:
@@ -226,9 +226,9 @@ def _nifti(path: Path) -> "Nifti1Image":
             f"{path} is read by nibabel, which is not installed; install"
             " 'qualms-bench[seg]'"
         ) from error
-    found = nibabel.load(path)
-    assert isinstance(found, nibabel.Nifti1Image)
-    return found
+    volume = nibabel.load(path)
+    assert isinstance(volume, nibabel.Nifti1Image)
+    return volume
 
 
 def _axes(volume: "Nifti1Image") -> str:
@@ -239,7 +239,7 @@ def _axes(volume: "Nifti1Image") -> str:
 
 
 def _turned_shape(volume: "Nifti1Image") -> tuple[int, ...]:
-    """The shape (*space, channels) that `_voxels` gives."""
+    """Return the shape (*space, channels) that `_voxels` gives."""
     import nibabel
 
     order = nibabel.io_orientation(volume.affine)[:, 0]  # type: ignore[no-untyped-call]
@@ -249,7 +249,7 @@ def _turned_shape(volume: "Nifti1Image") -> tuple[int, ...]:
 
 
 def _shaped(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """(*space, channels) of a NIfTI shape: a third side of 1 is that of a picture."""
+    """Return (*space, channels) of a NIfTI shape: a third side of 1 is a picture's."""
     sides, further = shape[:3], shape[3:]
     while further and further[-1] == 1:
         further = further[:-1]

@@ -145,7 +145,7 @@ def exposed(
     site: int,
     quality: float,
 ) -> Bytes:
-    """The photograph (size, size, 3) in RGB.
+    """Take the photograph (size, size, 3) in RGB.
 
     Args:
         rng: draws what differs between photographs of one camera.
@@ -176,7 +176,7 @@ def exposed(
 
 @cache
 def _site(profile: Profile, number: int) -> _Site:
-    """The camera of a site; it is the same for all seeds of the dataset."""
+    """Draw the camera of a site; it is the same for all seeds of the dataset."""
     rng = np.random.default_rng([profile.sites, number])
     count = int(rng.integers(profile.dust[0], profile.dust[1] + 1))
     angle, away = rng.uniform(0, 2 * np.pi, count), np.sqrt(rng.uniform(0, 0.9, count))
@@ -193,14 +193,14 @@ def _site(profile: Profile, number: int) -> _Site:
 
 
 def _plane(frame: CameraFrame) -> tuple[Floats32, Floats32]:
-    """X and y of the pixels relative to the middle of the circle, in radii."""
-    place = np.arange(frame.view.size) + 0.5
-    x, y = (place - frame.middle[:, None]) / frame.radius
+    """Return x and y of the pixels relative to the middle of the circle, in radii."""
+    position = np.arange(frame.view.size) + 0.5
+    x, y = (position - frame.middle[:, None]) / frame.radius
     return x.astype(np.float32)[None, :], y.astype(np.float32)[:, None]
 
 
 def _lamp(rng: Rng, x: Floats32, y: Floats32, profile: Profile, bad: float) -> Floats32:
-    """(size, size) light of the flash: weaker at the rim, uneven, dark or bright."""
+    """Draw the light (size, size) of the flash: weaker at the rim, uneven."""
     import cv2
 
     to_x, to_y = rng.normal(0, 0.1 + 0.2 * bad, 2)
@@ -232,7 +232,7 @@ def _dust(frame: CameraFrame, camera: _Site) -> Floats32:
 
 
 def _aperture(frame: CameraFrame, x: Floats32, y: Floats32, camera: _Site) -> Floats32:
-    """(size, size) 1 inside the round image and its tab, 0 outside."""
+    """Return (size, size) 1 inside the round image and its tab, 0 outside."""
     radius = np.float32(frame.radius)
     inside = ((1.0 - np.hypot(x, y)) * radius + 0.5).clip(0.0, 1.0)
     if not np.isnan(camera.tab):
@@ -240,13 +240,13 @@ def _aperture(frame: CameraFrame, x: Floats32, y: Floats32, camera: _Site) -> Fl
         along, across = x * cosine + y * sine, np.abs(y * cosine - x * sine)
         tab = np.minimum(1.045 - along, 0.035 - across) * radius + 0.5
         inside = np.where(along > 0.9, np.maximum(inside, tab.clip(0.0, 1.0)), inside)
-    kept = (frame.height - np.abs(y) * radius + 0.5).clip(0.0, 1.0)
-    aperture: Floats32 = (inside * kept).astype(np.float32)
+    uncropped = (frame.height - np.abs(y) * radius + 0.5).clip(0.0, 1.0)
+    aperture: Floats32 = (inside * uncropped).astype(np.float32)
     return aperture
 
 
 def _compressed(pixels: Bytes, quality: float) -> Bytes:
-    """The picture after JPEG compression, which is milder for small pictures."""
+    """Compress a picture as JPEG, more mildly if it is small, and decode it."""
     import cv2
 
     harm = min(1.0, np.sqrt(len(pixels) / REFERENCE))

@@ -100,34 +100,34 @@ def findings(rng: Rng, severity: float) -> Findings:
     )
 
 
-def lesion_blobs(rng: Rng, found: Findings, disc: tuple[float, float]) -> Floats:
-    """(n, 10) shapes of all lesions that are not vessels."""
+def lesion_blobs(rng: Rng, lesions: Findings, disc: tuple[float, float]) -> Floats:
+    """Draw shapes (n, 10) of all lesions that are not vessels."""
     home = float(rng.uniform(0, 2 * np.pi))
-    sites = _LesionSites(np.array(disc), home, found.spread)
+    sites = _LesionSites(np.array(disc), home, lesions.spread)
     counts = {
-        _microaneurysms: found.microaneurysms,
-        _haemorrhages: found.haemorrhages,
-        _exudates: found.exudates,
-        _cotton_wool: found.cotton_wool,
-        _preretinal: found.preretinal,
+        _microaneurysms: lesions.microaneurysms,
+        _haemorrhages: lesions.haemorrhages,
+        _exudates: lesions.exudates,
+        _cotton_wool: lesions.cotton_wool,
+        _preretinal: lesions.preretinal,
     }
     shapes = [make(rng, count, sites) for make, count in counts.items() if count]
     return np.concatenate([np.empty((0, BLOB)), *shapes])
 
 
 def lesion_strokes(
-    rng: Rng, found: Findings, disc: tuple[float, float]
+    rng: Rng, lesions: Findings, disc: tuple[float, float]
 ) -> list[Floats]:
-    """Strokes of abnormal and new vessels."""
-    if not found.abnormal_vessels + found.new_vessels:
+    """Draw strokes of abnormal and new vessels."""
+    if not lesions.abnormal_vessels + lesions.new_vessels:
         return []
     sites = _LesionSites(np.array(disc), 0.0, 1.0)
     abnormal = [
         tangle(rng, centre, 0.045, 5)
-        for centre in _positions(rng, found.abnormal_vessels, sites, (0.35, 0.8))
+        for centre in _positions(rng, lesions.abnormal_vessels, sites, (0.35, 0.8))
     ]
-    elsewhere = _positions(rng, found.new_vessels, sites, (0.45, 0.85))
-    if found.new_vessels and rng.random() < 0.7:
+    elsewhere = _positions(rng, lesions.new_vessels, sites, (0.45, 0.85))
+    if lesions.new_vessels and rng.random() < 0.7:
         elsewhere[0] = sites.disc + rng.normal(0, 0.03, 2)
     new = [
         tangle(rng, centre, rng.uniform(0.12, 0.2), int(rng.integers(16, 28)))
@@ -150,7 +150,7 @@ class _LesionSites(NamedTuple):
 def _positions(
     rng: Rng, count: int, sites: _LesionSites, ring: tuple[float, float]
 ) -> Floats:
-    """(count, 2) points around the fovea, pushed off the disc."""
+    """Draw points (count, 2) around the fovea, pushed off the disc."""
     anywhere = rng.random(count) < sites.spread
     angle = np.where(
         anywhere, rng.uniform(0, 2 * np.pi, count), rng.normal(sites.home, 0.5, count)
@@ -159,8 +159,8 @@ def _positions(
     points = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     away = points - sites.disc
     near = np.linalg.norm(away, axis=1, keepdims=True) + 1e-9
-    kept: Floats = np.where(near < 0.17, sites.disc + away / near * 0.19, points)
-    return kept
+    pushed: Floats = np.where(near < 0.17, sites.disc + away / near * 0.19, points)
+    return pushed
 
 
 def _filled(count: int, layer: int) -> Floats:
@@ -179,7 +179,7 @@ def _microaneurysms(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 
 def _haemorrhages(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """Dots and blots, and flames near the disc that follow the nerve fibres."""
+    """Draw dots and blots, and flames near the disc that follow the nerve fibres."""
     table = _filled(count, BLOOD)
     centre = _positions(rng, count, sites, (0.18, 0.95))
     radius = np.exp(rng.normal(np.log(0.024), 0.38, count)).clip(0.013, 0.06)
@@ -198,7 +198,7 @@ def _haemorrhages(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 
 def _exudates(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """Groups of yellow specks, some of them rings."""
+    """Draw groups of yellow specks, some of them rings."""
     of = np.repeat(np.arange(count), rng.integers(7, 20, count))
     centre, specks = _positions(rng, count, sites, (0.12, 0.6))[of], len(of)
     ring, hollow = rng.uniform(0.05, 0.11, count)[of], rng.random(count)[of] < 0.3
@@ -219,7 +219,7 @@ def _exudates(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 
 def _cotton_wool(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """White patches with feathered edges along the arcades."""
+    """Draw white patches with feathered edges along the arcades."""
     table = _filled(count, COTTON)
     table[:, PLACE] = _positions(rng, count, sites, (0.35, 0.75))
     table[:, ACROSS] = rng.uniform(0.035, 0.06, count)
@@ -233,7 +233,7 @@ def _cotton_wool(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 
 def _preretinal(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """Pools of blood in front of the retina, and clouds of it in the vitreous."""
+    """Draw pools of blood in front of the retina, and clouds of it in the vitreous."""
     table = _filled(count, VEIL)
     table[:, PLACE] = _positions(rng, count, sites, (0.3, 0.7))
     table[:, ACROSS] = rng.uniform(0.10, 0.24, count)

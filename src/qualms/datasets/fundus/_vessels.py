@@ -33,7 +33,7 @@ X, Y, HEADING, GOAL, RELAX, WIDTH, LENGTH, LAYER, WANDER, BEADING, STRIDE = rang
 
 
 def arcades(rng: Rng, disc: tuple[float, float], beading: float) -> Floats:
-    """(n, 8) strokes of the vessels of an eye.
+    """Draw strokes (n, 8) of the vessels of an eye.
 
     Args:
         rng: draws the courses.
@@ -47,7 +47,7 @@ def arcades(rng: Rng, disc: tuple[float, float], beading: float) -> Floats:
 
 
 def tangle(rng: Rng, centre: Floats, reach: float, strands: int) -> Floats:
-    """(n, 8) strokes of a knot of new vessels: fine and tortuous.
+    """Draw strokes (n, 8) of a knot of new vessels: fine and tortuous.
 
     Args:
         rng: draws the courses.
@@ -73,7 +73,7 @@ def tangle(rng: Rng, centre: Floats, reach: float, strands: int) -> Floats:
 def _trunks(
     rng: Rng, disc: tuple[float, float], layer: int, beading: float
 ) -> list[list[float]]:
-    """The four trunks of arteries or veins: upper, lower, temporal and nasal."""
+    """Draw the trunks of arteries or veins: upper and lower, temporal and nasal."""
     usual = VEIN_WIDTH if layer == VEIN else ARTERY_WIDTH
     wander = 0.020 if layer == VEIN else 0.014
     trunks = []
@@ -94,7 +94,7 @@ def _trunks(
 
 
 def _twigs(rng: Rng, disc: tuple[float, float]) -> Floats:
-    """Small vessels that leave the disc directly, most of them to the macula."""
+    """Draw small vessels that leave the disc directly, most of them to the macula."""
     count = int(rng.integers(5, 9))
     up = np.where(rng.random(count) < 0.5, -1.0, 1.0)
     start = np.where(rng.random(count) < 0.7, rng.uniform(2.0, 2.9, count), 0.4)
@@ -139,10 +139,10 @@ def _grow(rng: Rng, stack: Floats, top: int, strokes: Floats) -> int:
             walked += step
             vessel[WIDTH] *= 1.0 - 0.45 * step / vessel[LENGTH]
             swell = 0.55 * bead * np.sin(2 * np.pi * walked / BEAD)
-            shown = vessel[WIDTH] * (1.0 + swell)
-            strokes[count] = (vessel[X], vessel[Y], x, y, wide, shown, 1.0, layer)
+            beaded = vessel[WIDTH] * (1.0 + swell)
+            strokes[count] = (vessel[X], vessel[Y], x, y, wide, beaded, 1.0, layer)
             count += 1
-            vessel[X], vessel[Y], wide = x, y, shown
+            vessel[X], vessel[Y], wide = x, y, beaded
             if walked > branch and vessel[WIDTH] > THIN and top < MOST - 1:
                 branch = walked + SPACING * (0.4 + rng.random())
                 _branch(rng, vessel, stack[top])

@@ -101,7 +101,7 @@ def species(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Recipe:
-    """Images (side, side, 3), target the class, `group` what makes it hard to tell.
+    """Simulate images (side, side, 3), target the class, `group` the difficulty.
 
     Downstream families have unseen classes in every split, and the subsets test/even
     and test/odd, which share the classes of `test`. The array `ambiguity` is 0 for a
@@ -121,40 +121,40 @@ def species(
     kind = FAMILIES[family]
     side = whole_number("side", side, least=SMALLEST)
     seed = whole_number("seed", seed, least=0)
-    wanted = chosen_sizes(sizes, kind.sizes, dict.fromkeys(kind.sizes, MOST))
+    counts = chosen_sizes(sizes, kind.sizes, dict.fromkeys(kind.sizes, MOST))
     number = _number_of_classes(family, classes)
-    units, known = [], 0
-    for split, size in wanted.items():
-        place = np.arange(size)
-        kinds = place % number if number else place // kind.each
-        labels = (kinds + known).tolist()
+    units, first_class = [], 0
+    for split, size in counts.items():
+        position = np.arange(size)
+        kinds = position % number if number else position // kind.each
+        labels = (kinds + first_class).tolist()
         units += chunked(split, range(size), kinds.tolist(), labels, most=TOGETHER)
-        known += 0 if number else int(kinds[-1]) + 1
-    options = {"family": family, "side": side, "sizes": wanted, "seed": seed}
+        first_class += 0 if number else int(kinds[-1]) + 1
+    options = {"family": family, "side": side, "sizes": counts, "seed": seed}
     return Recipe(
         name="species",
         options=options | ({"classes": number} if number else {}),
         card=CARD,
-        task=Task(name="embedding", classes=number or known),
+        task=Task(name="embedding", classes=number or first_class),
         units=tuple(units),
         load=partial(_load, family=family, classes=number, side=side, seed=seed),
-        counts=wanted,
+        counts=counts,
         subsets={} if number else HALVES,
         version=2,
     )
 
 
-def _number_of_classes(family: FamilyName, asked: int | None) -> int | None:
-    """Classes that take turns, if the family has such."""
+def _number_of_classes(family: FamilyName, requested: int | None) -> int | None:
+    """Return the number of classes that take turns, if the family has such classes."""
     usual = FAMILIES[family].classes
-    if asked is None:
+    if requested is None:
         return usual
     if usual is None:
         raise ValueError(
             f"classes must be left out for {family!r}, whose splits have classes of"
-            f" their own, got {asked!r}; choose sizes instead"
+            f" their own, got {requested!r}; choose sizes instead"
         )
-    return whole_number("classes", asked, least=2)
+    return whole_number("classes", requested, least=2)
 
 
 def _load(
@@ -194,7 +194,7 @@ def _drawn(
     object_class: tuple[int, int, int, int],
     own: np.random.Generator | None,
 ) -> tuple[Drawing, Traits]:
-    """How an object of a class is drawn."""
+    """Return how an object of a class is drawn."""
     plans = FAMILIES[family].plans
     of_class = np.random.default_rng([*object_class, 1])
     return plans[object_class[-1] % len(plans)], Traits(of_class, own)

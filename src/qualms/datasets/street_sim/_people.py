@@ -17,7 +17,7 @@ HAIR = ((58, 46, 34), (24, 22, 22), (130, 104, 66))
 def draw_person(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """Somebody who stands or walks."""
+    """Draw a person who stands or walks."""
     tall, stride = rng.uniform(0.9, 1.08), rng.uniform(0.03, 0.3)
     coat, trousers = picked(rng, style.clothes), picked(rng, style.clothes) * 0.7
     for foot in (-stride, stride):
@@ -34,7 +34,7 @@ def _body(
     tall: float,
     raised: float = 0.0,
 ) -> None:
-    """Trunk, arms and head; a rider's are raised."""
+    """Draw trunk, arms and head; a rider's are raised."""
     label = RIDER if raised else PERSON
     torso = [
         (-0.2, 0.85),
@@ -65,7 +65,7 @@ def _body(
 def draw_bicycle(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A bicycle that leans somewhere, seen from its side."""
+    """Draw a leaning bicycle, seen from its side."""
     paint = picked(rng, style.cars)
     for at in (-0.52, 0.52):
         canvas.upright(place, disc(at, 0.34, 0.35), TYRE, BICYCLE)
@@ -86,7 +86,7 @@ def draw_bicycle(
 def draw_rider(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """Somebody on a bicycle or, less often, on a motorcycle."""
+    """Draw a rider on a bicycle or, less often, on a motorcycle."""
     motor = rng.random() < 0.35
     (draw_motorcycle if motor else draw_bicycle)(canvas, rng, place, style)
     coat, trousers = picked(rng, style.clothes), picked(rng, style.clothes) * 0.7

@@ -49,7 +49,7 @@ Thing = tuple[Draw, float, float]
 def street_scene(
     rng: Rng, style: Style, *, height: int, width: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """An image (height, width, 3) and its labels (height, width)."""
+    """Draw an image (height, width, 3) and its labels (height, width)."""
     view = _view(rng, height * SAMPLES, width * SAMPLES)
     zenith, horizon, clouds = style.sky[int(rng.integers(len(style.sky)))]
     canvas = Canvas(view, horizon, rng.uniform(*style.reach))
@@ -58,7 +58,10 @@ def street_scene(
     draw_skyline(canvas, rng, style)
     draw_ground(canvas, rng, street, style)
     things = [*_traffic(rng, street), *_walkers(rng, street), *_planted(rng, street)]
-    parts = [*fronts(rng, street, style), *(_part(rng, one, style) for one in things)]
+    parts = [
+        *fronts(rng, street, style),
+        *(_part(rng, thing, style) for thing in things),
+    ]
     for _, add in sorted(parts, key=lambda part: -part[0]):
         add(canvas)
     canvas.draw()
@@ -95,7 +98,7 @@ def _part(rng: Rng, thing: Thing, style: Style) -> Part:
 
 
 def _traffic(rng: Rng, street: Street) -> list[Thing]:
-    """Vehicles and riders on the road."""
+    """Place vehicles and riders on the road."""
     kinds: tuple[Draw, ...] = (draw_car, draw_truck, draw_bus, draw_train)
     shares = (0.8, 0.1, 0.06, 0.04)
     things: list[Thing] = []
@@ -129,7 +132,7 @@ def _parked(rng: Rng, x: float) -> list[Thing]:
 
 
 def _walkers(rng: Rng, street: Street) -> list[Thing]:
-    """What is on the sidewalks, and people who cross the road."""
+    """Place people and things on the sidewalks, and people who cross the road."""
     things: list[Thing] = []
     for outward, edge, walk in (
         (-1, street.left, street.walks[0]),
@@ -164,7 +167,7 @@ def _walkers(rng: Rng, street: Street) -> list[Thing]:
 
 
 def _planted(rng: Rng, street: Street) -> list[Thing]:
-    """Trees at the curb and behind the fronts, and bushes on verges."""
+    """Place trees at the curb and behind the fronts, and bushes on verges."""
     things: list[Thing] = []
     for outward, edge, end in (
         (-1, street.left, street.fronts[0]),
@@ -183,7 +186,7 @@ def _planted(rng: Rng, street: Street) -> list[Thing]:
 
 
 def _draw_bonnet(canvas: Canvas, rng: Rng, style: Style) -> None:
-    """The front of the car that took the photograph; it has no class."""
+    """Draw the front of the car that took the photograph; it has no class."""
     height, width = canvas.pixels.shape[:2]
     high = height * rng.uniform(0.06, 0.13)
     oval = CIRCLE * (width * rng.uniform(0.42, 0.6), high) + (width / 2, height)

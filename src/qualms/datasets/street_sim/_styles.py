@@ -127,7 +127,7 @@ PHOTO = Style(
 
 
 def picked(rng: np.random.Generator, colours: Palette) -> Points:
-    """One of some colours, a little brighter or darker."""
+    """Draw one of some colours, a little brighter or darker."""
     colour = colours[int(rng.random() * len(colours))]
     return np.array(colour) * (0.88 + 0.24 * rng.random())
 
@@ -135,7 +135,7 @@ def picked(rng: np.random.Generator, colours: Palette) -> Points:
 def developed(
     rng: np.random.Generator, pixels: NDArray[np.uint8], style: Style
 ) -> NDArray[np.uint8]:
-    """The image (H, W, 3) of a canvas with four channels."""
+    """Return the image (H, W, 3) of a canvas with four channels."""
     import cv2
 
     height, width = pixels.shape[0] // SAMPLES, pixels.shape[1] // SAMPLES
@@ -155,17 +155,17 @@ def developed(
 
 
 def _graded(rng: np.random.Generator, style: Style) -> NDArray[np.float32]:
-    """The matrix that changes saturation, brightness and the colour of light."""
-    kept = rng.uniform(*style.saturation)
+    """Draw the matrix that changes saturation, brightness and the colour of light."""
+    saturation = rng.uniform(*style.saturation)
     light = rng.uniform(*style.gain) * (1 + style.tint * rng.standard_normal(3))
-    matrix = light[:, None] * (kept * np.eye(3) + (1 - kept) / 3)
+    matrix = light[:, None] * (saturation * np.eye(3) + (1 - saturation) / 3)
     return np.asarray(matrix, np.float32)
 
 
 def _texture(
     rng: np.random.Generator, label: NDArray[np.uint8], style: Style
 ) -> NDArray[np.float32]:
-    """Brightness of each pixel: fine grain and large patches, by what is shown."""
+    """Draw the brightness of each pixel: fine grain and large patches, by its label."""
     import cv2
 
     height, width = label.shape
@@ -181,7 +181,7 @@ def _texture(
 
 
 def _noise(rng: np.random.Generator, height: int, width: int) -> NDArray[np.float32]:
-    """Gaussian noise: a piece of a larger tile, which is much faster than new noise."""
+    """Cut Gaussian noise from a larger tile, which is much faster than new noise."""
     rows, columns = rng.integers(64, size=2).tolist()
     tile = _tile(height + 64, width + 64)
     piece = tile[rows : rows + height, columns : columns + width]

@@ -47,7 +47,7 @@ class Paint(NamedTuple):
 def draw_car(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A car along the street; its near end is at Z."""
+    """Draw a car along the street; its near end is at Z."""
     x, z = place
     profile = np.array(PROFILES[int(rng.choice(4, p=(0.4, 0.3, 0.12, 0.18)))])
     profile = profile * (rng.uniform(0.94, 1.05), rng.uniform(0.95, 1.06))
@@ -70,7 +70,7 @@ def draw_car(
 
 
 def _side_glass(canvas: Canvas, x: float, side: Points, glass: Points) -> None:
-    """Windows: the profile's upper part, a little smaller."""
+    """Draw windows: the profile's upper part, a little smaller."""
     top = side[side[:, 1] > 0.9]
     if len(top) < 3:
         return
@@ -87,7 +87,7 @@ def _end(
     *,
     coming: bool,
 ) -> None:
-    """The end of a car that faces the camera."""
+    """Draw the end of a car that faces the camera."""
     waist = 0.9 if top < 1.6 else 1.1
     low = rectangle(-half, 0.3, half, waist)
     roof = [(-half, waist), (half, waist), (0.78 * half, top), (-0.78 * half, top)]
@@ -116,7 +116,7 @@ def _end(
 def draw_car_across(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A car that crosses the street, seen from its side."""
+    """Draw a car that crosses the street, seen from its side."""
     profile = np.array(
         PROFILES[int(rng.choice(4, p=(0.4, 0.3, 0.12, 0.18)))], np.float64
     )
@@ -141,7 +141,7 @@ def draw_car_across(
 def draw_bus(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A bus along the street."""
+    """Draw a bus along the street."""
     colour = picked(rng, style.cars)
     _coach(canvas, rng, place, style, (BUS, 11.0, 1.25, 3.1), colour)
 
@@ -149,7 +149,7 @@ def draw_bus(
 def draw_train(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A tram along the street."""
+    """Draw a tram along the street."""
     colour = picked(rng, style.cars)
     _coach(canvas, rng, place, style, (TRAIN, 28.0, 1.3, 3.5), colour)
 
@@ -188,7 +188,7 @@ def _coach(
 def draw_truck(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A truck along the street: a box, and a cab at its far or near end."""
+    """Draw a truck along the street: a box, and a cab at its far or near end."""
     x, z = place
     half, top, length = 1.2, rng.uniform(2.9, 3.8), rng.uniform(6, 9)
     box, cab = picked(rng, style.walls), picked(rng, style.cars)
@@ -215,7 +215,7 @@ def draw_truck(
 def draw_motorcycle(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A motorcycle, seen from its side."""
+    """Draw a motorcycle, seen from its side."""
     paint = picked(rng, style.cars)
     for at in (-0.65, 0.65):
         canvas.upright(place, disc(at, 0.32, 0.33), TYRE, MOTORCYCLE)
@@ -242,7 +242,7 @@ def _wheels(
 
 
 def _shadow(canvas: Canvas, place: Place, half: float, length: float) -> None:
-    """The dark ground below a vehicle; the label of the ground stays."""
+    """Darken the ground below a vehicle; the label of the ground stays."""
     x, z = place
     corners = [
         (x - half, 0, z - 0.15),
