@@ -57,7 +57,7 @@ def show(recipe: Recipe, folder: Path, albums: Mapping[str, Album]) -> None:
         for split, shown in recipe.shown.items()
     }
     totals = tally({split: shown.labels for split, shown in pictures.items()})
-    skipped = _skipped(recipe, albums)
+    skipped = _skipped_pictures(recipe, albums)
     check_not_empty(recipe, totals.counts, skipped)
     arrays = new_arrays(folder)
     record |= totals._asdict()
@@ -76,7 +76,7 @@ def _is_published(
         return False
     # An album that was deleted and made again has the same pictures in another file.
     return all(
-        meta["splits"][split][ENCODED] == _shared(albums[recipe_digest(shown.album)])
+        meta["splits"][split][ENCODED] == _entry(albums[recipe_digest(shown.album)])
         for split, shown in recipe.shown.items()
     )
 
@@ -110,7 +110,7 @@ def _find(labels: Labels, album: Album) -> _ShownPictures:
     return _ShownPictures(matched, album, rows[matching])
 
 
-def _skipped(recipe: Recipe, albums: Mapping[str, Album]) -> list[Skipped]:
+def _skipped_pictures(recipe: Recipe, albums: Mapping[str, Album]) -> list[Skipped]:
     """List what `recipe` leaves out, and its pictures that could not be loaded."""
     items: dict[str, set[str]] = {name: set() for name in albums}
     for split in recipe.shown.values():
@@ -130,7 +130,7 @@ def _write(
     """Write the arrays of a split; return their entries in `meta.json`."""
     pictures = album.pictures.image
     assert isinstance(pictures, Encoded)
-    entries: Meta = {ENCODED: _shared(album)}
+    entries: Meta = {ENCODED: _entry(album)}
     for column, array in (_columns(labels) | {SPAN: pictures.span[rows]}).items():
         path = arrays / file_name(split, column)
         np.save(path, array, allow_pickle=False)
@@ -138,7 +138,7 @@ def _write(
     return entries
 
 
-def _shared(album: Album) -> Meta:
+def _entry(album: Album) -> Meta:
     """Return the entry of the album's pictures, with a path from a folder beside it."""
     meta = read_meta(album.folder)
     assert meta is not None

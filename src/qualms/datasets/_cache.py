@@ -81,7 +81,7 @@ def write_meta(folder: Path, meta: Meta) -> Meta:
     """
     for _, entry in entries(meta):
         if "sha256" not in entry:
-            entry |= _described(folder / entry["file"])
+            entry |= _file_entry(folder / entry["file"])
     meta["fingerprint"] = fingerprint(meta)
     with replacing(folder / "meta.json") as temporary:
         text = json.dumps(meta, indent=1, ensure_ascii=False)
@@ -146,7 +146,7 @@ def block_checksum(path: Path, block: int) -> int:
     return checksum
 
 
-def _described(path: Path) -> Meta:
+def _file_entry(path: Path) -> Meta:
     """Return size, hash and checksums of a file."""
     size = path.stat().st_size
     blocks = range(-(-size // BLOCK))

@@ -20,7 +20,7 @@ SIDE = 64
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def open_hdf5(path: Path) -> Iterator[Any]:
     """Open a file for reading; errors name it."""
     import h5py  # type: ignore[import-untyped]
 
@@ -32,7 +32,7 @@ def read_columns(
     path: Path, *, pictures: str, needed: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, NDArray[Any]]:
     """Read the arrays `needed`, and those of `optional` that exist, each flattened."""
-    with opened(path) as file:
+    with open_hdf5(path) as file:
         _check_names(file.keys(), (pictures, *needed))
         _check_pictures(pictures, file[pictures].shape, file[pictures].dtype)
         chosen = [*needed, *(name for name in optional if name in file)]
@@ -58,7 +58,7 @@ def read_rows(
     """Read the rows `index`, all different; pictures as (k, 64, 64, C)."""
     # h5py reads rows in ascending order only.
     ascending, back = np.unique(np.asarray(index), return_inverse=True)
-    with opened(path) as file:
+    with open_hdf5(path) as file:
         image = np.moveaxis(file[pictures][ascending], 1, -1)[back]
         values = {name: np.ravel(file[name][()])[list(index)] for name in others}
     return {pictures: image, **values}

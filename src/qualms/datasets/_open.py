@@ -50,7 +50,7 @@ def open_dataset(folder: str | Path) -> Dataset:
     File sizes are compared with the record; `verify_dataset` compares contents.
     """
     folder = Path(folder)
-    meta = _recorded(folder)
+    meta = _read_record(folder)
     swaps = meta.get("swaps", {"labels": [], "share": 0.0})
     return Dataset(
         name=meta["name"],
@@ -76,11 +76,11 @@ def verify_dataset(folder: str | Path) -> None:
     this process has verified and nobody has written since is not read again.
     """
     folder = Path(folder)
-    meta = _recorded(folder)
+    meta = _read_record(folder)
     files = {entry["file"]: entry for _, entry in entries(meta)}
     with ThreadPoolExecutor(cores()) as threads:
         checks = {
-            file: _started(threads, folder / file, entry)
+            file: _start_checks(threads, folder / file, entry)
             for file, entry in files.items()
         }
         wrong = [
@@ -89,10 +89,10 @@ def verify_dataset(folder: str | Path) -> None:
             if not all(part.result() for part in parts)
         ]
     if wrong:
-        raise _changed(folder, meta, wrong)
+        raise _changed_error(folder, meta, wrong)
 
 
-def _recorded(folder: Path) -> Meta:
+def _read_record(folder: Path) -> Meta:
     """Read the record of `folder`; raise if its files have other sizes."""
     meta = read_meta(folder)
     if meta is None:
@@ -101,7 +101,7 @@ def _recorded(folder: Path) -> Meta:
         )
     wrong = [e["file"] for _, e in entries(meta) if _size(folder, e) != e["bytes"]]
     if wrong or meta["fingerprint"] != fingerprint(meta):
-        raise _changed(folder, meta, wrong)
+        raise _changed_error(folder, meta, wrong)
     return meta
 
 
@@ -110,7 +110,7 @@ def _size(folder: Path, entry: Meta) -> int:
     return path.stat().st_size if path.is_file() else -1
 
 
-def _started(
+def _start_checks(
     threads: ThreadPoolExecutor, path: Path, entry: Meta
 ) -> list[Future[bool]]:
     """Start checking the parts of a file."""
@@ -125,11 +125,11 @@ def _started(
 
 
 def _has_checksum(state: _FileState, block: int, checksum: int) -> bool:
-    return _remembered(_checksum, state)(state, block) == checksum
+    return _cached(_checksum, state)(state, block) == checksum
 
 
 def _has_hash(state: _FileState, sha256: str) -> bool:
-    return _remembered(_hash, state)(state) == sha256
+    return _cached(_hash, state)(state) == sha256
 
 
 @lru_cache(maxsize=65_536)
@@ -142,13 +142,13 @@ def _hash(state: _FileState) -> str:
     return file_hash(state.path)
 
 
-def _remembered(read: "_lru_cache_wrapper[T]", state: _FileState) -> Callable[..., T]:
+def _cached(read: "_lru_cache_wrapper[T]", state: _FileState) -> Callable[..., T]:
     """Return `read`, without its cache if the file may have just been written."""
     latest = max(state.modified, state.changed)
     return read if time.time_ns() - latest > TICK else read.__wrapped__
 
 
-def _changed(folder: Path, meta: Meta, wrong: Sequence[str]) -> DatasetError:
+def _changed_error(folder: Path, meta: Meta, wrong: Sequence[str]) -> DatasetError:
     """Return the error that names changed files, fingerprints and the remedy."""
     now = json.loads(json.dumps(meta))
     for _, entry in entries(now):

@@ -35,17 +35,17 @@ class Tile(NamedTuple):
 
 def read_rgb(path: Path) -> NDArray[np.uint8]:
     """Read the picture at `path` as (H, W, 3)."""
-    return _decoded(path, "RGB")
+    return _decode(path, "RGB")
 
 
 def read_grey(path: Path) -> NDArray[np.uint8]:
     """Read the grey picture at `path` as (H, W)."""
-    return _decoded(path, "L")
+    return _decode(path, "L")
 
 
 def read_mask(path: Path) -> NDArray[np.bool_]:
     """Read where the first channel is above 0 in OpenCV's order of channels, (H, W)."""
-    with reading(path), _opened(path) as picture:
+    with reading(path), _open(path) as picture:
         grey = picture.mode in ("1", "L")
     # OpenCV's first channel is blue
     return (read_grey(path) if grey else read_rgb(path)[..., 2]) > 0
@@ -76,15 +76,15 @@ def patches(tile: Tile) -> LoadedItems:
     )
 
 
-def _decoded(path: Path, mode: str) -> NDArray[Any]:
+def _decode(path: Path, mode: str) -> NDArray[Any]:
     from PIL import ImageOps
 
-    with reading(path), _opened(path) as picture:
+    with reading(path), _open(path) as picture:
         _check_depth(picture)
         return np.asarray(ImageOps.exif_transpose(picture).convert(mode))
 
 
-def _opened(path: Path) -> "Image":
+def _open(path: Path) -> "Image":
     from PIL import Image, UnidentifiedImageError
 
     try:

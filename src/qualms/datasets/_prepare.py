@@ -87,7 +87,7 @@ def prepare(
     try:
         if recipe.shown:
             _show(recipe, folder, workers, progress, check_counts)
-        elif _settled(recipe, folder):
+        elif _is_complete(recipe, folder):
             _tidy(folder)
         else:
             folder.mkdir(parents=True, exist_ok=True)
@@ -154,7 +154,7 @@ def _overall(
         progress(before + done, total)
 
 
-def _settled(recipe: Recipe, folder: Path) -> bool:
+def _is_complete(recipe: Recipe, folder: Path) -> bool:
     """Return whether exactly these units are published and none is left to retry."""
     meta = read_meta(folder)
     if meta is None:
@@ -183,7 +183,7 @@ def _make(
     progress: Progress | None,
     check_counts: bool,
 ) -> None:
-    if _settled(recipe, folder):  # by another process, while we waited for the lock
+    if _is_complete(recipe, folder):  # by another process, while we waited for the lock
         return
     _tidy(folder)
     shards = folder / "shards" / recipe_digest(recipe)

@@ -26,7 +26,7 @@ class CsvRow(NamedTuple):
     """Line in the file, from 1 on, counting the header and blank lines."""
 
 
-def located(root: Path, folder: str, *, holding: Sequence[str]) -> Path:
+def locate(root: Path, folder: str, *, holding: Sequence[str]) -> Path:
     """Return `root` or its folder `folder`, whichever has all names in `holding`."""
     for candidate in (root, root / folder):
         if all((candidate / name).exists() for name in holding):
@@ -82,7 +82,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[CsvRow]:
         raise DatasetError(f"expected a table at {path}; {contents(path.parent)}")
     with reading(path), path.open(newline="", encoding="utf-8-sig") as lines:
         try:
-            fields, rows = _parsed(lines)
+            fields, rows = _parse(lines)
         except UnicodeError as error:
             raise ValueError(
                 "its text must be in UTF-8, got another encoding such as UTF-16; save"
@@ -128,7 +128,7 @@ def _matching(folder: Path, pattern: str) -> tuple[str, ...]:
     return tuple(sorted(name for name in present if expression.fullmatch(name)))
 
 
-def _parsed(lines: TextIO) -> tuple[list[str], list[CsvRow]]:
+def _parse(lines: TextIO) -> tuple[list[str], list[CsvRow]]:
     """Return the header and the rows, without blank lines."""
     header = lines.readline()
     if "\0" in header:  # UTF-16 without a byte order mark

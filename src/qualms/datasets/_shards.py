@@ -68,14 +68,14 @@ def make_shard(load: Callable[[Unit], LoadedItems], folder: Path, unit: Unit) ->
     path = shard_path(folder, unit)
     partial = path.with_suffix(f".{os.getpid()}.partial")
     with partial.open("wb") as file:
-        file.writelines(_written(arrays))
+        file.writelines(_shard_bytes(arrays))
     partial.replace(path)
     return ""
 
 
 def read_layout(path: Path) -> dict[str, ArrayLayout]:
     """Read shape and type of each array of a shard from its first line alone."""
-    with _mended(path), path.open("rb") as file:
+    with _removing_damaged(path), path.open("rb") as file:
         head = _head(file)
         remaining = os.fstat(file.fileno()).st_size - file.tell()
         if remaining != sum(array.nbytes for array in head.layout.values()):
@@ -85,7 +85,7 @@ def read_layout(path: Path) -> dict[str, ArrayLayout]:
 
 def read_shard(path: Path) -> dict[str, NDArray[Any]]:
     """Read the arrays of a shard and verify their checksum."""
-    with _mended(path), path.open("rb") as file:
+    with _removing_damaged(path), path.open("rb") as file:
         head = _head(file)
         data = bytearray(file.read())
         if zlib.crc32(data) != head.checksum:
@@ -95,7 +95,7 @@ def read_shard(path: Path) -> dict[str, NDArray[Any]]:
 
 def read_items(path: Path) -> NDArray[np.str_]:
     """Read the item names of a shard, without its other arrays."""
-    with _mended(path), path.open("rb") as file:
+    with _removing_damaged(path), path.open("rb") as file:
         layout = _head(file).layout
         for name, array in layout.items():
             if name == "item":
@@ -105,7 +105,7 @@ def read_items(path: Path) -> NDArray[np.str_]:
 
 
 @contextmanager
-def _mended(path: Path) -> Iterator[None]:
+def _removing_damaged(path: Path) -> Iterator[None]:
     """Remove a shard that cannot be read, so that the next run makes it again."""
     try:
         yield
@@ -119,7 +119,7 @@ def _mended(path: Path) -> Iterator[None]:
 def _arrays(loaded: LoadedItems) -> dict[str, NDArray[Any]]:
     items = np.array(loaded.item, dtype=np.str_).reshape(len(loaded.item))
     image = loaded.image
-    arrays = _packed(image) if isinstance(image, tuple) else {"image": image}
+    arrays = _pack(image) if isinstance(image, tuple) else {"image": image}
     arrays |= {"target": loaded.target, "item": items}
     arrays |= {f"extra/{name}": value for name, value in loaded.extra.items()}
     for name, array in arrays.items():
@@ -133,7 +133,7 @@ def _arrays(loaded: LoadedItems) -> dict[str, NDArray[Any]]:
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
-def _packed(pictures: Sequence[bytes]) -> dict[str, NDArray[Any]]:
+def _pack(pictures: Sequence[bytes]) -> dict[str, NDArray[Any]]:
     """Concatenate pictures, and return where each begins and ends."""
     ends = np.cumsum([0, *map(len, pictures)], dtype=np.int64)
     span = np.stack([ends[:-1], ends[1:]], axis=1)
@@ -148,7 +148,7 @@ def _sentence(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _written(arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
+def _shard_bytes(arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
     """Return the lines and bytes of a shard."""
     data = [array.tobytes() for array in arrays.values()]
     checksum = 0

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from qualms.datasets._publisher_files import (
     CsvRow,
     finite_number,
-    located,
+    locate,
     read_table,
     reading,
 )
@@ -62,7 +62,7 @@ CARD = Card(
 
 def asset_wealth(root: str | Path) -> Recipe:
     """Read images (64, 64, 8), target the wealth index; clusters: countries."""
-    folder = located(Path(root), "poverty_v1.1", holding=["dhs_metadata.csv", "images"])
+    folder = locate(Path(root), "poverty_v1.1", holding=["dhs_metadata.csv", "images"])
     rows = read_table(folder / "dhs_metadata.csv", ("country", "wealthpooled", "urban"))
     country = np.array([row.fields["country"] for row in rows])
     units = [

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._publisher_files import file_names_in_either, located, reading
+from qualms.datasets._publisher_files import file_names_in_either, locate, reading
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear, nearest
 from qualms.spec import Task
@@ -48,7 +48,7 @@ CARD = Card(
 
 def brain_tumour_pixels(root: str | Path) -> Recipe:
     """Count tumour pixels of 4,096 per slice; clusters are patients."""
-    folder = located(Path(root), "Task01_BrainTumour", holding=["imagesTr", "labelsTr"])
+    folder = locate(Path(root), "Task01_BrainTumour", holding=["imagesTr", "labelsTr"])
     files = file_names_in_either(
         folder / "imagesTr", folder / "labelsTr", NAME, like="BRATS_001.nii.gz"
     )

@@ -8,7 +8,7 @@ images of each.
 
 from pathlib import Path
 
-from qualms.datasets._publisher_files import located
+from qualms.datasets._publisher_files import locate
 from qualms.datasets._recipe import Card, Recipe
 from qualms.datasets._retrieval.pictures import (
     CROP_SHARE,
@@ -58,7 +58,7 @@ def cars196(
             of the released code.
     """
     fit = checked_fit(side, crop_share)
-    folder = located(Path(root), "cars196", holding=["images"]) / "images"
+    folder = locate(Path(root), "cars196", holding=["images"]) / "images"
     names = class_folders(folder, like="AM General Hummer SUV 2000")
     return halved_recipe(
         PublisherFolder("cars196", CARD, folder),

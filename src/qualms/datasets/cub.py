@@ -8,7 +8,7 @@ Bounding boxes are not used.
 
 from pathlib import Path
 
-from qualms.datasets._publisher_files import contents, located
+from qualms.datasets._publisher_files import contents, locate
 from qualms.datasets._recipe import Card, DatasetError, Recipe
 from qualms.datasets._retrieval.pictures import (
     CROP_SHARE,
@@ -58,7 +58,7 @@ def cub(
             of the released code.
     """
     fit = checked_fit(side, crop_share)
-    folder = located(Path(root), "CUB_200_2011", holding=["images"]) / "images"
+    folder = locate(Path(root), "CUB_200_2011", holding=["images"]) / "images"
     names = class_folders(folder, like="001.Black_footed_Albatross")
     classes = pictures_in(folder, sorted(names, key=lambda name: _number(folder, name)))
     return halved_recipe(

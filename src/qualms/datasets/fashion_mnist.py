@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
-from qualms.datasets._publisher_files import located, reading
+from qualms.datasets._publisher_files import locate, reading
 from qualms.datasets._recipe import HALVES, Card, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear
 from qualms.datasets._simulated import chunked
@@ -83,7 +83,7 @@ def fashion_mnist(
     check_choice("family", family, tuple(CLASSES))
     side = whole_number("side", side, least=SIDE)
     counts = chosen_sizes(sizes, SIZES[family])
-    folder = located(Path(root), "fashion-mnist", holding=FILES)
+    folder = locate(Path(root), "fashion-mnist", holding=FILES)
     rows = _rows(folder, family)
     units = [
         unit

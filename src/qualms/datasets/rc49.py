@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets import _hdf5
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
-from qualms.datasets._publisher_files import located
+from qualms.datasets._publisher_files import locate
 from qualms.datasets._ranges import GRADED_YAWS, VARIANTS, Variant, trained_tenths
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.spec import Task
@@ -77,7 +77,7 @@ def rc49(
     counts = chosen_sizes(sizes, SIZES[variant])
     root = Path(root)
     path = (
-        root if root.suffix == ".h5" else located(root, "RC-49", holding=[FILE]) / FILE
+        root if root.suffix == ".h5" else locate(root, "RC-49", holding=[FILE]) / FILE
     )
     column = _hdf5.read_columns(
         path, pictures="images", needed=("labels", "indx_train"), optional=("types",)

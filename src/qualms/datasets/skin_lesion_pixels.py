@@ -17,7 +17,7 @@ import numpy as np
 
 from qualms.datasets._options import whole_number
 from qualms.datasets._pictures import read_mask, read_rgb
-from qualms.datasets._publisher_files import contents, located, read_table
+from qualms.datasets._publisher_files import contents, locate, read_table
 from qualms.datasets._recipe import (
     Card,
     DatasetError,
@@ -57,7 +57,7 @@ CARD = Card(
 def skin_lesion_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
     """Count lesion pixels of 4,096 per photo; clusters: lesions, groups: diagnoses."""
     seed = whole_number("seed", seed, least=0)
-    folder = located(Path(root), "ham10000", holding=[MASKS])
+    folder = locate(Path(root), "ham10000", holding=[MASKS])
     table = read_table(_metadata(folder), ("lesion_id", "image_id", "dx", "dataset"))
     rows = [row.fields for row in table]
     units = [

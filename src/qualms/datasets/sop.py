@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from qualms.datasets._publisher_files import contents, located
+from qualms.datasets._publisher_files import contents, locate
 from qualms.datasets._recipe import Card, DatasetError, Recipe
 from qualms.datasets._retrieval.pictures import (
     CROP_SHARE,
@@ -87,7 +87,7 @@ def _places(root: Path) -> tuple[Path, Path]:
     if (root / "Info_Files").is_dir():
         return root / "Info_Files", root / "images"
     holding = ["Ebay_train.txt", "Ebay_test.txt"]
-    folder = located(root, "Stanford_Online_Products", holding=holding)
+    folder = locate(root, "Stanford_Online_Products", holding=holding)
     return folder, folder
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._options import check_choice
-from qualms.datasets._publisher_files import CsvRow, finite_number, located, read_table
+from qualms.datasets._publisher_files import CsvRow, finite_number, locate, read_table
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear
 from qualms.spec import Task
@@ -63,7 +63,7 @@ def ventricular_volume(root: str | Path, *, order: Order = "listed") -> Recipe:
     """
     check_choice("order", order, ORDERS)
     needed = ["FileList.csv", "VolumeTracings.csv", "Videos"]
-    folder = located(Path(root), "EchoNet-Dynamic", holding=needed)
+    folder = locate(Path(root), "EchoNet-Dynamic", holding=needed)
     traces = _traces(folder / "VolumeTracings.csv")
     rows = read_table(folder / "FileList.csv", ("FileName", "ESV", "EDV", "Split"))
     units = [

@@ -19,7 +19,7 @@ def crop_axes(centre: Sequence[float], side: int) -> Axes:
     return row + steps, column + steps, position + steps
 
 
-def resampled(
+def resample(
     volume: NDArray[np.float32], axes: Axes, targets: Axes, *, outside: float = 0.0
 ) -> NDArray[np.float32]:
     """Interpolate a volume (rows, columns, slices) linearly at other positions.
@@ -51,13 +51,13 @@ def rater_mask(
             Masks then grow by up to one pixel and one slice on each side. Without, the
             value must be at least a half.
     """
-    marked, low = _marked(scan, outlines)
+    marked, low = _marked_box(scan, outlines)
     axes = (
         scan.pixel * np.arange(low[0], low[0] + marked.shape[0], dtype=np.float64),
         scan.pixel * np.arange(low[1], low[1] + marked.shape[1], dtype=np.float64),
         _slice_positions(scan, low[2], marked.shape[2]),
     )
-    share = resampled(marked.astype(np.float32), axes, targets)
+    share = resample(marked.astype(np.float32), axes, targets)
     return np.asarray(share > 0 if touched else share >= 0.5, np.uint8)
 
 
@@ -86,7 +86,7 @@ def inside_outline(
     return inside
 
 
-def _marked(
+def _marked_box(
     scan: CtScan, outlines: Sequence[Outline]
 ) -> tuple[NDArray[np.bool_], tuple[int, int, int]]:
     """Return the box of marked pixels, one empty slice on each side, and its corner."""

@@ -145,12 +145,12 @@ def same_nodule_groups(
         return [[row] for row in range(len(points))]
     tolerance = scan.thickness
     distance = _distances(points, most=tolerance)
-    groups = _joined(distance <= tolerance)
+    groups = _connected_parts(distance <= tolerance)
     while max(map(len, groups)) > RATERS:
         tolerance *= SMALLER
         if tolerance < LEAST:
             break
-        groups = _joined(distance <= tolerance)
+        groups = _connected_parts(distance <= tolerance)
     depth = [voxels[:, 2].mean() for voxels in points]
     return sorted(groups, key=lambda group: np.mean([depth[row] for row in group]))
 
@@ -175,7 +175,7 @@ def _distances(
     return distance
 
 
-def _joined(near: NDArray[np.bool_]) -> list[list[int]]:
+def _connected_parts(near: NDArray[np.bool_]) -> list[list[int]]:
     """Return the connected parts of a graph, each by rising row."""
     from scipy.sparse.csgraph import connected_components
 

@@ -64,7 +64,7 @@ class LidcSplits:
         if not 0 <= whole_number("fold", self.fold) < FOLDS:
             raise ValueError(f"fold must lie in 0..{FOLDS - 1}, got {self.fold}")
 
-    def options(self) -> dict[str, str | int]:
+    def as_dict(self) -> dict[str, str | int]:
         """Return the options of a recipe."""
         return {
             "feature": self.feature,
@@ -88,7 +88,7 @@ class VotedNodule(NamedTuple):
     """The lower median of the four ratings, which lies on the side of the majority."""
 
 
-def voted(nodules: Sequence[Nodule], feature: str) -> list[VotedNodule]:
+def voted_nodules(nodules: Sequence[Nodule], feature: str) -> list[VotedNodule]:
     """List the nodules on which a majority of raters agrees."""
     items = []
     for nodule in nodules:
@@ -113,7 +113,7 @@ def lidc_splits(
     "screening" there is no pool. One fifth of the nodules that are left, not of their
     patients, is val, the rest train.
     """
-    items = voted(nodules, options.feature)
+    items = voted_nodules(nodules, options.feature)
     draws = _PatientDraws(items, random.Random(options.seed))
     shares: dict[str, set[str]] = {}
     if options.design == "pool":

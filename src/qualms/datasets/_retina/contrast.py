@@ -28,7 +28,7 @@ class _Cutout(NamedTuple):
     middle: tuple[int, int]
 
 
-def enhanced(
+def enhance(
     image: NDArray[np.uint8], *, radius: int = 300, blur: int = 30
 ) -> NDArray[np.uint8]:
     """Return the local contrast of a photograph (H, W, 3).
@@ -47,7 +47,7 @@ def enhanced(
     _check_scaled(image, scale)
     scaled = np.asarray(cv2.resize(image, None, fx=scale, fy=scale), np.uint8)
     inner = int(0.9 * radius)
-    near = _cut(_whole(scaled), inner + _reach(radius / blur))
+    near = _cut(_full_cutout(scaled), inner + _reach(radius / blur))
     mean = cv2.GaussianBlur(near.pixels, (0, 0), radius / blur)
     contrast = cv2.addWeighted(near.pixels, AMPLIFIED, mean, -AMPLIFIED, GREY)
     return _disc(near._replace(pixels=np.asarray(contrast, np.uint8)), inner)
@@ -89,7 +89,7 @@ def _check_scaled(image: NDArray[np.uint8], scale: float) -> None:
         )
 
 
-def _whole(pixels: NDArray[np.uint8]) -> _Cutout:
+def _full_cutout(pixels: NDArray[np.uint8]) -> _Cutout:
     return _Cutout(pixels, (pixels.shape[0] // 2, pixels.shape[1] // 2))
 
 

@@ -17,7 +17,7 @@ from qualms.datasets._options import whole_number
 from qualms.datasets._pictures import read_rgb
 from qualms.datasets._publisher_files import reading
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
-from qualms.datasets._retina.contrast import enhanced
+from qualms.datasets._retina.contrast import enhance
 from qualms.datasets._retina.gradings import (
     aptos_folder,
     aptos_gradings,
@@ -87,7 +87,7 @@ def _load(folder: Path, blur: int, unit: Unit) -> LoadedItems:
     photograph = read_photograph(path)
     # An error of OpenCV is no ValueError and would end the whole preparation.
     with reading(path):
-        picture = jpeg(enhanced(photograph, blur=blur), quality=QUALITY)
+        picture = jpeg(enhance(photograph, blur=blur), quality=QUALITY)
     # The datasets that show the photograph have the real targets.
     return LoadedItems(image=(picture,), target=np.zeros(1, np.uint8), item=(unit.key,))
 

@@ -126,7 +126,7 @@ def class_folders(folder: Path, *, like: str) -> list[str]:
     return names
 
 
-def fitted(image: NDArray[np.uint8], fit: Fit) -> NDArray[np.uint8]:
+def fit_picture(image: NDArray[np.uint8], fit: Fit) -> NDArray[np.uint8]:
     """Shrink and crop a photograph (H, W, 3) to a picture (side, side, 3)."""
     from PIL import Image
 
@@ -148,7 +148,7 @@ def _load(folder: Path, fit: Fit, unit: Unit) -> LoadedItems:
     photograph = read_rgb(path)
     # An error of OpenCV is no ValueError and would end the whole preparation.
     with reading(path):
-        picture = fitted(photograph, fit)
+        picture = fit_picture(photograph, fit)
         data = jpeg(picture[..., ::-1], quality=QUALITY, full_colour=True)
     # The datasets that show the picture have the real targets.
     return LoadedItems(image=(data,), target=np.zeros(1, np.uint8), item=(unit.key,))

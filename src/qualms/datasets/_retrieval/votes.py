@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._publisher_files import located, reading
+from qualms.datasets._publisher_files import locate, reading
 from qualms.datasets._recipe import Card, DatasetError, Labels, Recipe
 from qualms.datasets._retrieval.pictures import (
     Fit,
@@ -73,7 +73,7 @@ def votes_card(title: str, *, folder: str, licence: str, citation: str = "") -> 
 
 def votes_recipe(voted_set: VotedSet, root: Path, fit: Fit) -> Recipe:
     """Make the recipe of a dataset from the publisher's files."""
-    folder = located(root, voted_set.folder, holding=[FILE])
+    folder = locate(root, voted_set.folder, holding=[FILE])
     votes = read_votes(folder / FILE)
     voted = votes.counts.sum(axis=1) > 0
     splits = np.array([FOLDS[_fold(item)] for item in votes.item.tolist()])

@@ -50,8 +50,8 @@ def cell_picture(
     _paint(canvas, *cells)
     image = shrink(np.minimum(canvas, 1.0))
     energy = float(np.mean(image**2)) if illumination == "energy" else FIXED_ENERGY
-    image += _scaled(_lamp(rng), LAMP * energy)
-    image += _scaled(_glow(rng), GLOW * energy)
+    image += _scale(_lamp(rng), LAMP * energy)
+    image += _scale(_glow(rng), GLOW * energy)
     image += rng.normal(0.0, NOISE, image.shape)
     grey: NDArray[np.uint8] = np.rint(image.clip(0.0, 1.0) * 255).astype(np.uint8)
     return grey
@@ -126,17 +126,17 @@ def _lamp(rng: np.random.Generator) -> Floats:
     """Draw the light of the lamp: a paraboloid around a random centre, from 0 to 1."""
     axis = np.linspace(-1, 1, SIZE)
     x, y = rng.uniform(-0.3, 0.3, 2)
-    return _stretched(-((axis[None, :] - x) ** 2) - (axis[:, None] - y) ** 2)
+    return _stretch(-((axis[None, :] - x) ** 2) - (axis[:, None] - y) ** 2)
 
 
 def _glow(rng: np.random.Generator) -> Floats:
     """Draw autofluorescence: value noise of two octaves, from 0 to 1."""
-    coarse = _interpolated(rng.random((4, 4)))
-    fine = _interpolated(rng.random((8, 8)))
-    return _stretched(coarse + 0.5 * fine)
+    coarse = _interpolate(rng.random((4, 4)))
+    fine = _interpolate(rng.random((8, 8)))
+    return _stretch(coarse + 0.5 * fine)
 
 
-def _interpolated(knots: Floats) -> Floats:
+def _interpolate(knots: Floats) -> Floats:
     """Interpolate a square grid of knots smoothly to the size of the image."""
     position = np.linspace(0, len(knots) - 1, SIZE)
     low = np.minimum(position.astype(int), len(knots) - 2)
@@ -148,13 +148,13 @@ def _interpolated(knots: Floats) -> Floats:
     return weight @ knots @ weight.T
 
 
-def _stretched(field: Floats) -> Floats:
+def _stretch(field: Floats) -> Floats:
     """Shift and scale `field` to run from 0 to 1."""
     stretched: Floats = (field - field.min()) / (field.max() - field.min())
     return stretched
 
 
-def _scaled(field: Floats, energy: float) -> Floats:
+def _scale(field: Floats, energy: float) -> Floats:
     """Scale `field` to a mean square of `energy`."""
     scaled: Floats = field * np.sqrt(energy / np.mean(field**2))
     return scaled

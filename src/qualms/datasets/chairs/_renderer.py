@@ -35,7 +35,7 @@ def render(low: Floats, high: Floats, colour: Floats, yaw: float) -> NDArray[np.
     canvas = np.ones((side, side, 3))
     axes = camera_axes(yaw)
     slope = np.tan(FIELD_OF_VIEW / 2)
-    _rasterise(canvas, axes, slope, low, high, lit(colour))
+    _rasterise(canvas, axes, slope, low, high, face_colours(colour))
     pixels: NDArray[np.uint8] = np.rint(shrink(canvas) * 255).astype(np.uint8)
     return pixels
 
@@ -51,7 +51,7 @@ def camera_axes(yaw: float) -> Floats:
     return np.stack([right, up, forward])
 
 
-def lit(colour: Floats) -> Floats:
+def face_colours(colour: Floats) -> Floats:
     """Return the colour (n, 3 axes, 2 sides, 3) of each face, the low side first."""
     facing = np.stack([-LIGHT, LIGHT], axis=1).clip(0.0)
     brightness = AMBIENT + DIRECTIONAL * facing

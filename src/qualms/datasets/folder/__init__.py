@@ -19,9 +19,9 @@ import numpy as np
 
 from qualms.datasets._options import check_choice, whole_number
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
-from qualms.datasets.folder._divided import divided
 from qualms.datasets.folder._fitting import Fit, fit_labels, fit_pixels
 from qualms.datasets.folder._sizes import OwnSize, checked_side, own_side, own_size
+from qualms.datasets.folder._splits import assign_splits
 from qualms.datasets.folder.files import (
     MaskFacts,
     PictureFacts,
@@ -109,9 +109,9 @@ def folder(
     side = checked_side(side)
     listing = listing_of(Path(root))
     target_task = own_task(listing.items, task)
-    split = divided(listing.items, target_task.values, seed)
+    split = assign_splits(listing.items, target_task.values, seed)
     check_trained(listing.items, split, target_task)
-    scanned = _scanned(listing, target_task)
+    scanned = _scan(listing, target_task)
     masked = target_task.name == "segmentation"
     side = own_side(listing.items, scanned.pictures, side, masked=masked)
     options = {"task": target_task.name, "side": side, "fit": fit, "seed": seed}
@@ -145,7 +145,7 @@ def _unit(item: OwnItem, split: str, target: float) -> Unit:
     return Unit(key=item.path, split=split, args=args)
 
 
-def _scanned(listing: OwnListing, task: OwnTask) -> _Scanned:
+def _scan(listing: OwnListing, task: OwnTask) -> _Scanned:
     """Read the facts of every file with several threads."""
     images = {item.path: item.where for item in listing.items}
     masks = {m: item.where for item in listing.items for m in item.masks}

@@ -30,12 +30,12 @@ def fit_pixels(pixels: NDArray[Any], size: ItemSize) -> NDArray[Any]:
     if old == size.space:
         return pixels
     changed = pixels.astype(np.float32)
-    for axis, side in enumerate(_scaled(old, size)):
+    for axis, side in enumerate(_scaled_sides(old, size)):
         if side != changed.shape[axis]:
-            changed = _along(changed, axis, side)
+            changed = _resize(changed, axis, side)
     if pixels.dtype == np.uint8:
         changed = np.clip(np.rint(changed), 0, 255)
-    return _framed(changed, size, 0).astype(pixels.dtype)
+    return _frame(changed, size, 0).astype(pixels.dtype)
 
 
 def fit_labels(
@@ -45,14 +45,14 @@ def fit_labels(
     old = labels.shape
     if old == size.space:
         return labels
-    for axis, side in enumerate(_scaled(old, size)):
+    for axis, side in enumerate(_scaled_sides(old, size)):
         nearest = ((np.arange(side) + 0.5) * old[axis] / side).astype(np.intp)
         labels = labels.take(nearest, axis=axis)
-    framed: NDArray[np.uint8] = _framed(labels[..., None], size, outside)[..., 0]
+    framed: NDArray[np.uint8] = _frame(labels[..., None], size, outside)[..., 0]
     return framed
 
 
-def _scaled(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
+def _scaled_sides(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
     """Return the sides after scaling, before anything is padded or cropped."""
     if size.fit == "stretch":
         return size.space
@@ -61,7 +61,7 @@ def _scaled(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
     return tuple(max(1, round(side * ratio)) for side in old)
 
 
-def _framed(pixels: NDArray[Any], size: ItemSize, outside: int) -> NDArray[Any]:
+def _frame(pixels: NDArray[Any], size: ItemSize, outside: int) -> NDArray[Any]:
     """Return the middle of `pixels`, or all of it with a margin."""
     framed = np.full((*size.space, pixels.shape[-1]), outside, pixels.dtype)
     source, target = [], []
@@ -73,7 +73,7 @@ def _framed(pixels: NDArray[Any], size: ItemSize, outside: int) -> NDArray[Any]:
     return framed
 
 
-def _along(pixels: NDArray[np.float32], axis: int, side: int) -> NDArray[np.float32]:
+def _resize(pixels: NDArray[np.float32], axis: int, side: int) -> NDArray[np.float32]:
     """Resize `pixels` along one axis."""
     front = np.moveaxis(pixels, axis, 0)
     flat = _weights(front.shape[0], side) @ front.reshape(front.shape[0], -1)

@@ -74,9 +74,12 @@ def picture_facts(path: Path) -> PictureFacts:
         sha256 = hashlib.sha256(content).hexdigest()
         if _is_volume(path):
             volume = _nifti(path)
-            space, channels = _turned_shape(volume)[:-1], _turned_shape(volume)[-1]
-            return PictureFacts(sha256, space, channels, True, _axes(volume))
-        with _opened(content) as picture:
+            space, channels = (
+                _canonical_shape(volume)[:-1],
+                _canonical_shape(volume)[-1],
+            )
+            return PictureFacts(sha256, tuple(space), channels, True, _axes(volume))
+        with _open(content) as picture:
             wide, high = picture.size
             space = (wide, high) if _is_turned(picture) else (high, wide)
             channels = 1 if picture.mode in GREY else 3
@@ -99,7 +102,7 @@ def read_pixels(path: Path) -> NDArray[Any]:
     Pictures of 16 bit become 0..1. Those of 32 bit, and volumes, stay as they are.
     """
     with reading(path):
-        pixels = _voxels(path) if _is_volume(path) else _decoded(path)
+        pixels = _voxels(path) if _is_volume(path) else _decode(path)
         if pixels.dtype != np.uint8 and not np.isfinite(pixels).all():
             raise ValueError("it holds values that are not finite")
         return pixels
@@ -119,8 +122,8 @@ def read_labels(path: Path) -> NDArray[np.uint8]:
                 "a mask has whole labels from 0 to 255, got values from"
                 f" {labels.min():g} to {labels.max():g}"
             )
-        map_: NDArray[np.uint8] = labels[..., 0].astype(np.uint8)
-        return map_
+        classes: NDArray[np.uint8] = labels[..., 0].astype(np.uint8)
+        return classes
 
 
 def voxel_sides(path: Path) -> tuple[float, ...]:
@@ -140,7 +143,7 @@ def _is_volume(path: Path) -> bool:
     return path.name.lower().endswith((".nii", ".nii.gz"))
 
 
-def _opened(content: bytes) -> "Image":
+def _open(content: bytes) -> "Image":
     from PIL import Image
 
     # Pillow refuses pictures from 179 million pixels on, as an attack might send them.
@@ -170,12 +173,12 @@ def _is_deep(picture: "Image") -> bool:
     return picture.mode in DEEP or ";16" in raw
 
 
-def _decoded(path: Path) -> NDArray[Any]:
+def _decode(path: Path) -> NDArray[Any]:
     from PIL import ImageOps
 
-    with _opened(path.read_bytes()) as picture:
+    with _open(path.read_bytes()) as picture:
         if _is_deep(picture):
-            return _deep(path, picture)
+            return _decode_deep(path, picture)
         upright = ImageOps.exif_transpose(picture)
         if upright.has_transparency_data:
             clear = upright.convert("LA" if upright.mode in GREY else "RGBA")
@@ -187,7 +190,7 @@ def _decoded(path: Path) -> NDArray[Any]:
         return pixels[..., None] if pixels.ndim == 2 else pixels
 
 
-def _deep(path: Path, picture: "Image") -> NDArray[np.float32]:
+def _decode_deep(path: Path, picture: "Image") -> NDArray[np.float32]:
     if picture.mode in DEEP:
         grey = np.asarray(picture)
         short = grey.dtype.itemsize == 2 or picture.format == "PNG"
@@ -206,7 +209,7 @@ def _deep(path: Path, picture: "Image") -> NDArray[np.float32]:
 
 
 def _plain_labels(path: Path) -> NDArray[Any]:
-    with _opened(path.read_bytes()) as picture:
+    with _open(path.read_bytes()) as picture:
         if picture.mode in ("1", "L", "P", *DEEP):
             return np.asarray(picture)[..., None]
         layers = np.asarray(picture.convert("RGB"))
@@ -238,17 +241,17 @@ def _axes(volume: "Nifti1Image") -> str:
     return "".join(str(code) for code in codes)
 
 
-def _turned_shape(volume: "Nifti1Image") -> tuple[int, ...]:
+def _canonical_shape(volume: "Nifti1Image") -> tuple[int, ...]:
     """Return the shape (*space, channels) that `_voxels` gives."""
     import nibabel
 
     order = nibabel.io_orientation(volume.affine)[:, 0]  # type: ignore[no-untyped-call]
     first = dict(zip(order.astype(int).tolist(), volume.shape, strict=False))
     sides = [first.get(axis, 1) for axis in range(min(3, len(volume.shape)))]
-    return _shaped((*sides, *volume.shape[3:]))
+    return _image_shape((*sides, *volume.shape[3:]))
 
 
-def _shaped(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return (*space, channels) of a NIfTI shape: a third side of 1 is a picture's."""
     sides, further = shape[:3], shape[3:]
     while further and further[-1] == 1:
@@ -267,4 +270,4 @@ def _voxels(path: Path) -> NDArray[np.float32]:
     volume = _nifti(path)
     turned = nibabel.as_closest_canonical(volume)  # type: ignore[no-untyped-call]
     voxels = np.asarray(turned.dataobj, dtype=np.float32)
-    return voxels.reshape(_shaped(voxels.shape))
+    return voxels.reshape(_image_shape(voxels.shape))

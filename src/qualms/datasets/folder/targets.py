@@ -62,7 +62,7 @@ def own_task(items: Sequence[OwnItem], stated: OwnTaskName | None) -> OwnTask:
     """Find the task of the items; masks are read later."""
     if stated is not None:
         check_choice("task", stated, NAMES)
-    name = stated or _guessed(items)
+    name = stated or _guess_task(items)
     if name == "segmentation":
         _check_raters(items)
         return OwnTask(name=name, targets=(0.0,) * len(items))
@@ -75,7 +75,7 @@ def own_task(items: Sequence[OwnItem], stated: OwnTaskName | None) -> OwnTask:
     if name == "regression":
         values = tuple(target_number(item) for item in items)
         return OwnTask(name=name, targets=values, values=values)
-    classes = _ordered({item.target for item in items})
+    classes = _sort_classes({item.target for item in items})
     numbers = {label: number for number, label in enumerate(classes)}
     targets = tuple(numbers[item.target] for item in items)
     return OwnTask(name=name, classes=classes, targets=targets)
@@ -94,7 +94,7 @@ def check_trained(
             raise DatasetError(
                 f"{item.where} is of the class {item.target!r} in the split {name}, and"
                 f" no item of it is in train, whose classes are"
-                f" {', '.join(_ordered(trained))}; add some there, or leave it out"
+                f" {', '.join(_sort_classes(trained))}; add some there, or leave it out"
             )
     if len(trained) < 2:
         raise DatasetError(
@@ -138,7 +138,7 @@ def masked_task(
     )
 
 
-def _guessed(items: Sequence[OwnItem]) -> OwnTaskName:
+def _guess_task(items: Sequence[OwnItem]) -> OwnTaskName:
     if any(item.masks for item in items):
         return "segmentation"
     targets = {item.target for item in items}
@@ -196,7 +196,7 @@ def target_number(item: OwnItem) -> float:
     return value
 
 
-def _ordered(labels: set[str]) -> tuple[str, ...]:
+def _sort_classes(labels: set[str]) -> tuple[str, ...]:
     """Sort class names: numbers by value, text by the alphabet."""
     try:
         return tuple(sorted(labels, key=float))

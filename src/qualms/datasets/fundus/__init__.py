@@ -32,8 +32,8 @@ from qualms.datasets._retina.protocol import (
     largest,
 )
 from qualms.datasets._simulated import chunked
-from qualms.datasets.fundus._camera import Profile, exposed, framed
-from qualms.datasets.fundus._clinic import Clinic, eyes, graded, target_probs
+from qualms.datasets.fundus._camera import Profile, expose, point_camera
+from qualms.datasets.fundus._clinic import Clinic, eye_readings, eyes, target_probs
 from qualms.datasets.fundus._eye import eye, person, reflectance
 from qualms.datasets.fundus._graders import severity
 from qualms.spec import Task
@@ -138,9 +138,9 @@ def fundus_photograph(
     both = np.random.default_rng([*patient, 1])
     whose, site = person(both, profile.pigment), int(both.integers(profile.sites))
     rng = np.random.default_rng([*patient, 3 if left else 2])
-    frame = framed(rng, profile, left=left, size=size)
+    frame = point_camera(rng, profile, left=left, size=size)
     light = reflectance(rng, eye(rng, whose), severity, frame.view)
-    return exposed(rng, light, frame, profile, site=site, quality=quality)
+    return expose(rng, light, frame, profile, site=site, quality=quality)
 
 
 def _checked_size(size: int) -> int:
@@ -164,7 +164,7 @@ def _checked_blur(blur: int | None) -> int | None:
 
 def _load(unit: Unit, *, clinic: Clinic, size: int, blur: int | None) -> LoadedItems:
     split, (numbers, grades) = unit.split, unit.args
-    eyes_read = graded(clinic, split, numbers)
+    eyes_read = eye_readings(clinic, split, numbers)
     rows = zip(numbers, severity(eyes_read.burden), eyes_read.quality, strict=True)
     image = np.empty((len(numbers), size, size, 3), np.uint8)
     for row, (number, worst, quality) in enumerate(rows):
@@ -205,8 +205,8 @@ def _contrast(photograph: NDArray[np.uint8], blur: int) -> NDArray[np.uint8]:
     """Return the local contrast of a photograph, of the same size."""
     import cv2
 
-    from qualms.datasets._retina.contrast import enhanced
+    from qualms.datasets._retina.contrast import enhance
 
     size = len(photograph)
-    inner = enhanced(photograph, radius=round(size / 1.8), blur=blur)
+    inner = enhance(photograph, radius=round(size / 1.8), blur=blur)
     return np.asarray(cv2.resize(inner, (size, size)), np.uint8)

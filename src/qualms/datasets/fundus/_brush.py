@@ -51,7 +51,7 @@ class RetinaView(NamedTuple):
         return np.column_stack([back, -back @ self.offset])
 
 
-def painted(view: RetinaView, strokes: Floats, blobs: Floats) -> Layers:
+def paint(view: RetinaView, strokes: Floats, blobs: Floats) -> Layers:
     """Paint densities (layers, size, size) of the shapes seen through `view`.
 
     Args:

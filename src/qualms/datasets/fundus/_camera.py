@@ -22,7 +22,7 @@ from qualms.datasets.fundus._brush import (
     RetinaView,
     X,
     Y,
-    painted,
+    paint,
 )
 
 Floats = NDArray[np.float64]
@@ -121,7 +121,7 @@ class _Site(NamedTuple):
     """Direction of the small tab at the rim, in radians; nan for none."""
 
 
-def framed(rng: Rng, profile: Profile, *, left: bool, size: int) -> CameraFrame:
+def point_camera(rng: Rng, profile: Profile, *, left: bool, size: int) -> CameraFrame:
     """Point the camera at a random place between macula and disc."""
     radius = 0.5 * size * rng.uniform(*profile.circle)
     cropped = rng.uniform(0.8, 0.95) if rng.random() < profile.cropped else 2.0
@@ -136,7 +136,7 @@ def framed(rng: Rng, profile: Profile, *, left: bool, size: int) -> CameraFrame:
     return CameraFrame(view, middle, radius, cropped * radius)
 
 
-def exposed(
+def expose(
     rng: Rng,
     light: Floats32,
     frame: CameraFrame,
@@ -162,7 +162,7 @@ def exposed(
     image = light if sigma < 0.2 else cv2.GaussianBlur(light, (0, 0), sigma)
     x, y = _plane(frame)
     image = image * _lamp(rng, x, y, profile, bad)[..., None]
-    image = _hazy(rng, np.asarray(image, np.float32), x, y, bad)
+    image = _haze(rng, np.asarray(image, np.float32), x, y, bad)
     if len(camera.dust):
         image *= np.exp(-_dust(frame, camera))[..., None]
     np.clip(image, 0.0, 1.0, out=image)
@@ -171,7 +171,7 @@ def exposed(
     image += np.float32(rng.uniform(*profile.noise)) * noise
     image *= _aperture(frame, x, y, camera)[..., None]
     pixels = np.rint(255 * image.clip(0.0, 1.0)).astype(np.uint8)
-    return _compressed(pixels, rng.uniform(*profile.compression))
+    return _compress(pixels, rng.uniform(*profile.compression))
 
 
 @cache
@@ -213,7 +213,7 @@ def _lamp(rng: Rng, x: Floats32, y: Floats32, profile: Profile, bad: float) -> F
     return lamp
 
 
-def _hazy(rng: Rng, image: Floats32, x: Floats32, y: Floats32, bad: float) -> Floats32:
+def _haze(rng: Rng, image: Floats32, x: Floats32, y: Floats32, bad: float) -> Floats32:
     """Add haze, and to a bad picture a bright crescent at the rim."""
     haze = np.float32(0.6 * bad**1.5 * rng.uniform(0.5, 1.0))
     image += haze * (HAZE - image)
@@ -227,7 +227,7 @@ def _hazy(rng: Rng, image: Floats32, x: Floats32, y: Floats32, bad: float) -> Fl
 
 def _dust(frame: CameraFrame, camera: _Site) -> Floats32:
     lens = RetinaView(frame.radius * np.eye(2), frame.middle, frame.view.size)
-    densities: Floats32 = painted(lens, np.empty((0, STROKE)), camera.dust)[BLOOD]
+    densities: Floats32 = paint(lens, np.empty((0, STROKE)), camera.dust)[BLOOD]
     return densities
 
 
@@ -245,7 +245,7 @@ def _aperture(frame: CameraFrame, x: Floats32, y: Floats32, camera: _Site) -> Fl
     return aperture
 
 
-def _compressed(pixels: Bytes, quality: float) -> Bytes:
+def _compress(pixels: Bytes, quality: float) -> Bytes:
     """Compress a picture as JPEG, more mildly if it is small, and decode it."""
     import cv2
 

@@ -69,7 +69,7 @@ def eyes(clinic: Clinic, split: str, count: int) -> tuple[list[int], list[int]]:
     return numbers[:count], grades[:count]
 
 
-def graded(clinic: Clinic, split: str, numbers: Sequence[int]) -> Readings:
+def eye_readings(clinic: Clinic, split: str, numbers: Sequence[int]) -> Readings:
     """Return burden, quality and grade of these eyes."""
     rows = []
     for number in numbers:

@@ -25,7 +25,7 @@ from qualms.datasets.fundus._brush import (
     WOBBLE,
     Layers,
     RetinaView,
-    painted,
+    paint,
 )
 from qualms.datasets.fundus._lesions import findings, lesion_blobs, lesion_strokes
 from qualms.datasets.fundus._vessels import arcades
@@ -110,7 +110,7 @@ def reflectance(rng: Rng, whose: Eye, severity: float, view: RetinaView) -> Floa
     strokes = [arcades(rng, whose.disc, lesions.beading)]
     strokes += lesion_strokes(ill, lesions, whose.disc)
     blobs = [lesion_blobs(ill, lesions, whose.disc), *_harmless(rng, whose.person)]
-    layers = painted(view, np.concatenate(strokes), np.concatenate(blobs))
+    layers = paint(view, np.concatenate(strokes), np.concatenate(blobs))
     image = np.empty((view.size, view.size, 3), np.float32)
     base = FAIR + whose.person.pigment * (DARK - FAIR)
     anatomy = np.array(

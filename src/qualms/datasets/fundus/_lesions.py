@@ -163,14 +163,14 @@ def _positions(
     return pushed
 
 
-def _filled(count: int, layer: int) -> Floats:
+def _blob_table(count: int, layer: int) -> Floats:
     table = np.zeros((count, BLOB))
     table[:, LAYER] = layer
     return table
 
 
 def _microaneurysms(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    table = _filled(count, BLOOD)
+    table = _blob_table(count, BLOOD)
     table[:, PLACE] = _positions(rng, count, sites, (0.12, 0.8))
     table[:, RADII] = rng.uniform(0.009, 0.014, (count, 1))
     table[:, SOFT] = 0.4
@@ -180,7 +180,7 @@ def _microaneurysms(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 def _haemorrhages(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     """Draw dots and blots, and flames near the disc that follow the nerve fibres."""
-    table = _filled(count, BLOOD)
+    table = _blob_table(count, BLOOD)
     centre = _positions(rng, count, sites, (0.18, 0.95))
     radius = np.exp(rng.normal(np.log(0.024), 0.38, count)).clip(0.013, 0.06)
     from_disc = centre - sites.disc
@@ -206,7 +206,7 @@ def _exudates(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     away = ring * np.where(hollow, 1 + rng.normal(0, 0.12, specks), filled)
     around = rng.uniform(0, 2 * np.pi, specks)
     radius = np.exp(rng.normal(np.log(0.013), 0.4, specks)).clip(0.006, 0.03)
-    table = _filled(specks, EXUDATE)
+    table = _blob_table(specks, EXUDATE)
     table[:, X] = centre[:, 0] + away * np.cos(around)
     table[:, Y] = centre[:, 1] + away * np.sin(around)
     table[:, ACROSS], table[:, ALONG] = radius, radius * rng.uniform(0.6, 1, specks)
@@ -220,7 +220,7 @@ def _exudates(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 def _cotton_wool(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     """Draw white patches with feathered edges along the arcades."""
-    table = _filled(count, COTTON)
+    table = _blob_table(count, COTTON)
     table[:, PLACE] = _positions(rng, count, sites, (0.35, 0.75))
     table[:, ACROSS] = rng.uniform(0.035, 0.06, count)
     table[:, ALONG] = table[:, ACROSS] * rng.uniform(0.6, 0.9, count)
@@ -234,7 +234,7 @@ def _cotton_wool(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 def _preretinal(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     """Draw pools of blood in front of the retina, and clouds of it in the vitreous."""
-    table = _filled(count, VEIL)
+    table = _blob_table(count, VEIL)
     table[:, PLACE] = _positions(rng, count, sites, (0.3, 0.7))
     table[:, ACROSS] = rng.uniform(0.10, 0.24, count)
     table[:, ALONG] = table[:, ACROSS] * rng.uniform(0.4, 0.7, count)
@@ -243,7 +243,7 @@ def _preretinal(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     table[:, WOBBLE] = rng.uniform(0.1, 0.25, count)
     table[:, PHASE] = rng.uniform(0, 2 * np.pi, count)
     table[:, DENSITY] = 0.93
-    clouds = _filled(3 * count, VEIL)
+    clouds = _blob_table(3 * count, VEIL)
     clouds[:, PLACE] = rng.uniform(-0.6, 0.8, (3 * count, 2))
     clouds[:, RADII] = rng.uniform(0.2, 0.5, (3 * count, 2))
     clouds[:, ANGLE] = rng.uniform(0, np.pi, 3 * count)

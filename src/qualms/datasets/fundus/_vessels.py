@@ -43,7 +43,7 @@ def arcades(rng: Rng, disc: tuple[float, float], beading: float) -> Floats:
     trunks = np.array(
         [*_trunks(rng, disc, VEIN, beading), *_trunks(rng, disc, ARTERY, 0.0)]
     )
-    return _grown(rng, np.concatenate([_twigs(rng, disc), trunks]))
+    return _grow_all(rng, np.concatenate([_twigs(rng, disc), trunks]))
 
 
 def tangle(rng: Rng, centre: Floats, reach: float, strands: int) -> Floats:
@@ -67,7 +67,7 @@ def tangle(rng: Rng, centre: Floats, reach: float, strands: int) -> Floats:
     seeds[:, LAYER] = rng.choice([VEIN, ARTERY], strands)
     seeds[:, WANDER] = 0.22
     seeds[:, STRIDE] = 0.16 * reach
-    return _grown(rng, seeds)
+    return _grow_all(rng, seeds)
 
 
 def _trunks(
@@ -111,7 +111,7 @@ def _twigs(rng: Rng, disc: tuple[float, float]) -> Floats:
     return seeds
 
 
-def _grown(rng: Rng, seeds: Floats) -> Floats:
+def _grow_all(rng: Rng, seeds: Floats) -> Floats:
     stack = np.empty((MOST, SEED))
     stack[: len(seeds)] = seeds
     strokes = np.empty((MOST, STROKE))

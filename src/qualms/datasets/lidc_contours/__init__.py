@@ -104,18 +104,18 @@ def lidc_contours(
         side: of the volumes in voxels of 1 mm. All nodules fit into 48; at 32, 33 of
             888 are cut.
     """
-    options = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
+    split_options = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
     side = whole_number("side", side, least=SMALLEST)
     file = database_file(root)
-    splits = lidc_splits(usable_nodules(file, crowded=False), options)
+    splits = lidc_splits(usable_nodules(file, crowded=False), split_options)
     return Recipe(
         name="lidc_contours",
-        options=options.options() | {"side": side},
+        options=split_options.as_dict() | {"side": side},
         card=CARD,
         task=Task(name="segmentation", classes=2, space=3),
         units=nodule_units(splits),
         load=partial(_load, file=file, seed=int(seed), side=side),
-        shifts=options.shifts(),
+        shifts=split_options.shifts(),
     )
 
 
@@ -148,10 +148,10 @@ def simulated_ct(nodule: Nodule, raters: NDArray[np.uint8], *, seed: int) -> Vol
     chest += edge_haze(raters, depth) * np.maximum(inner - chest, 0)
     chest += edge_share(depth, look) * (inner - chest)
     dose = float(scan.lognormal(0, 0.25))
-    return _scanned(rng, chest, thickness=nodule.scan.thickness, dose=dose)
+    return _scan(rng, chest, thickness=nodule.scan.thickness, dose=dose)
 
 
-def _scanned(
+def _scan(
     rng: np.random.Generator, chest: Volume, *, thickness: float, dose: float
 ) -> Volume:
     """Simulate the scanner: thick slices blur, thin ones and a low dose are noisy."""

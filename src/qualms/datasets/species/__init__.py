@@ -170,7 +170,7 @@ def _load(
         rng = np.random.default_rng([seed, order, part, number, 1])
         trouble = random_trouble(rng)
         object_class = (seed, order, 0 if classes else part + 1, kind)
-        drawing, traits = _drawn(family, object_class, rng)
+        drawing, traits = _drawing_of(family, object_class, rng)
         image[row] = photograph(drawing, traits, trouble, rng, side=side)
         troubles.append(trouble)
         if family == "votes":
@@ -189,7 +189,7 @@ def _load(
     )
 
 
-def _drawn(
+def _drawing_of(
     family: FamilyName,
     object_class: tuple[int, int, int, int],
     own: np.random.Generator | None,
@@ -205,7 +205,7 @@ def _distances(classes: int, seed: int) -> NDArray[np.float64]:
     """Return how different the classes of the family "votes" look, (K, K)."""
     order = list(FAMILIES).index("votes")
     portraits = [
-        portrait(*_drawn("votes", (seed, order, 0, kind), None), side=PORTRAIT)
+        portrait(*_drawing_of("votes", (seed, order, 0, kind), None), side=PORTRAIT)
         for kind in range(classes)
     ]
     return class_distances(np.stack(portraits))

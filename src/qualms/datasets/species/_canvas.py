@@ -70,15 +70,17 @@ class ObjectCanvas:
 
     def fill(self, outline: Points, paint: Coat, *, shade: float = 0.25) -> None:
         """Fill an outline (n, 2); `shade` is how round the part looks."""
-        region, share = self._covered(outline)
+        region, share = self._coverage(outline)
         u, v = self._u[region], self._v[region]
-        colour = _painted(paint, u, v) * self._shaded(outline, u, v, shade)[..., None]
+        colour = (
+            _colours(paint, u, v) * self._brightness(outline, u, v, shade)[..., None]
+        )
         self.colour[region] += share[..., None] * (colour - self.colour[region])
         self.cover[region] += share * (1 - self.cover[region])
 
     def cut(self, outline: Points) -> None:
         """Cut a hole."""
-        region, share = self._covered(outline)
+        region, share = self._coverage(outline)
         self.colour[region] *= 1 - share[..., None]
         self.cover[region] *= 1 - share
 
@@ -87,7 +89,7 @@ class ObjectCanvas:
         image: Floats = self.colour + (1 - self.cover[..., None]) * ground
         return image
 
-    def _covered(self, outline: Points) -> tuple[tuple[slice, slice], Floats]:
+    def _coverage(self, outline: Points) -> tuple[tuple[slice, slice], Floats]:
         """Return the canvas around an outline, and how much of it is covered."""
         import cv2
 
@@ -102,7 +104,9 @@ class ObjectCanvas:
         region = (slice(low[1], high[1]), slice(low[0], high[0]))
         return region, mask.astype(np.float32) / np.float32(255)
 
-    def _shaded(self, outline: Points, u: Floats, v: Floats, shade: float) -> Floats:
+    def _brightness(
+        self, outline: Points, u: Floats, v: Floats, shade: float
+    ) -> Floats:
         """Return how bright a part is: more so towards the light."""
         low, high = outline.min(axis=0), outline.max(axis=0)
         middle, reach = (low + high) / 2, np.maximum((high - low) / 2, 0.05)
@@ -114,7 +118,7 @@ class ObjectCanvas:
 
 def ellipse(x: float, y: float, wide: float, high: float, angle: float = 0.0) -> Points:
     """Return the outline of an ellipse with the radii `wide` and `high`."""
-    return turned(CIRCLE * (wide, high), angle, (x, y))
+    return turn(CIRCLE * (wide, high), angle, (x, y))
 
 
 def smooth(points: ArrayLike) -> Points:
@@ -143,14 +147,14 @@ def line(x: float, y: float, to_x: float, to_y: float, width: float) -> Points:
     return np.array([start - across, end - across, end + across, start + across])
 
 
-def turned(points: Points, angle: float, to: tuple[float, float]) -> Points:
+def turn(points: Points, angle: float, to: tuple[float, float]) -> Points:
     """Turn `points` about the origin, and move the origin."""
     cosine, sine = np.cos(angle), np.sin(angle)
     moved: Points = points @ np.array([[cosine, sine], [-sine, cosine]]) + np.array(to)
     return moved
 
 
-def _painted(paint: Coat, u: Floats, v: Floats) -> Floats:
+def _colours(paint: Coat, u: Floats, v: Floats) -> Floats:
     """Return the colours (h, w, 3) of a paint at points of the object's plane."""
     first = paint.colour.astype(np.float32)
     if paint.pattern == "plain":
@@ -159,12 +163,12 @@ def _painted(paint: Coat, u: Floats, v: Floats) -> Floats:
     along = np.float32(2 * np.pi * paint.frequency)
     s = along * (cosine * u + sine * v) + np.float32(paint.phase)
     t = along * (cosine * v - sine * u) + np.float32(0.7 * paint.phase)
-    share = _mixed(paint.pattern, s, t)
+    share = _second_share(paint.pattern, s, t)
     change = paint.second.astype(np.float32) - first
     return first + share[..., None] * change
 
 
-def _mixed(pattern: Pattern, s: Floats, t: Floats) -> Floats:
+def _second_share(pattern: Pattern, s: Floats, t: Floats) -> Floats:
     """Return the share of the second colour, 0..1."""
     if pattern == "stripes":
         wave = np.sin(s)

@@ -88,11 +88,11 @@ def draw_sedan(canvas: ObjectCanvas, traits: Traits) -> None:
 def _cabin(
     canvas: ObjectCanvas,
     traits: Traits,
-    ends_: tuple[float, float, float],
+    extent: tuple[float, float, float],
     roof: Coat,
 ) -> None:
     """Draw roof and windows of a car between two ends, above the belt."""
-    (rear, front, belt), inset = ends_, 0.07
+    (rear, front, belt), inset = extent, 0.07
     top, pillar = traits.size(-0.65, -0.25), traits.size(-0.35, 0.1)
     slope, screen = traits.size(0.02, 0.35), traits.size(0.15, 0.45)
     peak = [(rear + slope, top), (front - screen, top)]

@@ -73,7 +73,7 @@ def photograph(
         width = BLUR * side * trouble.ambiguity
         small = cv2.GaussianBlur(small, (0, 0), width, borderType=cv2.BORDER_REFLECT)
         small += HAZE * trouble.ambiguity * (small.mean() - small)
-    return _exposed(np.asarray(small), rng)
+    return _expose(np.asarray(small), rng)
 
 
 def portrait(drawing: Drawing, traits: Traits, *, side: int) -> Floats:
@@ -137,7 +137,7 @@ def hide(
     image += (share * (hue + grain - image)).astype(np.float32)
 
 
-def _exposed(image: Floats, rng: np.random.Generator) -> NDArray[np.uint8]:
+def _expose(image: Floats, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Return the image under some light, with the noise of the sensor."""
     warmth: Points = rng.uniform(0.82, 1.12) * (1 + rng.normal(0, 0.02, 3))
     noise = rng.standard_normal(image.shape, np.float32) * np.float32(NOISE)

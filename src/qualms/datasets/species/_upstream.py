@@ -12,7 +12,7 @@ from qualms.datasets.species._canvas import (
     line,
     polygon,
     smooth,
-    turned,
+    turn,
 )
 from qualms.datasets.species._traits import Traits, tint
 
@@ -82,7 +82,7 @@ def draw_flower(canvas: ObjectCanvas, traits: Traits) -> None:
         outline = smooth(np.array(shape) * (grown, grown * pointed))
         for petal in range(petals):
             angle = 2 * np.pi * (petal + 0.5 * layer) / petals
-            place = turned(outline, angle, (0, -0.2))
+            place = turn(outline, angle, (0, -0.2))
             canvas.fill(place, inner if layer else paint, shade=0.35)
     size = traits.size(0.1, 0.25)
     canvas.fill(ellipse(0, -0.2, size, size), heart)

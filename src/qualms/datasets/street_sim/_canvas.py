@@ -39,7 +39,7 @@ class Perspective(NamedTuple):
     bend: float
     """Metres to the right at a distance of one metre; grows with its square."""
 
-    def seen(self, points: Points) -> Points:
+    def project(self, points: Points) -> Points:
         """Return columns and rows of points (n, 3)."""
         x, y, z = points.T
         column = self.width / 2 + self.focal * (x / z + self.bend * z)
@@ -88,8 +88,8 @@ class Canvas:
         points = np.concatenate([corners.reshape(-1, 3) for corners, _, _ in waiting])
         ends = np.cumsum([0] + [c.shape[0] * c.shape[1] for c, _, _ in waiting])
         distance = np.add.reduceat(points[:, 2], ends[:-1]) / np.diff(ends)
-        colours = self.faded(np.array([colour for _, colour, _ in waiting]), distance)
-        fixed = _fixed(self.view.seen(points))
+        colours = self.fade(np.array([colour for _, colour, _ in waiting]), distance)
+        fixed = _fixed(self.view.project(points))
         for (corners, _, label), colour, start, end in zip(
             waiting, colours.tolist(), ends[:-1], ends[1:], strict=True
         ):
@@ -105,7 +105,7 @@ class Canvas:
 
         cv2.fillPoly(self.pixels, list(polygons), ink, shift=FRACTION)
 
-    def faded(self, colours: Points, distance: Points) -> Points:
+    def fade(self, colours: Points, distance: Points) -> Points:
         """Return colours (k, 3) as they look from some distances (k,)."""
         share = np.exp(-distance / self.reach)[:, None]
         return np.clip(self.haze + share * (colours - self.haze), 0, 255)

@@ -22,7 +22,7 @@ from qualms.datasets.street_sim._furniture import (
     draw_tree,
 )
 from qualms.datasets.street_sim._people import draw_bicycle, draw_person, draw_rider
-from qualms.datasets.street_sim._styles import Style, developed, picked
+from qualms.datasets.street_sim._styles import Style, develop, pick
 from qualms.datasets.street_sim._surroundings import (
     Part,
     Street,
@@ -57,7 +57,7 @@ def street_scene(
     draw_sky(canvas, rng, zenith, clouds)
     draw_skyline(canvas, rng, style)
     draw_ground(canvas, rng, street, style)
-    things = [*_traffic(rng, street), *_walkers(rng, street), *_planted(rng, street)]
+    things = [*_traffic(rng, street), *_walkers(rng, street), *_plants(rng, street)]
     parts = [
         *fronts(rng, street, style),
         *(_part(rng, thing, style) for thing in things),
@@ -68,7 +68,7 @@ def street_scene(
     if style.bonnet:
         _draw_bonnet(canvas, rng, style)
     labels = canvas.pixels[::SAMPLES, ::SAMPLES, 3].copy()
-    return developed(rng, canvas.pixels, style), labels
+    return develop(rng, canvas.pixels, style), labels
 
 
 def _view(rng: Rng, height: int, width: int) -> Perspective:
@@ -111,7 +111,7 @@ def _traffic(rng: Rng, street: Street) -> list[Thing]:
             z += rng.uniform(9, 45) + (30 if kind is draw_train else 6)
     for edge, inward in ((street.left, 1), (street.right, -1)):
         if edge < 0 or street.right > 4:
-            things += _parked(rng, edge + 1.05 * inward)
+            things += _parked_vehicles(rng, edge + 1.05 * inward)
     for _ in range(rng.poisson(0.8)):
         x = street.right - 0.7 if rng.random() < 0.7 else street.left + 0.8
         things.append((draw_rider, x, rng.uniform(5, 30)))
@@ -121,7 +121,7 @@ def _traffic(rng: Rng, street: Street) -> list[Thing]:
     return things
 
 
-def _parked(rng: Rng, x: float) -> list[Thing]:
+def _parked_vehicles(rng: Rng, x: float) -> list[Thing]:
     starts = np.arange(rng.uniform(3, 9), 80, 6.2)
     full = rng.random() * 0.9
     return [
@@ -166,7 +166,7 @@ def _walkers(rng: Rng, street: Street) -> list[Thing]:
     return things
 
 
-def _planted(rng: Rng, street: Street) -> list[Thing]:
+def _plants(rng: Rng, street: Street) -> list[Thing]:
     """Place trees at the curb and behind the fronts, and bushes on verges."""
     things: list[Thing] = []
     for outward, edge, end in (
@@ -190,6 +190,6 @@ def _draw_bonnet(canvas: Canvas, rng: Rng, style: Style) -> None:
     height, width = canvas.pixels.shape[:2]
     high = height * rng.uniform(0.06, 0.13)
     oval = CIRCLE * (width * rng.uniform(0.42, 0.6), high) + (width / 2, height)
-    canvas.flat(oval, picked(rng, style.cars) * 0.7, IGNORE)
+    canvas.flat(oval, pick(rng, style.cars) * 0.7, IGNORE)
     oval[:, 1] += 0.45 * high
-    canvas.flat(oval, picked(rng, style.cars) * 0.5, IGNORE)
+    canvas.flat(oval, pick(rng, style.cars) * 0.5, IGNORE)

@@ -126,13 +126,13 @@ PHOTO = Style(
 )
 
 
-def picked(rng: np.random.Generator, colours: Palette) -> Points:
+def pick(rng: np.random.Generator, colours: Palette) -> Points:
     """Draw one of some colours, a little brighter or darker."""
     colour = colours[int(rng.random() * len(colours))]
     return np.array(colour) * (0.88 + 0.24 * rng.random())
 
 
-def developed(
+def develop(
     rng: np.random.Generator, pixels: NDArray[np.uint8], style: Style
 ) -> NDArray[np.uint8]:
     """Return the image (H, W, 3) of a canvas with four channels."""
@@ -144,7 +144,7 @@ def developed(
     bright = _texture(rng, pixels[::SAMPLES, ::SAMPLES, 3], style)
     bright *= _vignette(height, width, style.vignette)
     image *= bright[..., None]
-    image = np.asarray(cv2.transform(image, _graded(rng, style)), np.float32)
+    image = np.asarray(cv2.transform(image, _colour_matrix(rng, style)), np.float32)
     soft = rng.uniform(*style.softness) * height / 256
     if soft > 0.2:
         image = np.asarray(cv2.GaussianBlur(image, (5, 5), soft), np.float32)
@@ -154,7 +154,7 @@ def developed(
     return np.asarray(np.clip(image + 0.5, 0, 255), np.uint8)
 
 
-def _graded(rng: np.random.Generator, style: Style) -> NDArray[np.float32]:
+def _colour_matrix(rng: np.random.Generator, style: Style) -> NDArray[np.float32]:
     """Draw the matrix that changes saturation, brightness and the colour of light."""
     saturation = rng.uniform(*style.saturation)
     light = rng.uniform(*style.gain) * (1 + style.tint * rng.standard_normal(3))

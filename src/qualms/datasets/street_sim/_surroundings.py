@@ -7,7 +7,7 @@ import numpy as np
 
 from qualms.datasets._street import CLASSES
 from qualms.datasets.street_sim._canvas import Canvas, Points, along, rectangle, strip
-from qualms.datasets.street_sim._styles import Style, picked
+from qualms.datasets.street_sim._styles import Style, pick
 
 ROAD, SIDEWALK, BUILDING, WALL, FENCE = range(5)
 VEGETATION, TERRAIN, SKY = (
@@ -63,19 +63,19 @@ def draw_skyline(canvas: Canvas, rng: np.random.Generator, style: Style) -> None
         place = (float(x) - straight, FAR)
         if rng.random() < 0.5:
             top, half = rng.uniform(5, 26), rng.uniform(6, 11)
-            colour = picked(rng, style.buildings) * 0.9
+            colour = pick(rng, style.buildings) * 0.9
             canvas.upright(place, rectangle(-half, 0, half, top), colour, BUILDING)
         else:
             bump = rectangle(-9, -1, 9, rng.uniform(3, 9)) + rng.uniform(-1, 1, (4, 2))
-            canvas.upright(place, bump, picked(rng, style.leaves), VEGETATION)
+            canvas.upright(place, bump, pick(rng, style.leaves), VEGETATION)
 
 
 def draw_ground(
     canvas: Canvas, rng: np.random.Generator, street: Street, style: Style
 ) -> None:
     """Draw the ground from the horizon down: verges, sidewalks, road and its marks."""
-    road = picked(rng, style.road)
-    grass, walk = picked(rng, style.grass), picked(rng, style.sidewalk)
+    road = pick(rng, style.road)
+    grass, walk = pick(rng, style.grass), pick(rng, style.sidewalk)
     left, right = street.left - street.walks[0], street.right + street.walks[1]
     _band(canvas, -WIDE, WIDE, grass, TERRAIN)
     for inner, outer in ((left, -WIDE), (right, WIDE)):
@@ -134,7 +134,7 @@ def _darken(canvas: Canvas, rng: np.random.Generator, street: Street) -> None:
     inner = edge + width if left else edge - width
     jagged = inner + np.repeat(rng.uniform(-1.5, 1.5, len(DEPTHS) // 2), 2)
     outer = edge - 60 if left else edge + 60
-    corners = canvas.view.seen(strip(outer, jagged, DEPTHS))
+    corners = canvas.view.project(strip(outer, jagged, DEPTHS))
     mask = np.full(canvas.pixels.shape[:2], 255, np.uint8)
     cv2.fillPoly(mask, [np.clip(corners, -30_000, 30_000).astype(np.int32)], 150)
     below = int(canvas.view.horizon) + 2
@@ -189,9 +189,9 @@ def _front(
     """Make a building along the street, with windows in rows, and its end wall."""
     wide = rng.uniform(0.9, 1.6)
     facade = _Facade(
-        colour=picked(rng, style.buildings),
-        glass=picked(rng, style.windows) * lit,
-        awning=picked(rng, style.cars) * 0.8 * lit,
+        colour=pick(rng, style.buildings),
+        glass=pick(rng, style.windows) * lit,
+        awning=pick(rng, style.cars) * 0.8 * lit,
         shop=rng.random() < 0.45,
         floors=int(rng.integers(2, 8)),
         storey=rng.uniform(2.9, 3.6),
@@ -239,7 +239,7 @@ def _barrier(
     x, z, end = place
     kind, top = int(rng.choice(3, p=(0.4, 0.35, 0.25))), rng.uniform(1.0, 2.6)
     label = (WALL, FENCE, VEGETATION)[kind]
-    colour = picked(rng, (style.walls, style.metal, style.leaves)[kind]) * lit
+    colour = pick(rng, (style.walls, style.metal, style.leaves)[kind]) * lit
 
     def draw(canvas: Canvas) -> None:
         canvas.area(along(x, rectangle(z, 0, end, top)), colour, label)

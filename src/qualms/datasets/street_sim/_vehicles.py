@@ -13,7 +13,7 @@ from qualms.datasets.street_sim._canvas import (
     disc,
     rectangle,
 )
-from qualms.datasets.street_sim._styles import Style, picked
+from qualms.datasets.street_sim._styles import Style, pick
 
 CAR, TRUCK, BUS = (CLASSES.index(name) for name in ("car", "truck", "bus"))
 TRAIN, MOTORCYCLE = CLASSES.index("train"), CLASSES.index("motorcycle")
@@ -56,9 +56,7 @@ def draw_car(
     if coming:  # its front is near
         profile = (profile * (-1, 1) + (length, 0))[::-1]
     profile = np.concatenate([profile, [(length, 0.35), (0, 0.35)]])
-    paint = Paint(
-        picked(rng, style.cars), picked(rng, style.windows), rng.uniform(0.7, 1)
-    )
+    paint = Paint(pick(rng, style.cars), pick(rng, style.windows), rng.uniform(0.7, 1))
     near = x - half if x > 0 else x + half
     side = profile + np.array([z, 0])
     _shadow(canvas, (x, z), half, length)
@@ -124,7 +122,7 @@ def draw_car_across(
     if rng.random() < 0.5:
         profile = (profile * (-1, 1) + (length, 0))[::-1]
     profile = np.concatenate([profile, [(length, 0.3), (0, 0.3)]]) - (length / 2, 0)
-    paint, glass = picked(rng, style.cars), picked(rng, style.windows)
+    paint, glass = pick(rng, style.cars), pick(rng, style.windows)
     canvas.upright(
         place, rectangle(-length / 2, 0, length / 2, 0.32), (30, 30, 32), CAR
     )
@@ -142,7 +140,7 @@ def draw_bus(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
     """Draw a bus along the street."""
-    colour = picked(rng, style.cars)
+    colour = pick(rng, style.cars)
     _coach(canvas, rng, place, style, (BUS, 11.0, 1.25, 3.1), colour)
 
 
@@ -150,7 +148,7 @@ def draw_train(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
     """Draw a tram along the street."""
-    colour = picked(rng, style.cars)
+    colour = pick(rng, style.cars)
     _coach(canvas, rng, place, style, (TRAIN, 28.0, 1.3, 3.5), colour)
 
 
@@ -164,7 +162,7 @@ def _coach(
 ) -> None:
     label, length, half, top = form
     x, z = place
-    near, glass = (x - half if x > 0 else x + half), picked(rng, style.windows)
+    near, glass = (x - half if x > 0 else x + half), pick(rng, style.windows)
     _shadow(canvas, place, half, length)
     canvas.area(along(near, rectangle(z, 0.35, z + length, top)), colour * 0.85, label)
     _wheels(canvas, near, (z + 2, z + length - 2), 0.45, label)
@@ -191,7 +189,7 @@ def draw_truck(
     """Draw a truck along the street: a box, and a cab at its far or near end."""
     x, z = place
     half, top, length = 1.2, rng.uniform(2.9, 3.8), rng.uniform(6, 9)
-    box, cab = picked(rng, style.walls), picked(rng, style.cars)
+    box, cab = pick(rng, style.walls), pick(rng, style.cars)
     near = x - half if x > 0 else x + half
     _shadow(canvas, place, half, length)
     _wheels(canvas, near, (z + 1, z + length - 1), 0.5, TRUCK)
@@ -205,7 +203,7 @@ def draw_truck(
     if coming:
         canvas.upright(place, rectangle(-half, 0.4, half, 2.5), cab, TRUCK)
         canvas.upright(
-            place, rectangle(-1.05, 1.4, 1.05, 2.2), picked(rng, style.windows), TRUCK
+            place, rectangle(-1.05, 1.4, 1.05, 2.2), pick(rng, style.windows), TRUCK
         )
     else:
         seam = rectangle(-0.03, 0.8, 0.03, top - 0.1)
@@ -216,7 +214,7 @@ def draw_motorcycle(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
     """Draw a motorcycle, seen from its side."""
-    paint = picked(rng, style.cars)
+    paint = pick(rng, style.cars)
     for at in (-0.65, 0.65):
         canvas.upright(place, disc(at, 0.32, 0.33), TYRE, MOTORCYCLE)
         canvas.upright(place, disc(at, 0.32, 0.16), (120, 120, 124), MOTORCYCLE)

@@ -27,10 +27,10 @@ from qualms.datasets.toy_shapes._objects import (
     SIDE,
     Body,
     Series,
+    add_noise,
     bodies,
-    drawn,
-    marked,
-    noisy,
+    draw_body,
+    rater_masks,
 )
 from qualms.spec import Task
 
@@ -172,12 +172,12 @@ def _load(unit: Unit, *, raters: int, dims: int, side: int, seed: int) -> Loaded
     target = np.empty((len(names), raters, *shape), np.uint8)
     drawings = _bodies_of(names, numbers, dims=dims, side=side, seed=seed)
     for row, (series, number, body) in enumerate(drawings):
-        clean = drawn(body, series, side=side)
-        target[row] = marked(clean, raters)
+        clean = draw_body(body, series, side=side)
+        target[row] = rater_masks(clean, raters)
         if series.noise:
             # The last word must not be 0: NumPy seeds alike with and without it.
             words = [seed, number, SERIES.index(series), 1]
-            clean = noisy(clean, np.random.default_rng(words))
+            clean = add_noise(clean, np.random.default_rng(words))
         image[row, ..., 0] = clean
     groups = [SERIES[NAMES.index(name)].group for name in names]
     return LoadedItems(

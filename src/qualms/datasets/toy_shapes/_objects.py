@@ -69,7 +69,7 @@ def bodies(series: Series, *, side: int, dims: int, seed: int) -> Iterator[Body]
         yield Body(size, offset, flips, grey)
 
 
-def drawn(body: Body, series: Series, *, side: int) -> Image:
+def draw_body(body: Body, series: Series, *, side: int) -> Image:
     """Draw the image of a body before noise, with values from 0 to 1."""
     image = np.zeros((side,) * len(body.offset))
     solid = _box(body) if series.group == "cube" else _ball(body)
@@ -87,7 +87,7 @@ def drawn(body: Body, series: Series, *, side: int) -> Image:
     return image
 
 
-def marked(image: Image, raters: int) -> NDArray[np.uint8]:
+def rater_masks(image: Image, raters: int) -> NDArray[np.uint8]:
     """Return what each rater marks, (raters, *space): all of it, or nested shares.
 
     Raters know the size of the object and mark its brightest part. So an object that
@@ -100,7 +100,7 @@ def marked(image: Image, raters: int) -> NDArray[np.uint8]:
     return np.stack([image >= level for level in levels]).astype(np.uint8)
 
 
-def noisy(image: Image, rng: np.random.Generator) -> Image:
+def add_noise(image: Image, rng: np.random.Generator) -> Image:
     """Add noise where no object is: half 0, half uniform in [0, 1)."""
     noise = rng.random(image.shape)
     noise[rng.random(image.shape) <= 0.5] = 0

@@ -20,7 +20,7 @@ RANGES = 10
 """Parts of the range of a number that are divided alike."""
 
 
-def divided(
+def assign_splits(
     items: Sequence[OwnItem], values: Sequence[float] | None, seed: int
 ) -> list[str]:
     """Return the split of each item; `values` are the targets if they are numbers."""
@@ -43,7 +43,7 @@ def divided(
     for row, name in enumerate(names):
         if name in free:
             free[name].append(row)
-    split |= _drawn(free, strata, shares, seed)
+    split |= _draw_splits(free, strata, shares, seed)
     final = [
         f"{split[name]}/shifted" if item.shifted else split[name]
         for name, item in zip(names, items, strict=True)
@@ -107,7 +107,7 @@ def _strata(items: Sequence[OwnItem], values: Sequence[float] | None) -> list[st
     return [f"{part}\n{i.group}" for part, i in zip(tenth, items, strict=True)]
 
 
-def _drawn(
+def _draw_splits(
     free: Mapping[str, Sequence[int]],
     strata: Sequence[str],
     shares: Mapping[str, float],
@@ -141,17 +141,17 @@ def _check_clusters(items: Iterable[OwnItem]) -> None:
     """Refuse a cluster that is stated to be in two splits."""
     first: dict[str, OwnItem] = {}
     for item in items:
-        if not item.cluster or not _stated(item):
+        if not item.cluster or not _stated_split(item):
             continue
         other = first.setdefault(item.cluster, item)
-        if _stated(other) != _stated(item):
+        if _stated_split(other) != _stated_split(item):
             raise DatasetError(
                 f"the cluster {item.cluster!r} must be in one split, got"
-                f" {_stated(other)} in {other.where} and {_stated(item)} in"
+                f" {_stated_split(other)} in {other.where} and {_stated_split(item)} in"
                 f" {item.where}; items that belong together must not be trained and"
                 " tested on"
             )
 
 
-def _stated(item: OwnItem) -> str:
+def _stated_split(item: OwnItem) -> str:
     return item.split or ("test" if item.shifted else "")
