@@ -42,7 +42,7 @@ GRADED_YAWS: Mapping[str, Subset] = {
 def trained_counts(
     count: NDArray[Any], variant: Variant, *, gap: GapRule = "text"
 ) -> NDArray[np.bool_]:
-    """Which of the cell counts (N,) may occur in train and val of `variant`.
+    """Return which cell counts (N,) may occur in train and val of `variant`.
 
     >>> trained_counts(np.array([49, 50, 149, 150, 151]), "gap").tolist()
     [True, False, False, False, True]
@@ -57,7 +57,7 @@ def trained_counts(
 
 
 def trained_tenths(tenth: NDArray[Any], variant: Variant) -> NDArray[np.bool_]:
-    """Which of the yaws (N,) in tenths of a degree may occur in train and val.
+    """Return which yaws (N,) in tenths of a degree may occur in train and val.
 
     >>> trained_tenths(np.array([150, 151, 749, 750]), "tails").tolist()
     [False, True, True, False]

@@ -107,7 +107,7 @@ class Subset:
     """Keep the items at even (0, 2, ...) or odd positions of their class instead."""
 
     def keep(self, target: NDArray[Any]) -> NDArray[np.intp]:
-        """Rows whose target lies in a range, or those of the half."""
+        """Return the rows whose target lies in a range, or the rows of the half."""
         if self.half is not None:
             return np.flatnonzero(_places(target) % 2 == (self.half == "odd"))
         inside = [(low <= target) & (target <= high) for low, high in self.within]
@@ -122,7 +122,7 @@ HALVES: Mapping[str, Subset] = {
 
 
 def _places(target: NDArray[Any]) -> NDArray[np.intp]:
-    """The place of each item among the items of its class, from 0 on."""
+    """Number the items of each class, from 0 on, in their order."""
     order = np.argsort(target, kind="stable")
     _, first, counts = np.unique(target[order], return_index=True, return_counts=True)
     places = np.empty(len(target), np.intp)
@@ -222,7 +222,7 @@ class Split:
 
 
 def _only(array: Any, rows: NDArray[np.intp]) -> Any:
-    """A copy of `rows`, or a record of them where items are read one by one."""
+    """Return a copy of `rows`, or a record of them where items are read one by one."""
     return array.only(rows) if isinstance(array, Encoded | Ragged) else array[rows]
 
 
@@ -245,20 +245,20 @@ class Dataset:
     """How often a rater uses the second label of a class, in the whole of a map."""
 
     def split(self, name: str) -> Split:
-        """The stored split `name`, or a copy of the rows that subset `name` keeps."""
+        """Return the stored split `name`, or a copy of the rows of a subset."""
         if name in self.splits:
             return self.splits[name]
         rows = self.rows(name)
-        whole = self.splits[self.subsets[name].of]
+        stored = self.splits[self.subsets[name].of]
         return Split(
-            image=_only(whole.image, rows),
-            target=_only(whole.target, rows),
-            item=whole.item[rows],
-            extra={key: array[rows] for key, array in whole.extra.items()},
+            image=_only(stored.image, rows),
+            target=_only(stored.target, rows),
+            item=stored.item[rows],
+            extra={key: array[rows] for key, array in stored.extra.items()},
         )
 
     def rows(self, name: str) -> NDArray[np.intp]:
-        """Rows of the stored split that make up the split or subset `name`."""
+        """Return the rows of the stored split that form the split or subset `name`."""
         if name in self.splits:
             return np.arange(len(self.splits[name]))
         if name in self.subsets:

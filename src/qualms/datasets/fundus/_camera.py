@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.fundus.brush import (
+from qualms.datasets.fundus._brush import (
     BLOB,
     BLOOD,
     DENSITY,
@@ -22,7 +22,7 @@ from qualms.datasets.fundus.brush import (
     RetinaView,
     X,
     Y,
-    painted,
+    paint,
 )
 
 Floats = NDArray[np.float64]
@@ -121,7 +121,7 @@ class _Site(NamedTuple):
     """Direction of the small tab at the rim, in radians; nan for none."""
 
 
-def framed(rng: Rng, profile: Profile, *, left: bool, size: int) -> CameraFrame:
+def point_camera(rng: Rng, profile: Profile, *, left: bool, size: int) -> CameraFrame:
     """Point the camera at a random place between macula and disc."""
     radius = 0.5 * size * rng.uniform(*profile.circle)
     cropped = rng.uniform(0.8, 0.95) if rng.random() < profile.cropped else 2.0
@@ -136,7 +136,7 @@ def framed(rng: Rng, profile: Profile, *, left: bool, size: int) -> CameraFrame:
     return CameraFrame(view, middle, radius, cropped * radius)
 
 
-def exposed(
+def expose(
     rng: Rng,
     light: Floats32,
     frame: CameraFrame,
@@ -145,7 +145,7 @@ def exposed(
     site: int,
     quality: float,
 ) -> Bytes:
-    """The photograph (size, size, 3) in RGB.
+    """Take the photograph (size, size, 3) in RGB.
 
     Args:
         rng: draws what differs between photographs of one camera.
@@ -162,7 +162,7 @@ def exposed(
     image = light if sigma < 0.2 else cv2.GaussianBlur(light, (0, 0), sigma)
     x, y = _plane(frame)
     image = image * _lamp(rng, x, y, profile, bad)[..., None]
-    image = _hazy(rng, np.asarray(image, np.float32), x, y, bad)
+    image = _haze(rng, np.asarray(image, np.float32), x, y, bad)
     if len(camera.dust):
         image *= np.exp(-_dust(frame, camera))[..., None]
     np.clip(image, 0.0, 1.0, out=image)
@@ -171,12 +171,12 @@ def exposed(
     image += np.float32(rng.uniform(*profile.noise)) * noise
     image *= _aperture(frame, x, y, camera)[..., None]
     pixels = np.rint(255 * image.clip(0.0, 1.0)).astype(np.uint8)
-    return _compressed(pixels, rng.uniform(*profile.compression))
+    return _compress(pixels, rng.uniform(*profile.compression))
 
 
 @cache
 def _site(profile: Profile, number: int) -> _Site:
-    """The camera of a site; it is the same for all seeds of the dataset."""
+    """Draw the camera of a site; it is the same for all seeds of the dataset."""
     rng = np.random.default_rng([profile.sites, number])
     count = int(rng.integers(profile.dust[0], profile.dust[1] + 1))
     angle, away = rng.uniform(0, 2 * np.pi, count), np.sqrt(rng.uniform(0, 0.9, count))
@@ -193,14 +193,14 @@ def _site(profile: Profile, number: int) -> _Site:
 
 
 def _plane(frame: CameraFrame) -> tuple[Floats32, Floats32]:
-    """X and y of the pixels relative to the middle of the circle, in radii."""
-    place = np.arange(frame.view.size) + 0.5
-    x, y = (place - frame.middle[:, None]) / frame.radius
+    """Return x and y of the pixels relative to the middle of the circle, in radii."""
+    position = np.arange(frame.view.size) + 0.5
+    x, y = (position - frame.middle[:, None]) / frame.radius
     return x.astype(np.float32)[None, :], y.astype(np.float32)[:, None]
 
 
 def _lamp(rng: Rng, x: Floats32, y: Floats32, profile: Profile, bad: float) -> Floats32:
-    """(size, size) light of the flash: weaker at the rim, uneven, dark or bright."""
+    """Draw the light (size, size) of the flash: weaker at the rim, uneven."""
     import cv2
 
     to_x, to_y = rng.normal(0, 0.1 + 0.2 * bad, 2)
@@ -213,7 +213,7 @@ def _lamp(rng: Rng, x: Floats32, y: Floats32, profile: Profile, bad: float) -> F
     return lamp
 
 
-def _hazy(rng: Rng, image: Floats32, x: Floats32, y: Floats32, bad: float) -> Floats32:
+def _haze(rng: Rng, image: Floats32, x: Floats32, y: Floats32, bad: float) -> Floats32:
     """Add haze, and to a bad picture a bright crescent at the rim."""
     haze = np.float32(0.6 * bad**1.5 * rng.uniform(0.5, 1.0))
     image += haze * (HAZE - image)
@@ -227,12 +227,12 @@ def _hazy(rng: Rng, image: Floats32, x: Floats32, y: Floats32, bad: float) -> Fl
 
 def _dust(frame: CameraFrame, camera: _Site) -> Floats32:
     lens = RetinaView(frame.radius * np.eye(2), frame.middle, frame.view.size)
-    densities: Floats32 = painted(lens, np.empty((0, STROKE)), camera.dust)[BLOOD]
+    densities: Floats32 = paint(lens, np.empty((0, STROKE)), camera.dust)[BLOOD]
     return densities
 
 
 def _aperture(frame: CameraFrame, x: Floats32, y: Floats32, camera: _Site) -> Floats32:
-    """(size, size) 1 inside the round image and its tab, 0 outside."""
+    """Return (size, size) 1 inside the round image and its tab, 0 outside."""
     radius = np.float32(frame.radius)
     inside = ((1.0 - np.hypot(x, y)) * radius + 0.5).clip(0.0, 1.0)
     if not np.isnan(camera.tab):
@@ -240,13 +240,13 @@ def _aperture(frame: CameraFrame, x: Floats32, y: Floats32, camera: _Site) -> Fl
         along, across = x * cosine + y * sine, np.abs(y * cosine - x * sine)
         tab = np.minimum(1.045 - along, 0.035 - across) * radius + 0.5
         inside = np.where(along > 0.9, np.maximum(inside, tab.clip(0.0, 1.0)), inside)
-    kept = (frame.height - np.abs(y) * radius + 0.5).clip(0.0, 1.0)
-    aperture: Floats32 = (inside * kept).astype(np.float32)
+    uncropped = (frame.height - np.abs(y) * radius + 0.5).clip(0.0, 1.0)
+    aperture: Floats32 = (inside * uncropped).astype(np.float32)
     return aperture
 
 
-def _compressed(pixels: Bytes, quality: float) -> Bytes:
-    """The picture after JPEG compression, which is milder for small pictures."""
+def _compress(pixels: Bytes, quality: float) -> Bytes:
+    """Compress a picture as JPEG, more mildly if it is small, and decode it."""
     import cv2
 
     harm = min(1.0, np.sqrt(len(pixels) / REFERENCE))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.street_sim.canvas import SAMPLES, Points
+from qualms.datasets.street_sim._canvas import SAMPLES, Points
 
 Palette = tuple[tuple[int, int, int], ...]
 GRAIN = np.full(256, 0.03, np.float32)
@@ -126,16 +126,16 @@ PHOTO = Style(
 )
 
 
-def picked(rng: np.random.Generator, colours: Palette) -> Points:
-    """One of some colours, a little brighter or darker."""
+def pick(rng: np.random.Generator, colours: Palette) -> Points:
+    """Draw one of some colours, a little brighter or darker."""
     colour = colours[int(rng.random() * len(colours))]
     return np.array(colour) * (0.88 + 0.24 * rng.random())
 
 
-def developed(
+def develop(
     rng: np.random.Generator, pixels: NDArray[np.uint8], style: Style
 ) -> NDArray[np.uint8]:
-    """The image (H, W, 3) of a canvas with four channels."""
+    """Return the image (H, W, 3) of a canvas with four channels."""
     import cv2
 
     height, width = pixels.shape[0] // SAMPLES, pixels.shape[1] // SAMPLES
@@ -144,7 +144,7 @@ def developed(
     bright = _texture(rng, pixels[::SAMPLES, ::SAMPLES, 3], style)
     bright *= _vignette(height, width, style.vignette)
     image *= bright[..., None]
-    image = np.asarray(cv2.transform(image, _graded(rng, style)), np.float32)
+    image = np.asarray(cv2.transform(image, _colour_matrix(rng, style)), np.float32)
     soft = rng.uniform(*style.softness) * height / 256
     if soft > 0.2:
         image = np.asarray(cv2.GaussianBlur(image, (5, 5), soft), np.float32)
@@ -154,18 +154,18 @@ def developed(
     return np.asarray(np.clip(image + 0.5, 0, 255), np.uint8)
 
 
-def _graded(rng: np.random.Generator, style: Style) -> NDArray[np.float32]:
-    """The matrix that changes saturation, brightness and the colour of light."""
-    kept = rng.uniform(*style.saturation)
+def _colour_matrix(rng: np.random.Generator, style: Style) -> NDArray[np.float32]:
+    """Draw the matrix that changes saturation, brightness and the colour of light."""
+    saturation = rng.uniform(*style.saturation)
     light = rng.uniform(*style.gain) * (1 + style.tint * rng.standard_normal(3))
-    matrix = light[:, None] * (kept * np.eye(3) + (1 - kept) / 3)
+    matrix = light[:, None] * (saturation * np.eye(3) + (1 - saturation) / 3)
     return np.asarray(matrix, np.float32)
 
 
 def _texture(
     rng: np.random.Generator, label: NDArray[np.uint8], style: Style
 ) -> NDArray[np.float32]:
-    """Brightness of each pixel: fine grain and large patches, by what is shown."""
+    """Draw the brightness of each pixel: fine grain and large patches, by its label."""
     import cv2
 
     height, width = label.shape
@@ -181,7 +181,7 @@ def _texture(
 
 
 def _noise(rng: np.random.Generator, height: int, width: int) -> NDArray[np.float32]:
-    """Gaussian noise: a piece of a larger tile, which is much faster than new noise."""
+    """Cut Gaussian noise from a larger tile, which is much faster than new noise."""
     rows, columns = rng.integers(64, size=2).tolist()
     tile = _tile(height + 64, width + 64)
     piece = tile[rows : rows + height, columns : columns + width]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from qualms.datasets._street import CLASSES
-from qualms.datasets.street_sim.canvas import Canvas, Points, along, rectangle, strip
-from qualms.datasets.street_sim.styles import Style, picked
+from qualms.datasets.street_sim._canvas import Canvas, Points, along, rectangle, strip
+from qualms.datasets.street_sim._styles import Style, pick
 
 ROAD, SIDEWALK, BUILDING, WALL, FENCE = range(5)
 VEGETATION, TERRAIN, SKY = (
@@ -42,7 +42,7 @@ def draw_sky(
     zenith: tuple[int, int, int],
     clouds: tuple[int, int, int],
 ) -> None:
-    """Sky and clouds down to the horizon."""
+    """Draw sky and clouds down to the horizon."""
     import cv2
 
     width, rows = canvas.view.width, int(canvas.view.horizon) + 2
@@ -57,25 +57,25 @@ def draw_sky(
 
 
 def draw_skyline(canvas: Canvas, rng: np.random.Generator, style: Style) -> None:
-    """Buildings and trees at the end of the street."""
+    """Draw buildings and trees at the end of the street."""
     straight = canvas.view.bend * FAR**2
     for x in np.arange(-130, 130, 13.0) + rng.uniform(-4, 4, 20):
         place = (float(x) - straight, FAR)
         if rng.random() < 0.5:
             top, half = rng.uniform(5, 26), rng.uniform(6, 11)
-            colour = picked(rng, style.buildings) * 0.9
+            colour = pick(rng, style.buildings) * 0.9
             canvas.upright(place, rectangle(-half, 0, half, top), colour, BUILDING)
         else:
             bump = rectangle(-9, -1, 9, rng.uniform(3, 9)) + rng.uniform(-1, 1, (4, 2))
-            canvas.upright(place, bump, picked(rng, style.leaves), VEGETATION)
+            canvas.upright(place, bump, pick(rng, style.leaves), VEGETATION)
 
 
 def draw_ground(
     canvas: Canvas, rng: np.random.Generator, street: Street, style: Style
 ) -> None:
-    """Ground from the horizon to the bottom: verges, sidewalks, road and its marks."""
-    road = picked(rng, style.road)
-    grass, walk = picked(rng, style.grass), picked(rng, style.sidewalk)
+    """Draw the ground from the horizon down: verges, sidewalks, road and its marks."""
+    road = pick(rng, style.road)
+    grass, walk = pick(rng, style.grass), pick(rng, style.sidewalk)
     left, right = street.left - street.walks[0], street.right + street.walks[1]
     _band(canvas, -WIDE, WIDE, grass, TERRAIN)
     for inner, outer in ((left, -WIDE), (right, WIDE)):
@@ -97,7 +97,7 @@ def draw_ground(
 def _band(
     canvas: Canvas, left: float, right: float, colour: Points, label: int
 ) -> None:
-    """Ground along the street, in pieces that fade one by one."""
+    """Draw ground along the street, in pieces that fade one by one."""
     for start in range(0, len(DEPTHS) - 1, 4):
         canvas.area(strip(left, right, DEPTHS[start : start + 5]), colour, label)
 
@@ -105,14 +105,14 @@ def _band(
 def _draw_marks(
     canvas: Canvas, rng: np.random.Generator, street: Street, road: Points
 ) -> None:
-    """Lines between lanes, a zebra crossing, and stains."""
+    """Draw lines between lanes, a zebra crossing, and stains."""
     paint = np.array((214, 212, 200)) * rng.uniform(0.8, 1.05)
     lines = np.arange(-1.7, street.left + 2, -3.3)
     begin = rng.uniform(2, 8)
     for x in lines:
         starts = np.arange(begin, 70, 8.0)[::-1]
-        for some in (starts[:4], starts[4:]):  # two groups, which fade differently
-            dashes = [strip(x - 0.08, x + 0.08, (s, s + 3.5)) for s in some]
+        for group in (starts[:4], starts[4:]):  # two groups, which fade differently
+            dashes = [strip(x - 0.08, x + 0.08, (s, s + 3.5)) for s in group]
             canvas.area(np.stack(dashes), paint, ROAD)
     if rng.random() < 0.6:
         near = street.crossing - 4.2
@@ -126,7 +126,7 @@ def _draw_marks(
 
 
 def _darken(canvas: Canvas, rng: np.random.Generator, street: Street) -> None:
-    """The shadow of one row of buildings on the ground."""
+    """Draw the shadow of one row of buildings on the ground."""
     import cv2
 
     left, width = rng.random() < 0.5, rng.uniform(2, 9)
@@ -134,17 +134,17 @@ def _darken(canvas: Canvas, rng: np.random.Generator, street: Street) -> None:
     inner = edge + width if left else edge - width
     jagged = inner + np.repeat(rng.uniform(-1.5, 1.5, len(DEPTHS) // 2), 2)
     outer = edge - 60 if left else edge + 60
-    corners = canvas.view.seen(strip(outer, jagged, DEPTHS))
+    corners = canvas.view.project(strip(outer, jagged, DEPTHS))
     mask = np.full(canvas.pixels.shape[:2], 255, np.uint8)
     cv2.fillPoly(mask, [np.clip(corners, -30_000, 30_000).astype(np.int32)], 150)
     below = int(canvas.view.horizon) + 2
     light = cv2.merge([mask[below:]] * 3)
-    shown = canvas.pixels[below:, :, :3]
-    shown[:] = cv2.multiply(shown, light, scale=1 / 255)
+    ground = canvas.pixels[below:, :, :3]
+    ground[:] = cv2.multiply(ground, light, scale=1 / 255)
 
 
 def fronts(rng: np.random.Generator, street: Street, style: Style) -> list[Part]:
-    """Both sides of the street: buildings, and walls, fences or hedges in gaps."""
+    """Line both sides of the street with buildings, and with walls and hedges."""
     parts: list[Part] = []
     gaps, dark = (0.7 if rng.random() < 0.25 else 0.25), int(rng.integers(2))
     for side, x in enumerate(street.fronts):
@@ -186,12 +186,12 @@ def _front(
     lit: float,
     style: Style,
 ) -> Part:
-    """A building along the street, with windows in rows, and its end wall."""
+    """Make a building along the street, with windows in rows, and its end wall."""
     wide = rng.uniform(0.9, 1.6)
     facade = _Facade(
-        colour=picked(rng, style.buildings),
-        glass=picked(rng, style.windows) * lit,
-        awning=picked(rng, style.cars) * 0.8 * lit,
+        colour=pick(rng, style.buildings),
+        glass=pick(rng, style.windows) * lit,
+        awning=pick(rng, style.cars) * 0.8 * lit,
         shop=rng.random() < 0.45,
         floors=int(rng.integers(2, 8)),
         storey=rng.uniform(2.9, 3.6),
@@ -235,11 +235,11 @@ def _barrier(
     lit: float,
     style: Style,
 ) -> Part:
-    """A wall, a fence or a hedge along the street."""
+    """Make a wall, a fence or a hedge along the street."""
     x, z, end = place
     kind, top = int(rng.choice(3, p=(0.4, 0.35, 0.25))), rng.uniform(1.0, 2.6)
     label = (WALL, FENCE, VEGETATION)[kind]
-    colour = picked(rng, (style.walls, style.metal, style.leaves)[kind]) * lit
+    colour = pick(rng, (style.walls, style.metal, style.leaves)[kind]) * lit
 
     def draw(canvas: Canvas) -> None:
         canvas.area(along(x, rectangle(z, 0, end, top)), colour, label)

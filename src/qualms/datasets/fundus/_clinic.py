@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from qualms.datasets._retina import protocol
 from qualms.datasets._retina.protocol import GRADES, SPLITS, Shift
-from qualms.datasets.fundus.camera import INDIA, UNITED_STATES, Profile
-from qualms.datasets.fundus.graders import Readings, grade_probs, readings
+from qualms.datasets.fundus._camera import INDIA, UNITED_STATES, Profile
+from qualms.datasets.fundus._graders import Readings, grade_probs, readings
 
 Floats = NDArray[np.float64]
 
@@ -32,16 +32,16 @@ class Clinic(NamedTuple):
     seed: int
 
     def profile(self, split: str) -> Profile:
-        """The people and cameras of the split."""
+        """Return the people and cameras of the split."""
         return INDIA if self._abroad(split) else UNITED_STATES
 
     def shares(self, split: str) -> tuple[int, ...]:
-        """The published numbers of the grades in the split's country."""
-        there = protocol.APTOS if self._abroad(split) else protocol.EYEPACS
-        return there[split.removesuffix("/shifted")]
+        """Return the published numbers of the grades in the split's country."""
+        grades = protocol.APTOS if self._abroad(split) else protocol.EYEPACS
+        return grades[split.removesuffix("/shifted")]
 
     def grades(self, split: str) -> range:
-        """The grades that the split keeps."""
+        """Return the grades that the split keeps."""
         if self.shift == "country":
             return range(GRADES)
         if split.endswith("/shifted"):
@@ -53,7 +53,7 @@ class Clinic(NamedTuple):
 
 
 def eyes(clinic: Clinic, split: str, count: int) -> tuple[list[int], list[int]]:
-    """Number and grade of the first `count` eyes of a split.
+    """Return number and grade of the first `count` eyes of a split.
 
     Eyes 2 i and 2 i + 1 are the right and the left eye of patient i.
     """
@@ -62,15 +62,15 @@ def eyes(clinic: Clinic, split: str, count: int) -> tuple[list[int], list[int]]:
     block = 0
     while len(numbers) < count:
         grade = _block(clinic, split, block).grade
-        kept = np.flatnonzero(np.isin(grade, clinic.grades(split)))
-        numbers += (2 * BLOCK * block + kept).tolist()
-        grades += grade[kept].tolist()
+        rows = np.flatnonzero(np.isin(grade, clinic.grades(split)))
+        numbers += (2 * BLOCK * block + rows).tolist()
+        grades += grade[rows].tolist()
         block += 1
     return numbers[:count], grades[:count]
 
 
-def graded(clinic: Clinic, split: str, numbers: Sequence[int]) -> Readings:
-    """Burden, quality and grade of these eyes."""
+def eye_readings(clinic: Clinic, split: str, numbers: Sequence[int]) -> Readings:
+    """Return burden, quality and grade of these eyes."""
     rows = []
     for number in numbers:
         block, row = divmod(number, 2 * BLOCK)
@@ -80,18 +80,18 @@ def graded(clinic: Clinic, split: str, numbers: Sequence[int]) -> Readings:
 
 
 def target_probs(clinic: Clinic, split: str, eyes_read: Readings) -> Floats:
-    """(n, 2) P(target) of these eyes, given burden, quality and the split."""
+    """Compute P(target) (n, 2) of these eyes, given burden, quality and the split."""
     probs = grade_probs(eyes_read.burden, eyes_read.quality)
     grades = np.arange(GRADES)
     probs[:, ~np.isin(grades, clinic.grades(split))] = 0.0
-    kept = probs.sum(axis=1)
+    total = probs.sum(axis=1)
     healthy = probs[:, grades < clinic.onset].sum(axis=1)
     referred = probs[:, grades >= clinic.onset].sum(axis=1)
-    return np.stack([healthy / kept, referred / kept], axis=1)
+    return np.stack([healthy / total, referred / total], axis=1)
 
 
 @cache
 def _block(clinic: Clinic, split: str, number: int) -> Readings:
-    """Readings of the eyes of `BLOCK` patients of a split, right eye before left."""
+    """Draw readings of `BLOCK` patients of a split, right eye before left."""
     rng = np.random.default_rng([clinic.seed, SPLITS.index(split), number])
     return readings(rng, BLOCK, clinic.shares(split))

@@ -39,8 +39,8 @@ class Perspective(NamedTuple):
     bend: float
     """Metres to the right at a distance of one metre; grows with its square."""
 
-    def seen(self, points: Points) -> Points:
-        """Columns and rows of points (n, 3)."""
+    def project(self, points: Points) -> Points:
+        """Return columns and rows of points (n, 3)."""
         x, y, z = points.T
         column = self.width / 2 + self.focal * (x / z + self.bend * z)
         row = self.horizon + self.focal * (self.eye - y) / z
@@ -54,7 +54,7 @@ class Canvas:
     """
 
     def __init__(self, view: Perspective, haze: Colour, reach: float) -> None:
-        """Colours fade into `haze` over `reach` metres."""
+        """Make an empty canvas; colours fade into `haze` over `reach` metres."""
         self.view = view
         self.haze = np.asarray(haze, np.float64)
         self.reach = reach
@@ -88,8 +88,8 @@ class Canvas:
         points = np.concatenate([corners.reshape(-1, 3) for corners, _, _ in waiting])
         ends = np.cumsum([0] + [c.shape[0] * c.shape[1] for c, _, _ in waiting])
         distance = np.add.reduceat(points[:, 2], ends[:-1]) / np.diff(ends)
-        colours = self.faded(np.array([colour for _, colour, _ in waiting]), distance)
-        fixed = _fixed(self.view.seen(points))
+        colours = self.fade(np.array([colour for _, colour, _ in waiting]), distance)
+        fixed = _fixed(self.view.project(points))
         for (corners, _, label), colour, start, end in zip(
             waiting, colours.tolist(), ends[:-1], ends[1:], strict=True
         ):
@@ -105,29 +105,29 @@ class Canvas:
 
         cv2.fillPoly(self.pixels, list(polygons), ink, shift=FRACTION)
 
-    def faded(self, colours: Points, distance: Points) -> Points:
-        """Colours (k, 3) as they look from some distances (k,)."""
-        kept = np.exp(-distance / self.reach)[:, None]
-        return np.clip(self.haze + kept * (colours - self.haze), 0, 255)
+    def fade(self, colours: Points, distance: Points) -> Points:
+        """Return colours (k, 3) as they look from some distances (k,)."""
+        share = np.exp(-distance / self.reach)[:, None]
+        return np.clip(self.haze + share * (colours - self.haze), 0, 255)
 
 
 def _fixed(corners: Points) -> NDArray[np.int32]:
-    """Coordinates in fixed point; far outside is as good as farther outside."""
+    """Return coordinates in fixed point, clipped far outside of the canvas."""
     return np.asarray(np.clip(corners, -30_000, 30_000) * 2**FRACTION, np.int32)
 
 
 def rectangle(left: float, low: float, right: float, high: float) -> Points:
-    """The outline of an upright rectangle."""
+    """Return the outline of an upright rectangle."""
     return np.array([[left, low], [right, low], [right, high], [left, high]])
 
 
 def disc(x: float, height: float, radius: float) -> Points:
-    """The outline of an upright disc."""
+    """Return the outline of an upright disc."""
     return np.array([x, height]) + radius * CIRCLE
 
 
 def along(x: float, outline: ArrayLike) -> Points:
-    """Corners of an outline (..., 2) of Z and height in a plane along the street."""
+    """Return corners of an outline (..., 2) of Z and height, along the street."""
     outline = np.asarray(outline)
     corners = np.empty((*outline.shape[:-1], 3))
     corners[..., 0] = x
@@ -137,7 +137,7 @@ def along(x: float, outline: ArrayLike) -> Points:
 
 
 def strip(left: float, right: float | Points, depth: Points | Place) -> Points:
-    """Corners of the ground between two lines, over the distances `depth`."""
+    """Return corners of the ground between two lines, over the distances `depth`."""
     count = len(depth)
     corners = np.zeros((2 * count, 3))
     corners[:count, 0] = left

@@ -20,7 +20,7 @@ DENSITY = 5.0
 
 
 def tissue_noise(rng: Rng, shape: tuple[int, ...], width: float) -> Volume:
-    """Gaussian noise of mean 0 and variance 1, correlated over `width` voxels."""
+    """Draw Gaussian noise of mean 0 and variance 1, correlated over `width` voxels."""
     from scipy.ndimage import gaussian_filter
 
     noise = rng.standard_normal(shape, dtype=np.float32)
@@ -29,7 +29,7 @@ def tissue_noise(rng: Rng, shape: tuple[int, ...], width: float) -> Volume:
 
 
 def lung_tissue(rng: Rng, side: int, *, aerated: float) -> Volume:
-    """Air and the finest structures of the lung; denser towards the back.
+    """Draw air and the finest structures of the lung; denser towards the back.
 
     Args:
         rng: draws the structures.
@@ -46,7 +46,7 @@ def lung_tissue(rng: Rng, side: int, *, aerated: float) -> Volume:
 
 
 def outward(nodule: Nodule) -> tuple[NDArray[np.float64], float]:
-    """The direction from the middle of the chest to a nodule, and how far out it is.
+    """Return the direction from the middle of the chest to a nodule, and how far it is.
 
     The second is 0 in the middle of the image and about 1 at the ribs.
     """
@@ -60,7 +60,7 @@ def outward(nodule: Nodule) -> tuple[NDArray[np.float64], float]:
 
 
 def vessel_share(rng: Rng, depth: Volume, away: NDArray[np.float64]) -> Volume:
-    """How much of each voxel is vessel, in branching trees that grow outward.
+    """Draw how much of each voxel is vessel, in branching trees that grow outward.
 
     Args:
         rng: draws the trees.
@@ -84,23 +84,25 @@ def _grow_tree(
     depth: Volume,
     trunk: tuple[NDArray[np.float64], NDArray[np.float64], float],
 ) -> None:
-    growing, left = [trunk], 700
-    while growing and left:
-        place, heading, width = growing.pop()
-        while width > 0.4 and left:
-            left -= 1
+    growing, remaining = [trunk], 700
+    while growing and remaining:
+        position, heading, width = growing.pop()
+        while width > 0.4 and remaining:
+            remaining -= 1
             heading = heading / np.linalg.norm(heading) + rng.normal(0, 0.13, 3)
-            place = place + heading / np.linalg.norm(heading)
-            voxel = tuple(np.round(place).astype(int))
+            position = position + heading / np.linalg.norm(heading)
+            voxel = tuple(np.round(position).astype(int))
             inside = all(0 <= at < len(depth) for at in voxel)
             if inside and depth[voxel] > -width:
                 break
-            if np.abs(place - len(depth) / 2).max() > 0.8 * len(depth):
+            if np.abs(position - len(depth) / 2).max() > 0.8 * len(depth):
                 break
-            stamp_ball(share, place, width)
+            stamp_ball(share, position, width)
             width *= 0.992
             if rng.random() < 0.07:
-                growing.append((place, heading + rng.normal(0, 0.7, 3), 0.72 * width))
+                growing.append(
+                    (position, heading + rng.normal(0, 0.7, 3), 0.72 * width)
+                )
                 width *= 0.92
 
 
@@ -117,15 +119,15 @@ def stamp_ball(share: Volume, centre: NDArray[np.float64], radius: float) -> Non
         np.arange(a, b) - at for a, b, at in zip(low, high, centre, strict=True)
     )
     squares = rows[:, None, None] ** 2 + columns[:, None] ** 2 + slices**2
-    here = share[low[0] : high[0], low[1] : high[1], low[2] : high[2]]
+    box = share[low[0] : high[0], low[1] : high[1], low[2] : high[2]]
     ball = np.clip(radius + 0.5 - np.sqrt(squares), 0, min(1.0, 1.4 * radius))
-    np.maximum(here, ball, out=here, casting="same_kind")
+    np.maximum(box, ball, out=box, casting="same_kind")
 
 
 def wall_distance(
     rng: Rng, nodule: Nodule, depth: Volume, away: NDArray[np.float64]
 ) -> Volume | None:
-    """How deep each voxel lies in the chest wall, in mm; None where that is far away.
+    """Return how deep each voxel lies in the chest wall, in mm; None if far away.
 
     The nodule's real place in the chest says how far the wall is. It touches nodules
     that lie at the ribs, and covers none.
@@ -135,19 +137,21 @@ def wall_distance(
     grid = (steps[:, None, None], steps[:, None], steps)
     tilted = away + np.array([0, 0, rng.normal(0, 0.25)])
     tilted /= np.linalg.norm(tilted)
-    along = sum(one * float(way) for one, way in zip(grid, tilted, strict=True))
+    along = sum(
+        axis * float(direction) for axis, direction in zip(grid, tilted, strict=True)
+    )
     covered = depth > 0
     reach = float(np.max(along, where=covered, initial=-side))
     gap = max(110 * (1 - outward(nodule)[1]) + rng.normal(0, 6), reach + 0.7)
     if gap > 0.75 * side:
         return None
-    squares = sum(one**2 for one in grid)
+    squares = sum(axis**2 for axis in grid)
     aside = np.maximum(squares - along**2, 0)
     return np.asarray(along - gap + aside / (2 * rng.uniform(70, 130)), np.float32)
 
 
 def chest_wall(rng: Rng, inward: Volume) -> Volume:
-    """HU of muscle, fat and one rib, by the depth in the wall."""
+    """Draw HU of muscle, fat and one rib, by the depth in the wall."""
     layers = tissue_noise(rng, inward.shape, 3.5) + np.sin(inward / 3.0 + 2.0)
     tissue = np.where(layers > 0.7, FAT, MUSCLE)
     tissue = np.where(inward < 3, MUSCLE, tissue)

@@ -23,7 +23,7 @@ LIGHT = np.array([0.45, -0.55, 0.70]) / np.linalg.norm([0.45, -0.55, 0.70])
 
 
 def render(low: Floats, high: Floats, colour: Floats, yaw: float) -> NDArray[np.uint8]:
-    """RGB image (64, 64, 3) of the boxes from `yaw` degrees: 0 front, 90 right.
+    """Draw an RGB image (64, 64, 3) of the boxes from `yaw` degrees: 0 front, 90 right.
 
     Args:
         low: (n, 3) lowest corner of each box; the camera looks at the origin.
@@ -35,13 +35,13 @@ def render(low: Floats, high: Floats, colour: Floats, yaw: float) -> NDArray[np.
     canvas = np.ones((side, side, 3))
     axes = camera_axes(yaw)
     slope = np.tan(FIELD_OF_VIEW / 2)
-    _rasterise(canvas, axes, slope, low, high, lit(colour))
-    shown: NDArray[np.uint8] = np.rint(shrink(canvas) * 255).astype(np.uint8)
-    return shown
+    _rasterise(canvas, axes, slope, low, high, face_colours(colour))
+    pixels: NDArray[np.uint8] = np.rint(shrink(canvas) * 255).astype(np.uint8)
+    return pixels
 
 
 def camera_axes(yaw: float) -> Floats:
-    """(3, 3) unit vectors to the camera's right, up and forward."""
+    """Return unit vectors (3, 3) to the camera's right, up and forward."""
     angle = np.deg2rad(yaw)
     right = np.array([np.cos(angle), np.sin(angle), 0.0])
     level = np.array([-np.sin(angle), np.cos(angle), 0.0])
@@ -51,8 +51,8 @@ def camera_axes(yaw: float) -> Floats:
     return np.stack([right, up, forward])
 
 
-def lit(colour: Floats) -> Floats:
-    """(n, 3 axes, 2 sides, 3) colour of each face, the low side first."""
+def face_colours(colour: Floats) -> Floats:
+    """Return the colour (n, 3 axes, 2 sides, 3) of each face, the low side first."""
     facing = np.stack([-LIGHT, LIGHT], axis=1).clip(0.0)
     brightness = AMBIENT + DIRECTIONAL * facing
     shaded: Floats = colour[:, None, None, :] * brightness[None, :, :, None]
@@ -98,7 +98,7 @@ def _rasterise(
 def _window(
     axes: Floats, slope: float, low: Floats, high: Floats, side: int
 ) -> tuple[int, int, int, int]:
-    """Columns and rows that can see the box: left, right, top, bottom."""
+    """Return columns and rows that can see the box: left, right, top, bottom."""
     left, right, top, bottom = np.inf, -np.inf, np.inf, -np.inf
     corner = np.empty(3)
     for number in range(8):

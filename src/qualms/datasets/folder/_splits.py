@@ -20,10 +20,10 @@ RANGES = 10
 """Parts of the range of a number that are divided alike."""
 
 
-def divided(
+def assign_splits(
     items: Sequence[OwnItem], values: Sequence[float] | None, seed: int
 ) -> list[str]:
-    """The split of each item; `values` are the targets where they are numbers."""
+    """Return the split of each item; `values` are the targets if they are numbers."""
     _check_stated(items)
     _check_clusters(items)
     names = [_cluster(item) for item in items]
@@ -33,30 +33,32 @@ def divided(
             split[name] = item.split or "test"
     for name, item in zip(names, items, strict=True):
         split.setdefault(name, item.split)
-    wanted = _wanted(items)
+    shares = _drawn_shares(items)
     strata = _strata(items, values)
     free: dict[str, list[int]] = {
-        name: [] for name, stated in split.items() if stated in ("", "train") and wanted
+        name: []
+        for name, name_split in split.items()
+        if name_split in ("", "train") and shares
     }
     for row, name in enumerate(names):
         if name in free:
             free[name].append(row)
-    split |= _drawn(free, strata, wanted, seed)
-    found = [
+    split |= _draw_splits(free, strata, shares, seed)
+    final = [
         f"{split[name]}/shifted" if item.shifted else split[name]
         for name, item in zip(names, items, strict=True)
     ]
-    _check_found(found)
-    return found
+    _check_all_splits(final)
+    return final
 
 
-def _check_found(found: Sequence[str]) -> None:
+def _check_all_splits(splits: Sequence[str]) -> None:
     """Refuse a dataset that has no items in one of the splits."""
-    missing = [split for split in SHARES if split not in found]
+    missing = [split for split in SHARES if split not in splits]
     if missing:
         raise DatasetError(
             f"there must be items to train, validate and test on, and none of the"
-            f" {len(found)} is left for {' and '.join(missing)} (items of a cluster"
+            f" {len(splits)} is left for {' and '.join(missing)} (items of a cluster"
             " stay together, and those of one with shifted items are for testing);"
             " add items, or state splits"
         )
@@ -67,13 +69,13 @@ def _cluster(item: OwnItem) -> str:
 
 
 def _check_stated(items: Sequence[OwnItem]) -> None:
-    """Every item that is not shifted states its split, or none does."""
+    """Raise unless every item that is not shifted states its split, or none does."""
     plain = [item for item in items if not item.shifted]
     stated = [item for item in plain if item.split]
     if stated and len(stated) < len(plain):
-        silent = next(item for item in plain if not item.split)
+        without = next(item for item in plain if not item.split)
         raise DatasetError(
-            f"{silent.where} must state a split as {stated[0].where} does; fill all of"
+            f"{without.where} must state a split as {stated[0].where} does; fill all of"
             " them, or none"
         )
     for item in items:
@@ -89,15 +91,15 @@ def _check_stated(items: Sequence[OwnItem]) -> None:
         )
 
 
-def _wanted(items: Sequence[OwnItem]) -> dict[str, float]:
-    """The shares of the splits that are drawn; nothing where all are stated."""
-    stated = {item.split for item in items if not item.shifted}
-    wanted = {n: s for n, s in SHARES.items() if n == "train" or n not in stated}
-    return wanted if len(wanted) > 1 else {}
+def _drawn_shares(items: Sequence[OwnItem]) -> dict[str, float]:
+    """Return the shares of the splits to draw; empty where all are stated."""
+    stated_splits = {item.split for item in items if not item.shifted}
+    shares = {n: s for n, s in SHARES.items() if n == "train" or n not in stated_splits}
+    return shares if len(shares) > 1 else {}
 
 
 def _strata(items: Sequence[OwnItem], values: Sequence[float] | None) -> list[str]:
-    """What the shares hold within, one text for each item."""
+    """Return the stratum of each item, within which the shares hold, as text."""
     if values is None:
         return [f"{item.target}\n{item.group}" for item in items]
     rank = np.argsort(np.argsort(values, kind="stable"), kind="stable")
@@ -105,28 +107,28 @@ def _strata(items: Sequence[OwnItem], values: Sequence[float] | None) -> list[st
     return [f"{part}\n{i.group}" for part, i in zip(tenth, items, strict=True)]
 
 
-def _drawn(
+def _draw_splits(
     free: Mapping[str, Sequence[int]],
     strata: Sequence[str],
-    wanted: Mapping[str, float],
+    shares: Mapping[str, float],
     seed: int,
 ) -> dict[str, str]:
-    """The split of each cluster in `free`, stratum after stratum."""
+    """Draw the split of each cluster in `free`, stratum after stratum."""
     usual = {
         name: Counter(strata[row] for row in rows).most_common(1)[0][0]
         for name, rows in free.items()
     }
     shuffled = np.random.default_rng(seed).permutation(sorted(free)).tolist()
     order = sorted(shuffled, key=usual.__getitem__)
-    total, count = sum(wanted.values()), dict.fromkeys(wanted, 0)
+    total, count = sum(shares.values()), dict.fromkeys(shares, 0)
     trained: set[str] = set()
     split: dict[str, str] = {}
-    seen = 0
+    placed = 0
     for name in order:
         rows = free[name]
-        seen += len(rows)
+        placed += len(rows)
         new = {strata[row].partition("\n")[0] for row in rows} - trained
-        owed = {s: share / total * seen - count[s] for s, share in wanted.items()}
+        owed = {s: share / total * placed - count[s] for s, share in shares.items()}
         chosen = "train" if new else max(owed, key=owed.__getitem__)
         if chosen == "train":
             trained |= new
@@ -139,17 +141,17 @@ def _check_clusters(items: Iterable[OwnItem]) -> None:
     """Refuse a cluster that is stated to be in two splits."""
     first: dict[str, OwnItem] = {}
     for item in items:
-        if not item.cluster or not _stated(item):
+        if not item.cluster or not _stated_split(item):
             continue
         other = first.setdefault(item.cluster, item)
-        if _stated(other) != _stated(item):
+        if _stated_split(other) != _stated_split(item):
             raise DatasetError(
                 f"the cluster {item.cluster!r} must be in one split, got"
-                f" {_stated(other)} in {other.where} and {_stated(item)} in"
+                f" {_stated_split(other)} in {other.where} and {_stated_split(item)} in"
                 f" {item.where}; items that belong together must not be trained and"
                 " tested on"
             )
 
 
-def _stated(item: OwnItem) -> str:
+def _stated_split(item: OwnItem) -> str:
     return item.split or ("test" if item.shifted else "")

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._simulated import SAMPLES
-from qualms.datasets.species.canvas import Floats, ObjectCanvas, Points, Pose
-from qualms.datasets.species.traits import Traits
+from qualms.datasets.species._canvas import Floats, ObjectCanvas, Points, Pose
+from qualms.datasets.species._traits import Traits
 
 TROUBLES = ("clear", "occluded", "blurred", "cropped")
 CLEAR = 0.4
@@ -43,7 +43,7 @@ class Trouble(NamedTuple):
 
 
 def random_trouble(rng: np.random.Generator) -> Trouble:
-    """What may happen to a picture."""
+    """Draw what happens to a picture."""
     clear, kind, strength = rng.random(3)
     if clear < CLEAR:
         return Trouble("clear", 0.0)
@@ -58,7 +58,7 @@ def photograph(
     *,
     side: int,
 ) -> NDArray[np.uint8]:
-    """A colour image (side, side, 3) of one object."""
+    """Take a colour image (side, side, 3) of one object."""
     import cv2
 
     angle = rng.uniform(0, 2 * np.pi)
@@ -73,11 +73,11 @@ def photograph(
         width = BLUR * side * trouble.ambiguity
         small = cv2.GaussianBlur(small, (0, 0), width, borderType=cv2.BORDER_REFLECT)
         small += HAZE * trouble.ambiguity * (small.mean() - small)
-    return _exposed(np.asarray(small), rng)
+    return _expose(np.asarray(small), rng)
 
 
 def portrait(drawing: Drawing, traits: Traits, *, side: int) -> Floats:
-    """An object as it is in itself: (side, side, 3) on grey, upright and centred."""
+    """Draw an object (side, side, 3) on grey, upright and centred."""
     import cv2
 
     pose = Pose(np.eye(2) * 0.42, np.array([0.5, 0.5]))
@@ -89,30 +89,30 @@ def portrait(drawing: Drawing, traits: Traits, *, side: int) -> Floats:
 
 
 def _pose(trouble: Trouble, rng: np.random.Generator) -> Pose:
-    """Size, mirror, turn and place of the object."""
+    """Draw size, mirror, turn and place of the object."""
     size, narrow = rng.uniform(0.34, 0.42), rng.uniform(0.85, 1.0)
     mirror = -1.0 if rng.random() < 0.5 else 1.0
     angle, lean = rng.normal(0, 0.12), rng.normal(0, 0.06)
     matrix = size * _axes(angle).T @ np.array([[mirror * narrow, lean], [0.0, 1.0]])
     offset = 0.5 + rng.uniform(-0.07, 0.07, 2)
-    place = rng.uniform(-0.6, 0.6, 2)
+    part = rng.uniform(-0.6, 0.6, 2)
     if trouble.kind == "cropped":
         matrix = matrix * (1 + (NEARER - 1) * trouble.ambiguity)
         # The middle of the picture moves from the object's middle to some part of it.
-        offset = offset - matrix @ place * min(1.0, 2 * trouble.ambiguity)
+        offset = offset - matrix @ part * min(1.0, 2 * trouble.ambiguity)
     return Pose(matrix, offset)
 
 
 def _background(rng: np.random.Generator, size: int) -> Floats:
-    """A soft mixture of a few dull colours."""
+    """Draw a soft mixture of a few dull colours."""
     import cv2
 
     shade = rng.uniform(0.25, 0.85)
     coarse = shade + rng.normal(0, 0.07, (3, 3, 1)) + rng.normal(0, 0.04, (3, 3, 3))
     fine = rng.normal(0, 0.05, (8, 8, 1)) + rng.normal(0, 0.015, (8, 8, 3))
-    whole = (size, size)
-    ground = np.asarray(cv2.resize(coarse, whole, interpolation=cv2.INTER_LINEAR))
-    ground = ground + cv2.resize(fine, whole, interpolation=cv2.INTER_CUBIC)
+    shape = (size, size)
+    ground = np.asarray(cv2.resize(coarse, shape, interpolation=cv2.INTER_LINEAR))
+    ground = ground + cv2.resize(fine, shape, interpolation=cv2.INTER_CUBIC)
     return ground.astype(np.float32)
 
 
@@ -127,26 +127,26 @@ def hide(
     depth = along[0] * columns + along[1] * rows
     waves, phase = rng.uniform(6, 20), rng.uniform(0, 2 * np.pi)
     depth += 0.025 * np.sin(waves * (across[0] * columns + across[1] * rows) + phase)
-    seen = depth[cover > 0.5]
-    if not seen.size:
+    covered = depth[cover > 0.5]
+    if not covered.size:
         return
-    edge = np.quantile(seen, HIDDEN * ambiguity)
+    edge = np.quantile(covered, HIDDEN * ambiguity)
     share = np.clip((edge - depth) * size / 2 + 0.5, 0, 1)[..., None]
     hue = rng.uniform(0.15, 0.75) + rng.normal(0, 0.05, 3)
     grain = 0.06 * np.sin(rng.uniform(20, 60) * depth)[..., None]
     image += (share * (hue + grain - image)).astype(np.float32)
 
 
-def _exposed(image: Floats, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """The image under some light, with the noise of the sensor."""
+def _expose(image: Floats, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """Return the image under some light, with the noise of the sensor."""
     warmth: Points = rng.uniform(0.82, 1.12) * (1 + rng.normal(0, 0.02, 3))
     noise = rng.standard_normal(image.shape, np.float32) * np.float32(NOISE)
-    shown = image * warmth.astype(np.float32) + noise
-    exposed: NDArray[np.uint8] = np.rint(shown.clip(0, 1) * 255).astype(np.uint8)
+    lit = image * warmth.astype(np.float32) + noise
+    exposed: NDArray[np.uint8] = np.rint(lit.clip(0, 1) * 255).astype(np.uint8)
     return exposed
 
 
 def _axes(angle: float) -> Points:
-    """Two axes at right angles, the first one at `angle`, as rows."""
+    """Return two axes at right angles, the first one at `angle`, as rows."""
     cosine, sine = np.cos(angle), np.sin(angle)
     return np.array([[cosine, sine], [-sine, cosine]])

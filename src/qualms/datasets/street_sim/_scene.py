@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._street import IGNORE
-from qualms.datasets.street_sim.canvas import (
+from qualms.datasets.street_sim._canvas import (
     CIRCLE,
     SAMPLES,
     Canvas,
     Perspective,
     Place,
 )
-from qualms.datasets.street_sim.furniture import (
+from qualms.datasets.street_sim._furniture import (
     draw_bush,
     draw_clutter,
     draw_light,
@@ -21,9 +21,9 @@ from qualms.datasets.street_sim.furniture import (
     draw_sign,
     draw_tree,
 )
-from qualms.datasets.street_sim.people import draw_bicycle, draw_person, draw_rider
-from qualms.datasets.street_sim.styles import Style, developed, picked
-from qualms.datasets.street_sim.surroundings import (
+from qualms.datasets.street_sim._people import draw_bicycle, draw_person, draw_rider
+from qualms.datasets.street_sim._styles import Style, develop, pick
+from qualms.datasets.street_sim._surroundings import (
     Part,
     Street,
     draw_ground,
@@ -31,7 +31,7 @@ from qualms.datasets.street_sim.surroundings import (
     draw_skyline,
     fronts,
 )
-from qualms.datasets.street_sim.vehicles import (
+from qualms.datasets.street_sim._vehicles import (
     draw_bus,
     draw_car,
     draw_car_across,
@@ -49,7 +49,7 @@ Thing = tuple[Draw, float, float]
 def street_scene(
     rng: Rng, style: Style, *, height: int, width: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """An image (height, width, 3) and its labels (height, width)."""
+    """Draw an image (height, width, 3) and its labels (height, width)."""
     view = _view(rng, height * SAMPLES, width * SAMPLES)
     zenith, horizon, clouds = style.sky[int(rng.integers(len(style.sky)))]
     canvas = Canvas(view, horizon, rng.uniform(*style.reach))
@@ -57,15 +57,18 @@ def street_scene(
     draw_sky(canvas, rng, zenith, clouds)
     draw_skyline(canvas, rng, style)
     draw_ground(canvas, rng, street, style)
-    things = [*_traffic(rng, street), *_walkers(rng, street), *_planted(rng, street)]
-    parts = [*fronts(rng, street, style), *(_part(rng, one, style) for one in things)]
+    things = [*_traffic(rng, street), *_walkers(rng, street), *_plants(rng, street)]
+    parts = [
+        *fronts(rng, street, style),
+        *(_part(rng, thing, style) for thing in things),
+    ]
     for _, add in sorted(parts, key=lambda part: -part[0]):
         add(canvas)
     canvas.draw()
     if style.bonnet:
         _draw_bonnet(canvas, rng, style)
     labels = canvas.pixels[::SAMPLES, ::SAMPLES, 3].copy()
-    return developed(rng, canvas.pixels, style), labels
+    return develop(rng, canvas.pixels, style), labels
 
 
 def _view(rng: Rng, height: int, width: int) -> Perspective:
@@ -95,7 +98,7 @@ def _part(rng: Rng, thing: Thing, style: Style) -> Part:
 
 
 def _traffic(rng: Rng, street: Street) -> list[Thing]:
-    """Vehicles and riders on the road."""
+    """Place vehicles and riders on the road."""
     kinds: tuple[Draw, ...] = (draw_car, draw_truck, draw_bus, draw_train)
     shares = (0.8, 0.1, 0.06, 0.04)
     things: list[Thing] = []
@@ -108,7 +111,7 @@ def _traffic(rng: Rng, street: Street) -> list[Thing]:
             z += rng.uniform(9, 45) + (30 if kind is draw_train else 6)
     for edge, inward in ((street.left, 1), (street.right, -1)):
         if edge < 0 or street.right > 4:
-            things += _parked(rng, edge + 1.05 * inward)
+            things += _parked_vehicles(rng, edge + 1.05 * inward)
     for _ in range(rng.poisson(0.8)):
         x = street.right - 0.7 if rng.random() < 0.7 else street.left + 0.8
         things.append((draw_rider, x, rng.uniform(5, 30)))
@@ -118,7 +121,7 @@ def _traffic(rng: Rng, street: Street) -> list[Thing]:
     return things
 
 
-def _parked(rng: Rng, x: float) -> list[Thing]:
+def _parked_vehicles(rng: Rng, x: float) -> list[Thing]:
     starts = np.arange(rng.uniform(3, 9), 80, 6.2)
     full = rng.random() * 0.9
     return [
@@ -129,7 +132,7 @@ def _parked(rng: Rng, x: float) -> list[Thing]:
 
 
 def _walkers(rng: Rng, street: Street) -> list[Thing]:
-    """What is on the sidewalks, and people who cross the road."""
+    """Place people and things on the sidewalks, and people who cross the road."""
     things: list[Thing] = []
     for outward, edge, walk in (
         (-1, street.left, street.walks[0]),
@@ -163,8 +166,8 @@ def _walkers(rng: Rng, street: Street) -> list[Thing]:
     return things
 
 
-def _planted(rng: Rng, street: Street) -> list[Thing]:
-    """Trees at the curb and behind the fronts, and bushes on verges."""
+def _plants(rng: Rng, street: Street) -> list[Thing]:
+    """Place trees at the curb and behind the fronts, and bushes on verges."""
     things: list[Thing] = []
     for outward, edge, end in (
         (-1, street.left, street.fronts[0]),
@@ -183,10 +186,10 @@ def _planted(rng: Rng, street: Street) -> list[Thing]:
 
 
 def _draw_bonnet(canvas: Canvas, rng: Rng, style: Style) -> None:
-    """The front of the car that took the photograph; it has no class."""
+    """Draw the front of the car that took the photograph; it has no class."""
     height, width = canvas.pixels.shape[:2]
     high = height * rng.uniform(0.06, 0.13)
     oval = CIRCLE * (width * rng.uniform(0.42, 0.6), high) + (width / 2, height)
-    canvas.flat(oval, picked(rng, style.cars) * 0.7, IGNORE)
+    canvas.flat(oval, pick(rng, style.cars) * 0.7, IGNORE)
     oval[:, 1] += 0.45 * high
-    canvas.flat(oval, picked(rng, style.cars) * 0.5, IGNORE)
+    canvas.flat(oval, pick(rng, style.cars) * 0.5, IGNORE)

@@ -55,7 +55,7 @@ class ObjectCanvas:
     """Colours and coverage of an object; what is filled last lies on top."""
 
     def __init__(self, side: int, pose: Pose, light: Points) -> None:
-        """`light` points from the object to the light; it shades every part."""
+        """Make an empty canvas; `light` points from the object to the light."""
         size = side * SAMPLES
         self._matrix, self._offset = pose.matrix * size, pose.offset * size
         self._light = light
@@ -70,40 +70,44 @@ class ObjectCanvas:
 
     def fill(self, outline: Points, paint: Coat, *, shade: float = 0.25) -> None:
         """Fill an outline (n, 2); `shade` is how round the part looks."""
-        place, share = self._covered(outline)
-        u, v = self._u[place], self._v[place]
-        colour = _painted(paint, u, v) * self._shaded(outline, u, v, shade)[..., None]
-        self.colour[place] += share[..., None] * (colour - self.colour[place])
-        self.cover[place] += share * (1 - self.cover[place])
+        region, share = self._coverage(outline)
+        u, v = self._u[region], self._v[region]
+        colour = (
+            _colours(paint, u, v) * self._brightness(outline, u, v, shade)[..., None]
+        )
+        self.colour[region] += share[..., None] * (colour - self.colour[region])
+        self.cover[region] += share * (1 - self.cover[region])
 
     def cut(self, outline: Points) -> None:
         """Cut a hole."""
-        place, share = self._covered(outline)
-        self.colour[place] *= 1 - share[..., None]
-        self.cover[place] *= 1 - share
+        region, share = self._coverage(outline)
+        self.colour[region] *= 1 - share[..., None]
+        self.cover[region] *= 1 - share
 
     def over(self, ground: Floats) -> Floats:
-        """The object before a background."""
-        whole: Floats = self.colour + (1 - self.cover[..., None]) * ground
-        return whole
+        """Return the object before a background."""
+        image: Floats = self.colour + (1 - self.cover[..., None]) * ground
+        return image
 
-    def _covered(self, outline: Points) -> tuple[tuple[slice, slice], Floats]:
-        """The part of the canvas around an outline, and how much of it is covered."""
+    def _coverage(self, outline: Points) -> tuple[tuple[slice, slice], Floats]:
+        """Return the canvas around an outline, and how much of it is covered."""
         import cv2
 
-        seen = outline @ self._matrix.T + self._offset
+        points = outline @ self._matrix.T + self._offset
         size = len(self.cover)
-        low = np.clip(np.floor(seen.min(axis=0)).astype(int) - 1, 0, size)
-        high = np.clip(np.ceil(seen.max(axis=0)).astype(int) + 2, low, size)
+        low = np.clip(np.floor(points.min(axis=0)).astype(int) - 1, 0, size)
+        high = np.clip(np.ceil(points.max(axis=0)).astype(int) + 2, low, size)
         mask = np.zeros((high[1] - low[1], high[0] - low[0]), np.uint8)
         if mask.size:
-            fixed = np.rint((seen - low - 0.5) * 2**FRACTION).astype(np.int32)
+            fixed = np.rint((points - low - 0.5) * 2**FRACTION).astype(np.int32)
             cv2.fillPoly(mask, [fixed], 255, lineType=cv2.LINE_AA, shift=FRACTION)
-        place = (slice(low[1], high[1]), slice(low[0], high[0]))
-        return place, mask.astype(np.float32) / np.float32(255)
+        region = (slice(low[1], high[1]), slice(low[0], high[0]))
+        return region, mask.astype(np.float32) / np.float32(255)
 
-    def _shaded(self, outline: Points, u: Floats, v: Floats, shade: float) -> Floats:
-        """How bright a part is: more so towards the light."""
+    def _brightness(
+        self, outline: Points, u: Floats, v: Floats, shade: float
+    ) -> Floats:
+        """Return how bright a part is: more so towards the light."""
         low, high = outline.min(axis=0), outline.max(axis=0)
         middle, reach = (low + high) / 2, np.maximum((high - low) / 2, 0.05)
         slope = (self._light * shade / reach).astype(np.float32)
@@ -113,12 +117,12 @@ class ObjectCanvas:
 
 
 def ellipse(x: float, y: float, wide: float, high: float, angle: float = 0.0) -> Points:
-    """The outline of an ellipse with the radii `wide` and `high`."""
-    return turned(CIRCLE * (wide, high), angle, (x, y))
+    """Return the outline of an ellipse with the radii `wide` and `high`."""
+    return turn(CIRCLE * (wide, high), angle, (x, y))
 
 
 def smooth(points: ArrayLike) -> Points:
-    """A closed smooth outline through `points` (Catmull-Rom)."""
+    """Return a closed smooth outline through `points` (Catmull-Rom)."""
     knots = np.asarray(points, np.float64)
     before, after = np.roll(knots, 1, axis=0), np.roll(knots, -1, axis=0)
     beyond = np.roll(knots, -2, axis=0)
@@ -126,32 +130,32 @@ def smooth(points: ArrayLike) -> Points:
     curve = 2 * knots + t * (after - before)
     curve = curve + t**2 * (2 * before - 5 * knots + 4 * after - beyond)
     curve = curve + t**3 * (3 * knots - before - 3 * after + beyond)
-    whole: Points = np.swapaxes(curve / 2, 0, 1).reshape(-1, 2)
-    return whole
+    outline: Points = np.swapaxes(curve / 2, 0, 1).reshape(-1, 2)
+    return outline
 
 
 def polygon(points: ArrayLike) -> Points:
-    """The outline with these corners."""
+    """Return the outline with these corners."""
     return np.asarray(points, np.float64)
 
 
 def line(x: float, y: float, to_x: float, to_y: float, width: float) -> Points:
-    """The outline of a straight stroke."""
+    """Return the outline of a straight stroke."""
     along = np.array([to_x - x, to_y - y])
     across = np.array([-along[1], along[0]]) * (width / 2 / max(np.hypot(*along), 1e-6))
     start, end = np.array([x, y]), np.array([to_x, to_y])
     return np.array([start - across, end - across, end + across, start + across])
 
 
-def turned(points: Points, angle: float, to: tuple[float, float]) -> Points:
-    """`points` turned about the origin, which is then moved."""
+def turn(points: Points, angle: float, to: tuple[float, float]) -> Points:
+    """Turn `points` about the origin, and move the origin."""
     cosine, sine = np.cos(angle), np.sin(angle)
     moved: Points = points @ np.array([[cosine, sine], [-sine, cosine]]) + np.array(to)
     return moved
 
 
-def _painted(paint: Coat, u: Floats, v: Floats) -> Floats:
-    """The colours (h, w, 3) of a paint at points of the object's plane."""
+def _colours(paint: Coat, u: Floats, v: Floats) -> Floats:
+    """Return the colours (h, w, 3) of a paint at points of the object's plane."""
     first = paint.colour.astype(np.float32)
     if paint.pattern == "plain":
         return np.broadcast_to(first, (*u.shape, 3))
@@ -159,13 +163,13 @@ def _painted(paint: Coat, u: Floats, v: Floats) -> Floats:
     along = np.float32(2 * np.pi * paint.frequency)
     s = along * (cosine * u + sine * v) + np.float32(paint.phase)
     t = along * (cosine * v - sine * u) + np.float32(0.7 * paint.phase)
-    share = _mixed(paint.pattern, s, t)
+    share = _second_share(paint.pattern, s, t)
     change = paint.second.astype(np.float32) - first
     return first + share[..., None] * change
 
 
-def _mixed(pattern: Pattern, s: Floats, t: Floats) -> Floats:
-    """The share of the second colour, 0..1."""
+def _second_share(pattern: Pattern, s: Floats, t: Floats) -> Floats:
+    """Return the share of the second colour, 0..1."""
     if pattern == "stripes":
         wave = np.sin(s)
     elif pattern == "spots":

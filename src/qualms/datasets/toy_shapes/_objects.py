@@ -51,7 +51,7 @@ class Body(NamedTuple):
 
 
 def bodies(series: Series, *, side: int, dims: int, seed: int) -> Iterator[Body]:
-    """The bodies of a series, without end."""
+    """Yield the bodies of a series, without end."""
     rng = Random(series.seed + SEEDS * seed)
     while True:
         size = rng.randint(side // 5, side // 2)
@@ -69,15 +69,15 @@ def bodies(series: Series, *, side: int, dims: int, seed: int) -> Iterator[Body]
         yield Body(size, offset, flips, grey)
 
 
-def drawn(body: Body, series: Series, *, side: int) -> Image:
-    """The image of a body before noise, with values from 0 to 1."""
+def draw_body(body: Body, series: Series, *, side: int) -> Image:
+    """Draw the image of a body before noise, with values from 0 to 1."""
     image = np.zeros((side,) * len(body.offset))
     solid = _box(body) if series.group == "cube" else _ball(body)
     start = np.array(body.offset)
-    seen = tuple(
+    visible = tuple(
         slice(max(0, at), at + n) for at, n in zip(start, solid.shape, strict=True)
     )
-    image[seen] = solid[tuple(slice(max(0, -at), None) for at in start)] * body.grey
+    image[visible] = solid[tuple(slice(max(0, -at), None) for at in start)] * body.grey
     for axis, flip in zip((1, 0), body.flips, strict=True):
         image = np.flip(image, axis) if flip else image
     if series.sigma:
@@ -87,8 +87,8 @@ def drawn(body: Body, series: Series, *, side: int) -> Image:
     return image
 
 
-def marked(image: Image, raters: int) -> NDArray[np.uint8]:
-    """What each rater marks, (raters, *space): the whole object, or nested shares.
+def rater_masks(image: Image, raters: int) -> NDArray[np.uint8]:
+    """Return what each rater marks, (raters, *space): all of it, or nested shares.
 
     Raters know the size of the object and mark its brightest part. So an object that
     is blurred to less than `LEAST` everywhere still has its brightest voxel marked.
@@ -100,20 +100,20 @@ def marked(image: Image, raters: int) -> NDArray[np.uint8]:
     return np.stack([image >= level for level in levels]).astype(np.uint8)
 
 
-def noisy(image: Image, rng: np.random.Generator) -> Image:
-    """The image with noise where no object is: half 0, half uniform in [0, 1)."""
+def add_noise(image: Image, rng: np.random.Generator) -> Image:
+    """Add noise where no object is: half 0, half uniform in [0, 1)."""
     noise = rng.random(image.shape)
     noise[rng.random(image.shape) <= 0.5] = 0
     return np.where(image < LEAST, noise, image)
 
 
 def _extent(size: int, dims: int) -> tuple[int, ...]:
-    """Room that a body takes: the paper's meshes are one voxel longer on axis 0."""
+    """Return the sides of a body: the paper's meshes are one voxel longer on axis 0."""
     return (size + 1, *[size] * (dims - 1))
 
 
 def _ball(body: Body) -> Image:
-    """A ball with the volumes of the paper's mesh: 761 voxels at 12, 16,029 at 32."""
+    """Draw a ball of the volume of the paper's mesh: 761 voxels at 12, 16,029 at 32."""
     shape = _extent(body.size, len(body.offset))
     middle = np.full(len(shape), (body.size - 1) / 2)
     middle[0] += 0.4
@@ -131,5 +131,5 @@ def _box(body: Body) -> Image:
 
 @lru_cache(maxsize=8)
 def _smoothing(side: int, sigma: float) -> Image:
-    """The matrix of a Gaussian filter along one axis, with mirrored borders."""
+    """Return the matrix of a Gaussian filter along one axis, with mirrored borders."""
     return np.asarray(gaussian_filter1d(np.eye(side), sigma, axis=0))

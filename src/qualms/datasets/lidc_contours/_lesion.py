@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets._lidc.database import RATINGS
 from qualms.datasets._lidc.nodules import Nodule
-from qualms.datasets.lidc_contours.lung import (
+from qualms.datasets.lidc_contours._lung import (
     AIR,
     Rng,
     Volume,
@@ -39,7 +39,7 @@ class Look(NamedTuple):
 
 
 def look_of(nodule: Nodule) -> Look:
-    """How a nodule was rated."""
+    """Return how a nodule was rated."""
     table = np.array([reading.ratings for reading in nodule.readings])
     columns = dict(zip(RATINGS, table.T, strict=True))
     means = {name: float(columns[name].mean()) for name in MEANS}
@@ -51,7 +51,7 @@ def look_of(nodule: Nodule) -> Look:
 
 
 def nodule_depth(raters: NDArray[np.uint8]) -> Volume:
-    """Depth in the nodule in mm, negative outside: the mean over raters (R, ...)."""
+    """Compute the depth in the nodule in mm, negative outside: the mean over raters."""
     from scipy.ndimage import distance_transform_edt, gaussian_filter
 
     depth = np.full(raters.shape[1:], -float(FAR), np.float32)
@@ -59,22 +59,24 @@ def nodule_depth(raters: NDArray[np.uint8]) -> Volume:
     low = np.maximum(marked.min(axis=0) - FAR, 0)
     high = np.minimum(marked.max(axis=0) + FAR + 1, depth.shape)
     box = tuple(slice(a, b) for a, b in zip(low, high, strict=True))
-    inside = [distance_transform_edt(one[box]) for one in raters]
-    beyond = [distance_transform_edt(one[box] == 0) for one in raters]
+    inside = [distance_transform_edt(mask[box]) for mask in raters]
+    beyond = [distance_transform_edt(mask[box] == 0) for mask in raters]
     mean = np.mean(inside, axis=0) - np.mean(beyond, axis=0)
     depth[box] = np.maximum(gaussian_filter(mean, 0.7), -FAR)
     return depth
 
 
 def edge_share(depth: Volume, look: Look) -> Volume:
-    """How much of each voxel is nodule: sharp or fading, as its margin was rated."""
+    """Return how much of each voxel is nodule: sharp or fading as its margin is."""
     width = np.interp(look.margin, [1, 5], [1.0, 0.25])
     width += np.interp(look.texture, [1, 4], [0.35, 0.0])
     return np.asarray(1 / (1 + np.exp(np.clip(-depth / width, -30, 30))), np.float32)
 
 
 def edge_haze(raters: NDArray[np.uint8], depth: Volume) -> Volume:
-    """A faint density where only some raters saw nodule, so that an image shows why.
+    """Return a faint density where only some raters saw nodule.
+
+    It lets the image show why they disagree.
 
     Args:
         raters: masks (R, ...).
@@ -82,12 +84,12 @@ def edge_haze(raters: NDArray[np.uint8], depth: Volume) -> Volume:
     """
     from scipy.ndimage import gaussian_filter
 
-    seen = gaussian_filter(raters.mean(axis=0, dtype=np.float32), 0.8)
-    return np.asarray(np.where(depth < 1, 0.6 * seen, 0.0), np.float32)
+    share = gaussian_filter(raters.mean(axis=0, dtype=np.float32), 0.8)
+    return np.asarray(np.where(depth < 1, 0.6 * share, 0.0), np.float32)
 
 
 def spicule_share(rng: Rng, depth: Volume, look: Look) -> Volume:
-    """How much of each voxel belongs to a spicule, a thin strand from the nodule."""
+    """Draw how much of each voxel is spicule, a thin strand from the nodule."""
     share = np.zeros(depth.shape, np.float32)
     surface = np.argwhere(np.abs(depth) < 0.8).astype(np.float64)
     if not len(surface):
@@ -95,19 +97,19 @@ def spicule_share(rng: Rng, depth: Volume, look: Look) -> Volume:
     middle = surface.mean(axis=0)
     radius = float(np.sqrt(((surface - middle) ** 2).sum(axis=1)).mean())
     for _ in range(rng.poisson(2.2 * (look.spiculation - 1) * np.sqrt(radius))):
-        place = surface[rng.integers(len(surface))]
-        heading = place - middle + rng.normal(0, 0.25 * radius + 0.2, 3)
+        start = surface[rng.integers(len(surface))]
+        heading = start - middle + rng.normal(0, 0.25 * radius + 0.2, 3)
         heading /= np.linalg.norm(heading)
         steps = int(rng.uniform(0.6, 1.5) * (2.5 + 0.6 * radius)) + 1
         for step in range(steps):
-            stamp_ball(share, place + step * heading, 1.25 - 0.75 * step / steps)
+            stamp_ball(share, start + step * heading, 1.25 - 0.75 * step / steps)
     return share
 
 
 def reaction_share(
     rng: Rng, depth: Volume, look: Look, away: NDArray[np.float64]
 ) -> Volume | None:
-    """A wedge of collapsed lung that many malignant nodules have on one side.
+    """Draw a wedge of collapsed lung that many malignant nodules have on one side.
 
     No rater marks it. None where there is none.
 
@@ -138,7 +140,7 @@ def reaction_share(
 
 
 def nodule_tissue(rng: Rng, depth: Volume, look: Look, aerated: float) -> Volume:
-    """HU inside the nodule.
+    """Draw HU inside the nodule.
 
     Args:
         rng: draws its inner structures.
@@ -164,7 +166,7 @@ def nodule_tissue(rng: Rng, depth: Volume, look: Look, aerated: float) -> Volume
 
 
 def _with_hollows(rng: Rng, tissue: Volume, depth: Volume, look: Look) -> Volume:
-    """Air in a cavity, or in bubbles; some large malignant nodules have one of them."""
+    """Add air in a cavity or in bubbles to some large malignant nodules."""
     large = np.count_nonzero(depth > 0) > LARGE and look.malignancy > 3.5
     if look.inner == 4 or (large and rng.random() < 0.3):
         hollow = 1 / (1 + np.exp(-(depth / max(float(depth.max()), 1.0) - 0.4) / 0.08))
@@ -174,13 +176,13 @@ def _with_hollows(rng: Rng, tissue: Volume, depth: Volume, look: Look) -> Volume
         return tissue
     share = np.zeros(depth.shape, np.float32)
     for _ in range(2 + rng.poisson(3)):
-        place = inside[rng.integers(len(inside))].astype(np.float64)
-        stamp_ball(share, place, rng.uniform(0.6, 1.8))
+        centre = inside[rng.integers(len(inside))].astype(np.float64)
+        stamp_ball(share, centre, rng.uniform(0.6, 1.8))
     return tissue + 0.8 * share * (-750 - tissue)
 
 
 def _with_calcium(rng: Rng, tissue: Volume, relative: Volume, look: Look) -> Volume:
-    """Calcium in the pattern that was rated; the ratings are those of LIDC-IDRI."""
+    """Add calcium in the pattern that was rated; the ratings are those of LIDC-IDRI."""
     kind = look.calcification
     if kind >= ABSENT or kind < 1:
         return tissue

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from qualms.datasets.species.canvas import PATTERNS, Coat, Pattern, Points
+from qualms.datasets.species._canvas import PATTERNS, Coat, Pattern, Points
 
 T = TypeVar("T")
 DEVIATION = 0.03
@@ -24,25 +24,25 @@ class Traits:
     def __init__(
         self, of_class: np.random.Generator, own: np.random.Generator | None
     ) -> None:
-        """Without `own`, the object is exactly like its class."""
+        """Make the traits of an object; without `own` it is exactly like its class."""
         self._of_class = of_class
         self._own = own
 
     def size(self, low: float, high: float) -> float:
-        """A length, angle or share between two ends."""
+        """Return a length, angle or share between two ends."""
         usual = low + (high - low) * self._of_class.random()
         return usual + (high - low) * DEVIATION * self._deviation()
 
     def count(self, low: int, high: int) -> int:
-        """A whole number; both ends are possible."""
+        """Return a whole number; both ends are possible."""
         return int(self._of_class.integers(low, high + 1))
 
     def one_of(self, options: Sequence[T]) -> T:
-        """One of some options."""
+        """Return one of some options."""
         return options[int(self._of_class.integers(len(options)))]
 
     def colour(self, *, dull: float = 0.0) -> Points:
-        """Red, green and blue in 0..1; `dull` takes from its saturation."""
+        """Return red, green and blue in 0..1; `dull` takes from its saturation."""
         hue, saturation, value = self._of_class.random(3)
         hue += HUE_DEVIATION * self._deviation()
         saturation = (0.35 + 0.6 * saturation) * (1 - dull)
@@ -56,7 +56,7 @@ class Traits:
         frequency: tuple[float, float] = (1.2, 3.2),
         dull: float = 0.0,
     ) -> Coat:
-        """Two colours with one of some patterns."""
+        """Return two colours with one of some patterns."""
         first, second = self.colour(dull=dull), self.colour(dull=dull)
         return Coat(
             first,
@@ -72,6 +72,6 @@ class Traits:
 
 
 def tint(colour: Points | Sequence[float], factor: float = 1.0) -> Coat:
-    """A paint of one colour, made brighter or darker by a factor."""
-    shown = np.clip(np.asarray(colour, np.float64) * factor, 0, 1)
-    return Coat(shown, shown)
+    """Return a paint of one colour, made brighter or darker by a factor."""
+    changed = np.clip(np.asarray(colour, np.float64) * factor, 0, 1)
+    return Coat(changed, changed)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.fundus import lesions
-from qualms.datasets.fundus.brush import (
+from qualms.datasets.fundus._brush import (
     ARTERY,
     BLOB,
     BLOOD,
@@ -26,9 +25,10 @@ from qualms.datasets.fundus.brush import (
     WOBBLE,
     Layers,
     RetinaView,
-    painted,
+    paint,
 )
-from qualms.datasets.fundus.vessels import arcades
+from qualms.datasets.fundus._lesions import findings, lesion_blobs, lesion_strokes
+from qualms.datasets.fundus._vessels import arcades
 from qualms.jit import jit
 
 Floats = NDArray[np.float64]
@@ -101,16 +101,16 @@ def eye(rng: Rng, whose: Person) -> Eye:
 
 
 def reflectance(rng: Rng, whose: Eye, severity: float, view: RetinaView) -> Floats32:
-    """Reflectance (size, size, 3) of an eye of this severity, about 0 to 1.
+    """Draw the reflectance (size, size, 3) of an eye of this severity, about 0 to 1.
 
     Disease adds lesions to an eye and changes nothing else in it.
     """
     ill, mottled = (np.random.default_rng(word) for word in rng.integers(2**62, size=2))
-    found = lesions.findings(ill, severity)
-    strokes = [arcades(rng, whose.disc, found.beading)]
-    strokes += lesions.strokes(ill, found, whose.disc)
-    blobs = [lesions.blobs(ill, found, whose.disc), *_harmless(rng, whose.person)]
-    layers = painted(view, np.concatenate(strokes), np.concatenate(blobs))
+    lesions = findings(ill, severity)
+    strokes = [arcades(rng, whose.disc, lesions.beading)]
+    strokes += lesion_strokes(ill, lesions, whose.disc)
+    blobs = [lesion_blobs(ill, lesions, whose.disc), *_harmless(rng, whose.person)]
+    layers = paint(view, np.concatenate(strokes), np.concatenate(blobs))
     image = np.empty((view.size, view.size, 3), np.float32)
     base = FAIR + whose.person.pigment * (DARK - FAIR)
     anatomy = np.array(
@@ -122,7 +122,7 @@ def reflectance(rng: Rng, whose: Eye, severity: float, view: RetinaView) -> Floa
 
 
 def _harmless(rng: Rng, whose: Person) -> list[Floats]:
-    """Drusen near the macula and spots of pigment anywhere."""
+    """Draw drusen near the macula and spots of pigment anywhere."""
     drusen = np.zeros((whose.drusen, BLOB))
     drusen[:, PLACE] = rng.normal(0, 0.2, (whose.drusen, 2))
     drusen[:, RADII] = rng.uniform(0.006, 0.016, (whose.drusen, 1))
@@ -140,7 +140,7 @@ def _harmless(rng: Rng, whose: Person) -> list[Floats]:
 
 
 def _mottle(rng: Rng, whose: Eye, size: int) -> Floats32:
-    """(size, size) unevenness of the choroid, around 0.
+    """Draw the unevenness (size, size) of the choroid, around 0.
 
     Small pictures leave out the finest scales, so the number of draws depends on size.
     """
@@ -180,14 +180,14 @@ def _compose(
                 broad, narrow = np.exp(-square / 0.025), np.exp(-square / 0.0022)
                 macula = anatomy[6] * (broad + 0.5 * narrow)
             choroid = 0.24 * mottle[row, column]
-            here = layers[:, row, column]
+            density = layers[:, row, column]
             for c in range(3):
                 depth = macula * IN_MACULA[c] + choroid * IN_CHOROID[c]
-                depth += here[VEIN] * IN_VEIN[c] + here[ARTERY] * IN_ARTERY[c]
-                light = back[c] * np.exp(-depth - here[BLOOD] * IN_BLOOD[c])
-                light += here[EXUDATE] * (YELLOW[c] - light)
-                light += here[COTTON] * (WHITE[c] - light)
-                light += here[VEIL] * (MURKY[c] - light)
+                depth += density[VEIN] * IN_VEIN[c] + density[ARTERY] * IN_ARTERY[c]
+                light = back[c] * np.exp(-depth - density[BLOOD] * IN_BLOOD[c])
+                light += density[EXUDATE] * (YELLOW[c] - light)
+                light += density[COTTON] * (WHITE[c] - light)
+                light += density[VEIL] * (MURKY[c] - light)
                 image[row, column, c] = light
 
 

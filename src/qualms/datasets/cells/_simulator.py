@@ -43,15 +43,15 @@ class CellShapes(NamedTuple):
 def cell_picture(
     count: int, *, index: int, seed: int, illumination: Illumination = "energy"
 ) -> NDArray[np.uint8]:
-    """Grey image (64, 64) of `count` cells; the arguments decide every bit."""
+    """Draw a grey image (64, 64) of `count` cells; the arguments decide every bit."""
     rng = np.random.default_rng([seed, count, index])
     cells = _draw(rng, count)
     canvas = np.zeros((SIZE * SAMPLES, SIZE * SAMPLES))
     _paint(canvas, *cells)
     image = shrink(np.minimum(canvas, 1.0))
     energy = float(np.mean(image**2)) if illumination == "energy" else FIXED_ENERGY
-    image += _scaled(_lamp(rng), LAMP * energy)
-    image += _scaled(_glow(rng), GLOW * energy)
+    image += _scale(_lamp(rng), LAMP * energy)
+    image += _scale(_glow(rng), GLOW * energy)
     image += rng.normal(0.0, NOISE, image.shape)
     grey: NDArray[np.uint8] = np.rint(image.clip(0.0, 1.0) * 255).astype(np.uint8)
     return grey
@@ -75,7 +75,7 @@ def _draw(rng: np.random.Generator, count: int) -> CellShapes:
 
 @jit
 def _place(candidates: Floats, distance: float) -> Floats:
-    """The first candidate of each cell that is far enough from others, or the last."""
+    """Choose each cell's first candidate far enough from others, or its last."""
     count, tries, _ = candidates.shape
     position = np.empty((count, 2))
     for cell in range(count):
@@ -123,24 +123,24 @@ def _paint(
 
 
 def _lamp(rng: np.random.Generator) -> Floats:
-    """Light of the lamp: a paraboloid around a random centre, from 0 to 1."""
+    """Draw the light of the lamp: a paraboloid around a random centre, from 0 to 1."""
     axis = np.linspace(-1, 1, SIZE)
     x, y = rng.uniform(-0.3, 0.3, 2)
-    return _stretched(-((axis[None, :] - x) ** 2) - (axis[:, None] - y) ** 2)
+    return _stretch(-((axis[None, :] - x) ** 2) - (axis[:, None] - y) ** 2)
 
 
 def _glow(rng: np.random.Generator) -> Floats:
-    """Autofluorescence: value noise of two octaves, from 0 to 1."""
-    coarse = _interpolated(rng.random((4, 4)))
-    fine = _interpolated(rng.random((8, 8)))
-    return _stretched(coarse + 0.5 * fine)
+    """Draw autofluorescence: value noise of two octaves, from 0 to 1."""
+    coarse = _interpolate(rng.random((4, 4)))
+    fine = _interpolate(rng.random((8, 8)))
+    return _stretch(coarse + 0.5 * fine)
 
 
-def _interpolated(knots: Floats) -> Floats:
-    """Smooth interpolation of a square grid of knots to the size of the image."""
-    place = np.linspace(0, len(knots) - 1, SIZE)
-    low = np.minimum(place.astype(int), len(knots) - 2)
-    share = place - low
+def _interpolate(knots: Floats) -> Floats:
+    """Interpolate a square grid of knots smoothly to the size of the image."""
+    position = np.linspace(0, len(knots) - 1, SIZE)
+    low = np.minimum(position.astype(int), len(knots) - 2)
+    share = position - low
     share = share * share * (3 - 2 * share)
     weight = np.zeros((SIZE, len(knots)))
     weight[np.arange(SIZE), low] = 1 - share
@@ -148,13 +148,13 @@ def _interpolated(knots: Floats) -> Floats:
     return weight @ knots @ weight.T
 
 
-def _stretched(field: Floats) -> Floats:
-    """`field` shifted and scaled to run from 0 to 1."""
+def _stretch(field: Floats) -> Floats:
+    """Shift and scale `field` to run from 0 to 1."""
     stretched: Floats = (field - field.min()) / (field.max() - field.min())
     return stretched
 
 
-def _scaled(field: Floats, energy: float) -> Floats:
-    """`field` scaled to a mean square of `energy`."""
+def _scale(field: Floats, energy: float) -> Floats:
+    """Scale `field` to a mean square of `energy`."""
     scaled: Floats = field * np.sqrt(energy / np.mean(field**2))
     return scaled

@@ -1,6 +1,6 @@
 """What networks never see in training: birds, cars, and products of five kinds."""
 
-from qualms.datasets.species.canvas import (
+from qualms.datasets.species._canvas import (
     Coat,
     ObjectCanvas,
     Pattern,
@@ -9,7 +9,7 @@ from qualms.datasets.species.canvas import (
     polygon,
     smooth,
 )
-from qualms.datasets.species.traits import Traits, tint
+from qualms.datasets.species._traits import Traits, tint
 
 DARK = (0.08, 0.08, 0.1)
 GLASS = (0.55, 0.68, 0.75)
@@ -17,7 +17,7 @@ SOFT: tuple[Pattern, ...] = ("plain", "fade", "mottled", "stripes", "spots")
 
 
 def draw_bird(canvas: ObjectCanvas, traits: Traits) -> None:
-    """A perched bird from the side, its head to the right."""
+    """Draw a perched bird from the side, its head to the right."""
     body, wing = traits.paint(patterns=SOFT), traits.paint()
     tail = traits.paint(patterns=("plain", "stripes"))
     breast, legs = tint(traits.colour()), tint(traits.colour(dull=0.5), 0.7)
@@ -38,7 +38,7 @@ def draw_bird(canvas: ObjectCanvas, traits: Traits) -> None:
 
 
 def _head(canvas: ObjectCanvas, traits: Traits, long: float) -> None:
-    """Neck, crest, beak and head of a bird."""
+    """Draw neck, crest, beak and head of a bird."""
     paint, horn = traits.paint(patterns=SOFT), tint(traits.colour())
     size = traits.size(0.17, 0.28)
     x, y = long * 0.75, 0.1 - traits.size(0.3, 0.5)
@@ -56,7 +56,7 @@ def _head(canvas: ObjectCanvas, traits: Traits, long: float) -> None:
 
 
 def draw_sedan(canvas: ObjectCanvas, traits: Traits) -> None:
-    """A car from the side, driving to the right."""
+    """Draw a car from the side, driving to the right."""
     body = traits.paint(patterns=("plain", "plain", "fade", "stripes"))
     sides = tint(traits.colour(dull=0.4), 0.8)
     belt, sill = traits.size(-0.15, 0.1), traits.size(0.22, 0.36)
@@ -88,11 +88,11 @@ def draw_sedan(canvas: ObjectCanvas, traits: Traits) -> None:
 def _cabin(
     canvas: ObjectCanvas,
     traits: Traits,
-    place: tuple[float, float, float],
+    extent: tuple[float, float, float],
     roof: Coat,
 ) -> None:
-    """Roof and windows of a car between two ends, above the belt."""
-    (rear, front, belt), inset = place, 0.07
+    """Draw roof and windows of a car between two ends, above the belt."""
+    (rear, front, belt), inset = extent, 0.07
     top, pillar = traits.size(-0.65, -0.25), traits.size(-0.35, 0.1)
     slope, screen = traits.size(0.02, 0.35), traits.size(0.15, 0.45)
     peak = [(rear + slope, top), (front - screen, top)]
@@ -104,7 +104,7 @@ def _cabin(
 
 
 def draw_product(canvas: ObjectCanvas, traits: Traits) -> None:
-    """A bottle, a box, a mug, a bag or a chair."""
+    """Draw a bottle, a box, a mug, a bag or a chair."""
     traits.one_of((_bottle, _box, _mug, _bag, _chair))(canvas, traits)
 
 
@@ -187,7 +187,7 @@ def _chair(canvas: ObjectCanvas, traits: Traits) -> None:
 def _emblem(
     canvas: ObjectCanvas, traits: Traits, x: float, y: float, wide: float
 ) -> None:
-    """A mark on a product: a disc, a bar, a diamond or nothing."""
+    """Draw a mark on a product: a disc, a bar, a diamond or nothing."""
     kind, size = traits.count(0, 3), wide * traits.size(0.3, 0.6)
     paint = tint(traits.colour())
     if kind == 1:

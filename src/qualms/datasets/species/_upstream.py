@@ -6,22 +6,22 @@ objects downstream have.
 
 import numpy as np
 
-from qualms.datasets.species.canvas import (
+from qualms.datasets.species._canvas import (
     ObjectCanvas,
     ellipse,
     line,
     polygon,
     smooth,
-    turned,
+    turn,
 )
-from qualms.datasets.species.traits import Traits, tint
+from qualms.datasets.species._traits import Traits, tint
 
 DARK = (0.08, 0.08, 0.1)
 PALE = (0.93, 0.92, 0.86)
 
 
 def draw_fish(canvas: ObjectCanvas, traits: Traits) -> None:
-    """A fish from the side, its head to the right."""
+    """Draw a fish from the side, its head to the right."""
     height, length = traits.size(0.22, 0.5), traits.size(0.55, 0.75)
     body, fins = traits.paint(), traits.paint(patterns=("plain", "stripes", "fade"))
     spread, fork = traits.size(0.2, 0.5), traits.size(-0.15, 0.2)
@@ -44,7 +44,7 @@ def draw_fish(canvas: ObjectCanvas, traits: Traits) -> None:
 
 
 def draw_butterfly(canvas: ObjectCanvas, traits: Traits) -> None:
-    """A butterfly from above."""
+    """Draw a butterfly from above."""
     fore, hind = traits.paint(), traits.paint()
     rim, spot = tint(traits.colour()), tint(traits.colour())
     wide, high = traits.size(0.65, 0.95), traits.size(0.45, 0.9)
@@ -66,7 +66,7 @@ def draw_butterfly(canvas: ObjectCanvas, traits: Traits) -> None:
 
 
 def draw_flower(canvas: ObjectCanvas, traits: Traits) -> None:
-    """A flower on its stem, with two leaves."""
+    """Draw a flower on its stem, with two leaves."""
     petals, layers = traits.count(4, 9), traits.count(1, 2)
     paint, inner = traits.paint(frequency=(0.8, 2.5)), traits.paint()
     leaf, heart = tint((0.2, 0.45, 0.15), traits.size(0.6, 1.5)), traits.paint()
@@ -82,14 +82,14 @@ def draw_flower(canvas: ObjectCanvas, traits: Traits) -> None:
         outline = smooth(np.array(shape) * (grown, grown * pointed))
         for petal in range(petals):
             angle = 2 * np.pi * (petal + 0.5 * layer) / petals
-            place = turned(outline, angle, (0, -0.2))
+            place = turn(outline, angle, (0, -0.2))
             canvas.fill(place, inner if layer else paint, shade=0.35)
     size = traits.size(0.1, 0.25)
     canvas.fill(ellipse(0, -0.2, size, size), heart)
 
 
 def draw_mushroom(canvas: ObjectCanvas, traits: Traits) -> None:
-    """A mushroom, seen from slightly below."""
+    """Draw a mushroom, seen from slightly below."""
     stem, cap = traits.paint(dull=0.6, patterns=("plain", "fade")), traits.paint()
     thin, thick = traits.size(0.1, 0.3), traits.size(0.12, 0.4)
     foot = [(-thin, -0.2), (thin, -0.2), (thick, 0.85), (0, 0.95), (-thick, 0.85)]
@@ -104,7 +104,7 @@ def draw_mushroom(canvas: ObjectCanvas, traits: Traits) -> None:
 
 
 def draw_boat(canvas: ObjectCanvas, traits: Traits) -> None:
-    """A sailing boat from the side."""
+    """Draw a sailing boat from the side."""
     hull, sail = traits.paint(patterns=("plain", "stripes", "fade")), traits.paint()
     jib, mast = traits.paint(), traits.size(-0.25, 0.25)
     bow, stern = traits.size(0.7, 0.98), traits.size(0.5, 0.95)
@@ -126,7 +126,7 @@ def draw_boat(canvas: ObjectCanvas, traits: Traits) -> None:
 
 
 def draw_lamp(canvas: ObjectCanvas, traits: Traits) -> None:
-    """A table lamp."""
+    """Draw a table lamp."""
     shade, foot = traits.paint(), traits.paint()
     base, body = traits.size(0.3, 0.65), traits.size(0.1, 0.4)
     neck, middle = traits.size(0.04, 0.2), traits.size(0.2, 0.7)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from qualms.datasets._street import CLASSES
-from qualms.datasets.street_sim.canvas import Canvas, Place, Points, disc, rectangle
-from qualms.datasets.street_sim.styles import Style, picked
-from qualms.datasets.street_sim.vehicles import TYRE, draw_motorcycle
+from qualms.datasets.street_sim._canvas import Canvas, Place, Points, disc, rectangle
+from qualms.datasets.street_sim._styles import Style, pick
+from qualms.datasets.street_sim._vehicles import TYRE, draw_motorcycle
 
 PERSON, RIDER, BICYCLE = (
     CLASSES.index(name) for name in ("person", "rider", "bicycle")
@@ -17,9 +17,9 @@ HAIR = ((58, 46, 34), (24, 22, 22), (130, 104, 66))
 def draw_person(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """Somebody who stands or walks."""
+    """Draw a person who stands or walks."""
     tall, stride = rng.uniform(0.9, 1.08), rng.uniform(0.03, 0.3)
-    coat, trousers = picked(rng, style.clothes), picked(rng, style.clothes) * 0.7
+    coat, trousers = pick(rng, style.clothes), pick(rng, style.clothes) * 0.7
     for foot in (-stride, stride):
         leg = [(-0.1, 0.9), (0.1, 0.9), (foot + 0.08, 0), (foot - 0.1, 0)]
         canvas.upright(place, np.array(leg) * tall, trousers, PERSON)
@@ -34,7 +34,7 @@ def _body(
     tall: float,
     raised: float = 0.0,
 ) -> None:
-    """Trunk, arms and head; a rider's are raised."""
+    """Draw trunk, arms and head; a rider's are raised."""
     label = RIDER if raised else PERSON
     torso = [
         (-0.2, 0.85),
@@ -44,7 +44,7 @@ def _body(
         (-0.1, 1.5),
         (-0.25, 1.42),
     ]
-    lift, skin = np.array([0, raised]), picked(rng, SKIN)
+    lift, skin = np.array([0, raised]), pick(rng, SKIN)
     canvas.upright(place, np.array(torso) * tall + lift, coat, label)
     canvas.upright(place, disc(0, 1.63 * tall, 0.12) + lift, skin, label)
     if place[1] > 30:
@@ -59,14 +59,14 @@ def _body(
         arm.append((side * 0.2 + side * swing, 0.85))
         canvas.upright(place, np.array(arm) * tall + lift, coat * 0.8, label)
     hair = rectangle(-0.12, 1.66 * tall, 0.12, 1.76 * tall)
-    canvas.upright(place, hair + lift, picked(rng, HAIR), label)
+    canvas.upright(place, hair + lift, pick(rng, HAIR), label)
 
 
 def draw_bicycle(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A bicycle that leans somewhere, seen from its side."""
-    paint = picked(rng, style.cars)
+    """Draw a leaning bicycle, seen from its side."""
+    paint = pick(rng, style.cars)
     for at in (-0.52, 0.52):
         canvas.upright(place, disc(at, 0.34, 0.35), TYRE, BICYCLE)
         canvas.upright(place, disc(at, 0.34, 0.27), (110, 110, 108), BICYCLE)
@@ -86,10 +86,10 @@ def draw_bicycle(
 def draw_rider(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """Somebody on a bicycle or, less often, on a motorcycle."""
+    """Draw a rider on a bicycle or, less often, on a motorcycle."""
     motor = rng.random() < 0.35
     (draw_motorcycle if motor else draw_bicycle)(canvas, rng, place, style)
-    coat, trousers = picked(rng, style.clothes), picked(rng, style.clothes) * 0.7
+    coat, trousers = pick(rng, style.clothes), pick(rng, style.clothes) * 0.7
     leg = [
         (-0.3, 0.9),
         (-0.05, 0.98),

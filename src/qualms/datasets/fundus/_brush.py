@@ -51,8 +51,8 @@ class RetinaView(NamedTuple):
         return np.column_stack([back, -back @ self.offset])
 
 
-def painted(view: RetinaView, strokes: Floats, blobs: Floats) -> Layers:
-    """Densities (layers, size, size) of the shapes seen through `view`.
+def paint(view: RetinaView, strokes: Floats, blobs: Floats) -> Layers:
+    """Paint densities (layers, size, size) of the shapes seen through `view`.
 
     Args:
         view: map from the retina to the picture.
@@ -75,9 +75,9 @@ def _paint_strokes(layers: Layers, strokes: Floats) -> None:
     side = layers.shape[1]
     for n in range(len(strokes)):
         x, y, to_x, to_y, wide, to_wide, density, layer = strokes[n]
-        shown, to_shown = max(wide, THINNEST), max(to_wide, THINNEST)
-        density *= ((wide + to_wide) / (shown + to_shown)) ** THIN_FADES
-        reach = 0.5 * max(shown, to_shown) + 1.0
+        width, to_width = max(wide, THINNEST), max(to_wide, THINNEST)
+        density *= ((wide + to_wide) / (width + to_width)) ** THIN_FADES
+        reach = 0.5 * max(width, to_width) + 1.0
         left, right = _span(min(x, to_x) - reach, max(x, to_x) + reach, side)
         top, bottom = _span(min(y, to_y) - reach, max(y, to_y) + reach, side)
         along_x, along_y = to_x - x, to_y - y
@@ -88,7 +88,7 @@ def _paint_strokes(layers: Layers, strokes: Floats) -> None:
                 dx, dy = column + 0.5 - x, row + 0.5 - y
                 share = min(1.0, max(0.0, (dx * along_x + dy * along_y) / square))
                 dx, dy = dx - share * along_x, dy - share * along_y
-                half = 0.5 * (shown + share * (to_shown - shown)) + 0.5
+                half = 0.5 * (width + share * (to_width - width)) + 0.5
                 away = dx * dx + dy * dy
                 if away < half * half:
                     # A vessel is round, and its middle reflects light.
@@ -130,7 +130,7 @@ def _paint_blobs(
 
 @jit
 def _within(u: float, v: float, soft: float, wobble: float, phase: float) -> float:
-    """1 inside a wobbly circle, 0 outside, smooth over `soft` on either side."""
+    """Return 1 inside a wobbly circle, 0 outside, smooth over `soft` on either side."""
     distance = np.sqrt(u * u + v * v)
     if wobble != 0.0 and distance > 0.0:
         angle = np.arctan2(v, u)
@@ -143,5 +143,5 @@ def _within(u: float, v: float, soft: float, wobble: float, phase: float) -> flo
 
 @jit
 def _span(low: float, high: float, side: int) -> tuple[int, int]:
-    """The range of pixels that a shape can reach along one axis."""
+    """Return the range of pixels that a shape can reach along one axis."""
     return max(0, int(low)), min(side, int(high) + 1)

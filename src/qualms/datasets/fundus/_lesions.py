@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.fundus.brush import (
+from qualms.datasets.fundus._brush import (
     ACROSS,
     ALONG,
     ANGLE,
@@ -33,7 +33,7 @@ from qualms.datasets.fundus.brush import (
     X,
     Y,
 )
-from qualms.datasets.fundus.vessels import tangle
+from qualms.datasets.fundus._vessels import tangle
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -100,32 +100,34 @@ def findings(rng: Rng, severity: float) -> Findings:
     )
 
 
-def blobs(rng: Rng, found: Findings, disc: tuple[float, float]) -> Floats:
-    """(n, 10) shapes of all lesions that are not vessels."""
+def lesion_blobs(rng: Rng, lesions: Findings, disc: tuple[float, float]) -> Floats:
+    """Draw shapes (n, 10) of all lesions that are not vessels."""
     home = float(rng.uniform(0, 2 * np.pi))
-    sites = _LesionSites(np.array(disc), home, found.spread)
+    sites = _LesionSites(np.array(disc), home, lesions.spread)
     counts = {
-        _microaneurysms: found.microaneurysms,
-        _haemorrhages: found.haemorrhages,
-        _exudates: found.exudates,
-        _cotton_wool: found.cotton_wool,
-        _preretinal: found.preretinal,
+        _microaneurysms: lesions.microaneurysms,
+        _haemorrhages: lesions.haemorrhages,
+        _exudates: lesions.exudates,
+        _cotton_wool: lesions.cotton_wool,
+        _preretinal: lesions.preretinal,
     }
     shapes = [make(rng, count, sites) for make, count in counts.items() if count]
     return np.concatenate([np.empty((0, BLOB)), *shapes])
 
 
-def strokes(rng: Rng, found: Findings, disc: tuple[float, float]) -> list[Floats]:
-    """Strokes of abnormal and new vessels."""
-    if not found.abnormal_vessels + found.new_vessels:
+def lesion_strokes(
+    rng: Rng, lesions: Findings, disc: tuple[float, float]
+) -> list[Floats]:
+    """Draw strokes of abnormal and new vessels."""
+    if not lesions.abnormal_vessels + lesions.new_vessels:
         return []
     sites = _LesionSites(np.array(disc), 0.0, 1.0)
     abnormal = [
         tangle(rng, centre, 0.045, 5)
-        for centre in _positions(rng, found.abnormal_vessels, sites, (0.35, 0.8))
+        for centre in _positions(rng, lesions.abnormal_vessels, sites, (0.35, 0.8))
     ]
-    elsewhere = _positions(rng, found.new_vessels, sites, (0.45, 0.85))
-    if found.new_vessels and rng.random() < 0.7:
+    elsewhere = _positions(rng, lesions.new_vessels, sites, (0.45, 0.85))
+    if lesions.new_vessels and rng.random() < 0.7:
         elsewhere[0] = sites.disc + rng.normal(0, 0.03, 2)
     new = [
         tangle(rng, centre, rng.uniform(0.12, 0.2), int(rng.integers(16, 28)))
@@ -148,7 +150,7 @@ class _LesionSites(NamedTuple):
 def _positions(
     rng: Rng, count: int, sites: _LesionSites, ring: tuple[float, float]
 ) -> Floats:
-    """(count, 2) points around the fovea, pushed off the disc."""
+    """Draw points (count, 2) around the fovea, pushed off the disc."""
     anywhere = rng.random(count) < sites.spread
     angle = np.where(
         anywhere, rng.uniform(0, 2 * np.pi, count), rng.normal(sites.home, 0.5, count)
@@ -157,18 +159,18 @@ def _positions(
     points = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     away = points - sites.disc
     near = np.linalg.norm(away, axis=1, keepdims=True) + 1e-9
-    kept: Floats = np.where(near < 0.17, sites.disc + away / near * 0.19, points)
-    return kept
+    pushed: Floats = np.where(near < 0.17, sites.disc + away / near * 0.19, points)
+    return pushed
 
 
-def _filled(count: int, layer: int) -> Floats:
+def _blob_table(count: int, layer: int) -> Floats:
     table = np.zeros((count, BLOB))
     table[:, LAYER] = layer
     return table
 
 
 def _microaneurysms(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    table = _filled(count, BLOOD)
+    table = _blob_table(count, BLOOD)
     table[:, PLACE] = _positions(rng, count, sites, (0.12, 0.8))
     table[:, RADII] = rng.uniform(0.009, 0.014, (count, 1))
     table[:, SOFT] = 0.4
@@ -177,8 +179,8 @@ def _microaneurysms(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 
 def _haemorrhages(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """Dots and blots, and flames near the disc that follow the nerve fibres."""
-    table = _filled(count, BLOOD)
+    """Draw dots and blots, and flames near the disc that follow the nerve fibres."""
+    table = _blob_table(count, BLOOD)
     centre = _positions(rng, count, sites, (0.18, 0.95))
     radius = np.exp(rng.normal(np.log(0.024), 0.38, count)).clip(0.013, 0.06)
     from_disc = centre - sites.disc
@@ -196,7 +198,7 @@ def _haemorrhages(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 
 def _exudates(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """Groups of yellow specks, some of them rings."""
+    """Draw groups of yellow specks, some of them rings."""
     of = np.repeat(np.arange(count), rng.integers(7, 20, count))
     centre, specks = _positions(rng, count, sites, (0.12, 0.6))[of], len(of)
     ring, hollow = rng.uniform(0.05, 0.11, count)[of], rng.random(count)[of] < 0.3
@@ -204,7 +206,7 @@ def _exudates(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     away = ring * np.where(hollow, 1 + rng.normal(0, 0.12, specks), filled)
     around = rng.uniform(0, 2 * np.pi, specks)
     radius = np.exp(rng.normal(np.log(0.013), 0.4, specks)).clip(0.006, 0.03)
-    table = _filled(specks, EXUDATE)
+    table = _blob_table(specks, EXUDATE)
     table[:, X] = centre[:, 0] + away * np.cos(around)
     table[:, Y] = centre[:, 1] + away * np.sin(around)
     table[:, ACROSS], table[:, ALONG] = radius, radius * rng.uniform(0.6, 1, specks)
@@ -217,8 +219,8 @@ def _exudates(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 
 def _cotton_wool(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """White patches with feathered edges along the arcades."""
-    table = _filled(count, COTTON)
+    """Draw white patches with feathered edges along the arcades."""
+    table = _blob_table(count, COTTON)
     table[:, PLACE] = _positions(rng, count, sites, (0.35, 0.75))
     table[:, ACROSS] = rng.uniform(0.035, 0.06, count)
     table[:, ALONG] = table[:, ACROSS] * rng.uniform(0.6, 0.9, count)
@@ -231,8 +233,8 @@ def _cotton_wool(rng: Rng, count: int, sites: _LesionSites) -> Floats:
 
 
 def _preretinal(rng: Rng, count: int, sites: _LesionSites) -> Floats:
-    """Pools of blood in front of the retina, and clouds of it in the vitreous."""
-    table = _filled(count, VEIL)
+    """Draw pools of blood in front of the retina, and clouds of it in the vitreous."""
+    table = _blob_table(count, VEIL)
     table[:, PLACE] = _positions(rng, count, sites, (0.3, 0.7))
     table[:, ACROSS] = rng.uniform(0.10, 0.24, count)
     table[:, ALONG] = table[:, ACROSS] * rng.uniform(0.4, 0.7, count)
@@ -241,7 +243,7 @@ def _preretinal(rng: Rng, count: int, sites: _LesionSites) -> Floats:
     table[:, WOBBLE] = rng.uniform(0.1, 0.25, count)
     table[:, PHASE] = rng.uniform(0, 2 * np.pi, count)
     table[:, DENSITY] = 0.93
-    clouds = _filled(3 * count, VEIL)
+    clouds = _blob_table(3 * count, VEIL)
     clouds[:, PLACE] = rng.uniform(-0.6, 0.8, (3 * count, 2))
     clouds[:, RADII] = rng.uniform(0.2, 0.5, (3 * count, 2))
     clouds[:, ANGLE] = rng.uniform(0, np.pi, 3 * count)

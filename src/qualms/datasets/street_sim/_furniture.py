@@ -3,8 +3,8 @@
 import numpy as np
 
 from qualms.datasets._street import CLASSES, IGNORE
-from qualms.datasets.street_sim.canvas import CIRCLE, Canvas, Place, disc, rectangle
-from qualms.datasets.street_sim.styles import Style, picked
+from qualms.datasets.street_sim._canvas import CIRCLE, Canvas, Place, disc, rectangle
+from qualms.datasets.street_sim._styles import Style, pick
 
 POLE, LIGHT, SIGN = (
     CLASSES.index(name) for name in ("pole", "traffic light", "traffic sign")
@@ -17,8 +17,8 @@ PLATES = ((200, 40, 40), (40, 80, 180), (240, 240, 236), (240, 200, 40), (40, 12
 def draw_pole(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A street lamp, whose arm reaches over the road."""
-    top, metal = rng.uniform(5, 9), picked(rng, style.metal)
+    """Draw a street lamp, whose arm reaches over the road."""
+    top, metal = rng.uniform(5, 9), pick(rng, style.metal)
     inward = -1 if place[0] > 0 else 1
     canvas.upright(place, rectangle(-0.11, 0, 0.11, top), metal, POLE)
     arm = rectangle(0, top - 0.14, inward * rng.uniform(1, 2.4), top)
@@ -28,8 +28,8 @@ def draw_pole(
 def draw_sign(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A traffic sign on its pole: round, triangular or a board."""
-    metal, plate = picked(rng, style.metal), np.array(PLATES[int(rng.integers(5))])
+    """Draw a traffic sign on its pole: round, triangular or a board."""
+    metal, plate = pick(rng, style.metal), np.array(PLATES[int(rng.integers(5))])
     height, kind = rng.uniform(2.2, 3.0), rng.random()
     plate = plate * (0.75 if style.bonnet else 1.0)
     canvas.upright(place, rectangle(-0.06, 0, 0.06, height + 0.3), metal, POLE)
@@ -53,8 +53,8 @@ def draw_sign(
 def draw_light(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A traffic light at the roadside or over the road."""
-    metal, inward = picked(rng, style.metal), -1 if place[0] > 0 else 1
+    """Draw a traffic light at the roadside or over the road."""
+    metal, inward = pick(rng, style.metal), -1 if place[0] > 0 else 1
     over, height = rng.random() < 0.5, rng.uniform(2.6, 3.2)
     canvas.upright(place, rectangle(-0.08, 0, 0.08, height + 0.6), metal, POLE)
     heads = [(0.0, height)]
@@ -76,12 +76,12 @@ def draw_light(
 def draw_tree(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A tree: a trunk and a crown of several clumps."""
+    """Draw a tree: a trunk and a crown of several clumps."""
     top, wide = rng.uniform(4.5, 9), rng.uniform(1.3, 2.6)
     canvas.upright(
-        place, rectangle(-0.14, 0, 0.14, top - wide), picked(rng, TRUNK), VEGETATION
+        place, rectangle(-0.14, 0, 0.14, top - wide), pick(rng, TRUNK), VEGETATION
     )
-    leaves = picked(rng, style.leaves)
+    leaves = pick(rng, style.leaves)
     count = 7 if place[1] < 35 else 3
     sizes = rng.uniform(0.45, 0.75, (count, 1, 1)) * (1 if count > 3 else 1.6)
     clumps = CIRCLE * sizes * rng.uniform(0.75, 1.2, (count, len(CIRCLE), 1))
@@ -96,8 +96,8 @@ def draw_tree(
 def draw_bush(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A bush or a piece of hedge."""
-    leaves = picked(rng, style.leaves)
+    """Draw a bush or a piece of hedge."""
+    leaves = pick(rng, style.leaves)
     clumps = CIRCLE * rng.uniform(0.4, 1.0, (4, len(CIRCLE), 1))
     clumps += rng.uniform((-1.1, 0.3), (1.1, 0.7), (4, 1, 2))
     for number, clump in enumerate(np.maximum(clumps, (-9, 0))):
@@ -107,8 +107,8 @@ def draw_bush(
 def draw_clutter(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A bin, a box or a bench, which have no class."""
+    """Draw a bin, a box or a bench, which have no class."""
     wide, top = rng.uniform(0.25, 0.9), rng.uniform(0.5, 1.4)
-    colour = picked(rng, style.metal)
+    colour = pick(rng, style.metal)
     canvas.upright(place, rectangle(-wide, 0, wide, top), colour, IGNORE)
     canvas.upright(place, rectangle(-wide, 0.8 * top, wide, top), colour * 0.6, IGNORE)

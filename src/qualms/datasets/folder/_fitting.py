@@ -25,35 +25,35 @@ class ItemSize(NamedTuple):
 
 
 def fit_pixels(pixels: NDArray[Any], size: ItemSize) -> NDArray[Any]:
-    """An image (*space, channels) as (*size.space, channels), of its dtype."""
+    """Resize an image (*space, channels) to (*size.space, channels), of its dtype."""
     old = pixels.shape[:-1]
     if old == size.space:
         return pixels
     changed = pixels.astype(np.float32)
-    for axis, side in enumerate(_scaled(old, size)):
+    for axis, side in enumerate(_scaled_sides(old, size)):
         if side != changed.shape[axis]:
-            changed = _along(changed, axis, side)
+            changed = _resize(changed, axis, side)
     if pixels.dtype == np.uint8:
         changed = np.clip(np.rint(changed), 0, 255)
-    return _framed(changed, size, 0).astype(pixels.dtype)
+    return _frame(changed, size, 0).astype(pixels.dtype)
 
 
 def fit_labels(
     labels: NDArray[np.uint8], size: ItemSize, outside: int
 ) -> NDArray[np.uint8]:
-    """Labels (*space) as (*size.space); padded pixels are `outside`."""
+    """Resize labels (*space) to (*size.space); padded pixels are `outside`."""
     old = labels.shape
     if old == size.space:
         return labels
-    for axis, side in enumerate(_scaled(old, size)):
+    for axis, side in enumerate(_scaled_sides(old, size)):
         nearest = ((np.arange(side) + 0.5) * old[axis] / side).astype(np.intp)
         labels = labels.take(nearest, axis=axis)
-    framed: NDArray[np.uint8] = _framed(labels[..., None], size, outside)[..., 0]
+    framed: NDArray[np.uint8] = _frame(labels[..., None], size, outside)[..., 0]
     return framed
 
 
-def _scaled(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
-    """The sides after scaling, before anything is padded or cropped."""
+def _scaled_sides(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
+    """Return the sides after scaling, before anything is padded or cropped."""
     if size.fit == "stretch":
         return size.space
     ratios = [new / side for new, side in zip(size.space, old, strict=True)]
@@ -61,20 +61,20 @@ def _scaled(old: Sequence[int], size: ItemSize) -> tuple[int, ...]:
     return tuple(max(1, round(side * ratio)) for side in old)
 
 
-def _framed(pixels: NDArray[Any], size: ItemSize, outside: int) -> NDArray[Any]:
-    """The middle of `pixels`, or all of it with a margin."""
+def _frame(pixels: NDArray[Any], size: ItemSize, outside: int) -> NDArray[Any]:
+    """Return the middle of `pixels`, or all of it with a margin."""
     framed = np.full((*size.space, pixels.shape[-1]), outside, pixels.dtype)
-    there, here = [], []
+    source, target = [], []
     for old, new in zip(pixels.shape, size.space, strict=False):
-        kept = min(old, new)
-        there.append(slice((old - kept) // 2, (old - kept) // 2 + kept))
-        here.append(slice((new - kept) // 2, (new - kept) // 2 + kept))
-    framed[tuple(here)] = pixels[tuple(there)]
+        common = min(old, new)
+        source.append(slice((old - common) // 2, (old - common) // 2 + common))
+        target.append(slice((new - common) // 2, (new - common) // 2 + common))
+    framed[tuple(target)] = pixels[tuple(source)]
     return framed
 
 
-def _along(pixels: NDArray[np.float32], axis: int, side: int) -> NDArray[np.float32]:
-    """`pixels` with another length along one axis."""
+def _resize(pixels: NDArray[np.float32], axis: int, side: int) -> NDArray[np.float32]:
+    """Resize `pixels` along one axis."""
     front = np.moveaxis(pixels, axis, 0)
     flat = _weights(front.shape[0], side) @ front.reshape(front.shape[0], -1)
     changed = np.asarray(flat, dtype=np.float32).reshape(side, *front.shape[1:])
@@ -82,7 +82,7 @@ def _along(pixels: NDArray[np.float32], axis: int, side: int) -> NDArray[np.floa
 
 
 def _weights(old: int, new: int) -> "csr_matrix":
-    """(new, old) what each old pixel counts for a new one: a triangle."""
+    """Compute the weight (new, old) of each old pixel in a new one: a triangle."""
     from scipy.sparse import csr_matrix
 
     scale = old / new

@@ -3,13 +3,13 @@
 A vessel is a walk whose heading relaxes from a start towards a goal, with a little
 noise. This bends the temporal arcades around the macula. Vessels taper, and branch so
 that the sum of the cubed widths is kept (Murray, 1926). None enters the avascular zone
-of the fovea. Coordinates are those of `brush.py`.
+of the fovea. Coordinates are those of `_brush.py`.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets.fundus.brush import ARTERY, STROKE, VEIN
+from qualms.datasets.fundus._brush import ARTERY, STROKE, VEIN
 from qualms.jit import jit
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ X, Y, HEADING, GOAL, RELAX, WIDTH, LENGTH, LAYER, WANDER, BEADING, STRIDE = rang
 
 
 def arcades(rng: Rng, disc: tuple[float, float], beading: float) -> Floats:
-    """(n, 8) strokes of the vessels of an eye.
+    """Draw strokes (n, 8) of the vessels of an eye.
 
     Args:
         rng: draws the courses.
@@ -43,11 +43,11 @@ def arcades(rng: Rng, disc: tuple[float, float], beading: float) -> Floats:
     trunks = np.array(
         [*_trunks(rng, disc, VEIN, beading), *_trunks(rng, disc, ARTERY, 0.0)]
     )
-    return _grown(rng, np.concatenate([_twigs(rng, disc), trunks]))
+    return _grow_all(rng, np.concatenate([_twigs(rng, disc), trunks]))
 
 
 def tangle(rng: Rng, centre: Floats, reach: float, strands: int) -> Floats:
-    """(n, 8) strokes of a knot of new vessels: fine and tortuous.
+    """Draw strokes (n, 8) of a knot of new vessels: fine and tortuous.
 
     Args:
         rng: draws the courses.
@@ -67,13 +67,13 @@ def tangle(rng: Rng, centre: Floats, reach: float, strands: int) -> Floats:
     seeds[:, LAYER] = rng.choice([VEIN, ARTERY], strands)
     seeds[:, WANDER] = 0.22
     seeds[:, STRIDE] = 0.16 * reach
-    return _grown(rng, seeds)
+    return _grow_all(rng, seeds)
 
 
 def _trunks(
     rng: Rng, disc: tuple[float, float], layer: int, beading: float
 ) -> list[list[float]]:
-    """The four trunks of arteries or veins: upper, lower, temporal and nasal."""
+    """Draw the trunks of arteries or veins: upper and lower, temporal and nasal."""
     usual = VEIN_WIDTH if layer == VEIN else ARTERY_WIDTH
     wander = 0.020 if layer == VEIN else 0.014
     trunks = []
@@ -94,7 +94,7 @@ def _trunks(
 
 
 def _twigs(rng: Rng, disc: tuple[float, float]) -> Floats:
-    """Small vessels that leave the disc directly, most of them to the macula."""
+    """Draw small vessels that leave the disc directly, most of them to the macula."""
     count = int(rng.integers(5, 9))
     up = np.where(rng.random(count) < 0.5, -1.0, 1.0)
     start = np.where(rng.random(count) < 0.7, rng.uniform(2.0, 2.9, count), 0.4)
@@ -111,7 +111,7 @@ def _twigs(rng: Rng, disc: tuple[float, float]) -> Floats:
     return seeds
 
 
-def _grown(rng: Rng, seeds: Floats) -> Floats:
+def _grow_all(rng: Rng, seeds: Floats) -> Floats:
     stack = np.empty((MOST, SEED))
     stack[: len(seeds)] = seeds
     strokes = np.empty((MOST, STROKE))
@@ -139,10 +139,10 @@ def _grow(rng: Rng, stack: Floats, top: int, strokes: Floats) -> int:
             walked += step
             vessel[WIDTH] *= 1.0 - 0.45 * step / vessel[LENGTH]
             swell = 0.55 * bead * np.sin(2 * np.pi * walked / BEAD)
-            shown = vessel[WIDTH] * (1.0 + swell)
-            strokes[count] = (vessel[X], vessel[Y], x, y, wide, shown, 1.0, layer)
+            beaded = vessel[WIDTH] * (1.0 + swell)
+            strokes[count] = (vessel[X], vessel[Y], x, y, wide, beaded, 1.0, layer)
             count += 1
-            vessel[X], vessel[Y], wide = x, y, shown
+            vessel[X], vessel[Y], wide = x, y, beaded
             if walked > branch and vessel[WIDTH] > THIN and top < MOST - 1:
                 branch = walked + SPACING * (0.4 + rng.random())
                 _branch(rng, vessel, stack[top])

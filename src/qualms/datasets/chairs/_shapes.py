@@ -48,7 +48,7 @@ class _ChairFrame(NamedTuple):
 
 
 def chair(number: int, *, seed: int) -> Chair:
-    """Chair `number` of the collection `seed`, centred at half its height."""
+    """Build chair `number` of the collection `seed`, centred at half its height."""
     rng = np.random.default_rng([seed, number + 1])
     frame = _measure(rng)
     legs = (_four_legs, _sled, _pedestal)[rng.integers(3)](frame)
@@ -85,7 +85,7 @@ def _four_legs(frame: _ChairFrame) -> list[Box]:
 
 
 def _sled(frame: _ChairFrame) -> list[Box]:
-    """Two runners on the floor, each with a front and a rear post."""
+    """Build two runners on the floor, each with a front and a rear post."""
     boxes: list[Box] = []
     for x in (-frame.right, frame.right - frame.bar):
         boxes.append((x, -frame.back, 0.0, x + frame.bar, frame.back, frame.bar))
@@ -97,7 +97,7 @@ def _sled(frame: _ChairFrame) -> list[Box]:
 
 
 def _pedestal(frame: _ChairFrame) -> list[Box]:
-    """A column on a cross."""
+    """Build a column on a cross."""
     bar, half = frame.bar, frame.bar / 2
     return [
         (-frame.right, -half, 0.0, frame.right, half, bar),
@@ -113,7 +113,7 @@ def _panel(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
 
 
 def _slats(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
-    """One to four upright slats between two posts, under a top rail."""
+    """Build one to four upright slats between two posts, under a top rail."""
     count = int(rng.integers(1, 5))
     inner = frame.right - frame.bar
     rail = frame.top - 1.5 * frame.bar
@@ -127,7 +127,7 @@ def _slats(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
 
 
 def _rails(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
-    """One to three rails across two posts."""
+    """Build one to three rails across two posts."""
     count = int(rng.integers(1, 4))
     inner = frame.right - frame.bar
     height = 2 * frame.bar
@@ -139,14 +139,14 @@ def _rails(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
 
 
 def _upper_panel(frame: _ChairFrame, rng: np.random.Generator) -> list[Box]:
-    """A panel between two posts that leaves the lower part open."""
+    """Build a panel between two posts that leaves the lower part open."""
     inner = frame.right - frame.bar
     bottom = frame.seat + rng.uniform(0.35, 0.6) * (frame.top - frame.seat)
     return [*_posts(frame), _across(frame, -inner, inner, bottom, frame.top)]
 
 
 def _arms(frame: _ChairFrame) -> list[Box]:
-    """Two arm rests, each on a post at the front of the seat."""
+    """Build two arm rests, each on a post at the front of the seat."""
     boxes: list[Box] = []
     height = frame.seat + 0.2
     back = frame.back - frame.bar
@@ -171,5 +171,5 @@ def _posts(frame: _ChairFrame) -> list[Box]:
 def _across(
     frame: _ChairFrame, left: float, right: float, low: float, high: float
 ) -> Box:
-    """A board in the plane of the back."""
+    """Return a board in the plane of the back."""
     return (left, frame.back - frame.bar, low, right, frame.back, high)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from qualms.datasets._options import whole_number
 from qualms.datasets._recipe import DatasetError
+from qualms.datasets.folder._fitting import Fit, ItemSize
 from qualms.datasets.folder.files import PictureFacts, side_words, voxel_sides
-from qualms.datasets.folder.fitting import Fit, ItemSize
 from qualms.datasets.folder.listing import OwnItem
 
 KEEP = "keep"
@@ -33,7 +33,7 @@ class OwnSize(NamedTuple):
     """Sides of a voxel, in millimetres, that volumes are brought to."""
 
     def of(self, path: Path, space: tuple[int, ...]) -> ItemSize:
-        """The size of the image at `path`, whose sides are `space`."""
+        """Return the size of the image at `path`, whose sides are `space`."""
         if self.space is not None:
             return ItemSize(self.space, self.fit)
         if not self.voxel:
@@ -43,7 +43,7 @@ class OwnSize(NamedTuple):
 
 
 def checked_side(side: int | str | None) -> int | str | None:
-    """`side` as it was given; raise unless it is one."""
+    """Validate `side` and return it."""
     if side is None or side == KEEP:
         return side
     if not isinstance(side, str):
@@ -63,7 +63,7 @@ def own_side(
     *,
     masked: bool,
 ) -> int | str:
-    """The side that is asked for, or the usual one. Masked images keep theirs."""
+    """Return the stated side, or the usual one. Images with masks keep theirs."""
     first = items[0]
     space = pictures[first.path].space
     for item in items:
@@ -89,7 +89,7 @@ def own_side(
 
 
 def own_size(side: int | str, spaces: Sequence[tuple[int, ...]], fit: Fit) -> OwnSize:
-    """What `side` is for images of the sides `spaces`."""
+    """Return the size that `side` states for images of the sides `spaces`."""
     axes = len(spaces[0])
     if isinstance(side, int):
         return OwnSize((side,) * axes, fit)

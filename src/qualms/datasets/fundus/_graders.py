@@ -57,8 +57,8 @@ def readings(
         shares: expected weights of the five grades among the readings.
     """
     shared = rng.standard_normal((patients, 1))
-    own = rng.standard_normal((patients, 2))
-    rank = ndtr(np.sqrt(ALIKE) * shared + np.sqrt(1 - ALIKE) * own).ravel()
+    individual = rng.standard_normal((patients, 2))
+    rank = ndtr(np.sqrt(ALIKE) * shared + np.sqrt(1 - ALIKE) * individual).ravel()
     burden = np.interp(rank, population(tuple(shares)), BURDENS)
     quality = betaincinv(*QUALITY, rng.random(2 * patients))
     read = burden + _noise(quality) * rng.standard_normal(2 * patients)
@@ -66,14 +66,14 @@ def readings(
 
 
 def grade_probs(burden: Floats, quality: Floats) -> Floats:
-    """(n, 5) probability that a grader reads each grade."""
+    """Compute the probability (n, 5) that a grader reads each grade."""
     below = ndtr((cuts() - burden[:, None]) / _noise(quality)[:, None])
     none, all_of_them = np.zeros((len(burden), 1)), np.ones((len(burden), 1))
     return np.diff(np.concatenate([none, below, all_of_them], axis=1), axis=1)
 
 
 def severity(burden: Floats) -> Floats:
-    """The burden on the scale of grades, 0 to 5: the integer part is the true grade.
+    """Map the burden to the scale of grades, 0 to 5; the integer part is the grade.
 
     It decides which lesions are drawn. It is constant for very low and very high
     burdens, so it tells slightly less than the burden.
@@ -84,7 +84,7 @@ def severity(burden: Floats) -> Floats:
 
 @cache
 def cuts() -> Floats:
-    """(4,) lowest burdens of the grades 1, 2, 3 and 4."""
+    """Return the lowest burdens (4,) of the grades 1, 2, 3 and 4."""
     spread = np.sqrt(1.0 + _noise(_qualities()) ** 2)
     read_below = ndtr(BURDENS[:, None] / spread).mean(axis=1)
     below = np.cumsum(EYEPACS["train"])[:-1] / sum(EYEPACS["train"])
@@ -93,37 +93,37 @@ def cuts() -> Floats:
 
 @cache
 def population(shares: tuple[int, ...]) -> Floats:
-    """Cumulative distribution of the burden at `BURDENS` for given shares of grades.
+    """Compute the cumulative distribution of the burden at `BURDENS` for these shares.
 
     The closest population has EyePACS' density times exp(sum_g weight_g P(g | burden)).
     The weights minimise a convex function.
     """
     if len(shares) != GRADES or min(shares) < 0 or sum(shares) <= 0:
         raise ValueError(f"shares must be five weights of at least 0, got {shares}")
-    wanted = np.array(shares) / sum(shares)
+    expected = np.array(shares) / sum(shares)
     read, normal = _read_by_burden(), np.exp(-0.5 * BURDENS**2)
 
     def excess(weights: Floats) -> tuple[float, Floats]:
-        lean = (read - wanted) @ weights
+        lean = (read - expected) @ weights
         density = normal * np.exp(lean - lean.max())
         mean = density @ read / density.sum()
-        return float(np.log(density.sum()) + lean.max()), mean - wanted
+        return float(np.log(density.sum()) + lean.max()), mean - expected
 
     with np.errstate(all="ignore"):  # divergence is found below
-        found = minimize(excess, np.zeros(GRADES), jac=True, method="BFGS", tol=1e-9)
-    if not np.abs(found.jac).max() < 1e-6:
+        solution = minimize(excess, np.zeros(GRADES), jac=True, method="BFGS", tol=1e-9)
+    if not np.abs(solution.jac).max() < 1e-6:
         raise ValueError(
             f"no population has grades in the shares {shares}; give every grade a"
             " positive weight"
         )
-    density = normal * np.exp(read @ found.x)
+    density = normal * np.exp(read @ solution.x)
     ranks: Floats = (np.cumsum(density) - 0.5 * density) / density.sum()
     return ranks
 
 
 @cache
 def _read_by_burden() -> Floats:
-    """(burdens, 5) probability of each grade, averaged over qualities."""
+    """Compute the probability (burdens, 5) of each grade, averaged over qualities."""
     quality = _qualities()
     rows = [grade_probs(np.full(len(quality), b), quality).mean(0) for b in BURDENS]
     return np.stack(rows)
@@ -131,7 +131,7 @@ def _read_by_burden() -> Floats:
 
 @cache
 def _qualities() -> Floats:
-    """(64,) quantiles of the quality."""
+    """Return quantiles (64,) of the quality."""
     return np.asarray(betaincinv(*QUALITY, (np.arange(64) + 0.5) / 64))
 
 

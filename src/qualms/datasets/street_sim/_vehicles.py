@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from qualms.datasets._street import CLASSES
-from qualms.datasets.street_sim.canvas import (
+from qualms.datasets.street_sim._canvas import (
     Canvas,
     Place,
     Points,
@@ -13,7 +13,7 @@ from qualms.datasets.street_sim.canvas import (
     disc,
     rectangle,
 )
-from qualms.datasets.street_sim.styles import Style, picked
+from qualms.datasets.street_sim._styles import Style, pick
 
 CAR, TRUCK, BUS = (CLASSES.index(name) for name in ("car", "truck", "bus"))
 TRAIN, MOTORCYCLE = CLASSES.index("train"), CLASSES.index("motorcycle")
@@ -47,7 +47,7 @@ class Paint(NamedTuple):
 def draw_car(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A car along the street; its near end is at Z."""
+    """Draw a car along the street; its near end is at Z."""
     x, z = place
     profile = np.array(PROFILES[int(rng.choice(4, p=(0.4, 0.3, 0.12, 0.18)))])
     profile = profile * (rng.uniform(0.94, 1.05), rng.uniform(0.95, 1.06))
@@ -56,9 +56,7 @@ def draw_car(
     if coming:  # its front is near
         profile = (profile * (-1, 1) + (length, 0))[::-1]
     profile = np.concatenate([profile, [(length, 0.35), (0, 0.35)]])
-    paint = Paint(
-        picked(rng, style.cars), picked(rng, style.windows), rng.uniform(0.7, 1)
-    )
+    paint = Paint(pick(rng, style.cars), pick(rng, style.windows), rng.uniform(0.7, 1))
     near = x - half if x > 0 else x + half
     side = profile + np.array([z, 0])
     _shadow(canvas, (x, z), half, length)
@@ -70,7 +68,7 @@ def draw_car(
 
 
 def _side_glass(canvas: Canvas, x: float, side: Points, glass: Points) -> None:
-    """Windows: the profile's upper part, a little smaller."""
+    """Draw windows: the profile's upper part, a little smaller."""
     top = side[side[:, 1] > 0.9]
     if len(top) < 3:
         return
@@ -87,7 +85,7 @@ def _end(
     *,
     coming: bool,
 ) -> None:
-    """The end of a car that faces the camera."""
+    """Draw the end of a car that faces the camera."""
     waist = 0.9 if top < 1.6 else 1.1
     low = rectangle(-half, 0.3, half, waist)
     roof = [(-half, waist), (half, waist), (0.78 * half, top), (-0.78 * half, top)]
@@ -116,7 +114,7 @@ def _end(
 def draw_car_across(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A car that crosses the street, seen from its side."""
+    """Draw a car that crosses the street, seen from its side."""
     profile = np.array(
         PROFILES[int(rng.choice(4, p=(0.4, 0.3, 0.12, 0.18)))], np.float64
     )
@@ -124,7 +122,7 @@ def draw_car_across(
     if rng.random() < 0.5:
         profile = (profile * (-1, 1) + (length, 0))[::-1]
     profile = np.concatenate([profile, [(length, 0.3), (0, 0.3)]]) - (length / 2, 0)
-    paint, glass = picked(rng, style.cars), picked(rng, style.windows)
+    paint, glass = pick(rng, style.cars), pick(rng, style.windows)
     canvas.upright(
         place, rectangle(-length / 2, 0, length / 2, 0.32), (30, 30, 32), CAR
     )
@@ -141,16 +139,16 @@ def draw_car_across(
 def draw_bus(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A bus along the street."""
-    colour = picked(rng, style.cars)
+    """Draw a bus along the street."""
+    colour = pick(rng, style.cars)
     _coach(canvas, rng, place, style, (BUS, 11.0, 1.25, 3.1), colour)
 
 
 def draw_train(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A tram along the street."""
-    colour = picked(rng, style.cars)
+    """Draw a tram along the street."""
+    colour = pick(rng, style.cars)
     _coach(canvas, rng, place, style, (TRAIN, 28.0, 1.3, 3.5), colour)
 
 
@@ -164,7 +162,7 @@ def _coach(
 ) -> None:
     label, length, half, top = form
     x, z = place
-    near, glass = (x - half if x > 0 else x + half), picked(rng, style.windows)
+    near, glass = (x - half if x > 0 else x + half), pick(rng, style.windows)
     _shadow(canvas, place, half, length)
     canvas.area(along(near, rectangle(z, 0.35, z + length, top)), colour * 0.85, label)
     _wheels(canvas, near, (z + 2, z + length - 2), 0.45, label)
@@ -188,10 +186,10 @@ def _coach(
 def draw_truck(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A truck along the street: a box, and a cab at its far or near end."""
+    """Draw a truck along the street: a box, and a cab at its far or near end."""
     x, z = place
     half, top, length = 1.2, rng.uniform(2.9, 3.8), rng.uniform(6, 9)
-    box, cab = picked(rng, style.walls), picked(rng, style.cars)
+    box, cab = pick(rng, style.walls), pick(rng, style.cars)
     near = x - half if x > 0 else x + half
     _shadow(canvas, place, half, length)
     _wheels(canvas, near, (z + 1, z + length - 1), 0.5, TRUCK)
@@ -205,7 +203,7 @@ def draw_truck(
     if coming:
         canvas.upright(place, rectangle(-half, 0.4, half, 2.5), cab, TRUCK)
         canvas.upright(
-            place, rectangle(-1.05, 1.4, 1.05, 2.2), picked(rng, style.windows), TRUCK
+            place, rectangle(-1.05, 1.4, 1.05, 2.2), pick(rng, style.windows), TRUCK
         )
     else:
         seam = rectangle(-0.03, 0.8, 0.03, top - 0.1)
@@ -215,8 +213,8 @@ def draw_truck(
 def draw_motorcycle(
     canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
 ) -> None:
-    """A motorcycle, seen from its side."""
-    paint = picked(rng, style.cars)
+    """Draw a motorcycle, seen from its side."""
+    paint = pick(rng, style.cars)
     for at in (-0.65, 0.65):
         canvas.upright(place, disc(at, 0.32, 0.33), TYRE, MOTORCYCLE)
         canvas.upright(place, disc(at, 0.32, 0.16), (120, 120, 124), MOTORCYCLE)
@@ -242,7 +240,7 @@ def _wheels(
 
 
 def _shadow(canvas: Canvas, place: Place, half: float, length: float) -> None:
-    """The dark ground below a vehicle; the label of the ground stays."""
+    """Darken the ground below a vehicle; the label of the ground stays."""
     x, z = place
     corners = [
         (x - half, 0, z - 0.15),
