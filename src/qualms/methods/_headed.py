@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._windows import Windows
+from qualms.networks import as_backbone
 from qualms.spec import Task
 
 HIDDEN = 512
@@ -164,7 +165,7 @@ def class_readout(
     last = nn.Linear(width, outputs)
     if start_as_classifier(last, backbone):
         return Readout(trunk, last)
-    sd = getattr(backbone, "head_sd", None)
+    sd = as_backbone(backbone).head_sd
     if sd is not None:
         nn.init.normal_(last.weight, std=sd)
         nn.init.zeros_(last.bias)
@@ -176,13 +177,13 @@ def start_as_classifier(last: nn.Linear, backbone: nn.Module) -> bool:
 
     Returns whether it did: there is one, and it has the same shape.
     """
-    known = getattr(backbone, "classifier", None)
-    if known is None or known.weight.shape != last.weight.shape:
+    classifier = as_backbone(backbone).classifier
+    if classifier is None or classifier.weight.shape != last.weight.shape:
         return False
     with torch.no_grad():
-        last.weight.copy_(known.weight)
+        last.weight.copy_(classifier.weight)
         if last.bias is not None:
-            last.bias.copy_(known.bias)
+            last.bias.copy_(classifier.bias)
     return True
 
 

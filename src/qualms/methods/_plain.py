@@ -25,6 +25,7 @@ from qualms.methods._headed import (
     regression_readout,
 )
 from qualms.methods._layers import WITH_KERNELS
+from qualms.networks import as_backbone
 from qualms.spec import Task
 
 _KERNEL_AXES = 2
@@ -60,9 +61,9 @@ def plain_head(
         raise ValueError(
             f"a projection is for the task embedding, got {task.name}; leave it out"
         )
-    trained = getattr(backbone, "trained_head", None)
-    if trained is not None:
-        return Headed(backbone, trained(outputs), task)
+    trained_head = as_backbone(backbone).trained_head
+    if trained_head is not None:
+        return Headed(backbone, trained_head(outputs), task)
     if task.name == "regression":
         return Headed(backbone, regression_readout(features_of(backbone)), task)
     if task.name == "embedding" and task.classes is None:

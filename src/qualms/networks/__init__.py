@@ -1,12 +1,8 @@
 """Networks, one file per family; the folder is the registry.
 
-A network is a function of its options that returns an `nn.Module` with the attribute
-`features` and `forward(x)` from (B, channels, *space) to (B, features), or to maps
-(B, features, *space) for segmentation. It may also state `dropout_after`, the names of
-the layers after which Monte Carlo dropout acts; `head_sd`, the standard deviation of
-the initial weights of a classifier; or `classifier`, the last layer that came with its
-weights; or `trained_head`, a function that gives the whole head of a network that is
-trained already. Networks of timm need no file.
+A network is a function of its options that returns an `nn.Module`, from inputs
+(B, channels, *space) to features. `Backbone` says which attributes it has, and which it
+may have. Networks of timm need no file.
 """
 
 import inspect
@@ -15,6 +11,7 @@ from typing import Any
 
 from torch import nn
 
+from qualms.networks._backbone import Backbone, as_backbone
 from qualms.networks._timm import (
     IMAGENET,
     Colours,
@@ -31,8 +28,10 @@ from qualms.spec import Part
 
 __all__ = [
     "IMAGENET",
+    "Backbone",
     "Colours",
     "TimmClassifier",
+    "as_backbone",
     "load_torchvision",
     "make_classifier",
     "make_network",
