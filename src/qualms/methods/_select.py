@@ -25,7 +25,7 @@ _NAME = re.compile(r"(gmm|knn)([1-9]\d*)(_l2)?")
 _TOLERANCE = 1e-3
 _STEPS = 100
 _BLOCK = 256
-RIDGE = 1e-6
+_RIDGE = 1e-6
 """Added to the variance of every feature within a component."""
 
 
@@ -59,7 +59,7 @@ def pooling_rules(names: Iterable[str]) -> dict[str, str]:
 class Selectors(nn.Module):
     """Selection scores: fitted on training features, then scoring any features."""
 
-    def __init__(self, names: Sequence[str], *, ridge: float = RIDGE) -> None:
+    def __init__(self, names: Sequence[str], *, ridge: float = _RIDGE) -> None:
         super().__init__()
         self.ridge = ridge
         self.scores = tuple(map(_parsed, names))
@@ -134,7 +134,7 @@ class Selectors(nn.Module):
 
 
 def fit_mixture(
-    features: Tensor, components: int, *, ridge: float = RIDGE, seed: int = 0
+    features: Tensor, components: int, *, ridge: float = _RIDGE, seed: int = 0
 ) -> Mixture:
     """The mixture of `components` Gaussians that EM fits to `features` (N, D)."""
     values = features.double()

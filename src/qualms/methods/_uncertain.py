@@ -23,7 +23,6 @@ from qualms.methods._headed import (
 )
 from qualms.spec import Task
 
-WIDTH = 1024
 _HIDDEN_LAYERS = 3
 _LEAST = 1e-6
 _FIRST_BATCHES = 10

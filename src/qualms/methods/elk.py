@@ -27,7 +27,6 @@ from qualms.methods._headed import (
 from qualms.methods._method import Method
 from qualms.methods._plain import classes_of, summarise_embeddings, weighted_mean
 from qualms.methods._uncertain import (
-    WIDTH,
     Uncertain,
     check_uncertainty,
     start_uncertainty,
@@ -45,7 +44,7 @@ def elk(
     *,
     inverse_temperature: float = 27.685,
     initial_uncertainty: float | None = None,
-    width: int = WIDTH,
+    width: int = 1024,
 ) -> Method:
     """Embeddings for classification, the learned `uncertainty/head`, and the entropy.
 

@@ -19,7 +19,7 @@ from qualms.methods._batch import Batch, Batches, Moment
 from qualms.methods._headed import Headed, TwoHeads, features_of, headed, read_head
 from qualms.methods._method import Method
 from qualms.methods._plain import check_epochs, weighted_mean
-from qualms.methods._select import RIDGE, Selectors, pooling_rules
+from qualms.methods._select import Selectors, pooling_rules
 from qualms.spec import Task
 
 # Beyond this the variance is infinite in float32, and no file would accept it.
@@ -31,7 +31,7 @@ def gaussian(
     warmup: int = 20,
     frozen: int = 5,
     select: Sequence[str] = (),
-    ridge: float = RIDGE,
+    ridge: float = 1e-6,
 ) -> Method:
     """Mean and variance of a Gaussian likelihood, and scores that select items.
 

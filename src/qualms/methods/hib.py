@@ -19,7 +19,6 @@ from qualms.methods._headed import Headed
 from qualms.methods._method import Method
 from qualms.methods._plain import weighted_mean
 from qualms.methods._uncertain import (
-    WIDTH,
     check_uncertainty,
     start_uncertainty,
     uncertain,
@@ -35,7 +34,7 @@ def hib(
     offset: float = 2.0435,
     initial_uncertainty: float | None = 0.001,
     draws: int = 16,
-    width: int = WIDTH,
+    width: int = 1024,
 ) -> Method:
     """Embeddings by pairs of a class, and the learned `uncertainty/head`.
 

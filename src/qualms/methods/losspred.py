@@ -26,7 +26,6 @@ from qualms.methods._plain import (
     weighted_mean,
 )
 from qualms.methods._uncertain import (
-    WIDTH,
     check_uncertainty,
     start_uncertainty,
     uncertainty_head,
@@ -43,7 +42,7 @@ def losspred(
     goal: LossGoal = "value",
     margin: float = 0.1,
     initial_uncertainty: float | None = None,
-    width: int = WIDTH,
+    width: int = 1024,
 ) -> Method:
     """Classes or embeddings, and the predicted loss as `uncertainty/head`.
 

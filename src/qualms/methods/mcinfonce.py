@@ -18,7 +18,6 @@ from qualms.methods._headed import Headed
 from qualms.methods._method import Method
 from qualms.methods._plain import weighted_mean
 from qualms.methods._uncertain import (
-    WIDTH,
     Uncertain,
     check_uncertainty,
     start_uncertainty,
@@ -34,7 +33,7 @@ def mcinfonce(
     inverse_temperature: float = 52.431,
     initial_uncertainty: float | None = 0.001,
     draws: int = 16,
-    width: int = WIDTH,
+    width: int = 1024,
 ) -> Method:
     """Embeddings by contrast, and the learned `uncertainty/head`.
 

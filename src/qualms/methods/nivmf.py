@@ -34,7 +34,6 @@ from qualms.methods._headed import (
 from qualms.methods._method import Method
 from qualms.methods._plain import classes_of, summarise_embeddings, weighted_mean
 from qualms.methods._uncertain import (
-    WIDTH,
     Uncertain,
     check_uncertainty,
     start_uncertainty,
@@ -53,7 +52,7 @@ def nivmf(
     inverse_temperature: float = 10.896,
     initial_uncertainty: float | None = 0.001,
     draws: int = 16,
-    width: int = WIDTH,
+    width: int = 1024,
 ) -> Method:
     """Embeddings for classification, the learned `uncertainty/head`, and the entropy.
 
