@@ -157,7 +157,7 @@ def _lacks(parent: Path) -> str:
     return f"which is not finished in {parent}; finish that one first"
 
 
-_HEAD = ("head.", "found.")
+_HEAD = ("head.", "fitted.")
 """How names of weights begin that are not of the backbone."""
 
 
