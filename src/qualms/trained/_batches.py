@@ -1,4 +1,4 @@
-"""What a loader of the user's gives: inputs, targets, and what is known of items.
+"""Batches of a user's loader: inputs, targets, and names and groups of items.
 
 A batch is a tensor of inputs, a pair of inputs and targets, a triple with a mapping at
 its end, or a mapping with the keys of `KEYS`.
@@ -29,26 +29,26 @@ _RANDOM = (RandomSampler, SubsetRandomSampler, WeightedRandomSampler)
 _END = object()
 
 
-class GivenBatch(NamedTuple):
-    """The items of a batch."""
+class ItemBatch(NamedTuple):
+    """Items of a batch."""
 
     x: Tensor
     """(B, ...) on the device of the model."""
     target: Tensor | None
     about: dict[str, NDArray[Any]]
-    """Arrays (B,) of `ABOUT`."""
+    """Arrays (B,), by the names in `ABOUT`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenItems:
-    """A loader of the user's, as batches that a model can read."""
+class ItemLoader:
+    """A user's loader, as batches that a model can read."""
 
     loader: Iterable[Any]
     name: str
-    """What the user called it: 'loader', 'fit' or 'val'."""
+    """Argument that the user passed it as: 'loader', 'fit' or 'val'."""
     device: torch.device
     dtype: torch.dtype
-    """Of the model; inputs of another precision are brought to it."""
+    """Type of the model's numbers, to which inputs of another precision are cast."""
     unpack: Unpack | None = None
 
     def __post_init__(self) -> None:
@@ -63,29 +63,29 @@ class GivenItems:
                 " pass a DataLoader, or a list of batches"
             )
 
-    def __iter__(self) -> Iterator[GivenBatch]:
-        """Each batch, checked; all of them must have the same parts."""
+    def __iter__(self) -> Iterator[ItemBatch]:
+        """Yield each batch, checked; all of them must have the same parts."""
         first: set[str] | None = None
-        for number, batch in enumerate(_apart(self.loader)):
-            given = self._read(batch if self.unpack is None else self.unpack(batch))
-            parts = {*given.about, *(["target"] if given.target is not None else [])}
+        for number, raw in enumerate(_with_own_seed(self.loader)):
+            batch = self._read(raw if self.unpack is None else self.unpack(raw))
+            parts = {*batch.about, *(["target"] if batch.target is not None else [])}
             if first is not None and parts != first:
                 raise ValueError(
                     f"all batches of {self.name} must have the same parts, got"
                     f" {_listed(parts)} in batch {number} after {_listed(first)}"
                 )
             first = parts
-            if len(given.x):
-                yield given
+            if len(batch.x):
+                yield batch
         if first is None:
             raise ValueError(f"{self.name} gives no batch; there must be items in it")
 
-    def first(self) -> GivenBatch:
-        """The first batch."""
+    def first(self) -> ItemBatch:
+        """Return the first batch."""
         return next(iter(self))
 
     def check_order(self) -> None:
-        """Refuse a loader whose items could not be recognised, or not all of them."""
+        """Refuse a loader that shuffles items without names, or leaves items out."""
         loader = self.loader
         if not isinstance(loader, DataLoader):
             return
@@ -105,14 +105,14 @@ class GivenItems:
                 )
 
     def fitting(self, task: Task) -> Iterator[Batch]:
-        """Batches for what a method fits, which need targets."""
-        for given in self:
-            if given.target is None:
+        """Yield the batches that a method is fitted to, which need targets."""
+        for batch in self:
+            if batch.target is None:
                 raise ValueError(
                     f"{self.name} must have targets, as a method is fitted to them;"
                     " give batches (x, target)"
                 )
-            target = target_of(given, task, self.name)
+            target = target_of(batch, task, self.name)
             if task.name == "segmentation":
                 if target.shape[1] > 1:
                     raise ValueError(
@@ -120,9 +120,9 @@ class GivenItems:
                         " method is fitted to one; give one for each item"
                     )
                 target = target[:, 0]
-            yield Batch(x=given.x, target=target)
+            yield Batch(x=batch.x, target=target)
 
-    def _read(self, batch: Any) -> GivenBatch:
+    def _read(self, batch: Any) -> ItemBatch:
         parts = _parts(batch, self.name)
         x = self._x(parts.pop("x"))
         target = parts.pop("target", None)
@@ -137,10 +137,10 @@ class GivenItems:
                     f"a batch of {self.name} has {len(x)} inputs and {size} of"
                     f" {name!r}; there must be one for each item"
                 )
-        return GivenBatch(x, target, about)
+        return ItemBatch(x, target, about)
 
-    def _x(self, given: Any) -> Tensor:
-        x = _tensor(given, f"the inputs of {self.name}").to(self.device)
+    def _x(self, inputs: Any) -> Tensor:
+        x = _tensor(inputs, f"the inputs of {self.name}").to(self.device)
         if x.is_floating_point() and x.dtype != self.dtype:
             x = x.to(self.dtype)
         if not x.ndim:
@@ -148,8 +148,8 @@ class GivenItems:
         return x
 
 
-def _apart(loader: Iterable[Any]) -> Iterator[Any]:
-    """Each batch of `loader`, which has random numbers of its own.
+def _with_own_seed(loader: Iterable[Any]) -> Iterator[Any]:
+    """Yield each batch of `loader`, which gets random numbers of its own.
 
     What a method draws must not depend on how its items are loaded.
     """
@@ -169,17 +169,17 @@ def _apart(loader: Iterable[Any]) -> Iterator[Any]:
         yield batch
 
 
-def target_of(given: GivenBatch, task: Task, name: str) -> Tensor:
-    """The targets of a batch as `task` has them: (B,), label maps (B, R, *space)."""
-    target = given.target
+def target_of(batch: ItemBatch, task: Task, name: str) -> Tensor:
+    """Return the targets of a batch: (B,), or label maps (B, R, *space)."""
+    target = batch.target
     assert target is not None
     if task.name == "segmentation":
-        if target.ndim == given.x.ndim - 1:
+        if target.ndim == batch.x.ndim - 1:
             target = target[:, None]
-        if target.ndim != given.x.ndim or target.shape[2:] != given.x.shape[2:]:
+        if target.ndim != batch.x.ndim or target.shape[2:] != batch.x.shape[2:]:
             raise ValueError(
                 f"label maps of {name} must have the size of their images, got"
-                f" {tuple(target.shape)} for inputs {tuple(given.x.shape)}"
+                f" {tuple(target.shape)} for inputs {tuple(batch.x.shape)}"
             )
     elif target.ndim > 1:
         if target[0].numel() != 1:
@@ -194,29 +194,29 @@ def target_of(given: GivenBatch, task: Task, name: str) -> Tensor:
 
 
 def _classes(target: Tensor, task: Task, name: str) -> Tensor:
-    whole = target.long()
-    if target.is_floating_point() and not bool((whole == target).all()):
+    classes = target.long()
+    if target.is_floating_point() and not bool((classes == target).all()):
         raise ValueError(
             f"targets of {name} must be the numbers of classes, got"
             f" {target.flatten()[0].item():.4g}; for values say task='regression'"
         )
     assert task.classes is not None
-    wrong = (whole >= task.classes) | (whole < -1)
+    wrong = (classes >= task.classes) | (classes < -1)
     if task.ignore is not None:
-        wrong &= whole != task.ignore
+        wrong &= classes != task.ignore
     if bool(wrong.any()):
-        found = whole[wrong][0].item()
-        marks = found > 0 and task.name == "segmentation"
+        first = classes[wrong][0].item()
+        marks = first > 0 and task.name == "segmentation"
         hint = "; say ignore=... if it marks pixels that do not count" if marks else ""
         raise ValueError(
             f"targets of {name} must be classes 0..{task.classes - 1}, as the model has"
-            f" {task.classes} of them, got {found}{hint}"
+            f" {task.classes} of them, got {first}{hint}"
         )
-    return whole
+    return classes
 
 
 def _parts(batch: Any, name: str) -> dict[str, Any]:
-    """A batch by `KEYS`."""
+    """Return a batch as a mapping with the keys of `KEYS`."""
     if isinstance(batch, Mapping):
         return _checked_keys(dict(batch), name, needed=("x",))
     if not isinstance(batch, tuple | list):
@@ -234,10 +234,10 @@ def _parts(batch: Any, name: str) -> dict[str, Any]:
 
 
 def _checked_keys(
-    held: dict[Any, Any], name: str, needed: tuple[str, ...]
+    batch: dict[Any, Any], name: str, needed: tuple[str, ...]
 ) -> dict[str, Any]:
-    unknown = [key for key in held if key not in KEYS]
-    missing = [key for key in needed if key not in held]
+    unknown = [key for key in batch if key not in KEYS]
+    missing = [key for key in needed if key not in batch]
     if unknown or missing:
         wrong = f"has {unknown[0]!r}" if unknown else f"has no {missing[0]!r}"
         raise ValueError(
@@ -245,17 +245,17 @@ def _checked_keys(
             f" {', '.join(KEYS)}. Say for example unpack=lambda batch:"
             " {'x': batch['image'], 'target': batch['label']}"
         )
-    return held
+    return batch
 
 
-def _tensor(given: Any, what: str) -> Tensor:
-    if isinstance(given, Tensor):
-        return given
+def _tensor(values: Any, what: str) -> Tensor:
+    if isinstance(values, Tensor):
+        return values
     try:
-        return torch.as_tensor(np.asarray(given))
+        return torch.as_tensor(np.asarray(values))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{what} must be a tensor, got {type(given).__name__}; say unpack=... to"
+            f"{what} must be a tensor, got {type(values).__name__}; say unpack=... to"
             " take it from the batch"
         ) from error
 

@@ -1,9 +1,9 @@
-"""What a trained model returns, brought into the one form that methods read.
+"""Outputs of a trained model, brought into the one form that methods read.
 
 Classes have one logit each on axis 1, or a single one for two classes. A regression has
 a mean, and may have a variance beside it. Probabilities become their logarithms, whose
 softmax they are. Whether numbers are logits or probabilities is never guessed: the user
-says so, and the values are compared with what was said.
+states it, and the values are compared with that statement.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from qualms.wording import suggest
 CLASS_FORMS = ("logits", "probabilities")
 VALUE_FORMS = ("mean", "mean_variance", "mean_log_variance", "mean_deviation")
 _NAMED = ("logits", "out")
-"""Where models that return several things by name keep their class scores."""
+"""Keys of the class scores, in models that return a mapping."""
 _SECOND = ("var", "variance")
 _LARGEST = 80.0
 """Logarithm of a variance beyond which float32 has no number."""
@@ -29,16 +29,16 @@ _PAIR = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputReader:
-    """Reads what a model returns."""
+    """Reader of what a model returns."""
 
     task: TaskName
     form: str
     """One of `CLASS_FORMS` or `VALUE_FORMS`."""
-    stated: bool
+    explicit: bool
     """Whether the user named the form; else logits that look otherwise are refused."""
 
     def __call__(self, returned: Any, x: Tensor) -> Tensor:
-        """Outputs (B, K, *space) of what a model returned for `x`, in float32."""
+        """Return outputs (B, K, *space) in float32 from what a model gave for `x`."""
         if self.task == "regression":
             return self._values(returned)
         scores = _scores(returned)
@@ -59,7 +59,7 @@ class OutputReader:
 
     def check_form(self, outputs: Tensor) -> None:
         """Refuse logits that look like probabilities, unless they are stated to be."""
-        if self.task == "regression" or self.form != "logits" or self.stated:
+        if self.task == "regression" or self.form != "logits" or self.explicit:
             return
         inside = bool((outputs >= 0).all() and (outputs <= 1).all())
         sums = outputs.sum(1)
@@ -88,50 +88,53 @@ class OutputReader:
 
 
 def make_reader(task: str, outputs: str | None) -> OutputReader:
-    """The reader for a task and what the user says of the outputs."""
-    known = {
+    """Return the reader for a task and the form of outputs that the user states."""
+    forms_of = {
         "classification": CLASS_FORMS,
         "segmentation": CLASS_FORMS,
         "regression": VALUE_FORMS,
     }
-    if task not in known:
+    if task not in forms_of:
         raise ValueError(
-            f"task must be one of {', '.join(known)}, got {task!r}."
-            f"{suggest(str(task), known)}"
+            f"task must be one of {', '.join(forms_of)}, got {task!r}."
+            f"{suggest(str(task), forms_of)}"
         )
-    forms = known[task]
+    forms = forms_of[task]
     if outputs is not None and outputs not in forms:
         raise ValueError(
             f"outputs of {task} must be one of {', '.join(map(repr, forms))}, got"
             f" {outputs!r}.{suggest(str(outputs), forms)}"
         )
     name: Any = task
-    return OutputReader(task=name, form=outputs or forms[0], stated=outputs is not None)
+    return OutputReader(
+        task=name, form=outputs or forms[0], explicit=outputs is not None
+    )
 
 
 def _scores(returned: Any) -> Tensor:
-    found = returned
+    scores = returned
     if isinstance(returned, Mapping):
-        found = next((returned[n] for n in _NAMED if n in returned), returned)
+        scores = next((returned[n] for n in _NAMED if n in returned), returned)
     elif not isinstance(returned, Tensor):
-        found = getattr(returned, "logits", returned)
-    if not isinstance(found, Tensor):
+        scores = getattr(returned, "logits", returned)
+    if not isinstance(scores, Tensor):
         named = " or ".join(map(repr, _NAMED))
-        raise ValueError(_other(returned, f"a mapping with {named}"))
-    return found
+        raise ValueError(_unreadable(returned, f"a mapping with {named}"))
+    return scores
 
 
 def _columns(returned: Any) -> Tensor:
-    """(B, K) in float32."""
-    found: Any = returned
+    """Return the numbers of a regression model, (B, K) in float32."""
+    values: Any = returned
     if isinstance(returned, Mapping) and "mean" in returned:
         second = [returned[name] for name in _SECOND if name in returned]
-        found = (returned["mean"], *second)
-    if isinstance(found, tuple | list) and all(isinstance(f, Tensor) for f in found):
-        found = torch.cat([_flat(part) for part in found], 1)
-    if not isinstance(found, Tensor):
-        raise ValueError(_other(returned, "a pair or a mapping with 'mean' and 'var'"))
-    columns = _flat(found)
+        values = (returned["mean"], *second)
+    if isinstance(values, tuple | list) and all(isinstance(v, Tensor) for v in values):
+        values = torch.cat([_as_columns(part) for part in values], 1)
+    if not isinstance(values, Tensor):
+        also = "a pair or a mapping with 'mean' and 'var'"
+        raise ValueError(_unreadable(returned, also))
+    columns = _as_columns(values)
     if columns.ndim != _PAIR:
         raise ValueError(
             "a regression model must return numbers (B,) or (B, 1) for a batch of B"
@@ -140,17 +143,17 @@ def _columns(returned: Any) -> Tensor:
     return columns.float()
 
 
-def _flat(values: Tensor) -> Tensor:
+def _as_columns(values: Tensor) -> Tensor:
     return values[:, None] if values.ndim == 1 else values
 
 
-def _other(returned: Any, also: str) -> str:
-    held = ""
+def _unreadable(returned: Any, also: str) -> str:
+    keys = ""
     if isinstance(returned, Mapping):
-        held = f" with {', '.join(map(repr, returned))}"
+        keys = f" with {', '.join(map(repr, returned))}"
     return (
         f"a model must return a tensor, or {also}, got"
-        f" {type(returned).__name__}{held}; wrap it in a module that does"
+        f" {type(returned).__name__}{keys}; wrap it in a module that does"
     )
 
 
@@ -167,8 +170,8 @@ def _variance(second: Tensor, form: str) -> Tensor:
 
 
 def _log_probabilities(probs: Tensor, *, coarse: bool) -> Tensor:
-    """Logits whose softmax is `probs` (B, C, *space); of class 1 where C is 1."""
-    room = _ROUNDING.get(probs.dtype, 1e-3)
+    """Return logits whose softmax is `probs` (B, C, *space); of class 1 if C is 1."""
+    tolerance = _ROUNDING.get(probs.dtype, 1e-3)
     probs = probs.float()
     if coarse:
         raise ValueError(
@@ -178,12 +181,12 @@ def _log_probabilities(probs: Tensor, *, coarse: bool) -> Tensor:
         )
     low, high = probs.min().item(), probs.max().item()
     sums = probs.sum(1)
-    if not (low >= -room and high <= 1 + room):
+    if not (low >= -tolerance and high <= 1 + tolerance):
         raise ValueError(
             f"probabilities must lie between 0 and 1, got {low:.4g} to {high:.4g}; say"
             " outputs='logits' if these are logits"
         )
-    if probs.shape[1] > 1 and not bool(((sums - 1).abs() <= room).all()):
+    if probs.shape[1] > 1 and not bool(((sums - 1).abs() <= tolerance).all()):
         raise ValueError(
             "the probabilities of an item must sum to 1, got sums from"
             f" {sums.min().item():.4g} to {sums.max().item():.4g}; say outputs='logits'"
