@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy import stats
 
 import qualms
@@ -15,6 +16,7 @@ from qualms import predictions
 from qualms.referral import PlanError, ReferralOptions, read_plan
 from qualms.referral._likeness import check_likeness, reference_sample
 from qualms.referral._plan_file import checksum
+from qualms.report import plan_to_json, print_plan
 from qualms.scores import Estimate
 
 OWN = ReferralOptions(uncertainty="own")
@@ -308,6 +310,17 @@ def test_a_plan_of_format_1_is_read():
     assert applied.workload.referred == 3
     assert applied.check.verdict == "unlike"
     assert "one random item per cluster: at least 80% of" in applied.promise
+
+
+def test_a_plan_of_a_file_is_printed_without_outcomes(plan, tmp_path):
+    copy = read_plan(plan.save(tmp_path / "plan.json"))
+    console = Console(width=100)
+    with console.capture() as capture:
+        print_plan(copy, console=console)
+    assert "Refer an item when its entropy is" in capture.get()
+    assert "at least 95% of the kept items" in capture.get()
+    assert plan_to_json(copy)["threshold"] == plan.threshold
+    assert plan_to_json(copy)["outcomes"] == []
 
 
 def test_names_of_uncertainties_cannot_break_the_file(tmp_path):

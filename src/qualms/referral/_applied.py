@@ -52,12 +52,12 @@ class ReferredItems:
     """The items to refer, most uncertain first; all arrays are (R,)."""
 
     row: Index = field(repr=False)
-    """Their places in the file, from 0."""
+    """Places in the file, from 0."""
     item: NDArray[np.str_] = field(repr=False)
-    """Their names; their places where the file has none."""
+    """Names of the items; their places where the file has none."""
     uncertainty: Array = field(repr=False)
     predicted: Index | Array = field(repr=False)
-    """The class, or the value, that the network predicts."""
+    """Classes, or values, that the network predicts."""
     labels: dict[str, NDArray[Any]] = field(default_factory=dict, repr=False)
     """cluster and group, where the file has them."""
 
@@ -66,7 +66,7 @@ class ReferredItems:
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The columns of a table of them, by name."""
+        """Columns of a table of the items, by name."""
         return {
             "item": self.item,
             "row": self.row,
@@ -76,12 +76,12 @@ class ReferredItems:
         }
 
     def first(self, count: int) -> list[tuple[Any, ...]]:
-        """Return the lines of the `count` most uncertain ones, as in `columns`."""
+        """Return the table lines of the `count` most uncertain items."""
         columns = (values[:count].tolist() for values in self.columns.values())
         return list(zip(*columns, strict=True))
 
     def save(self, path: str | PathLike[str]) -> Path:
-        """Write them as CSV; the file appears whole or not at all."""
+        """Write the items as CSV; the file appears whole or not at all."""
         target = Path(path)
         with (
             replacing(target) as temporary,
@@ -109,15 +109,15 @@ class ReferredItems:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """How many items go to the expert, beside what the plan expected."""
+    """Number of items that go to the expert, beside what the plan expected."""
 
     items: int
     clusters: int | None
     referred: int
     share: Estimate
-    """Share referred: what to expect of further items like these."""
+    """Share of these items that is referred, with its interval for such items."""
     planned: Estimate
-    """Share referred of the items of the plan."""
+    """Share of the items of the plan that is referred."""
     change: Estimate
     """`share` minus `planned`, with Newcombe's (1998) interval from both."""
 
@@ -131,7 +131,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AppliedPlan:
-    """Which new items to refer, the workload, and whether the plan was made for them.
+    """A plan applied to new items: which to refer, the workload, and a comparison.
 
     `items.save(path)` writes the list; `refer` marks them in the order of the file.
     """
@@ -139,11 +139,11 @@ class AppliedPlan:
     name: str
     """Name of the predictions file, without its folder."""
     rule: str
-    """Which items are referred, in words."""
+    """The rule of the plan in words."""
     promise: str
     """The promise of the plan in words; '' where it has none."""
     refer: Flags = field(repr=False)
-    """(N,) whether each item is to be referred."""
+    """Whether each item is to be referred (N,)."""
     items: ReferredItems
     workload: Workload
     check: LikenessCheck
@@ -179,7 +179,7 @@ class AppliedPlan:
 def apply_plan(
     plan: "ReferralPlan", source: Source, *, logits: bool = False, seed: int = 0
 ) -> AppliedPlan:
-    """Apply `plan` to new items: which to refer, how many, and are they like its own.
+    """Apply `plan` to new items: find those to refer, and compare them with its own.
 
     Raises:
         ValueError: If the predictions are not such as the plan was made from.

@@ -43,13 +43,13 @@ FAMILY = {"classification": "uncertainty", "regression": "select"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncertaintySource:
-    """Where the uncertainty of a plan comes from; larger is less certain."""
+    """Source of the uncertainty of a plan; larger is less certain."""
 
     name: str
     from_file: bool
     """Whether it is an array of the file; else it is computed from the predictions."""
     how: str
-    """The same in words."""
+    """Description of how it is made."""
     draws: int
     """Draws of the predictions that the plan was made from."""
 
@@ -61,7 +61,7 @@ class ReferralItems:
     name: str
     """Name of the file."""
     subset: str
-    """Which of its items: '', 'in_domain', 'shifted' or 'group=...'."""
+    """Part of the file: '' (all), 'in_domain', 'shifted' or 'group=...'."""
     classes: int | None
     """Number of classes; None for regression."""
     target: Index | Array

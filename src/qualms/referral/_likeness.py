@@ -1,4 +1,4 @@
-"""Whether new items look like those a plan was made on, judged by outputs alone.
+"""Comparison of new items with those a plan was made on, by outputs alone.
 
 Two tests that hold their level for any population (`scores.inference.compare_values`)
 compare the uncertainty and what is predicted, with Holm's correction. Both rest on one
@@ -37,15 +37,15 @@ MAX_HIDDEN = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReferenceSample:
-    """What a plan keeps of independent items it was made on, to compare new ones with.
+    """Independent items that a plan was made on, as new items are compared with them.
 
-    It has no name, target or order of an item.
+    Names, targets and the order of items are left out.
     """
 
     uncertainty: Array = field(repr=False)
-    """Ascending."""
+    """Sorted, least first."""
     predicted: NDArray[Any] = field(repr=False)
-    """(C,) how often each class is predicted; for regression the values, ascending."""
+    """Counts (C,) of predicted classes; for regression the sorted values."""
 
     @property
     def n(self) -> int:
@@ -55,7 +55,7 @@ class ReferenceSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Departure:
-    """How the uncertainty, or what is predicted, differs from the items of the plan."""
+    """Difference of the new items in uncertainty, or in what is predicted."""
 
     what: str
     """uncertainty, predicted classes or predicted values."""
@@ -64,7 +64,7 @@ class Departure:
     differs: bool
     """Whether the difference is beyond chance."""
     distance: float
-    """By how much a share moved at most: of the items below any value, or of any set
+    """The most that a share of items moved: of those below any value, or of any set
     of classes."""
     by_chance: float
     """The distance on average where nothing has changed."""
@@ -80,7 +80,7 @@ class Departure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikenessCheck:
-    """Whether new items look like those a plan was made on."""
+    """Verdict on whether new items look like those a plan was made on."""
 
     verdict: Likeness
     sentence: str
@@ -91,7 +91,7 @@ class LikenessCheck:
     reference: int
     """Items of the plan that they were compared with."""
     level: float
-    """Items like those of the plan are called unlike with probability 1 - level."""
+    """Probability that items like those of the plan are not called unlike."""
 
 
 def reference_sample(

@@ -47,7 +47,7 @@ UNDEFINED = Estimate(value=math.nan, low=math.nan, high=math.nan, undefined=1.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """One score without referral, of the kept items, and with an expert's help."""
+    """One score of all items, of the kept items, and with an expert's help."""
 
     score: str
     label: str
@@ -64,7 +64,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerThousand:
-    """How many of 1,000 such items are referred, kept and decided wrongly."""
+    """Numbers of 1,000 such items that are referred, kept and decided wrongly."""
 
     referred: float
     kept: float
@@ -88,12 +88,12 @@ class Fall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What the threshold does on one set of items."""
+    """Effect of the threshold on one set of items."""
 
     name: str
     """Name of the file."""
     subset: str
-    """Which of its items: '', 'in_domain', 'shifted' or 'group=...'."""
+    """Part of the file: '' (all), 'in_domain', 'shifted' or 'group=...'."""
     n: int
     clusters: int | None
     kept: int
@@ -109,7 +109,7 @@ class Outcome:
 
     @property
     def label(self) -> str:
-        """What to call the set in a sentence."""
+        """Name of the set in a sentence."""
         parts = (self.name, self.subset.replace("_", "-"))
         return ", ".join(filter(None, parts))
 
@@ -151,7 +151,7 @@ def _verdicts(
     One-sided bounds at the confidence of the request decide. The threshold was fixed
     beforehand, so no correction is needed.
     """
-    level = 2.0 * request.sure - 1.0
+    level = 2.0 * request.effective_confidence - 1.0
     if request.budget is not None:
         share = _share_referred(items, threshold, level)
         return {"budget": _verdict(-share.high, -share.low, -request.budget)}

@@ -46,7 +46,7 @@ class PlanOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ReferralPlan:
-    """A referral threshold: what was asked, what it promises, what it does.
+    """A referral threshold with the request, its promise, and its effect on each set.
 
     `save` writes what is needed to apply it to new items, without names and targets of
     items, so that the file may be handed on. A plan read from its file has no offers,
@@ -66,11 +66,11 @@ class ReferralPlan:
     """What `shown` promises; None for a budget of the given items."""
     made_on: PlanOrigin
     reference: ReferenceSample = field(repr=False)
-    """What new items are compared with."""
+    """Sample that new items are compared with."""
     level: float
     """Level of the intervals."""
     version: str
-    """The qualms that made it."""
+    """Version of qualms that made the plan."""
     observed: Cutoff | None = None
     """The threshold that does what was asked on the given items alone."""
     promised: Cutoff | None = None
@@ -104,7 +104,7 @@ class ReferralPlan:
 
     @property
     def rule(self) -> str:
-        """Which items are referred, in words."""
+        """The rule in words: which items are referred."""
         name = self.uncertainty.name
         if not self.found:
             return f"No threshold on the {name} can promise what was asked."
@@ -222,7 +222,7 @@ def read_plan(path: str | PathLike[str]) -> ReferralPlan:
 
 
 def _as_data(plan: ReferralPlan) -> dict[str, Any]:
-    """Return what the file holds, as plain data."""
+    """Return the content of the file as plain data."""
     return {
         "qualms": plan.version,
         "task": plan.task,

@@ -98,7 +98,7 @@ def refer(
         ),
         level=options.level,
         version=__version__,
-        offers=list_offers(items, sample, request.sure),
+        offers=list_offers(items, sample, request.effective_confidence),
         outcomes=outcomes,
     )
     return replace(

@@ -12,11 +12,11 @@ class ShareScore(NamedTuple):
     """A score that is the share of right decisions among some of the items."""
 
     promise: str
-    """What "at least 95%" says of the kept items."""
+    """Words that follow "at least 95%" in a promise."""
     target: int | None = None
     """Only items of this class count; None: all items do."""
     side: str = ""
-    """What items of that class are called."""
+    """Name of items of that class."""
 
 
 SHARE_SCORES: Mapping[str, ShareScore] = {
@@ -29,20 +29,20 @@ SHARE_SCORES: Mapping[str, ShareScore] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked of a threshold: a budget, or the least the kept items must reach.
+    """Request for a threshold: a budget, or scores that the kept items must reach.
 
-    Either `budget` is given or `at_least` has one or more scores.
+    Either there is a `budget`, or `at_least` has one or more scores.
     """
 
     budget: float | None = None
     """Largest share of items that may be referred."""
     at_least: Mapping[str, float]
-    """What the kept items must reach, by score (`SHARE_SCORES`)."""
+    """Least values of scores of the kept items, by name (`SHARE_SCORES`)."""
     confidence: float | None = None
     """Confidence of the promise for new items; None: for the given items only."""
 
     @property
-    def sure(self) -> float:
+    def effective_confidence(self) -> float:
         """The confidence asked for, else the usual one."""
         return CONFIDENCE if self.confidence is None else self.confidence
 

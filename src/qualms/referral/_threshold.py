@@ -1,4 +1,4 @@
-"""Which threshold does what was asked, and what may be promised of new items.
+"""Choice of the threshold that does what was asked, and its promise for new items.
 
 Scores are promised by learn-then-test (Angelopoulos et al., 2021), as in
 `scores.referral_threshold`. The candidate thresholds are order statistics at ranks that
@@ -35,7 +35,7 @@ GROWTH = (1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cutoff:
-    """A threshold, and what it does on the items it was chosen on."""
+    """A threshold and its effect on the items it was chosen on."""
 
     threshold: float
     """Refer where uncertainty >= threshold; inf refers none."""
@@ -49,7 +49,7 @@ class Cutoff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What holds for new items of the same population, and with what confidence.
+    """Statement about new items of the same population, and its confidence.
 
     Where items come in clusters it is about one random item per cluster: a large
     cluster counts no more than a small one.
@@ -66,12 +66,12 @@ class Promise:
     tested: int
     """Thresholds tested at once, for which the confidence is corrected."""
 
-    def words(self, written: Callable[[float], str] = exact_percent) -> str:
-        """Return what is promised as a clause; `written` writes lower bounds."""
+    def words(self, as_text: Callable[[float], str] = exact_percent) -> str:
+        """Return the promise as a clause; `as_text` formats the lower bounds."""
         if self.budget is not None:
             return f"at most {exact_percent(self.budget)} of them are referred"
         return " and ".join(
-            f"at least {written(bound)} {SHARE_SCORES[name].promise}"
+            f"at least {as_text(bound)} {SHARE_SCORES[name].promise}"
             for name, bound in self.at_least.items()
         )
 
@@ -144,7 +144,7 @@ def choose_threshold(
 def _choose_for_budget(
     items: ReferralItems, sample: ReferralItems, budget: float, request: Request
 ) -> ThresholdChoice:
-    options = {"budget": budget, "confidence": request.sure}
+    options = {"budget": budget, "confidence": request.effective_confidence}
     plain = scores.referral_threshold(items.correct, items.uncertainty, **options)
     safe = scores.referral_threshold(sample.correct, sample.uncertainty, **options)
     observed = cutoff_at(items, plain.threshold)
@@ -154,7 +154,7 @@ def _choose_for_budget(
     promise = Promise(
         at_least={},
         budget=budget,
-        confidence=request.sure,
+        confidence=request.effective_confidence,
         items=sample.n,
         tested=1,
     )
@@ -182,7 +182,7 @@ def _choose_for_scores(
     promise = Promise(
         at_least=bounds,
         budget=None,
-        confidence=request.sure,
+        confidence=request.effective_confidence,
         items=sample.n,
         tested=len(tested.kept),
     )
@@ -261,7 +261,7 @@ def count_below(items: ReferralItems, at_least: Mapping[str, float]) -> CountsBe
 def _observed_cutoff(
     items: ReferralItems, at_least: Mapping[str, float]
 ) -> Cutoff | None:
-    """Return the cutoff that refers least among those that do it on `items`."""
+    """Return the cutoff that refers least and has these scores on `items`."""
     counts = count_below(items, at_least)
     good = counts.kept > 0
     for name, bound in at_least.items():
@@ -298,7 +298,7 @@ def _passing(tested: CountsBelow, request: Request, times: float = 1.0) -> Index
 
     This is the rule of the promise: every rank is tested at an equal part of the risk.
     """
-    risk = (1.0 - request.sure) / len(tested.kept)
+    risk = (1.0 - request.effective_confidence) / len(tested.kept)
     return np.flatnonzero(_p_values(tested, request.at_least, times) <= risk)
 
 
@@ -326,7 +326,7 @@ def _lower_bounds(tested: CountsBelow, name: str, risk: float) -> Array:
 def _best_bounds(tested: CountsBelow, request: Request) -> tuple[int, dict[str, float]]:
     """Return the rank that comes nearest to the request, and the bounds it has."""
     at_least = request.at_least
-    risk = (1.0 - request.sure) / len(tested.kept) / len(at_least)
+    risk = (1.0 - request.effective_confidence) / len(tested.kept) / len(at_least)
     bounds = {name: _lower_bounds(tested, name, risk) for name in at_least}
     slack = np.min([bounds[name] - least for name, least in at_least.items()], axis=0)
     # Of equal bounds the one that refers least.

@@ -78,7 +78,7 @@ def _large_clusters(plan: ReferralPlan) -> Iterator[str]:
 
 def _missed(plan: ReferralPlan, outcome: Outcome) -> Iterator[str]:
     request = plan.request
-    sure = f"(confidence {request.sure:g})"
+    sure = f"(confidence {request.effective_confidence:g})"
     for name, verdict in outcome.verdicts.items():
         if verdict != "missed":
             continue
@@ -182,8 +182,8 @@ def _other_choice(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
         new = "one random item per new cluster" if plan.clustered else "new items"
         yield (
             f"to stay within {short_percent(request.budget)} for {new} with confidence "
-            f"{request.sure:g}, take {_cutoff(plan.promised)} "
-            f"(--confidence {request.sure:g})"
+            f"{request.effective_confidence:g}, take {_cutoff(plan.promised)} "
+            f"(--confidence {request.effective_confidence:g})"
         )
 
 

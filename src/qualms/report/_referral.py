@@ -57,7 +57,10 @@ OUTPUTS_ONLY = (
 
 
 def print_plan(plan: ReferralPlan, *, console: Console | None = None) -> None:
-    """Print the rule, its promise, what it does on every set, and other choices."""
+    """Print the rule, its promise, what it does on every set, and other choices.
+
+    Of a plan that was read from its file, these are the rule and the promise.
+    """
     console = console or Console()
     console.print(_headline(plan), highlight=False)
     for line in (_rule(plan), *_promise_lines(plan)):
@@ -69,7 +72,8 @@ def print_plan(plan: ReferralPlan, *, console: Console | None = None) -> None:
     if plan.offers:
         console.print()
         print_table(_offers(plan), console=console)
-    console.print(EXPERT, style="dim", highlight=False)
+    if plan.outcomes:
+        console.print(EXPERT, style="dim", highlight=False)
     _print_notes(console, plan.notes)
 
 
@@ -119,13 +123,14 @@ def _print_notes(console: Console, notes: Sequence[str]) -> None:
 
 
 def _headline(plan: ReferralPlan) -> str:
-    first, request = plan.outcomes[0], plan.request
+    request = plan.request
+    name = plan.outcomes[0].label if plan.outcomes else plan.made_on.name
     if request.budget is not None:
         text = f"refer at most {exact_percent(request.budget)} of the items"
     else:
         scores = (f"{name} {exact_percent(x)}" for name, x in request.at_least.items())
         text = f"the kept items must reach {' and '.join(scores)}"
-    return f"[bold]Referral plan[/] from {escape(first.label)}: {text}"
+    return f"[bold]Referral plan[/] from {escape(name)}: {text}"
 
 
 def _rule(plan: ReferralPlan) -> str:
@@ -299,7 +304,7 @@ def _offers(plan: ReferralPlan) -> Table:
         )
         for offer in plan.offers
     ]
-    promised = f"promised (confidence {plan.request.sure:g})"
+    promised = f"promised (confidence {plan.request.effective_confidence:g})"
     heads = ("referred", "threshold", "accuracy kept", promised)
     per = f", promised {PER_CLUSTER}" if plan.clustered else ""
     title = f"Other choices on {plan.outcomes[0].label}{per}"
