@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest
 
+from qualms.inference import Design, exact_interval
 from qualms.referral._applied import measure_workload
 from qualms.referral._items import one_per_cluster
 from qualms.referral._likeness import check_likeness, reference_sample

@@ -18,6 +18,7 @@ from qualms.shelf import find, names
 from qualms.spec import Task
 from qualms.trained._backbone import TrainedBackbone, make_backbone
 from qualms.trained._outputs import make_reader
+from qualms.wording import suggest
 
 PLAIN = "map"
 """Name of the plain network on the shelf."""
