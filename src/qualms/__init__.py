@@ -12,6 +12,7 @@ __all__ = [
     "Accumulator",
     "__version__",
     "evaluate",
+    "plot",
     "predict",
     "predictions",
     "read_plan",
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from qualms import evaluate, predictions, referral, scores
     from qualms.evaluate import Accumulator, score
     from qualms.referral import read_plan, refer
+    from qualms.report import plot
     from qualms.trained.predict import predict
 
 _LAZY = {
     "Accumulator": "qualms.evaluate",
+    "plot": "qualms.report",
     "predict": "qualms.trained",
     "read_plan": "qualms.referral",
     "refer": "qualms.referral",

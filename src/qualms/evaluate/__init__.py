@@ -11,11 +11,11 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
-from qualms.evaluate.main_scores import with_main_scores, with_rows, with_scores
-from qualms.evaluate.results import Results, ScoreRow
+from qualms.evaluate.results import Results
+from qualms.evaluate.rows import Answer, ScoreRow
 from qualms.evaluate.scoring import Scored, score, score_files
+from qualms.evaluate.selected import with_main_scores, with_rows, with_scores
 from qualms.evaluate.subsets import subset_words
-from qualms.evaluate.verdict import Answer
 
 __all__ = [
     "Accumulator",

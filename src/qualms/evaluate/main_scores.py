@@ -1,15 +1,10 @@
 """The main scores of each task, which `qualms score` shows at first."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from qualms import scores
-from qualms.evaluate.compare import RowKey, RowSettings
-from qualms.evaluate.results import Results, ScoreRow
-from qualms.evaluate.scoring import Scored
+from qualms.evaluate.rows import RowSettings, ScoreRow
 from qualms.shelf import names
-from qualms.wording import suggest
 
 Kind = tuple[str, RowSettings]
 """A score and its settings."""
@@ -102,84 +97,32 @@ GROUPED: Mapping[str, Sequence[str]] = {
 """The scores that are shown for every group."""
 
 
-def with_main_scores(scored: Scored) -> Scored:
-    """Return `scored` with the rows of the main scores alone, in their order.
+def main_kinds(task: str, rows: Sequence[ScoreRow]) -> list[Kind]:
+    """Return the scores and settings that matter most, of those that rows are about.
 
     Scores from outside the package are kept: whoever brings one wants to see it.
     """
     outside = [MainScore(name) for name in names("scores")]
-    rows = [row for result in scored.results for row in result.rows]
     chosen: dict[Kind, None] = {}
-    for main in MAIN[scored.results[0].task]:
-        kinds = dict.fromkeys(_kind(row) for row in rows if main.fits(row))
+    for main in MAIN[task]:
+        kinds = dict.fromkeys(kind_of(row) for row in rows if main.fits(row))
         new = [kind for kind in kinds if kind not in chosen]
         if len(chosen) < SHOWN:
             chosen |= dict.fromkeys(new if main.every else new[:1])
-    chosen |= {_kind(row): None for row in rows if any(o.fits(row) for o in outside)}
-    return _with_kinds(scored, list(chosen))
+    chosen |= {kind_of(row): None for row in rows if any(o.fits(row) for o in outside)}
+    return list(chosen)
 
 
-def main_rows(results: Results) -> tuple[ScoreRow, ...]:
-    """Return the rows of the main scores of one file."""
-    return with_main_scores(Scored(results=(results,))).results[0].rows
-
-
-def with_scores(scored: Scored, score_names: Iterable[str]) -> Scored:
-    """Return `scored` with the rows of these scores alone, whatever their settings.
-
-    Raises:
-        LookupError: If no file has such a score.
-    """
-    rows = [row for result in scored.results for row in result.rows]
-    known = dict.fromkeys(row.score for row in rows)
-    by_label = {row.label.lower(): row.score for row in rows}
-    chosen = []
-    for name in score_names:
-        plain = name.strip().lower()
-        score = plain if plain in known else by_label.get(plain)
-        if score is None:
-            exists = plain in scores.__all__
-            why = " It may need other arrays, or --val." if exists else ""
-            raise LookupError(
-                f"no score {name!r} here.{why or suggest(plain, known)} These "
-                f"predictions have {', '.join(known)}."
-            )
-        chosen.append(score)
-    order = {score: place for place, score in enumerate(dict.fromkeys(chosen))}
-    kinds = dict.fromkeys(_kind(row) for row in rows if row.score in order)
-    # The verdict rests on rows that are about to go.
-    judged = tuple(replace(result, answers=result.verdict) for result in scored.results)
-    return _with_kinds(
-        replace(scored, results=judged), sorted(kinds, key=lambda kind: order[kind[0]])
+def main_rows(task: str, rows: Sequence[ScoreRow]) -> list[ScoreRow]:
+    """Return the rows of the main scores, in the order of these."""
+    place = {kind: number for number, kind in enumerate(main_kinds(task, rows))}
+    return sorted(
+        (row for row in rows if kind_of(row) in place),
+        key=lambda row: place[kind_of(row)],
     )
 
 
-def _kind(row: ScoreRow) -> Kind:
+def kind_of(row: ScoreRow) -> Kind:
     """Return the score and the settings of a row."""
-    return row.score, row.key[2]
-
-
-def _with_kinds(scored: Scored, kinds: Sequence[Kind]) -> Scored:
-    """Return `scored` with the rows of these scores and settings, in their order."""
-    place = {kind: number for number, kind in enumerate(kinds)}
-    rows = [row for result in scored.results for row in result.rows]
-    keys = dict.fromkeys(row.key for row in rows if _kind(row) in place)
-    return with_rows(scored, sorted(keys, key=lambda key: place[key[::2]]))
-
-
-def with_rows(scored: Scored, keys: Iterable[RowKey]) -> Scored:
-    """Return `scored` with the rows and contrasts of these keys alone, in order."""
-    order = dict.fromkeys(keys)
-    results = []
-    for result in scored.results:
-        rows = {row.key: row for row in result.rows}
-        chosen = tuple(rows[key] for key in order if key in rows)
-        results.append(replace(result, rows=chosen))
-    comparison = scored.comparison
-    if comparison is not None:
-        contrasts = {contrast.key: contrast for contrast in comparison.contrasts}
-        comparison = replace(
-            comparison,
-            contrasts=tuple(contrasts[key] for key in order if key in contrasts),
-        )
-    return Scored(results=tuple(results), comparison=comparison)
+    score, _, settings = row.key
+    return score, settings

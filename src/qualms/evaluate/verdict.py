@@ -8,13 +8,14 @@ on the good side, no where all of it lies on the other, else it cannot be told
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from qualms.evaluate.estimates import Designs, influences_of
-from qualms.evaluate.results import Results, ScoreRow
+from qualms.evaluate.results import Results
+from qualms.evaluate.rows import Answer, Question, ScoreRow, YesNo
 from qualms.inference import (
     Bounded,
     Influence,
@@ -24,15 +25,6 @@ from qualms.inference import (
     mean_influence,
 )
 from qualms.wording import plural
-
-Question = Literal["accurate", "calibrated", "finds_errors", "survives_shift"]
-YesNo = Literal["yes", "no", "cannot be told", "not asked"]
-QUESTIONS: Mapping[Question, str] = {
-    "accurate": "Accurate?",
-    "calibrated": "Calibrated?",
-    "finds_errors": "Finds errors?",
-    "survives_shift": "Survives shift?",
-}
 
 MARGIN = 0.05
 """Probabilities, coverages and shares this close to each other are good enough."""
@@ -49,18 +41,6 @@ FEWEST = 10
 DASH = "\N{EN DASH}"
 NO_UNCERTAINTY = "the file holds no uncertainty"
 NO_SHIFT = "no item is marked as shifted, or all are"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The answer to one question about a file, and the numbers behind it."""
-
-    question: Question
-    answer: YesNo
-    because: str
-    """The numbers, in a clause."""
-    words: str = ""
-    """What to print where yes or no would say too much."""
 
 
 class _Reply(NamedTuple):

@@ -20,10 +20,10 @@ from qualms.referral.shares import (
     percent,
     percent_interval,
 )
-from qualms.report.printed import sparkline
-from qualms.report.scored import ARROW
+from qualms.report._printed import sparkline
+from qualms.report._scored import ARROW
+from qualms.report._terminal import escape, print_table
 from qualms.report.table import Column, Table, TableCell, TableLine, digits
-from qualms.report.terminal import escape, print_table
 from qualms.scores import Estimate
 from qualms.wording import plural
 

@@ -11,12 +11,12 @@ from typing import Any
 from qualms import __version__
 from qualms.atomic import beside, replacing
 from qualms.evaluate import Curve, Histogram, Results, Scored
-from qualms.evaluate.verdict import QUESTIONS
+from qualms.evaluate.rows import QUESTIONS
 from qualms.labels import values_text
-from qualms.report.html import html_table
-from qualms.report.index import page_style
-from qualms.report.scored import difference_table, score_notes, score_table
-from qualms.report.thin import thin
+from qualms.report._html import html_table
+from qualms.report._index import page_style
+from qualms.report._scored import difference_table, score_notes, score_table
+from qualms.report._thin import thin
 
 PAGE_BYTES = 6_000_000
 """What a page takes, most of it the script that draws charts."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from qualms.evaluate import Curve, Histogram, Results, ScoreRow
 from qualms.labels import values_text
-from qualms.report.draw import MISSING, STYLE, fill_axes, legend_key
+from qualms.report._draw import MISSING, STYLE, fill_axes, legend_key
 from qualms.report.figures import (
     SERIES,
     SOFT,
@@ -43,7 +43,7 @@ _LINE = 0.24
 """Inches that a line of an interval plot takes."""
 
 
-def plot_results(results: Results, what: str, *, axes: "Axes | None" = None) -> "Axes":
+def plot(results: Results, what: str, *, axes: "Axes | None" = None) -> "Axes":
     """Draw `what` of a file; see `Results.plot`."""
     panel = _panel(results, what)
     try:

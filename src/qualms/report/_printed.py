@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from qualms.evaluate import Answer, Curve, Results, Scored
-from qualms.evaluate.verdict import QUESTIONS
+from qualms.evaluate.rows import QUESTIONS
 from qualms.labels import values_text
-from qualms.report.brief import answer_table, brief_scores, brief_tables
-from qualms.report.scored import difference_table, score_notes, score_table
+from qualms.report._brief import answer_table, brief_scores, brief_tables
+from qualms.report._scored import difference_table, score_notes, score_table
+from qualms.report._terminal import escape, print_legend, print_table, printable
 from qualms.report.table import Table, digits
-from qualms.report.terminal import escape, print_legend, print_table, printable
 from qualms.wording import plural
 
 NOTES = 2

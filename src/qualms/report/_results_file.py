@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from qualms.evaluate.benchmark_results import BenchmarkResults, Cost
-from qualms.report.csv_files import plain, write_records
+from qualms.report._csv_files import plain, write_records
 from qualms.results import csv_text
 from qualms.runs import commit
 

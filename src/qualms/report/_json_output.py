@@ -9,8 +9,8 @@ from typing import Any
 from qualms import __version__
 from qualms.evaluate import Comparison, Curve, Results, Scored, ScoreRow
 from qualms.labels import labels_text
-from qualms.report.csv_files import write_records
-from qualms.report.thin import thin
+from qualms.report._csv_files import write_records
+from qualms.report._thin import thin
 
 JSON_FORMAT = 2
 

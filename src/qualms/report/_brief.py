@@ -11,8 +11,8 @@ from qualms.evaluate import (
     with_rows,
 )
 from qualms.evaluate.main_scores import GROUPED
-from qualms.evaluate.verdict import QUESTIONS, Question
-from qualms.report.scored import (
+from qualms.evaluate.rows import QUESTIONS, Question
+from qualms.report._scored import (
     ARROW,
     score_cell,
     score_line,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from qualms.evaluate import Comparison, Contrast, Scored, ScoreRow, subset_words
-from qualms.evaluate.compare import RowKey
+from qualms.evaluate.rows import RowKey
 from qualms.labels import labels_text
 from qualms.report.table import Column, Table, TableCell, TableLine
 

@@ -16,8 +16,8 @@ from urllib.parse import quote
 from qualms import __version__
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.report._html import html_table, text
 from qualms.report.figures import Drawing
-from qualms.report.html import html_table, text
 from qualms.report.judged import check_numbers, ranking_notes
 from qualms.report.table import Table
 from qualms.runs import environment
