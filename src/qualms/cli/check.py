@@ -50,7 +50,7 @@ def _describe(
         *(f"  {fact}" for fact in contents),
     ]
     header = predictions.header
-    fields = {
+    header_fields = {
         "benchmark": header.benchmark,
         "dataset": header.dataset,
         "split": header.split,
@@ -58,13 +58,13 @@ def _describe(
         "seed": header.seed,
         "alpha": header.alpha,
     }
-    stated = [
+    shown = [
         f"{key} {value!s:.{_SHOWN}}"
-        for key, value in fields.items()
+        for key, value in header_fields.items()
         if value is not None
     ]
-    if stated:
-        lines.append(f"  header: {', '.join(stated)}")
+    if shown:
+        lines.append(f"  header: {', '.join(shown)}")
     return [*lines, *(f"  note: {note}" for note in predictions.notes)]
 
 

@@ -75,7 +75,7 @@ def _shift(name: str, values: Array | None, shifted: NDArray[np.bool_]) -> Entry
 def _spearman(
     part: str, values: Array | None, entropy: Array | None, inside: NDArray[np.bool_]
 ) -> Entry:
-    known = values is not None and entropy is not None
+    defined = values is not None and entropy is not None
     return Entry(
         name=f"in_domain/{part}_spearman",
         score=scores.human_alignment,
@@ -84,7 +84,7 @@ def _spearman(
         value=spearman(values[inside], entropy[inside])
         if values is not None and entropy is not None
         else math.nan,
-        why=EQUAL if known else _missing(entropy),
+        why=EQUAL if defined else _missing(entropy),
         no_interval="no interval is computed for this correlation",
         ranked=False,
     )

@@ -93,7 +93,7 @@ class RunReader:
             return self._pooled[key]
 
     def costs(self, run: str) -> RunCosts:
-        """What the run of this hash, whose predictions were read, cost."""
+        """Return the costs of the run of this hash, whose predictions were read."""
         return read_costs(self.folder / run, asdict(self.headers[run]))
 
     def forget(self) -> None:

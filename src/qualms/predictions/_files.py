@@ -172,14 +172,14 @@ def _built(
         if not isinstance(arrays, Mapping) and isinstance(arrays, Frame):
             arrays = frame_arrays(arrays)
         _refuse_unnamed(arrays)
-        known = {
+        converted = {
             name: to_array(name, values)
             for name, values in arrays.items()
             if is_array_name(name) and name != "maps"
         }
         raw = RawArrays(
-            shapes={name: array.shape for name, array in known.items()},
-            load=known.__getitem__,
+            shapes={name: array.shape for name, array in converted.items()},
+            load=converted.__getitem__,
             header=as_header(header),
             header_at="header=...",
             unread=tuple(name for name in arrays if not is_array_name(name)),

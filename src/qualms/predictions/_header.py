@@ -84,11 +84,11 @@ def parse_header(mapping: Mapping[str, Any], *, strict: bool = False) -> ParsedH
 
     With `strict`, raise on a misspelt field, and on a field that cannot be kept.
     """
-    known = {key: value for key, value in mapping.items() if key in _NAMES}
+    values = {key: value for key, value in mapping.items() if key in _NAMES}
     for name in (*_MAPPINGS, "format"):
-        if name in known and known[name] is None:
-            del known[name]
-    header = Header(**known)
+        if name in values and values[name] is None:
+            del values[name]
+    header = Header(**values)
     about, notes = dict(header.about), []
     for key in mapping:
         if key not in _NAMES and key != "shapes":

@@ -308,21 +308,21 @@ def _calibration(
     measures: Mapping[str, Map],
 ) -> Numbers:
     agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
-    stated = stated_gaps(maps.mean_probs, agreed.correct, total=agreed.total)
-    for kind, by_bin in zip(_STATED, stated, strict=True):
+    gaps = stated_gaps(maps.mean_probs, agreed.correct, total=agreed.total)
+    for kind, by_bin in zip(_STATED, gaps, strict=True):
         for number, value in enumerate(by_bin):
             yield ItemColumn(kind, aggregation=f"bin {number}"), float(value)
     if reading.fitted is None:
         return
-    ours: Mapping[str, Platt] = reading.fitted.platt
-    theirs = reading.fitted.mean_platt if reading.published else {}
+    platt: Mapping[str, Platt] = reading.fitted.platt
+    mean_platt = reading.fitted.mean_platt if reading.published else {}
     for name, values in measures.items():
-        for ace, fits in ((scores.ace, ours), (published.ace, theirs)):
+        for ace, fits in ((scores.ace, platt), (published.ace, mean_platt)):
             if name in fits:
                 error = ace(
                     fits[name].confidence(values), agreed.correct, total=agreed.total
                 )
-                yield ItemColumn("ace", name, published=fits is theirs), error
+                yield ItemColumn("ace", name, published=fits is mean_platt), error
 
 
 def _aggregated(
