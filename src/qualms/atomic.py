@@ -14,7 +14,7 @@ LEFTOVER = ".qualms-*.tmp"
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, which replaces `path` if all goes well."""
-    temporary = beside(path)
+    temporary = temporary_path(path)
     try:
         yield temporary
         sync(temporary)
@@ -24,7 +24,7 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def beside(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """Return a new hidden path in the folder of `path`, which must exist."""
     if not path.parent.is_dir():
         raise FileNotFoundError(
@@ -36,7 +36,7 @@ def beside(path: Path) -> Path:
 def replace_folder(temporary: Path, folder: Path) -> None:
     """Replace `folder` by `temporary`; if that fails, the old folder stays."""
     sync(temporary)
-    old = beside(folder)
+    old = temporary_path(folder)
     if folder.exists():
         folder.rename(old)
     try:

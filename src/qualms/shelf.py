@@ -67,10 +67,10 @@ def find(shelf: str, name: str) -> Any:
     outside = outside_parts(shelf)
     if name in outside:
         return outside[name].load()
-    known = names(shelf)
-    if name not in known:
+    parts = names(shelf)
+    if name not in parts:
         raise LookupError(
-            f"no {name!r} in {shelf}.{suggest(name, known)} Known: {', '.join(known)}."
+            f"no {name!r} in {shelf}.{suggest(name, parts)} Known: {', '.join(parts)}."
         )
     return getattr(import_module(f"qualms.{shelf}.{name}"), name)
 

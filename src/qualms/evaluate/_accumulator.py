@@ -1,4 +1,4 @@
-"""Predictions that come a batch at a time, scored together at the end."""
+"""Collecting predictions batch by batch, to score them together at the end."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,10 +18,10 @@ COLLECTED = ("classification", "regression", "embedding")
 
 
 class Accumulator:
-    """Collects batches of predictions; `compute` gives the results of all of them.
+    """Batches of predictions; `compute` returns the results of all of them together.
 
-    Every batch is checked when it is given. Scores such as AUROC need all items, so
-    the arrays are kept, and results are those of one call of `qualms.score`.
+    Every batch is checked on `update`. Scores such as AUROC need all items, so the
+    arrays are kept, and the results equal those of one call of `qualms.score`.
 
     >>> collected = Accumulator("classification")
     >>> collected.update(target=[0, 1], prob=[0.2, 0.9])
@@ -70,11 +70,11 @@ class Accumulator:
         if self._batches:
             _refuse_other(self._batches[0], batch)
         # The caller may reuse the memory of a batch for the next one.
-        kept = {name: array.copy() for name, array in batch.arrays.items()}
-        self._batches.append(replace(batch, arrays=kept))
+        copies = {name: array.copy() for name, array in batch.arrays.items()}
+        self._batches.append(replace(batch, arrays=copies))
 
     def predictions(self) -> Predictions:
-        """All batches as one."""
+        """Return the items of all batches as one set of predictions."""
         if not self._batches:
             raise ValueError("there are no predictions yet; call update(...) first")
         first = self._batches[0]
@@ -103,11 +103,12 @@ class Accumulator:
         alpha: float | None = None,
         by_group: bool | None = None,
     ) -> Results:
-        """Every score of all items so far; the options are those of `qualms.score`."""
-        known = val.predictions() if isinstance(val, Accumulator) else val
+        """Return every score of the items so far; for options see `qualms.score`."""
+        if isinstance(val, Accumulator):
+            val = val.predictions()
         return score(
             self.predictions(),
-            val=known,
+            val=val,
             options=options,
             name=name,
             resamples=resamples,
@@ -118,7 +119,7 @@ class Accumulator:
         )
 
     def reset(self) -> None:
-        """Forget all batches."""
+        """Remove all batches."""
         self._batches.clear()
 
 

@@ -1,4 +1,4 @@
-"""Processes and locks: the one layer that starts, hears and ends other processes."""
+"""Processes and locks: the only package that starts, hears and ends processes."""
 
 from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker
 from qualms.processes._locks import LockError, locked

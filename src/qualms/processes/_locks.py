@@ -1,4 +1,4 @@
-"""Locks on files: held by one process, and released when it ends, however it ends."""
+"""Locks on files: held by one process, and released when it ends in any way."""
 
 import errno
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP)
 
 
 class LockError(OSError):
-    """Files in a folder cannot be locked; the message says what to do."""
+    """A folder whose files cannot be locked; the message says what to do."""
 
 
 @contextmanager
 def locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Whether this process got the lock `path`, which it then holds until the end.
+    """Lock the file `path` for the context; yield whether this process got the lock.
 
     Args:
-        path: the lock file, which is made if needed and stays there.
-        wait: whether to wait until whoever holds the lock has released it.
+        path: the lock file, which is made if needed and never removed.
+        wait: whether to wait for the lock while another process holds it.
 
     Raises:
-        LockError: If the file system has no locks, or has locks that exclude nobody.
+        LockError: If the file system has no locks, or has locks without effect.
     """
     from filelock import Timeout
 
@@ -43,7 +43,7 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[bool]:
 def _acquired(path: Path, *, wait: bool) -> Iterator["BaseFileLock"]:
     from filelock import FileLock
 
-    # A lock that is only a file would outlive a process that is killed.
+    # A lock that is only a file would outlive a killed process.
     lock = FileLock(path, fallback_to_soft=False)
     try:
         lock.acquire(timeout=-1 if wait else 0)
@@ -58,7 +58,7 @@ def _acquired(path: Path, *, wait: bool) -> Iterator["BaseFileLock"]:
 
 
 def _check_excludes(path: Path) -> None:
-    """Raise unless the lock that is held here cannot be taken a second time."""
+    """Raise if the lock of this process can be acquired a second time."""
     from filelock import Timeout
 
     try:

@@ -1,4 +1,4 @@
-"""Events of a run on their way from the process that trains to the one that shows."""
+"""Events of runs, sent from the process that trains to the process that shows them."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -7,14 +7,14 @@ from qualms.spec import RunSpec
 
 
 class Epoch(NamedTuple):
-    """A run finished an epoch; the values are those that a listener is called with."""
+    """The end of an epoch, with the values that a listener is called with."""
 
     spec: RunSpec
     values: tuple[Any, ...]
 
 
 class Message(NamedTuple):
-    """A run has something to say to the user."""
+    """A message of a run to the user."""
 
     spec: RunSpec
     text: str
@@ -24,32 +24,32 @@ Event = Epoch | Message
 
 
 class Listener(Protocol):
-    """Who hears how runs go."""
+    """A receiver of the events of runs."""
 
     def epoch(self, spec: RunSpec, /, *values: Any) -> None:
-        """A run finished an epoch."""
+        """Receive the end of an epoch."""
 
     def message(self, spec: RunSpec, text: str, /) -> None:
-        """A run has something to say."""
+        """Receive a message."""
 
 
 class Relay:
-    """A listener that hands everything to `send`, to be told in another process."""
+    """A listener that passes events to `send`, on to a listener in another process."""
 
     def __init__(self, send: Callable[[Event], None]) -> None:
         self._send = send
 
     def epoch(self, spec: RunSpec, *values: Any) -> None:
-        """Hand over that a run finished an epoch."""
+        """Send the end of an epoch."""
         self._send(Epoch(spec, values))
 
     def message(self, spec: RunSpec, text: str) -> None:
-        """Hand over what a run has to say."""
+        """Send a message."""
         self._send(Message(spec, text))
 
 
 def tell(listener: Listener, event: Event) -> None:
-    """Tell `listener` of an event that a `Relay` handed over."""
+    """Pass an event from a `Relay` to `listener`."""
     if isinstance(event, Epoch):
         listener.epoch(event.spec, *event.values)
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qualms import __version__
-from qualms.atomic import beside, replacing
+from qualms.atomic import replacing, temporary_path
 from qualms.evaluate import Curve, Histogram, Results, Scored
 from qualms.evaluate.rows import QUESTIONS
 from qualms.labels import values_text
@@ -48,7 +48,7 @@ def check_room(path: Path, size: int) -> None:
             f"cannot write {path}: it is a folder; give the path of a file, in it or"
             " elsewhere"
         )
-    temporary = beside(path)
+    temporary = temporary_path(path)
     try:
         try:
             with temporary.open("xb") as file:
