@@ -25,7 +25,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """How far training has come; the plain numbers are constant within an epoch."""
+    """Progress of training; the plain numbers are constant within an epoch."""
 
     epoch: int
     epochs: int

@@ -33,8 +33,8 @@ def both_views(rows: Tensor, batch: Batch) -> Tensor:
 def contrastive_losses(vectors: Tensor, inverse_temperature: float) -> Tensor:
     """Return the losses (..., B) of items with unit vectors (..., 2 B, D)."""
     count = vectors.shape[-2] // VIEWS
-    other = vectors.roll(count, -2)
-    loss = -inverse_temperature * (vectors * other).sum(-1)
+    positive = vectors.roll(count, -2)
+    loss = -inverse_temperature * (vectors * positive).sum(-1)
     if count > 1:  # a single item has no negatives
         similar = inverse_temperature * vectors @ vectors.mT
         item = torch.arange(count, device=vectors.device).repeat(VIEWS)

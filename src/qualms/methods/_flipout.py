@@ -34,7 +34,7 @@ class Noise(NamedTuple):
 
     shared: Callable[[Tensor], Tensor]
     """From a tensor to noise of its shape: the part that all items of a batch share."""
-    own: Callable[[Tensor], Tensor]
+    per_item: Callable[[Tensor], Tensor]
     """From signs (B, ...) of a batch to signs times the part that each item draws."""
     variance: Callable[[torch.Size], float]
     """From the shape of the weights, outputs first, to the variance of their noise."""
@@ -82,9 +82,9 @@ class Flipout(nn.Module):
         disturbance = self.stddev * self.outputs_first(noise)
         mean = self._run(x, self.weight, self.bias)
         shared = self._run(x * to_rows(incoming, len(x)), disturbance, None)
-        own = to_rows(self.noise.own(outgoing), len(x))
+        signs = to_rows(self.noise.per_item(outgoing), len(x))
         # One pass over the outputs, in their own precision.
-        return torch.addcmul(mean, shared, own.to(mean.dtype))
+        return torch.addcmul(mean, shared, signs.to(mean.dtype))
 
     def _signs(self, x: Tensor) -> tuple[Tensor, ...]:
         """Draw signs of input and of output channels for each item."""

@@ -40,7 +40,7 @@ def _done(_network: nn.Module, _batches: Batches) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """How a network is built, trained, fitted afterwards, and how it predicts."""
+    """Functions that build a network, train it, fit it afterwards, and predict."""
 
     build: Callable[[nn.Module, Task], nn.Module] = plain_head
     """From (backbone, task) to the network that is trained, with its heads and replaced

@@ -170,9 +170,9 @@ def soft_dice(probs: Tensor, target: Tensor, counted: Tensor) -> Tensor:
     classes = classes.view(-1, *(1,) * (target.ndim - 1))
     true = (target[:, None] == classes) & counted[:, None]
     space = tuple(range(2, probs.ndim))
-    both = (probs * true).sum(space)
+    overlap = (probs * true).sum(space)
     sizes = (probs * counted[:, None]).sum(space) + true.sum(space)
-    return ((2 * both + _SMOOTH) / (sizes + _SMOOTH)).mean(1)
+    return ((2 * overlap + _SMOOTH) / (sizes + _SMOOTH)).mean(1)
 
 
 def likelihood_terms(batch: Batch, task: Task) -> Tensor | int:

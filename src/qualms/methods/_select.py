@@ -37,7 +37,7 @@ class Mixture(NamedTuple):
     means: Tensor
     """(K, D)."""
     scales: Tensor
-    """(K, D, D) upper triangular; times a centred feature it gives white noise."""
+    """(K, D, D) upper triangular; a centred feature times it has unit covariance."""
 
 
 class _SelectScore(NamedTuple):

@@ -74,8 +74,8 @@ def predict_by_sets(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tens
     with restoring(parts):
         members = _members(network, parts)
         if task.name == "embedding":
-            return summarise_embeddings((embed(one, x) for one in members), task)
-        return summarise((one(x) for one in members), task)
+            return summarise_embeddings((embed(member, x) for member in members), task)
+        return summarise((member(x) for member in members), task)
 
 
 def _members(network: Headed, parts: Sequence[Tensor]) -> Iterator[Headed]:

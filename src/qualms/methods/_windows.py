@@ -115,8 +115,8 @@ def margins(length: int, side: int) -> tuple[int, int]:
 
 
 def _padded(x: Tensor, sides: Sequence[int]) -> Tensor:
-    each = [margins(n, side) for n, side in zip(x.shape[2:], sides, strict=True)]
-    flat = [width for pair in reversed(each) for width in pair]
+    added = [margins(n, side) for n, side in zip(x.shape[2:], sides, strict=True)]
+    flat = [width for pair in reversed(added) for width in pair]
     return functional.pad(x, flat, mode="replicate") if any(flat) else x
 
 

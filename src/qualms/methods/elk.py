@@ -118,9 +118,9 @@ def expected_likelihood(
     length: Tensor = torch.linalg.vector_norm(weight.double(), dim=1)
     classes = inverse_temperature * length.clamp(min=1)
     square = image.square() + classes.square() + 2 * image * classes * cosine
-    both, dimension = square.clamp(min=_LEAST).sqrt(), weight.shape[1]
+    joint, dimension = square.clamp(min=_LEAST).sqrt(), weight.shape[1]
     return (
         log_normaliser(image, dimension)
         + log_normaliser(classes, dimension)
-        - log_normaliser(both, dimension)
+        - log_normaliser(joint, dimension)
     )

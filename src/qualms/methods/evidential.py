@@ -171,11 +171,11 @@ def _normal_inverse_gamma(outputs: Tensor) -> NormalInverseGamma:
 def value_losses(outputs: Tensor, target: Tensor, penalty: float) -> Tensor:
     """Return the losses (B,) of outputs (B, 4): equations 8 and 9 of Amini et al."""
     gamma, nu, alpha, beta = _normal_inverse_gamma(outputs)
-    error, both = target.float() - gamma, 2 * beta * (1 + nu)
+    error, omega = target.float() - gamma, 2 * beta * (1 + nu)
     likelihood = (
         0.5 * (math.pi / nu).log()
-        - alpha * both.log()
-        + (alpha + 0.5) * (error.square() * nu + both).log()
+        - alpha * omega.log()
+        + (alpha + 0.5) * (error.square() * nu + omega).log()
         + torch.lgamma(alpha)
         - torch.lgamma(alpha + 0.5)
     )
@@ -212,8 +212,8 @@ def _predict(
 def dirichlet_entropy(concentration: Tensor) -> Tensor:
     """Return the mean entropy (B, *space) of Dirichlet draws, in nats."""
     total = concentration.sum(1)
-    each = concentration * torch.digamma(concentration + 1)
-    return torch.digamma(total + 1) - each.sum(1) / total
+    terms = concentration * torch.digamma(concentration + 1)
+    return torch.digamma(total + 1) - terms.sum(1) / total
 
 
 def _label_draws(draws: int, concentration: Tensor) -> Tensor:

@@ -82,16 +82,16 @@ class LowRankCovariance(NamedTuple):
         """Draw noise (draws, B, D) with this covariance."""
         factor, diagonal = self.factor, self.diagonal
         shared = factor.new_empty(draws, len(factor), factor.shape[2]).normal_()
-        own = factor.new_empty(draws, *diagonal.shape).normal_()
-        return torch.einsum("bdr,sbr->sbd", factor, shared) + diagonal.sqrt() * own
+        separate = factor.new_empty(draws, *diagonal.shape).normal_()
+        return torch.einsum("bdr,sbr->sbd", factor, shared) + diagonal.sqrt() * separate
 
     @property
     def log_determinant(self) -> Tensor:
         """Logarithm (B,) in float64, by the matrix determinant lemma."""
         factor, diagonal = self.factor.double(), self.diagonal.double()
         inner = factor.mT @ (factor / diagonal[..., None])
-        one = torch.eye(inner.shape[1], dtype=inner.dtype, device=inner.device)
-        lifted: Tensor = torch.linalg.slogdet(one + inner).logabsdet
+        identity = torch.eye(inner.shape[1], dtype=inner.dtype, device=inner.device)
+        lifted: Tensor = torch.linalg.slogdet(identity + inner).logabsdet
         return diagonal.log().sum(1) + lifted
 
 

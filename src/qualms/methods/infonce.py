@@ -57,10 +57,8 @@ def _loss(
 ) -> Tensor:
     rows = both_views(last_inputs(headed(network), batch.x), batch)
     with torch.autocast(rows.device.type, enabled=False):
-        loss = contrastive_losses(
-            functional.normalize(rows, dim=1), inverse_temperature
-        )
-        return weighted_mean(loss, batch)
+        vectors = functional.normalize(rows, dim=1)
+        return weighted_mean(contrastive_losses(vectors, inverse_temperature), batch)
 
 
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:

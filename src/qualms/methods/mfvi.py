@@ -79,7 +79,7 @@ def _entropy(shape: torch.Size) -> float:
 
 GAUSSIAN = Noise(
     shared=torch.randn_like,
-    own=lambda signs: signs,
+    per_item=lambda signs: signs,
     variance=lambda _: 1.0,
     entropy=_entropy,
 )

@@ -55,10 +55,10 @@ def _loss(
 ) -> Tensor:
     lower, upper = (batch.target.float()[:, None] - network(batch.x)).unbind(1)
     if phase(moment.epoch) == "warmup":
-        both = lower.square() + upper.square()
+        losses = lower.square() + upper.square()
     else:
-        both = _pinball(lower, alpha / 2) + _pinball(upper, 1 - alpha / 2)
-    return weighted_mean(both / 2, batch)
+        losses = _pinball(lower, alpha / 2) + _pinball(upper, 1 - alpha / 2)
+    return weighted_mean(losses / 2, batch)
 
 
 def _pinball(error: Tensor, level: float) -> Tensor:

@@ -128,13 +128,13 @@ def _entropy(count: int) -> float:
 NOISES = {
     "layer": Noise(
         shared=_direction,
-        own=_with_length,
+        per_item=_with_length,
         variance=lambda shape: 1 / shape.numel(),
         entropy=lambda shape: _entropy(shape.numel()),
     ),
     "output_channels": Noise(
         shared=_directions,
-        own=_with_length,
+        per_item=_with_length,
         variance=lambda shape: 1 / shape[0],
         entropy=lambda shape: shape[1:].numel() * _entropy(shape[0]),
     ),

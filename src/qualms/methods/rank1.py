@@ -248,5 +248,5 @@ def _margins(
     late = (width + early) % 2
     windows = (side + 2 * padding - width) // 2 + 1
     before = padding + early
-    needed = 2 * (windows - 1) + early + width + late
-    return (before, needed - before - side), (early, late)
+    covered = 2 * (windows - 1) + early + width + late
+    return (before, covered - before - side), (early, late)

@@ -144,8 +144,8 @@ class RandomFeatures(nn.Module):
     def factor(self) -> Tensor:
         """Return a matrix whose product with phi squares to the variance of a logit."""
         lower: Tensor = torch.linalg.cholesky(self.precision)
-        one = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
-        inverse: Tensor = torch.linalg.solve_triangular(lower, one, upper=False)
+        identity = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
+        inverse: Tensor = torch.linalg.solve_triangular(lower, identity, upper=False)
         return inverse.T * math.sqrt(self.ridge)
 
 

@@ -162,10 +162,10 @@ def draw_likelihoods(
             logs = torch.where(labels[:, None] == task.ignore, 0.0, logs)
         return logs.sum(2)
     assert task.classes is not None
-    each = logits.view(logits.shape[0] * draws, task.classes, -1)
+    flat = logits.view(logits.shape[0] * draws, task.classes, -1)
     ignored = -100 if task.ignore is None else task.ignore
     loss = functional.cross_entropy(
-        each, labels.repeat_interleave(draws, 0), ignore_index=ignored, reduction="none"
+        flat, labels.repeat_interleave(draws, 0), ignore_index=ignored, reduction="none"
     )
     return -loss.view(len(logits), draws, -1).sum(2)
 

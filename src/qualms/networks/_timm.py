@@ -171,12 +171,12 @@ def _declare() -> None:
 
 
 def _check(name: str, options: Mapping[str, Any]) -> None:
-    taken = sorted(set(options) & set(_SET_BY_US))
-    if taken:
-        instead = "".join(_INSTEAD.get(option, "") for option in taken)
+    refused = sorted(set(options) & set(_SET_BY_US))
+    if refused:
+        instead = "".join(_INSTEAD.get(option, "") for option in refused)
         raise ValueError(
-            f"{', '.join(taken)} of {name!r} follow from the task and the data; leave "
-            f"them out{instead}"
+            f"{', '.join(refused)} of {name!r} follow from the task and the data; "
+            f"leave them out{instead}"
         )
     if name.startswith(_MIXING):
         raise ValueError(

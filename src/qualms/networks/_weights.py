@@ -144,10 +144,11 @@ def _without_counters(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _in_order(
-    own: Mapping[str, Tensor], stored: Mapping[str, Tensor], path: Path
+    expected: Mapping[str, Tensor], stored: Mapping[str, Tensor], path: Path
 ) -> dict[str, Tensor]:
     """Return the stored tensors under the names of the network, in their order."""
-    for (name, part), other in zip_longest(own.items(), [*stored.values()][: len(own)]):
+    tensors = list(stored.values())[: len(expected)]
+    for (name, part), other in zip_longest(expected.items(), tensors):
         if other is None or other.shape != part.shape:
             shape = "nothing more" if other is None else f"{tuple(other.shape)}"
             raise ValueError(
@@ -155,12 +156,13 @@ def _in_order(
                 f" {tuple(part.shape)}, and the file has {shape} in its place; give"
                 " weights of the same network"
             )
-    if len(stored) > len(own) + _CLASSIFIER:
+    if len(stored) > len(expected) + _CLASSIFIER:
         raise ValueError(
             f"{path} does not fit the network: it has {len(stored)} tensors, and the"
-            f" network {len(own)} and a classifier; give weights of the same network"
+            f" network {len(expected)} and a classifier; give weights of the same"
+            " network"
         )
-    return dict(zip(own, stored.values(), strict=False))
+    return dict(zip(expected, stored.values(), strict=False))
 
 
 def _classifier(tensors: list[Tensor]) -> Classifier | None:

@@ -97,11 +97,11 @@ class ItemLoader:
             )
         dataset, size = loader.dataset, loader.batch_size
         if loader.drop_last and size and isinstance(dataset, Sized):
-            left = len(dataset) % size
-            if left:
+            dropped = len(dataset) % size
+            if dropped:
                 raise ValueError(
-                    f"loader leaves out the last {left} of {len(dataset)} items; pass"
-                    " DataLoader(..., drop_last=False)"
+                    f"loader leaves out the last {dropped} of {len(dataset)} items;"
+                    " pass DataLoader(..., drop_last=False)"
                 )
 
     def fitting(self, task: Task) -> Iterator[Batch]:
@@ -154,16 +154,16 @@ def _with_own_seed(loader: Iterable[Any]) -> Iterator[Any]:
     What a method draws must not depend on how its items are loaded.
     """
     stream = torch.Generator().manual_seed(torch.initial_seed() + 1)
-    theirs, batches = stream.get_state(), None
+    loader_state, batches = stream.get_state(), None
     while True:
-        ours = torch.get_rng_state()
-        torch.set_rng_state(theirs)
+        outer_state = torch.get_rng_state()
+        torch.set_rng_state(loader_state)
         try:
             batches = iter(loader) if batches is None else batches
             batch = next(batches, _END)
         finally:
-            theirs = torch.get_rng_state()
-            torch.set_rng_state(ours)
+            loader_state = torch.get_rng_state()
+            torch.set_rng_state(outer_state)
         if batch is _END:
             return
         yield batch
@@ -218,11 +218,11 @@ def _classes(target: Tensor, task: Task, name: str) -> Tensor:
 def _parts(batch: Any, name: str) -> dict[str, Any]:
     """Return a batch as a mapping with the keys of `KEYS`."""
     if isinstance(batch, Mapping):
-        return _checked_keys(dict(batch), name, needed=("x",))
+        return _checked_keys(dict(batch), name, required=("x",))
     if not isinstance(batch, tuple | list):
         return {"x": batch}
     if len(batch) == 3 and isinstance(batch[2], Mapping):
-        more = _checked_keys(dict(batch[2]), name, needed=())
+        more = _checked_keys(dict(batch[2]), name, required=())
         return {"x": batch[0], "target": batch[1], **more}
     if len(batch) not in (1, 2):
         raise ValueError(
@@ -234,10 +234,10 @@ def _parts(batch: Any, name: str) -> dict[str, Any]:
 
 
 def _checked_keys(
-    batch: dict[Any, Any], name: str, needed: tuple[str, ...]
+    batch: dict[Any, Any], name: str, required: tuple[str, ...]
 ) -> dict[str, Any]:
     unknown = [key for key in batch if key not in KEYS]
-    missing = [key for key in needed if key not in batch]
+    missing = [key for key in required if key not in batch]
     if unknown or missing:
         wrong = f"has {unknown[0]!r}" if unknown else f"has no {missing[0]!r}"
         raise ValueError(

@@ -116,10 +116,10 @@ def _check_listed(
             f"{file} names {len(listed)} classes, and the network has {count} outputs;"
             " name one for each output, in their order"
         )
-    other = sorted(of_items - set(listed))
-    if other:
+    unnamed = sorted(of_items - set(listed))
+    if unnamed:
         raise ValueError(
-            f"{file} does not name {_listed(other)}, which the items have; rename the"
+            f"{file} does not name {_listed(unnamed)}, which the items have; rename the"
             " folders or correct the file"
         )
 

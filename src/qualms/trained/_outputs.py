@@ -46,9 +46,9 @@ class OutputReader:
         if scores.ndim == space + 1:  # two classes
             scores = scores[:, None]
         if scores.ndim != space + 2 or len(scores) != len(x):
-            wanted = "(B, C)" if not space else f"(B, C{', n' * space})"
+            shape = "(B, C)" if not space else f"(B, C{', n' * space})"
             raise ValueError(
-                f"for {self.task} a model must return class scores {wanted} for a batch"
+                f"for {self.task} a model must return class scores {shape} for a batch"
                 f" of B items, got shape {tuple(scores.shape)} for {len(x)} items; wrap"
                 " it in a module that does"
             )

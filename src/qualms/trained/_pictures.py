@@ -181,7 +181,7 @@ def _options(
 
 
 class _TargetReader(NamedTuple):
-    """How the targets of items are read."""
+    """Function that reads targets, and what it knows of the classes."""
 
     read: Callable[[OwnItem], float]
     note: str = ""
