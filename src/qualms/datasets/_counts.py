@@ -1,4 +1,4 @@
-"""Comparing the numbers of items with those of the paper."""
+"""Compare the numbers of items with those of the paper."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -58,7 +58,7 @@ def differences(actual: Tally, expected: Tally) -> list[str]:
 
 
 def check_tally(recipe: Recipe, actual: Tally, skipped: Sequence[Skipped]) -> None:
-    """Raise where numbers differ from the paper's."""
+    """Raise if numbers differ from the paper's."""
     differing = differences(actual, published_tally(recipe))
     if differing:
         raise DatasetError(
@@ -72,10 +72,10 @@ def check_tally(recipe: Recipe, actual: Tally, skipped: Sequence[Skipped]) -> No
 def check_not_empty(
     recipe: Recipe, counts: Mapping[str, int], skipped: Sequence[Skipped]
 ) -> None:
-    """Raise where a split has no items at all."""
+    """Raise if a split has no items."""
     empty = [split for split, count in counts.items() if count == 0]
     if empty:
-        # One cause for all says by itself what to do.
+        # A single reason for all units already says what to do.
         alike = len(skipped) > 1 and len({unit.reason for unit in skipped}) == 1
         remedy = "Mend that and run again." if alike else recipe.card.obtain
         raise DatasetError(
@@ -84,8 +84,8 @@ def check_not_empty(
         )
 
 
-def check_whole(recipe: Recipe, failed: Sequence[Skipped]) -> None:
-    """Raise where a unit of a recipe that needs all of them could not be loaded."""
+def check_complete(recipe: Recipe, failed: Sequence[Skipped]) -> None:
+    """Raise if a recipe needs every unit, and one could not be loaded."""
     if failed:
         raise DatasetError(
             f"{len(failed)} of {len(recipe.units)} items of {recipe.name} cannot be"

@@ -1,4 +1,4 @@
-"""Reading pictures from one HDF5 file, a chunk of rows at a time.
+"""Read pictures from one HDF5 file, a chunk of rows at a time.
 
 Pictures are stored as (N, channels, 64, 64) uint8; the file's other arrays have one
 value per picture.

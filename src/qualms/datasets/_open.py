@@ -1,4 +1,4 @@
-"""Opening a prepared dataset, and checking that its files are those prepared."""
+"""Open prepared datasets, and check that their files have not changed."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def open_dataset(folder: str | Path) -> Dataset:
 
 
 def verify_dataset(folder: str | Path) -> None:
-    """Raise if the contents of a file in `folder` are not those that were prepared.
+    """Raise if a file in `folder` has other contents than when it was prepared.
 
     It reads every file once, at one to two gigabytes a second on each core. A file that
     this process has verified and nobody has written since is not read again.

@@ -1,4 +1,4 @@
-"""Reading picture files, and cutting large pictures into patches.
+"""Read picture files, and cut large pictures into patches.
 
 Pictures are in RGB order. Pillow decodes to the same pixels as OpenCV, which the
 papers' code used: the alpha channel is dropped, a palette is looked up and the EXIF

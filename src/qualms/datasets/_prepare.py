@@ -1,7 +1,7 @@
 """From a recipe to a memory-mapped dataset: parallel, resumable, never silent.
 
-Units are loaded by several processes, and each finished unit is kept as a shard. If it
-is killed, the next call goes on with the units that are left. When all units are done,
+Units are loaded by several processes, and each finished unit is kept as a shard. After
+a crash, the next call goes on with the remaining units. When all units are done,
 the arrays and their record are published in one step. The number of processes changes
 no bit of the result. The albums that a recipe shows are prepared first, in folders
 beside its own.
@@ -25,9 +25,9 @@ from qualms.datasets._cache import (
 )
 from qualms.datasets._counts import (
     Tally,
+    check_complete,
     check_not_empty,
     check_tally,
-    check_whole,
     differences,
     published_tally,
     tally,
@@ -52,7 +52,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A prepared dataset and what could not be loaded for it."""
+    """A prepared dataset, and the units that could not be loaded."""
 
     dataset: Dataset
     skipped: tuple[Skipped, ...]
@@ -189,8 +189,8 @@ def _make(
     shards = folder / "shards" / recipe_digest(recipe)
     shards.mkdir(parents=True, exist_ok=True)
     failed = _load_missing(recipe, shards, workers, progress)
-    if recipe.whole:
-        check_whole(recipe, failed)
+    if recipe.complete:
+        check_complete(recipe, failed)
     skipped = [*starmap(Skipped, recipe.left_out.items()), *failed]
     finished = finished_units(recipe, shards)
     counts = count_items(recipe, finished)
@@ -219,7 +219,7 @@ def _load_missing(
     done, total = len(recipe.units) - len(missing), len(recipe.units)
     skipped = []
     make = partial(make_shard, recipe.load, shards)
-    # There is a process for every core already, so OpenCV shall start no threads.
+    # There is a process for every core already, so OpenCV must start no threads.
     threads = {"OPENCV_FOR_THREADS_NUM": os.environ.get("OPENCV_FOR_THREADS_NUM", "1")}
     reasons = each(make, missing, workers=workers or cores(), environment=threads)
     try:

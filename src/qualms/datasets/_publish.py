@@ -55,8 +55,8 @@ class Skipped(NamedTuple):
     reason: str
 
 
-class _Places(NamedTuple):
-    """Which of `splits` each row of a part goes to, and which row of that split."""
+class _Assignment(NamedTuple):
+    """Split (a number in `splits`) and row that each item of a part goes to."""
 
     splits: Mapping[str, int]
     split: NDArray[np.intp]
@@ -156,7 +156,7 @@ def _write_part(
     arrays: Path,
 ) -> Meta:
     """Write the splits of a part; return the entries of their files in `meta.json`."""
-    places = _places(part, divide, _items(finished))
+    places = _assign(part, divide, _items(finished))
     pictures = arrays / file_name(part, ENCODED)
     encoded = None
     if columns.pop(ENCODED, None) is not None:
@@ -202,7 +202,7 @@ def _allocate_ragged(path: Path, sides: NDArray[np.int64], dtype: Any) -> Ragged
 
 
 def _sides(
-    finished: Sequence[Finished], column: str, places: _Places, number: int
+    finished: Sequence[Finished], column: str, places: _Assignment, number: int
 ) -> NDArray[np.int64]:
     """Return the shape (N, axes) of each item of the split `number`, in its order."""
     shapes = [
@@ -271,11 +271,11 @@ def _items(finished: Sequence[Finished]) -> NDArray[np.str_]:
     return items
 
 
-def _places(part: str, divide: Divide | None, items: NDArray[np.str_]) -> _Places:
+def _assign(part: str, divide: Divide | None, items: NDArray[np.str_]) -> _Assignment:
     total = len(items)
     sizes = _sizes(part, total, divide)
     if divide is None:
-        return _Places(sizes, np.zeros(total, np.intp), np.arange(total))
+        return _Assignment(sizes, np.zeros(total, np.intp), np.arange(total))
     # Sorted first: the publisher's order of files means nothing.
     shuffle = np.random.default_rng(divide.seed).permutation(total)
     order = np.argsort(items, kind="stable")[shuffle]
@@ -283,12 +283,12 @@ def _places(part: str, divide: Divide | None, items: NDArray[np.str_]) -> _Place
     rank[order] = np.arange(total)
     second = rank >= sizes[divide.into[0]]
     row = rank - second * sizes[divide.into[0]]
-    return _Places(sizes, second.astype(np.intp), row)
+    return _Assignment(sizes, second.astype(np.intp), row)
 
 
 def _copy(
     finished: Sequence[Finished],
-    places: _Places,
+    places: _Assignment,
     targets: Sequence[Mapping[str, NDArray[Any] | Ragged]],
     encoded: NDArray[np.uint8] | None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Finding the files that a publisher ships, and saying what is missing.
+"""Find the files that a publisher ships, and say what is missing.
 
 Most of this runs before anything is loaded: a folder that is not laid out as expected
 is refused. `reading` is for the loading itself, where a single bad file is reported and

@@ -1,6 +1,6 @@
 """Images and label maps that differ in shape, one after another in one file.
 
-The numbers of all items lie side by side in a flat array, which is usually
+The values of all items lie side by side in a flat array, which is usually
 memory-mapped, and a second array has the sides of each item. Reading an item, or a part
 of one, touches the pages of that part alone.
 """
@@ -21,7 +21,7 @@ class Ragged:
     """Arrays of any shape; `ragged[row]` is one of them, nothing is copied."""
 
     data: NDArray[Any]
-    """(numbers,) those of all items."""
+    """(values,) of all items."""
     start: NDArray[np.int64]
     """(N,) where each item begins in `data`."""
     sides: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Ragged:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of every item."""
+        """Type of every item."""
         return self.data.dtype
 
     @property

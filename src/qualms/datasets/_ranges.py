@@ -28,7 +28,7 @@ GRADED_COUNTS: Mapping[str, Subset] = {
     "test/v2": Subset(of="test", within=((25.0, 176.0),)),
     "test/v3": Subset(of="test", within=((12.5, 188.5),)),
 }
-"""Of "tails": 126, 152 and 176 of the 200 counts."""
+"""Subsets of "tails": 126, 152 and 176 of the 200 counts."""
 
 # The paper's ranges are open, but no test angle lies on one of their ends.
 GRADED_YAWS: Mapping[str, Subset] = {
@@ -36,7 +36,7 @@ GRADED_YAWS: Mapping[str, Subset] = {
     "test/v2": Subset(of="test", within=((0.0, 37.45), (52.55, 90.0))),
     "test/v3": Subset(of="test", within=((0.0, 41.25), (48.75, 90.0))),
 }
-"""Of "gap": 336, 374 and 412 of the 449 test angles."""
+"""Subsets of "gap": 336, 374 and 412 of the 449 test angles."""
 
 
 def trained_counts(

@@ -1,4 +1,4 @@
-"""Resizing exactly as the papers' code did: with OpenCV, without antialiasing.
+"""Resize exactly as the papers' code did: with OpenCV, without antialiasing.
 
 Bilinear samples at half-pixel centres and reads only the two nearest pixels per axis,
 however much it shrinks. On float32 images it equals PyTorch's

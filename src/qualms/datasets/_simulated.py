@@ -1,4 +1,4 @@
-"""What the simulators share: units of a few items, and sampling of pixels."""
+"""Units of a few items and sampling of pixels, shared by the simulators."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the street datasets share: the classes of Cityscapes, and their second labels.
+"""Classes of Cityscapes and their second labels, shared by the street datasets.
 
 VALUES (Kahl et al., 2024) gives five of the 19 classes a second label. A rater uses the
 second label of a class in a whole image or nowhere, with probability 1/3, and decides

@@ -96,8 +96,8 @@ def gta5_cityscapes(root: str | Path, *, seed: int = 123) -> Recipe:
     cities = {part: _city_images(city, part) for part in ("train", "val")}
     units = [
         Unit(key=f"{where}/{name}", split=split)
-        for split, where, some in _split_images(names, cities, seed)
-        for name in some
+        for split, where, chosen in _split_images(names, cities, seed)
+        for name in chosen
     ]
     return Recipe(
         name="gta5_cityscapes",
@@ -121,10 +121,10 @@ def _image_folders(
     layouts = [holding] if holding else [("leftImg8bit", "gtFine")]
     if holding is None:
         layouts.append(("images/leftImg8bit", "labels/gtFine"))
-    for place in (*(root / folder for folder in folders), root):
+    for candidate in (*(root / folder for folder in folders), root):
         for images, labels in layouts:
-            if (place / images).is_dir() and (place / labels).is_dir():
-                return place / images, place / labels
+            if (candidate / images).is_dir() and (candidate / labels).is_dir():
+                return candidate / images, candidate / labels
     images, labels = layouts[0]
     raise DatasetError(
         f"expected {images} and {labels} in {root / folders[0]} or {root / folders[1]};"

@@ -1,4 +1,4 @@
-"""Which readings show the same nodule.
+"""Groups of readings that show the same nodule.
 
 LIDC-IDRI (Armato et al., 2011) does not say which outlines of different radiologists
 mean the same nodule. As in pylidc 0.2.3 (`Scan.cluster_annotations`), two readings
@@ -39,7 +39,7 @@ LEAST = 0.1
 
 
 class Nodule(NamedTuple):
-    """Some readings of one nodule."""
+    """Readings of one nodule."""
 
     scan: CtScan
     number: int

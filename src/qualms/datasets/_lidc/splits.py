@@ -45,7 +45,7 @@ SHIFTS = {
     "spiculation": "nodules with instead of without spiculation",
 }
 SEED = 123
-"""That of the released code."""
+"""Seed of the released code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ def lidc_splits(
 
 
 class _PatientDraws:
-    """Draws patients one after the other, until they have enough nodules."""
+    """Patients to draw, one after the other, until they have enough nodules."""
 
     def __init__(self, items: Sequence[VotedNodule], rng: random.Random) -> None:
         self.inside: Counter[str] = Counter()

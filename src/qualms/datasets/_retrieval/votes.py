@@ -32,7 +32,7 @@ UNVOTED = "no annotator chose a class for it"
 
 
 class Votes(NamedTuple):
-    """What people said about images."""
+    """Votes of people for the class of each image."""
 
     item: NDArray[np.str_]
     """(N,) paths, sorted; images without votes too."""
@@ -46,7 +46,7 @@ class VotedSet(NamedTuple):
 
     name: str
     folder: str
-    """What its publisher calls its folder."""
+    """Name of its folder in the publisher's archive."""
     images: int
     """The published number of images."""
     card: Card

@@ -1,9 +1,9 @@
 """Images of your own: classes, numbers or masks, in a folder or listed in a table.
 
 Pictures of 8 and 16 bit, grey or in colour, and volumes in NIfTI-1 (Cox et al., 2004),
-which are read when the dataset is prepared. All of them get one size, but for those
-with masks, which keep their own. What they hold is part of the dataset: other files, or
-other words about them, make another one.
+which are read when the dataset is prepared. All images get one size, except those with
+masks, which keep their own. The bytes of the files and the descriptions of the items
+are part of the dataset: a change of either makes another dataset.
 """
 
 import hashlib
@@ -59,7 +59,7 @@ CARD = Card(
 
 
 class _Loading(NamedTuple):
-    """What every item of the dataset is loaded with."""
+    """Settings that all items are loaded with."""
 
     folder: Path
     size: OwnSize
@@ -69,8 +69,8 @@ class _Loading(NamedTuple):
     task: OwnTask
 
 
-class _Scanned(NamedTuple):
-    """Facts of all files, by the path that the listing names them by."""
+class _FileFacts(NamedTuple):
+    """Facts of all files, by their paths in the listing."""
 
     pictures: dict[str, PictureFacts]
     masks: dict[str, MaskFacts]
@@ -89,20 +89,20 @@ def folder(
 
     Args:
         root: a folder, or a table in CSV.
-        task: None finds it. Masks are for segmentation. A target of text, or of at most
-            20 different whole numbers, is a class; other numbers are for regression.
-        side: height and width (and depth) of all images; or "keep". Only images with
-            masks may differ in size then, and training takes patches of them. Of
-            NIfTI files with masks also sides of a voxel, "1mm" or "1x1x3mm", to which
-            they are resampled. None keeps images with masks, pictures of one size up
-            to 256 and volumes up to 96, and gives others 128 and 64.
+        task: None derives it from the targets. Masks are for segmentation. Targets of
+            text, or of at most 20 different whole numbers, are classes; other numbers
+            are for regression.
+        side: height and width (and depth) of all images; or "keep", with which only
+            images with masks may differ in size, and training takes patches of them.
+            For NIfTI files with masks also the sides of a voxel, "1mm" or "1x1x3mm",
+            to which they are resampled. None keeps images with masks, pictures of one
+            size up to 256 and volumes up to 96, and resizes others to 128 and 64.
         fit: "stretch" changes the proportions of an image that is not square, "pad"
             keeps all of it with black (and ignored labels) around it, "crop" keeps the
             middle.
-        seed: of the splits that are not stated.
-        contents: digest of all files, of what is said of them and of the options
-            above. It is found, and needs not be stated; where it is, others are
-            refused.
+        seed: draws the splits that are not stated.
+        contents: digest of all files, of their descriptions and of the options above.
+            It is computed by default; if it is stated, other contents are refused.
     """
     seed = whole_number("seed", seed, least=0)
     check_choice("fit", fit, ("stretch", "pad", "crop"))
@@ -136,7 +136,7 @@ def folder(
         load=partial(_load, loading._replace(task=loading.task.without_targets())),
         shifts={s: "as stated" for s in dict.fromkeys(split) if "/" in s},
         any_shape=loading.size.space is None,
-        whole=True,
+        complete=True,
     )
 
 
@@ -145,7 +145,7 @@ def _unit(item: OwnItem, split: str, target: float) -> Unit:
     return Unit(key=item.path, split=split, args=args)
 
 
-def _scan(listing: OwnListing, task: OwnTask) -> _Scanned:
+def _scan(listing: OwnListing, task: OwnTask) -> _FileFacts:
     """Read the facts of every file with several threads."""
     images = {item.path: item.where for item in listing.items}
     masks = {m: item.where for item in listing.items for m in item.masks}
@@ -154,7 +154,7 @@ def _scan(listing: OwnListing, task: OwnTask) -> _Scanned:
         find = partial(_facts, listing.folder)
         pictures = threads.map(partial(find, picture_facts), images.items())
         labels = threads.map(partial(find, mask_facts), masked.items())
-        return _Scanned(
+        return _FileFacts(
             dict(zip(images, pictures, strict=True)),
             dict(zip(masked, labels, strict=True)),
         )
@@ -169,7 +169,9 @@ def _facts(folder: Path, find: Callable[[Path], F], entry: tuple[str, str]) -> F
         raise DatasetError(f"{error}{line}; repair it or remove it") from error
 
 
-def _digest(listing: OwnListing, scanned: _Scanned, options: Mapping[str, Any]) -> str:
+def _digest(
+    listing: OwnListing, scanned: _FileFacts, options: Mapping[str, Any]
+) -> str:
     """Compute a digest of the options, the items and the bytes of their files.
 
     Neither the place of the folder nor the order of lines counts.
@@ -191,7 +193,7 @@ def _description(item: OwnItem) -> Iterator[Any]:
 
 def _loading(
     listing: OwnListing,
-    scanned: _Scanned,
+    scanned: _FileFacts,
     task: OwnTask,
     side: int | str,
     fit: Fit,

@@ -1,4 +1,4 @@
-"""Images of any size in one size: stretched, padded or cropped.
+"""Resize images to one size: stretched, padded or cropped.
 
 Values are interpolated linearly; where an image shrinks the filter is as much wider, so
 that every pixel counts. It is the rule of Pillow's BILINEAR, for any number of axes and
@@ -18,7 +18,7 @@ Fit = Literal["stretch", "pad", "crop"]
 
 
 class ItemSize(NamedTuple):
-    """The size that an image gets, and how."""
+    """Size that an image gets, and how it is fitted."""
 
     space: tuple[int, ...]
     fit: Fit = "stretch"

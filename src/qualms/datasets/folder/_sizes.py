@@ -24,7 +24,7 @@ VOXEL = re.compile(r"\d+(\.\d+)?(x\d+(\.\d+)?)*mm")
 
 
 class OwnSize(NamedTuple):
-    """How large images become."""
+    """Size of a user's images."""
 
     space: tuple[int, ...] | None
     """Of all images; None where each has its own."""

@@ -28,7 +28,7 @@ DEEP = ("I;16", "I;16B", "I;16L", "I", "F")
 """Modes of Pillow with more than 8 bits."""
 MOST_BYTE, MOST_SHORT = 255, 65_535
 MOST_PIXELS = 10**9
-"""Of a picture that is read."""
+"""Largest picture that is read."""
 TURNED = (5, 6, 7, 8)
 """EXIF orientations that exchange height and width."""
 ORIENTATION = 0x0112
@@ -36,7 +36,7 @@ _LIMIT = Lock()
 
 
 class PictureFacts(NamedTuple):
-    """What is known of an image file without its pixels."""
+    """Facts of an image file, without its pixels."""
 
     sha256: str
     space: tuple[int, ...]
@@ -45,11 +45,11 @@ class PictureFacts(NamedTuple):
     deep: bool
     """Whether it has more than 8 bits for each channel."""
     axes: str = ""
-    """Where the axes of a volume point to as it is stored, such as "LPS"."""
+    """Directions of the stored axes of a volume, such as "LPS"."""
 
 
 class MaskFacts(NamedTuple):
-    """What is known of a file of labels."""
+    """Facts of a file of labels."""
 
     sha256: str
     space: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What a user's folder or table says of each item, before any picture is opened.
+"""Items that a user's folder or table lists, before any picture is opened.
 
 A folder is laid out by class (`cats/1.png`), by split and class (`train/cats/1.png`),
 has images and masks of the same names (`images/1.png`, `masks/1.png`), or holds
@@ -35,20 +35,20 @@ ENDINGS = (
     *(".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".gif"),
     *(".pgm", ".ppm", ".nii", ".nii.gz"),
 )
-PASSED_OVER = ("thumbs.db", "desktop.ini")
+IGNORED_FILES = ("thumbs.db", "desktop.ini")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnItem:
-    """One item as the user describes it; '' where nothing is said."""
+    """One item as the user describes it; '' for what is missing."""
 
     path: str
-    """Of its image, seen from the folder, with forward slashes; also its name."""
+    """Path of its image below the folder, with forward slashes; also its name."""
     where: str
-    """What an error calls it, such as 'line 3 of items.csv'."""
+    """Its name in errors, such as 'line 3 of items.csv'."""
     target: str = ""
     masks: tuple[str, ...] = ()
-    """Of each rater."""
+    """Path of the mask of each rater."""
     split: str = ""
     """train, val or test."""
     shifted: bool = False
@@ -193,7 +193,7 @@ def _folders(folder: Path) -> list[Path]:
 
 def _counts(path: Path) -> bool:
     """Return whether a file is an item, not one that the operating system put there."""
-    hidden = path.name.startswith(".") or path.name.lower() in PASSED_OVER
+    hidden = path.name.startswith(".") or path.name.lower() in IGNORED_FILES
     return path.is_file() and not hidden
 
 

@@ -1,4 +1,4 @@
-"""What is predicted of a user's images: a class, a number, or a label for each pixel.
+"""Targets of a user's images: a class, a number, or a label for each pixel.
 
 Masks hold the labels 0, 1, 2 ... Pixels of label 255 count nowhere, unless all labels
 are 0 and 255, which then are the classes 0 and 1.
@@ -21,13 +21,13 @@ from qualms.spec import Task
 OwnTaskName = Literal["classification", "regression", "segmentation"]
 NAMES: tuple[OwnTaskName, ...] = ("classification", "regression", "segmentation")
 FEW = 20
-"""Most different whole numbers that are taken for classes."""
+"""Largest number of different integers that count as classes."""
 IGNORED = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTask:
-    """What is predicted, and the target of each item."""
+    """Task of a user's images, and the target of each item."""
 
     name: OwnTaskName
     classes: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class OwnTask:
     values: tuple[float, ...] | None = None
     """The targets where they are numbers."""
     ignored: bool = False
-    """Whether label 255 counts nowhere."""
+    """Whether pixels of label 255 are ignored."""
     doubled: bool = False
     """Whether label 255 is class 1."""
 
@@ -58,11 +58,11 @@ class OwnTask:
         return replace(self, targets=(), values=None)
 
 
-def own_task(items: Sequence[OwnItem], stated: OwnTaskName | None) -> OwnTask:
+def own_task(items: Sequence[OwnItem], requested: OwnTaskName | None) -> OwnTask:
     """Find the task of the items; masks are read later."""
-    if stated is not None:
-        check_choice("task", stated, NAMES)
-    name = stated or _guess_task(items)
+    if requested is not None:
+        check_choice("task", requested, NAMES)
+    name = requested or _guess_task(items)
     if name == "segmentation":
         _check_raters(items)
         return OwnTask(name=name, targets=(0.0,) * len(items))

@@ -127,8 +127,8 @@ def fundus_photograph(
     """Take an RGB picture (size, size, 3) of an eye; the arguments decide every bit.
 
     Args:
-        patient: whose eye.
-        left: which eye.
+        patient: the owner of the eye.
+        left: whether it is the left eye.
         severity: of the disease, 0 to 5; the integer part is the true grade.
         quality: how good the photograph is, 0 to 1.
         profile: the people and cameras of the country.
@@ -136,10 +136,10 @@ def fundus_photograph(
     """
     # The last word must not be 0: NumPy seeds alike with and without a final 0.
     both = np.random.default_rng([*patient, 1])
-    whose, site = person(both, profile.pigment), int(both.integers(profile.sites))
+    owner, site = person(both, profile.pigment), int(both.integers(profile.sites))
     rng = np.random.default_rng([*patient, 3 if left else 2])
     frame = point_camera(rng, profile, left=left, size=size)
-    light = reflectance(rng, eye(rng, whose), severity, frame.view)
+    light = reflectance(rng, eye(rng, owner), severity, frame.view)
     return expose(rng, light, frame, profile, site=site, quality=quality)
 
 

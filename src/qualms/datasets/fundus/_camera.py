@@ -38,7 +38,7 @@ GLARE = np.array([0.55, 0.62, 0.60], np.float32)
 
 
 class Profile(NamedTuple):
-    """Cameras and people of one country; pairs are the ends of a range unless said."""
+    """Cameras and people of one country; pairs are the ends of a range unless noted."""
 
     name: str
     sites: int
@@ -101,7 +101,7 @@ INDIA = Profile(
 
 
 class CameraFrame(NamedTuple):
-    """Where the round image lies in a picture, in pixels, and where the retina."""
+    """Positions of the round image and of the retina in a picture, in pixels."""
 
     view: RetinaView
     middle: Floats

@@ -53,7 +53,7 @@ OCTAVES = ((4, 0.9), (9, 0.6), (22, 0.45), (60, 0.35), (150, 0.25))
 
 
 class Person(NamedTuple):
-    """What the two eyes of a patient have in common."""
+    """Properties that both eyes of a patient share."""
 
     pigment: float
     """0 fair, 1 dark."""
@@ -87,7 +87,7 @@ def person(rng: Rng, pigment: tuple[float, float]) -> Person:
     )
 
 
-def eye(rng: Rng, whose: Person) -> Eye:
+def eye(rng: Rng, patient: Person) -> Eye:
     """Draw an eye of a patient."""
     radius = rng.uniform(0.112, 0.138)
     return Eye(
@@ -95,51 +95,62 @@ def eye(rng: Rng, whose: Person) -> Eye:
         radii=(radius, radius * rng.uniform(1.0, 1.15)),
         cup=float(rng.uniform(0.3, 0.62)),
         halo=float(rng.uniform(0.0, 0.55)),
-        mottle=float(rng.uniform(0.6, 1.4) * (1.2 - 0.6 * whose.pigment)),
-        person=whose,
+        mottle=float(rng.uniform(0.6, 1.4) * (1.2 - 0.6 * patient.pigment)),
+        person=patient,
     )
 
 
-def reflectance(rng: Rng, whose: Eye, severity: float, view: RetinaView) -> Floats32:
+def reflectance(rng: Rng, subject: Eye, severity: float, view: RetinaView) -> Floats32:
     """Draw the reflectance (size, size, 3) of an eye of this severity, about 0 to 1.
 
     Disease adds lesions to an eye and changes nothing else in it.
     """
-    ill, mottled = (np.random.default_rng(word) for word in rng.integers(2**62, size=2))
-    lesions = findings(ill, severity)
-    strokes = [arcades(rng, whose.disc, lesions.beading)]
-    strokes += lesion_strokes(ill, lesions, whose.disc)
-    blobs = [lesion_blobs(ill, lesions, whose.disc), *_harmless(rng, whose.person)]
+    lesion_rng, mottle_rng = (
+        np.random.default_rng(word) for word in rng.integers(2**62, size=2)
+    )
+    lesions = findings(lesion_rng, severity)
+    strokes = [arcades(rng, subject.disc, lesions.beading)]
+    strokes += lesion_strokes(lesion_rng, lesions, subject.disc)
+    blobs = [
+        lesion_blobs(lesion_rng, lesions, subject.disc),
+        *_harmless(rng, subject.person),
+    ]
     layers = paint(view, np.concatenate(strokes), np.concatenate(blobs))
     image = np.empty((view.size, view.size, 3), np.float32)
-    base = FAIR + whose.person.pigment * (DARK - FAIR)
+    base = FAIR + subject.person.pigment * (DARK - FAIR)
     anatomy = np.array(
-        [*whose.disc, *whose.radii, whose.cup, whose.halo, whose.person.macula]
+        [
+            *subject.disc,
+            *subject.radii,
+            subject.cup,
+            subject.halo,
+            subject.person.macula,
+        ]
     )
-    mottle = _mottle(mottled, whose, view.size)
+    mottle = _mottle(mottle_rng, subject, view.size)
     _compose(image, layers, mottle, view.inverse, base, anatomy)
     return image
 
 
-def _harmless(rng: Rng, whose: Person) -> list[Floats]:
+def _harmless(rng: Rng, patient: Person) -> list[Floats]:
     """Draw drusen near the macula and spots of pigment anywhere."""
-    drusen = np.zeros((whose.drusen, BLOB))
-    drusen[:, PLACE] = rng.normal(0, 0.2, (whose.drusen, 2))
-    drusen[:, RADII] = rng.uniform(0.006, 0.016, (whose.drusen, 1))
+    drusen = np.zeros((patient.drusen, BLOB))
+    drusen[:, PLACE] = rng.normal(0, 0.2, (patient.drusen, 2))
+    drusen[:, RADII] = rng.uniform(0.006, 0.016, (patient.drusen, 1))
     drusen[:, SOFT] = 0.8
-    drusen[:, DENSITY] = rng.uniform(0.2, 0.5, whose.drusen)
+    drusen[:, DENSITY] = rng.uniform(0.2, 0.5, patient.drusen)
     drusen[:, LAYER] = EXUDATE
-    spots = np.zeros((whose.spots, BLOB))
-    spots[:, PLACE] = rng.uniform(-0.8, 0.8, (whose.spots, 2))
-    spots[:, RADII] = rng.uniform(0.02, 0.06, (whose.spots, 1))
+    spots = np.zeros((patient.spots, BLOB))
+    spots[:, PLACE] = rng.uniform(-0.8, 0.8, (patient.spots, 2))
+    spots[:, RADII] = rng.uniform(0.02, 0.06, (patient.spots, 1))
     spots[:, SOFT] = 0.6
     spots[:, WOBBLE] = 0.2
-    spots[:, DENSITY] = rng.uniform(0.2, 0.45, whose.spots)
+    spots[:, DENSITY] = rng.uniform(0.2, 0.45, patient.spots)
     spots[:, LAYER] = BLOOD
     return [drusen, spots]
 
 
-def _mottle(rng: Rng, whose: Eye, size: int) -> Floats32:
+def _mottle(rng: Rng, subject: Eye, size: int) -> Floats32:
     """Draw the unevenness (size, size) of the choroid, around 0.
 
     Small pictures leave out the finest scales, so the number of draws depends on size.
@@ -151,7 +162,7 @@ def _mottle(rng: Rng, whose: Eye, size: int) -> Floats32:
         if knots <= size // 2:
             grid = rng.standard_normal((knots, knots), np.float32)
             grown = cv2.resize(grid, (size, size), interpolation=cv2.INTER_CUBIC)
-            total += np.float32(strength * whose.mottle) * grown
+            total += np.float32(strength * subject.mottle) * grown
     return total
 
 

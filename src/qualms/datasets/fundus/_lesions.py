@@ -137,7 +137,7 @@ def lesion_strokes(
 
 
 class _LesionSites(NamedTuple):
-    """Where in an eye lesions appear."""
+    """Sites of an eye where lesions appear."""
 
     disc: Floats
     """(2,) centre of the optic disc, which has none."""

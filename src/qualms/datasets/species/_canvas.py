@@ -45,7 +45,7 @@ class Coat(NamedTuple):
 
 
 class Pose(NamedTuple):
-    """Where an object is seen: canvas = matrix @ point + offset, for a side of 1."""
+    """Map from an object to a canvas of side 1: canvas = matrix @ point + offset."""
 
     matrix: Points
     offset: Points

@@ -1,4 +1,4 @@
-"""What networks never see in training: birds, cars, and products of five kinds."""
+"""Objects that no network is trained on: birds, cars, and products of five kinds."""
 
 from qualms.datasets.species._canvas import (
     Coat,

@@ -35,7 +35,7 @@ Drawing = Callable[[ObjectCanvas, Traits], None]
 
 
 class Trouble(NamedTuple):
-    """What makes a picture hard to tell."""
+    """Cause that makes a picture ambiguous, and how much."""
 
     kind: str
     """One of `TROUBLES`."""

@@ -19,7 +19,7 @@ HUE_DEVIATION = 0.008
 
 
 class Traits:
-    """Answers what an object of a class is like."""
+    """Traits of an object of a class, drawn in the order of the calls."""
 
     def __init__(
         self, of_class: np.random.Generator, own: np.random.Generator | None

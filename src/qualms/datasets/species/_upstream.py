@@ -1,4 +1,4 @@
-"""What networks are pretrained on: fish, butterflies, flowers, mushrooms, boats, lamps.
+"""Objects of pretraining: fish, butterflies, flowers, mushrooms, boats, lamps.
 
 None of them occurs downstream, but they have parts, paints and proportions as the
 objects downstream have.

@@ -20,12 +20,12 @@ CIRCLE = np.stack(
 
 Points = NDArray[np.float64]
 Colour = Sequence[float] | Points
-Place = tuple[float, float]
+Spot = tuple[float, float]
 """X and Z."""
 
 
 class Perspective(NamedTuple):
-    """How points in metres come onto the canvas."""
+    """Projection of points in metres onto the canvas."""
 
     height: int
     width: int
@@ -70,14 +70,14 @@ class Canvas:
         self._waiting.append((corners, colour, label))
 
     def upright(
-        self, place: Place, outline: ArrayLike, colour: Colour, label: int
+        self, spot: Spot, outline: ArrayLike, colour: Colour, label: int
     ) -> None:
         """Fill outlines (n, 2) or (k, n, 2) of x and height that face the camera."""
         outline = np.asarray(outline)
         corners = np.empty((*outline.shape[:-1], 3))
-        corners[..., 0] = outline[..., 0] + place[0]
+        corners[..., 0] = outline[..., 0] + spot[0]
         corners[..., 1] = outline[..., 1]
-        corners[..., 2] = place[1]
+        corners[..., 2] = spot[1]
         self.area(corners, colour, label)
 
     def draw(self) -> None:
@@ -136,7 +136,7 @@ def along(x: float, outline: ArrayLike) -> Points:
     return corners
 
 
-def strip(left: float, right: float | Points, depth: Points | Place) -> Points:
+def strip(left: float, right: float | Points, depth: Points | Spot) -> Points:
     """Return corners of the ground between two lines, over the distances `depth`."""
     count = len(depth)
     corners = np.zeros((2 * count, 3))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from qualms.datasets._street import CLASSES
-from qualms.datasets.street_sim._canvas import Canvas, Place, Points, disc, rectangle
+from qualms.datasets.street_sim._canvas import Canvas, Points, Spot, disc, rectangle
 from qualms.datasets.street_sim._styles import Style, pick
 from qualms.datasets.street_sim._vehicles import TYRE, draw_motorcycle
 
@@ -15,21 +15,21 @@ HAIR = ((58, 46, 34), (24, 22, 22), (130, 104, 66))
 
 
 def draw_person(
-    canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
+    canvas: Canvas, rng: np.random.Generator, spot: Spot, style: Style
 ) -> None:
     """Draw a person who stands or walks."""
     tall, stride = rng.uniform(0.9, 1.08), rng.uniform(0.03, 0.3)
     coat, trousers = pick(rng, style.clothes), pick(rng, style.clothes) * 0.7
     for foot in (-stride, stride):
         leg = [(-0.1, 0.9), (0.1, 0.9), (foot + 0.08, 0), (foot - 0.1, 0)]
-        canvas.upright(place, np.array(leg) * tall, trousers, PERSON)
-    _body(canvas, rng, place, coat, tall)
+        canvas.upright(spot, np.array(leg) * tall, trousers, PERSON)
+    _body(canvas, rng, spot, coat, tall)
 
 
 def _body(
     canvas: Canvas,
     rng: np.random.Generator,
-    place: Place,
+    spot: Spot,
     coat: Points,
     tall: float,
     raised: float = 0.0,
@@ -45,9 +45,9 @@ def _body(
         (-0.25, 1.42),
     ]
     lift, skin = np.array([0, raised]), pick(rng, SKIN)
-    canvas.upright(place, np.array(torso) * tall + lift, coat, label)
-    canvas.upright(place, disc(0, 1.63 * tall, 0.12) + lift, skin, label)
-    if place[1] > 30:
+    canvas.upright(spot, np.array(torso) * tall + lift, coat, label)
+    canvas.upright(spot, disc(0, 1.63 * tall, 0.12) + lift, skin, label)
+    if spot[1] > 30:
         return
     swing = rng.uniform(-0.15, 0.15)
     for side in (-1, 1):
@@ -57,19 +57,19 @@ def _body(
             (side * 0.3 + side * swing, 0.85),
         ]
         arm.append((side * 0.2 + side * swing, 0.85))
-        canvas.upright(place, np.array(arm) * tall + lift, coat * 0.8, label)
+        canvas.upright(spot, np.array(arm) * tall + lift, coat * 0.8, label)
     hair = rectangle(-0.12, 1.66 * tall, 0.12, 1.76 * tall)
-    canvas.upright(place, hair + lift, pick(rng, HAIR), label)
+    canvas.upright(spot, hair + lift, pick(rng, HAIR), label)
 
 
 def draw_bicycle(
-    canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
+    canvas: Canvas, rng: np.random.Generator, spot: Spot, style: Style
 ) -> None:
     """Draw a leaning bicycle, seen from its side."""
     paint = pick(rng, style.cars)
     for at in (-0.52, 0.52):
-        canvas.upright(place, disc(at, 0.34, 0.35), TYRE, BICYCLE)
-        canvas.upright(place, disc(at, 0.34, 0.27), (110, 110, 108), BICYCLE)
+        canvas.upright(spot, disc(at, 0.34, 0.35), TYRE, BICYCLE)
+        canvas.upright(spot, disc(at, 0.34, 0.27), (110, 110, 108), BICYCLE)
     frame = [
         (-0.52, 0.3),
         (-0.2, 0.85),
@@ -78,17 +78,17 @@ def draw_bicycle(
         (0.42, 0.4),
         (0, 0.3),
     ]
-    canvas.upright(place, frame, paint, BICYCLE)
-    canvas.upright(place, rectangle(-0.32, 0.9, -0.08, 0.97), TYRE, BICYCLE)
-    canvas.upright(place, rectangle(0.3, 0.8, 0.38, 1.08), TYRE, BICYCLE)
+    canvas.upright(spot, frame, paint, BICYCLE)
+    canvas.upright(spot, rectangle(-0.32, 0.9, -0.08, 0.97), TYRE, BICYCLE)
+    canvas.upright(spot, rectangle(0.3, 0.8, 0.38, 1.08), TYRE, BICYCLE)
 
 
 def draw_rider(
-    canvas: Canvas, rng: np.random.Generator, place: Place, style: Style
+    canvas: Canvas, rng: np.random.Generator, spot: Spot, style: Style
 ) -> None:
     """Draw a rider on a bicycle or, less often, on a motorcycle."""
     motor = rng.random() < 0.35
-    (draw_motorcycle if motor else draw_bicycle)(canvas, rng, place, style)
+    (draw_motorcycle if motor else draw_bicycle)(canvas, rng, spot, style)
     coat, trousers = pick(rng, style.clothes), pick(rng, style.clothes) * 0.7
     leg = [
         (-0.3, 0.9),
@@ -98,5 +98,5 @@ def draw_rider(
         (0, 0.28),
         (0.02, 0.65),
     ]
-    canvas.upright(place, leg, trousers, RIDER)
-    _body(canvas, rng, (place[0] - 0.1, place[1]), coat, 0.95, 0.08)
+    canvas.upright(spot, leg, trousers, RIDER)
+    _body(canvas, rng, (spot[0] - 0.1, spot[1]), coat, 0.95, 0.08)

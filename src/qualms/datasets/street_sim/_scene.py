@@ -1,4 +1,4 @@
-"""A street scene: what lies where, drawn from far to near."""
+"""A street scene: its layout, drawn from far to near."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from qualms.datasets.street_sim._canvas import (
     SAMPLES,
     Canvas,
     Perspective,
-    Place,
+    Spot,
 )
 from qualms.datasets.street_sim._furniture import (
     draw_bush,
@@ -41,9 +41,9 @@ from qualms.datasets.street_sim._vehicles import (
 )
 
 Rng = np.random.Generator
-Draw = Callable[[Canvas, Rng, Place, Style], None]
+Draw = Callable[[Canvas, Rng, Spot, Style], None]
 Thing = tuple[Draw, float, float]
-"""How something is drawn, and its X and Z."""
+"""The function that draws a thing, and its X and Z."""
 
 
 def street_scene(
@@ -98,7 +98,7 @@ def _part(rng: Rng, thing: Thing, style: Style) -> Part:
 
 
 def _traffic(rng: Rng, street: Street) -> list[Thing]:
-    """Place vehicles and riders on the road."""
+    """Spot vehicles and riders on the road."""
     kinds: tuple[Draw, ...] = (draw_car, draw_truck, draw_bus, draw_train)
     shares = (0.8, 0.1, 0.06, 0.04)
     things: list[Thing] = []
@@ -132,7 +132,7 @@ def _parked_vehicles(rng: Rng, x: float) -> list[Thing]:
 
 
 def _walkers(rng: Rng, street: Street) -> list[Thing]:
-    """Place people and things on the sidewalks, and people who cross the road."""
+    """Spot people and things on the sidewalks, and people who cross the road."""
     things: list[Thing] = []
     for outward, edge, walk in (
         (-1, street.left, street.walks[0]),
@@ -167,7 +167,7 @@ def _walkers(rng: Rng, street: Street) -> list[Thing]:
 
 
 def _plants(rng: Rng, street: Street) -> list[Thing]:
-    """Place trees at the curb and behind the fronts, and bushes on verges."""
+    """Spot trees at the curb and behind the fronts, and bushes on verges."""
     things: list[Thing] = []
     for outward, edge, end in (
         (-1, street.left, street.fronts[0]),

@@ -1,4 +1,4 @@
-"""The ground plan of a street, the sky, the ground, and what closes its sides."""
+"""The ground plan of a street, the sky, the ground, and the fronts along it."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,7 +19,7 @@ NEAREST = 1.6
 WIDE = 400.0
 DEPTHS = np.geomspace(NEAREST, FAR, 24)
 Part = tuple[float, Callable[[Canvas], None]]
-"""How far away something is, and how it is drawn."""
+"""Distance of a thing, and the function that draws it."""
 
 
 class Street(NamedTuple):
@@ -60,14 +60,14 @@ def draw_skyline(canvas: Canvas, rng: np.random.Generator, style: Style) -> None
     """Draw buildings and trees at the end of the street."""
     straight = canvas.view.bend * FAR**2
     for x in np.arange(-130, 130, 13.0) + rng.uniform(-4, 4, 20):
-        place = (float(x) - straight, FAR)
+        spot = (float(x) - straight, FAR)
         if rng.random() < 0.5:
             top, half = rng.uniform(5, 26), rng.uniform(6, 11)
             colour = pick(rng, style.buildings) * 0.9
-            canvas.upright(place, rectangle(-half, 0, half, top), colour, BUILDING)
+            canvas.upright(spot, rectangle(-half, 0, half, top), colour, BUILDING)
         else:
             bump = rectangle(-9, -1, 9, rng.uniform(3, 9)) + rng.uniform(-1, 1, (4, 2))
-            canvas.upright(place, bump, pick(rng, style.leaves), VEGETATION)
+            canvas.upright(spot, bump, pick(rng, style.leaves), VEGETATION)
 
 
 def draw_ground(
@@ -182,7 +182,7 @@ class _Facade(NamedTuple):
 
 def _front(
     rng: np.random.Generator,
-    place: tuple[float, float, float],
+    spot: tuple[float, float, float],
     lit: float,
     style: Style,
 ) -> Part:
@@ -198,13 +198,13 @@ def _front(
         pane=(wide, rng.uniform(1.1, 2.0)),
         step=wide + rng.uniform(0.7, 1.6),
     )
-    return place[1], lambda canvas: _draw_front(canvas, facade, place, lit)
+    return spot[1], lambda canvas: _draw_front(canvas, facade, spot, lit)
 
 
 def _draw_front(
-    canvas: Canvas, facade: _Facade, place: tuple[float, float, float], lit: float
+    canvas: Canvas, facade: _Facade, spot: tuple[float, float, float], lit: float
 ) -> None:
-    x, z, end = place
+    x, z, end = spot
     top, colour = facade.floors * facade.storey + 0.8, facade.colour * lit
     deep = 14 if x > 0 else -14
     canvas.upright((x, z), rectangle(0, 0, deep, top), facade.colour * 0.8, BUILDING)
@@ -231,12 +231,12 @@ def _draw_front(
 
 def _barrier(
     rng: np.random.Generator,
-    place: tuple[float, float, float],
+    spot: tuple[float, float, float],
     lit: float,
     style: Style,
 ) -> Part:
     """Make a wall, a fence or a hedge along the street."""
-    x, z, end = place
+    x, z, end = spot
     kind, top = int(rng.choice(3, p=(0.4, 0.35, 0.25))), rng.uniform(1.0, 2.6)
     label = (WALL, FENCE, VEGETATION)[kind]
     colour = pick(rng, (style.walls, style.metal, style.leaves)[kind]) * lit

@@ -19,7 +19,7 @@ from scipy.ndimage import gaussian_filter1d
 SIDE = 64
 """Side of the paper's volumes; blur is relative to it."""
 LEAST = 0.1
-"""Values from here on are the object."""
+"""Smallest value of the pixels of an object."""
 FRACTIONS = np.array([0.1, 0.55, 1.0])
 """Share of the object that each of three raters marks."""
 SEEDS = 1_000
