@@ -41,7 +41,7 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from qualms import scores
-from qualms.scores.inference import (
+from qualms.inference import (
     EXACT,
     confidence_set,
     influence_replicates,

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, ndtr, softmax
 
 from qualms import scores
-from qualms.scores.inference import (
+from qualms.inference import (
     ConfidenceInterval,
     Influence,
     OrderStatistic,

@@ -1,7 +1,7 @@
 """qualms: does a vision model know when it does not know, also under a shift?
 
-Two doors. `qualms.score(...)` judges predictions made anywhere; the benchmarks make
-predictions and judge them the same way. Importing the package loads nothing heavy.
+`qualms.score(...)` judges predictions made anywhere; the benchmarks make predictions
+and judge them the same way. Importing the package loads no large library.
 """
 
 from importlib import import_module
@@ -12,25 +12,29 @@ __all__ = [
     "Accumulator",
     "__version__",
     "evaluate",
+    "plot",
     "predict",
     "predictions",
     "read_plan",
     "refer",
+    "referral",
     "score",
     "scores",
 ]
 
 if TYPE_CHECKING:
-    from qualms import evaluate, predictions, scores
+    from qualms import evaluate, predictions, referral, scores
     from qualms.evaluate import Accumulator, score
-    from qualms.evaluate.refer import read_plan, refer
+    from qualms.referral import read_plan, refer
+    from qualms.report import plot
     from qualms.trained.predict import predict
 
 _LAZY = {
     "Accumulator": "qualms.evaluate",
+    "plot": "qualms.report",
     "predict": "qualms.trained",
-    "read_plan": "qualms.evaluate",
-    "refer": "qualms.evaluate",
+    "read_plan": "qualms.referral",
+    "refer": "qualms.referral",
     "score": "qualms.evaluate",
 }
 
@@ -44,5 +48,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, also those that are loaded when they are first used."""
+    """Return the public names, including those that are loaded on first use."""
     return sorted(__all__)

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from qualms.labels import Label, Labels
-from qualms.shelf import source_of, suggest
+from qualms.shelf import source_of
 from qualms.spec import ItemRule, Part, RunSpec, Task, TaskName
+from qualms.wording import suggest
 
 if TYPE_CHECKING:
-    from qualms.evaluate import Protocol
-    from qualms.evaluate.results import BenchmarkResults
-    from qualms.report import Presentation
+    from qualms.evaluate.benchmark_results import BenchmarkResults
+    from qualms.evaluate.protocol import Protocol
+    from qualms.report.presentation import Presentation
 
 Settings = Mapping[str, Any]
 """A small mapping that only the benchmark's protocol reads."""

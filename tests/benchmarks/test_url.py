@@ -11,7 +11,7 @@ from qualms.benchmarks import Place, variant_of
 from qualms.benchmarks.url import url
 from qualms.launch import Wish, everything, is_simulated
 from qualms.shelf import find, names
-from qualms.spec import split_place
+from qualms.spec import parse_split
 
 BENCHMARK = url()
 PRESETS = list(BENCHMARK.presets.values())
@@ -57,7 +57,7 @@ def test_simulated_datasets_have_the_splits_that_runs_predict(preset):
     for variant in preset.variants:
         parts = {"": variant.dataset, **variant.datasets}
         for split in variant.splits:
-            name, own = split_place(split)
+            name, own = parse_split(split)
             assert not unknown("datasets", parts[name])
             if is_simulated(parts[name].name):
                 recipe = find("datasets", parts[name].name)(**parts[name].options)

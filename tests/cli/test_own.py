@@ -95,7 +95,7 @@ def classes(root):
 
 
 def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here, monkeypatch):
-    monkeypatch.setattr("qualms.report.draw.KINDS", ("png",))  # half the time
+    monkeypatch.setattr("qualms.report._draw.KINDS", ("png",))  # half the time
     classes(here / "squares")
     asked = ("--from", "squares", "--methods", "map,temperature,deep_ensemble")
     asked += ("--seeds", "0,1", "-o", "epochs=12", "-o", "network.width=4")

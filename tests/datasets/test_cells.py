@@ -5,7 +5,7 @@ import pytest
 
 from qualms.datasets import prepare
 from qualms.datasets.cells import cells
-from qualms.datasets.cells.simulator import cell_picture
+from qualms.datasets.cells._simulator import cell_picture
 
 FULL = {"train": 10_000, "val": 2_000, "test": 10_000}
 FEW = {"train": 40, "val": 10, "test": 60}

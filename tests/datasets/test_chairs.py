@@ -7,8 +7,8 @@ import pytest
 
 from qualms.datasets import prepare
 from qualms.datasets.chairs import chairs
-from qualms.datasets.chairs.renderer import render
-from qualms.datasets.chairs.shapes import chair
+from qualms.datasets.chairs._renderer import render
+from qualms.datasets.chairs._shapes import chair
 
 FEW = {"train": 40, "val": 10, "test": 60}
 

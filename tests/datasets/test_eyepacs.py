@@ -22,7 +22,7 @@ from qualms.datasets import (
     verify_dataset,
 )
 from qualms.datasets._albums import albums_of
-from qualms.datasets._retina.contrast import enhanced
+from qualms.datasets._retina.contrast import enhance
 from qualms.datasets.eyepacs import CARD, eyepacs
 from qualms.launch import recipe_of
 from qualms.spec import Part, Task
@@ -84,7 +84,7 @@ def test_every_photograph_is_the_enhanced_one_under_its_name(cache, root):
         for split in opened(cache, root, shift=shift).splits.values():
             for row, item in enumerate(split.item.tolist()):
                 assert split.extra["group"][row] == grades[item]
-                picture = enhanced(cv2.imread(str(files[item])))
+                picture = enhance(cv2.imread(str(files[item])))
                 quality = [cv2.IMWRITE_JPEG_QUALITY, 72]
                 kept = cv2.imdecode(cv2.imencode(".jpg", picture, quality)[1], 1)
                 expected = cv2.resize(kept, (48, 48))[..., ::-1]

@@ -10,7 +10,7 @@ from PIL import Image
 
 from qualms.datasets import DatasetError, cache_folder, prepare
 from qualms.datasets.folder import folder
-from qualms.datasets.folder.fitting import ItemSize, fit_labels, fit_pixels
+from qualms.datasets.folder._fitting import ItemSize, fit_labels, fit_pixels
 
 RNG = np.random.default_rng(0)  # of pixels that mean nothing
 

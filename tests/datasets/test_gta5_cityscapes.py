@@ -13,7 +13,7 @@ from qualms.datasets import DatasetError, prepare
 from qualms.datasets import gta5_cityscapes as module
 from qualms.datasets._folds import fold_rows
 from qualms.datasets._street import CLASSES, COLOURS, SWAPS
-from qualms.datasets.gta5_cityscapes import _divided, gta5_cityscapes
+from qualms.datasets.gta5_cityscapes import _split_images, gta5_cityscapes
 
 CITIES = {"train": {"aachen": 3, "ulm": 2}, "val": {"munster": 2}}
 GAMES = 29
@@ -103,7 +103,7 @@ def test_the_papers_files_give_the_papers_numbers():
     games = [f"{n:05d}.png" for n in range(24_904)]
     cities = {"train": ["c"] * 2_975, "val": ["c"] * 500}
     found = {}
-    for split, _, names in _divided(games, cities, 123):
+    for split, _, names in _split_images(games, cities, 123):
         found[split] = found.get(split, 0) + len(names)
     assert found == module.COUNTS
     assert found == {"train": 13_157, "val": 3_290, "pool": 5_950, "test": 5_982}
@@ -111,7 +111,7 @@ def test_the_papers_files_give_the_papers_numbers():
 
 def test_splits_use_the_random_numbers_of_the_released_code():
     games = [f"{n:05d}.png" for n in range(60)]
-    parts = _divided(games, {"train": ["c"] * 8, "val": []}, 123)
+    parts = _split_images(games, {"train": ["c"] * 8, "val": []}, 123)
     names = {(split, where): list(some) for split, where, some in parts}
     legacy = np.random.RandomState(123)
     pool = sorted(legacy.permutation(60)[:8])

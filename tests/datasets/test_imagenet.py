@@ -7,7 +7,7 @@ from datasets.fake_retrieval import photograph, write_classes
 from qualms.datasets import DatasetError, cache_folder, prepare
 from qualms.datasets._albums import albums_of
 from qualms.datasets._pictures import read_rgb
-from qualms.datasets._retrieval.pictures import Fit, fitted
+from qualms.datasets._retrieval.pictures import Fit, fit_picture
 from qualms.datasets.imagenet import imagenet
 
 TRAIN = {"n02": 3, "n01": 2, "n10": 1}
@@ -46,8 +46,8 @@ def test_classes_are_sorted_folders_and_validation_images_are_the_test(root, tmp
     # Items have the same names in both parts, which are albums of their own.
     for part, share, split in (("train", 1.0, "train"), ("val", 0.95, "test")):
         for row, item in enumerate(splits[split].item):
-            wanted = fitted(read_rgb(root / part / item), Fit(16, share)).astype(int)
-            assert np.abs(splits[split].image[row] - wanted).mean() < 3
+            picture = fit_picture(read_rgb(root / part / item), Fit(16, share))
+            assert np.abs(splits[split].image[row] - picture.astype(int)).mean() < 3
     assert len(albums_of(recipe)) == 2
 
 

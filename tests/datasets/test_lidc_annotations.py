@@ -29,14 +29,14 @@ from qualms.datasets._lidc.masks import (
     crop_axes,
     inside_outline,
     rater_mask,
-    resampled,
+    resample,
 )
 from qualms.datasets._lidc.nodules import Nodule, usable_nodules
 from qualms.datasets._lidc.splits import (
     IN_DOMAIN,
     LidcSplits,
     lidc_splits,
-    voted,
+    voted_nodules,
 )
 
 
@@ -177,7 +177,7 @@ def test_a_majority_decides_and_ties_are_dropped(tmp_path, fake):
     for row, ratings in enumerate(votes):
         fake.nodule(1, row=50 * (row + 1), ratings=[{"texture": t} for t in ratings])
     fake.save()
-    found = voted(nodules_of(tmp_path), "texture")
+    found = voted_nodules(nodules_of(tmp_path), "texture")
     by_row = {item.nodule.low[0] // 40: (item.shifted, item.rating) for item in found}
     assert by_row == {1: (False, 3), 2: (True, 1)}
 
@@ -189,7 +189,7 @@ def test_the_rating_of_an_item_lies_on_the_side_of_its_majority(feature):
     for ratings in product(range(1, highest + 1), repeat=4):
         readings = tuple(NoduleReading(1, (1, 1), (rating,) * 9) for rating in ratings)
         nodule = Nodule(scan, 0, readings, (0, 0, 0), (9, 9, 0))
-        for item in voted([nodule], feature):
+        for item in voted_nodules([nodule], feature):
             assert (item.rating in IN_DOMAIN[feature]) is not item.shifted
 
 
@@ -293,7 +293,7 @@ def test_resampling_is_that_of_scipy():
         known, values, bounds_error=False, fill_value=-5.0
     )(np.stack(np.meshgrid(*wanted, indexing="ij"), axis=-1))
     inside = reference != -5
-    found = resampled(values, known, wanted, outside=-5.0)
+    found = resample(values, known, wanted, outside=-5.0)
     np.testing.assert_allclose(found[inside], reference[inside], atol=1e-5)
 
 

@@ -5,7 +5,7 @@ from datasets.fake_lidc import FakeLidc, write_database
 from qualms.datasets import DatasetError, prepare
 from qualms.datasets._lidc.nodules import usable_nodules
 from qualms.datasets.lidc_contours import lidc_contours, simulated_ct
-from qualms.datasets.lidc_contours.lesion import nodule_depth
+from qualms.datasets.lidc_contours._lesion import nodule_depth
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from datasets.fake_retrieval import (
 from qualms.datasets import DatasetError, Encoded, cache_folder, prepare
 from qualms.datasets._albums import albums_of
 from qualms.datasets._pictures import read_rgb
-from qualms.datasets._retrieval.pictures import Fit, fitted
+from qualms.datasets._retrieval.pictures import Fit, fit_picture
 from qualms.datasets._retrieval.splits import _spread
 from qualms.datasets.cars196 import cars196
 from qualms.datasets.cub import cub
@@ -159,7 +159,7 @@ def test_a_picture_is_that_of_torchvision(tmp_path):
                 int(fit.side / fit.crop_share), InterpolationMode.BICUBIC
             )
             wanted = transforms.CenterCrop(fit.side)(resize(Image.open(path)))
-            np.testing.assert_array_equal(fitted(read_rgb(path), fit), wanted)
+            np.testing.assert_array_equal(fit_picture(read_rgb(path), fit), wanted)
 
 
 def test_pictures_are_kept_with_little_loss_and_once(root, tmp_path):
@@ -173,7 +173,7 @@ def test_pictures_are_kept_with_little_loss_and_once(root, tmp_path):
         assert split.image.shape == (len(split), 16, 16, 3)
         for row, item in enumerate(split.item):
             original = read_rgb(root / "CUB_200_2011" / "images" / item)
-            wanted = fitted(original, Fit(16, 0.875)).astype(int)
+            wanted = fit_picture(original, Fit(16, 0.875)).astype(int)
             assert np.abs(split.image[row] - wanted).mean() < 3
     test = splits["test"]
     both = [*splits["test/even"].item, *splits["test/odd"].item]

@@ -5,16 +5,15 @@ import pytest
 from scipy.stats import entropy, spearmanr
 
 from qualms.datasets import Subset, prepare
-from qualms.datasets.species import FAMILIES, species
-from qualms.datasets.species.annotators import annotator_votes, class_distances
-from qualms.datasets.species.canvas import (
+from qualms.datasets.species import FAMILIES, annotator_votes, class_distances, species
+from qualms.datasets.species._canvas import (
     Coat,
     ObjectCanvas,
     Pose,
     ellipse,
     smooth,
 )
-from qualms.datasets.species.photograph import (
+from qualms.datasets.species._photograph import (
     HIDDEN,
     Trouble,
     hide,
@@ -22,8 +21,8 @@ from qualms.datasets.species.photograph import (
     portrait,
     random_trouble,
 )
-from qualms.datasets.species.traits import Traits, tint
-from qualms.datasets.species.upstream import draw_fish
+from qualms.datasets.species._traits import Traits, tint
+from qualms.datasets.species._upstream import draw_fish
 
 DOWNSTREAM = {"birds": 30, "cars": 40, "products": 5}
 RED = tint((1.0, 0.0, 0.0))

@@ -6,9 +6,9 @@ import pytest
 from qualms.datasets import prepare
 from qualms.datasets._street import CLASSES, COLOURS, SWAPS, reference_draws
 from qualms.datasets.street_sim import street_sim
-from qualms.datasets.street_sim.canvas import Canvas, Perspective, rectangle, strip
-from qualms.datasets.street_sim.scene import street_scene
-from qualms.datasets.street_sim.styles import GAME, PHOTO
+from qualms.datasets.street_sim._canvas import Canvas, Perspective, rectangle, strip
+from qualms.datasets.street_sim._scene import street_scene
+from qualms.datasets.street_sim._styles import GAME, PHOTO
 
 FEW = {"train": 6, "val": 2, "pool": 4, "test": 6}
 SIZE = {"height": 32, "width": 64}

@@ -121,3 +121,21 @@ def test_too_few_resamples_support_no_claim():
     assert ece.tied == ("good", "bad")
     assert contrast(few, "auroc").reason == ""
     assert contrast(few, "auroc").tied == ("good",)
+
+
+def test_a_comparison_is_a_table_in_a_notebook():
+    arrays = binary(60)
+    worse = arrays | {"prob": arrays["prob"] ** 3}
+    results = [
+        qualms.score(each, resamples=0, name=name)
+        for name, each in (("<good>", arrays), ("bad", worse))
+    ]
+    compared = compare(results)
+    assert len(repr(compared)) < 100
+    page = compared._repr_html_()
+    assert page.count("<tr>") == len(compared.contrasts) + 1
+    assert "<th>&lt;good&gt;</th><th>bad</th>" in page
+    assert "best *" in page
+    assert "nan" not in page
+    nll = next(c for c in compared.contrasts if c.score == "nll")
+    assert f"{nll.difference['bad'].value:+.4g}" in page

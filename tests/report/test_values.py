@@ -20,11 +20,11 @@ from qualms.benchmarks.values._settings import (
 )
 from qualms.benchmarks.values._verdicts import FIGURE_2A, Verdict, verdict
 from qualms.datasets import prepare
+from qualms.report._csv_files import write_table_csv
+from qualms.report._draw import draw
+from qualms.report._html import html_table
+from qualms.report._latex import latex_table
 from qualms.report.benchmark import presentation_of, print_benchmark
-from qualms.report.csv_files import write_table_csv
-from qualms.report.draw import draw
-from qualms.report.html import html_table
-from qualms.report.latex import latex_table
 from qualms.report.layout import published_of
 from qualms.report.pictures import label_picture
 from qualms.results import ResultsTable, result

@@ -352,7 +352,7 @@ def test_a_temperature_is_fitted_on_patches_of_items_of_any_shape(tmp_path):
         run(spec(0, "temperature", patch=0), whole, tmp_path / "a", device="cpu")
     run(spec(0, "temperature", epochs=1), whole, tmp_path / "b", device="cpu")
     state = torch.load(tmp_path / "b" / "checkpoint.pt", weights_only=True)
-    assert state["network"]["found.temperature"] > 0
+    assert state["network"]["fitted.temperature"] > 0
 
 
 def test_patches_are_for_segmentation(tmp_path):

@@ -50,7 +50,7 @@ def test_the_header_says_what_made_the_predictions(shelf, tmp_path):
     assert header.fingerprint == "f" * 16
     assert header.version == qualms.__version__
     assert header.hardware
-    assert header.seconds > 0
+    assert header.seconds is None  # it differs between equal runs
     assert header.options["run"] == spec.hash
     assert header.options["dataset"] == {"size": 50}
     assert header.options["training"]["epochs"] == 3

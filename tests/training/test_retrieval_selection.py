@@ -340,9 +340,10 @@ def test_the_centre_of_each_image_has_an_uncertainty_of_its_own(tmp_path):
     )
     assert cropped.shape == whole.shape
     assert not np.array_equal(cropped, whole)
-    path = tmp_path / "a" / "predictions" / "birds@test.safetensors"
-    stated = predictions.read(path).header.about
-    assert min(stated["seconds_per_item"], stated["seconds_per_crop"]) > 0
+    done = json.loads((tmp_path / "a" / "done.json").read_text())
+    for split in spec_of().splits:
+        assert min(done["pace"][split].values()) > 0
+        assert set(done["pace"][split]) == {"seconds_per_item", "seconds_per_crop"}
     run(spec_of(crop_pass=True, predict_batch=5), data(), tmp_path / "b")
     again = found_in(tmp_path / "b", "birds:test")
     np.testing.assert_allclose(again["uncertainty_cropped/entropy"], cropped, rtol=1e-5)

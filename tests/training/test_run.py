@@ -139,6 +139,23 @@ def test_predictions_that_were_removed_or_damaged_are_made_again(shelf, tmp_path
     assert same(weights(tmp_path), weighed)
 
 
+def test_equal_runs_write_equal_predictions(shelf, tmp_path):
+    spec, dataset = made.spec(), made.dataset()
+    for name in "ab":
+        run(spec, dataset, tmp_path / name)
+    first, second = (
+        {p.name: p.read_bytes() for p in (tmp_path / name / "predictions").iterdir()}
+        for name in "ab"
+    )
+    assert first == second
+    assert len(first) == len(spec.splits)
+    seconds, others = (
+        json.loads((tmp_path / name / "done.json").read_text()) for name in "ab"
+    )
+    differing = {key for key in seconds if seconds[key] != others[key]}
+    assert differing == {"seconds", "images_per_second"}
+
+
 def test_a_folder_of_another_run_is_left_alone(shelf, tmp_path):
     run(made.spec(), made.dataset(), tmp_path)
     with pytest.raises(TrainingError, match="holds another run"):

@@ -35,8 +35,9 @@ from qualms.launch import (
     without,
 )
 from qualms.runs import check_writable, run_folder, why_failed
-from qualms.shelf import find, plural
+from qualms.shelf import find
 from qualms.spec import RunSpec, digest
+from qualms.wording import plural
 
 LONGEST = 60
 """Most characters of a part in the name of its folder."""

@@ -47,7 +47,7 @@ def eyepacs(
     blur: int = 30,
     size: int = 512,
 ) -> Recipe:
-    """Referable or not, images (size, size, 3); groups: grades, clusters: patients.
+    """Grade images (size, size, 3) as referable or not; `group`: grade.
 
     Args:
         root: the publisher's files, see the card.

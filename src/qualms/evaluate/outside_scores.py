@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from qualms.evaluate.entry import Judgement, ScoreOptions, entry_of
 from qualms.evaluate.subsets import subsets
-from qualms.predictions import Predictions, array_field
+from qualms.predictions import Predictions
 from qualms.scores import mean_over_draws
 from qualms.shelf import find, names
 
@@ -63,16 +63,11 @@ def _arguments(
 def _readable(predictions: Predictions) -> Iterator[tuple[str, NDArray[Any]]]:
     """Every array by the name of the parameter that reads it, items first."""
     for name, array in predictions.arrays.items():
-        axes = _axes(predictions.task, name, array)
+        if name.startswith("extra/"):
+            continue  # is kept, and never scored
         plain = name.replace("/", "_")
-        if axes.startswith("MN"):
+        if predictions.item_axis(name) == 1:
             yield plain, mean_over_draws(array)
             yield plain + _DRAWS, np.moveaxis(array, 0, 1)
-        elif axes.startswith("N"):
+        else:
             yield plain, array
-
-
-def _axes(task: str, name: str, array: NDArray[Any]) -> str:
-    about = array_field(task, name)
-    fitting = (axes for axes in about.axes if len(axes) == array.ndim) if about else ()
-    return next(iter(fitting), "")

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.evaluate.entry import Array, Entry, ScoreOptions
-from qualms.evaluate.kernel import Designs, K, influences_of, replicates_of
-from qualms.scores import Difference, paired_difference
-from qualms.scores.inference import (
+from qualms.arrays import Array
+from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.evaluate.estimates import Designs, K, influences_of, replicates_of
+from qualms.inference import (
     ConfidenceSet,
     Design,
     Influence,
@@ -21,6 +21,7 @@ from qualms.scores.inference import (
     influence_difference,
     influence_replicates,
 )
+from qualms.scores import Difference, paired_difference
 
 
 class Rival(NamedTuple):

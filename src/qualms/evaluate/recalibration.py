@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.evaluate.entry import Array
-from qualms.scores.conformal import rank_reaching
-from qualms.scores.inference import (
+from qualms.arrays import Array
+from qualms.inference import (
     Influence,
     OrderStatistic,
     mean_influence,
     quantile_influence,
 )
+from qualms.scores.conformal import rank_reaching
 
 
 class Forecasts(NamedTuple):

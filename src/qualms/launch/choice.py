@@ -24,8 +24,9 @@ from qualms.launch.data import data_key
 from qualms.launch.guests import methods_of, serving, with_guests
 from qualms.launch.options import written
 from qualms.launch.overrides import data_of, with_options
-from qualms.shelf import find, names, suggest
+from qualms.shelf import find, names
 from qualms.spec import RunSpec
+from qualms.wording import suggest
 
 Declared = Callable[..., Benchmark]
 

@@ -7,8 +7,9 @@ from typing import Any
 from qualms.benchmarks import Benchmark, Preset, TableRow, Variant
 from qualms.launch.guests import methods_of
 from qualms.launch.options import changed_part, check_options, options_of
-from qualms.shelf import find, names, suggest
+from qualms.shelf import find, names
 from qualms.spec import Part
+from qualms.wording import suggest
 
 PREFIXES = ("method", "network", "dataset")
 """What options of parts begin with; those of training have none."""

@@ -28,8 +28,8 @@ from qualms.datasets import Dataset, Encoded, Progress, Ragged, cache_folder, pr
 from qualms.launch.choice import Wish
 from qualms.launch.data import recipe_of
 from qualms.launch.devices import devices_for
-from qualms.shelf import suggest
 from qualms.spec import Part
+from qualms.wording import suggest
 
 DATASET = "folder"
 SPLITS = ("train", "val", "val/shifted", "test", "test/shifted")

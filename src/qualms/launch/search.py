@@ -10,8 +10,9 @@ from qualms.benchmarks import Benchmark, Range, Selection
 from qualms.launch._selections import Unchanged, with_selection
 from qualms.launch.choice import Choice, Wish, choice_of
 from qualms.launch.options import written
-from qualms.shelf import find, names, suggest
-from qualms.spec import RunSpec, digest, split_place
+from qualms.shelf import find, names
+from qualms.spec import RunSpec, digest, parse_split
+from qualms.wording import suggest
 
 Sampler = Literal["sobol", "tpe"]
 """How trials are chosen: evenly, or by the results of those before them."""
@@ -43,8 +44,8 @@ class Search:
         A selection that names none takes the validation splits of further datasets that
         the runs of its variant predict.
         """
-        further = (split for split in self.base.splits if split_place(split)[0])
-        found = tuple(split for split in further if split_place(split)[1] == "val")
+        further = (split for split in self.base.splits if parse_split(split)[0])
+        found = tuple(split for split in further if parse_split(split)[1] == "val")
         return self.selection.splits or found
 
     @property

@@ -43,7 +43,7 @@ class Section(NamedTuple):
 
     title: str = ""
     labels: Wishes = {}  # noqa: RUF012 - nothing changes it
-    """What its results have. Those that lines are made of choose its lines."""
+    """What its results have. Those of lines choose its lines."""
 
 
 def row_label(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
@@ -77,6 +77,8 @@ class Layout:
     that does is shown without a difference."""
     spread: str = DEVIATION
     """What stands beside a mean."""
+    compares: bool = True
+    """Whether ours by the rule of the released code is compared with the paper's."""
     marked: bool = True
     """Whether the best row of each column is marked; rows are ranked on one variant."""
     notes: tuple[str, ...] = ()
@@ -107,7 +109,7 @@ def layout_table(
         keys: What holds for the whole table, for its CSV file.
     """
     table = results.table.where(**layout.where)
-    planned = [_line_labels(results.plan, column) for column in layout.columns]
+    planned = [_line_labels(results.plan, column.labels) for column in layout.columns]
     columns = [
         column
         for column, labels in zip(layout.columns, planned, strict=True)
@@ -170,10 +172,10 @@ def _numbers(results: BenchmarkResults, layout: Layout) -> ResultsTable | None:
     return book.table.where(**layout.printed_in)
 
 
-def _line_labels(plan: RunPlan, column: LayoutColumn) -> Wishes:
-    """Return the labels of a column that are those of lines, not of single numbers."""
-    names = {name for line in plan.lines for name in line.labels}
-    return {name: want for name, want in column.labels.items() if name in names}
+def _line_labels(plan: RunPlan, labels: Wishes, more: Sequence[str] = ()) -> Wishes:
+    """Return the labels that are those of lines, or `more`, not of single numbers."""
+    names = {name for line in plan.lines for name in line.labels}.union(more)
+    return {name: want for name, want in labels.items() if name in names}
 
 
 def _lines(
@@ -184,9 +186,7 @@ def _lines(
     planned: Sequence[Wishes],
 ) -> list[Mapping[str, Label | None]]:
     """Return the labels of each line of a section, in order."""
-    own = {
-        name: section.labels[name] for name in layout.lines if name in section.labels
-    }
+    own = _line_labels(plan, section.labels, layout.lines)
     seen: dict[tuple[Label | None, ...], None] = {}
     for labels in planned:
         rows = table.where(**own).where(**labels).pivot(layout.lines, ()).rows
@@ -235,12 +235,11 @@ def _line(  # noqa: PLR0913 - what a line is made of
             number=number,
             absent=absent,
         )
-        cell = replace(
-            cell,
-            best=layout.marked and cell.best,
-            tied=layout.marked and cell.tied,
-            comparable=number is None or _agree(number, found, layout.across),
-        )
+        if not layout.marked:
+            cell = replace(cell, best=False, tied=False)
+        alike = number is None or _agree(number, found, layout.across)
+        if not (layout.compares and alike):
+            cell = replace(cell, by_their_rule=None)
         cells.append(cell)
     row = results.plan.row(str(line["row"])) if "row" in line else None
     labels = {name: value for name, value in line.items() if value is not None}

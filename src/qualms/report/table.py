@@ -34,8 +34,6 @@ class TableCell:
     """Ours, computed as the paper's released code does; only this is comparable with
     the published number."""
     published: Summary | None = None
-    comparable: bool = True
-    """Whether it is of data like ours; otherwise no difference is shown."""
     why: str = ""
     """Why our number is missing."""
     no_interval: str = ""
@@ -47,8 +45,8 @@ class TableCell:
 
     @property
     def gap(self) -> float:
-        """Ours by the paper's rule, minus a comparable published number."""
-        if self.published is None or self.by_their_rule is None or not self.comparable:
+        """Ours by the paper's rule, minus the published number."""
+        if self.published is None or self.by_their_rule is None:
             return math.nan
         return self.by_their_rule.mean - self.published.mean
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from qualms.datasets import Dataset, Ragged, Split
-from qualms.spec import Task, split_place
+from qualms.spec import Task, parse_split
 from qualms.training._error import TrainingError
 from qualms.training.joined import join_splits
 from qualms.training.patches import Cutter, PatchRule
@@ -194,7 +194,7 @@ class Splits:
 
     def dataset_of(self, split: str) -> Dataset:
         """The dataset that `split` belongs to."""
-        name, _ = split_place(split)
+        name, _ = parse_split(split)
         if name not in self._datasets:
             raise TrainingError(
                 f"the run predicts {split!r}, and there is no dataset {name!r}; hand it"
@@ -209,13 +209,13 @@ class Splits:
 
     def has(self, split: str) -> bool:
         """Whether there is a split of that name."""
-        name, own = split_place(split)
+        name, own = parse_split(split)
         there = self._datasets.get(name)
         return there is not None and own in (*there.splits, *there.subsets)
 
     def stored(self, split: str) -> Split:
         """`split` as its dataset has it."""
-        return self.dataset_of(split).split(split_place(split)[1])
+        return self.dataset_of(split).split(parse_split(split)[1])
 
     def __getitem__(self, name: str) -> LoadedSplit:
         return self.joined((name,))

@@ -66,7 +66,7 @@ def head_on_features(
         )
     width = network.backbone.features
     assert isinstance(width, int)
-    return Headed(PassOn(width), network.head, network.task, network.found)
+    return Headed(PassOn(width), network.head, network.task, network.fitted)
 
 
 def check_cacheable(options: Training, method: Method, machine: Machine) -> None:

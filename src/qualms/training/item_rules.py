@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.predictions import Maps, Predictions, pool
-from qualms.shelf import suggest
 from qualms.training._error import TrainingError
+from qualms.wording import suggest
 
 Rows = NDArray[np.int64]
 Values = NDArray[np.float64]

@@ -24,7 +24,7 @@ from torch import Tensor
 from qualms.atomic import replacing
 from qualms.predictions import Predictions, PredictionsError, read
 from qualms.runs import items_path, sibling, stored
-from qualms.spec import ItemRule, RunSpec, Task, digest, split_place
+from qualms.spec import ItemRule, RunSpec, Task, digest, parse_split
 from qualms.training._error import TrainingError, writing
 from qualms.training.data import LoadedSplit, Splits
 from qualms.training.item_rules import UNSEEDED, Candidates, choose
@@ -156,7 +156,7 @@ def _predicted_by(run: str, folder: Path, split: str) -> Predictions:
             f" be read: {error}"
         ) from error
     stated = (found.header.options or {}).get("run"), found.header.split
-    wanted = run, split_place(split)[1]
+    wanted = run, parse_split(split)[1]
     if any(s not in (None, w) for s, w in zip(stated, wanted, strict=True)):
         raise TrainingError(
             f"{path} must be what run {run} predicts for {split!r}, and says that it is"

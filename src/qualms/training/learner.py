@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from qualms.methods import Headed, Method
-from qualms.networks import make_network
+from qualms.networks import as_backbone, make_network
 from qualms.runs import sibling, was_finished
 from qualms.shelf import find
 from qualms.spec import RunSpec, Task
@@ -104,8 +104,7 @@ def _backbone(network: nn.Module) -> nn.Module:
 
 def backbone_note(network: nn.Module) -> str:
     """What the user should know of the weights that a backbone starts with, or ''."""
-    note = getattr(_backbone(network), "note", "")
-    return note if isinstance(note, str) else ""
+    return as_backbone(_backbone(network)).note
 
 
 def start_from(
@@ -158,7 +157,7 @@ def _lacks(parent: Path) -> str:
     return f"which is not finished in {parent}; finish that one first"
 
 
-_HEAD = ("head.", "found.")
+_HEAD = ("head.", "fitted.")
 """How names of weights begin that are not of the backbone."""
 
 

@@ -18,7 +18,7 @@ from qualms.runs import is_stored, predictions_folder
 from qualms.training._error import TrainingError, writing
 from qualms.training.features import forget_features
 from qualms.training.followers import lend
-from qualms.training.predict import split_path, write_split
+from qualms.training.predict import Pace, split_path, write_split
 from qualms.training.record import finish, header
 from qualms.training.runs import Run
 from qualms.training.schedule import rates
@@ -55,12 +55,13 @@ def train_and_predict(run: Run) -> Iterator[bool]:
     if not run.stand.fitted:
         lend(run.followers, run.folder, run.state(), run.stand)
     _fit(run)
+    pace = {}
     for split in run.spec.splits:
-        _predict(run, split)
+        pace[split] = _predict(run, split)
         yield True
     yield from _disk(run)
     forget_features(run.folder)
-    finish(run)
+    finish(run, pace)
 
 
 def _tell_phase(run: Run) -> None:
@@ -237,10 +238,11 @@ def _tell_last(run: Run) -> None:
     run.place.watch.message(run.spec, f"{why}; the weights of the last one are kept")
 
 
-def _predict(run: Run, split: str) -> None:
+def _predict(run: Run, split: str) -> Pace:
     if is_stored(run.folder, split, run.spec):
-        return
+        return {}
     path = split_path(run.folder, split, run.place.splits.dataset.task)
     seed(run.spec.seed, "predict", split)
     with writing(run.folder):
-        write_split(path, run.predictor, run.place.splits[split], header(run, split))
+        items = run.place.splits[split]
+        return write_split(path, run.predictor, items, header(run, split))

@@ -5,8 +5,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from qualms.methods import Blend, Loss
-from qualms.shelf import suggest
 from qualms.training.selection import RULES
+from qualms.wording import suggest
 
 Optimiser = Literal["adam", "sgd", "rmsprop", "lamb"]
 Schedule = Literal["constant", "step", "linear", "polynomial", "plateau", "cosine"]

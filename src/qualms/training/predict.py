@@ -15,14 +15,16 @@ from qualms.datasets import Split
 from qualms.methods import Method, Windows, through_windows
 from qualms.predictions import Header, Maps, SegmentationWriter, array_field
 from qualms.predictions import write as write_predictions
-from qualms.runs import split_stem
-from qualms.spec import Task, split_place
+from qualms.runs import PACE, split_stem
+from qualms.spec import Task, parse_split
 from qualms.training._error import TrainingError
 from qualms.training.crops import centre_crops, crop_shares
 from qualms.training.data import LoadedSplit, Splits
 from qualms.training.inputs import Inputs, check_readable
 
 Arrays = dict[str, NDArray[Any]]
+Pace = Mapping[str, float]
+"""Seconds to predict an item and its crop, by the names of `qualms.runs.PACE`."""
 _CARRIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
 """Arrays of a split that its predictions keep."""
 _KEPT_AS_EXTRA = ("ambiguity",)
@@ -148,7 +150,7 @@ class Predictor:
 def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
     """Refuse a split that is not there, or that the network cannot predict."""
     task, dataset = splits.dataset.task, splits.dataset_of(split)
-    name = split_place(split)[1]
+    name = parse_split(split)[1]
     dataset.rows(name)  # raises where there is no such split
     of = name if name in dataset.splits else dataset.subsets[name].of
     whole = dataset.splits[of]
@@ -177,21 +179,24 @@ def split_path(folder: Path, split: str, task: Task) -> Path:
 
 def write_split(
     path: Path, predictor: Predictor, items: LoadedSplit, header: Header
-) -> None:
-    """Predict `items` and write the predictions to `path`."""
+) -> Pace:
+    """Predict `items` and write the predictions to `path`; return the pace of it.
+
+    Only embeddings are timed. The pace differs between equal runs, so that it does not
+    stand in the file.
+    """
     path.parent.mkdir(exist_ok=True)
     if predictor.task.name == "segmentation":
         _write_maps(path, predictor, items, header)
-        return
+        return {}
     arrays = predictor(items) | _of_the_split(items.split, predictor.task)
-    if predictor.task.name == "embedding":
-        header = replace(header, about={**header.about, **_pace(predictor, items)})
     write_predictions(path, arrays, header=header)
+    return _pace(predictor, items) if predictor.task.name == "embedding" else {}
 
 
 @torch.no_grad()
-def _pace(predictor: Predictor, items: LoadedSplit) -> dict[str, float]:
-    """Seconds to predict an item of a batch, and those of its crop apart."""
+def _pace(predictor: Predictor, items: LoadedSplit) -> Pace:
+    """Return the seconds to predict an item of a batch, and those of its crop apart."""
     rows = torch.arange(min(len(items), predictor.batch, _TIMED))
     raw = next(iter(items.batches(rows, len(rows))))
     x = predictor.inputs.plain(raw).x
@@ -203,11 +208,12 @@ def _pace(predictor: Predictor, items: LoadedSplit) -> dict[str, float]:
         _wait(x)
         return (time.perf_counter() - started) / len(x)
 
-    found = {"seconds_per_item": seconds(lambda: x)}
+    item, crop = PACE
+    pace = {item: seconds(lambda: x)}
     if predictor.crops:
         shares = crop_shares(items.split.item[: len(x)])
-        found["seconds_per_crop"] = seconds(lambda: centre_crops(x, shares))
-    return found
+        pace[crop] = seconds(lambda: centre_crops(x, shares))
+    return pace
 
 
 def _wait(x: Tensor) -> None:

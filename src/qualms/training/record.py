@@ -1,6 +1,7 @@
 """What training records about a run: its environment, its headers, and its end."""
 
 import platform
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ import qualms
 from qualms import runs
 from qualms.datasets import Dataset
 from qualms.predictions import Header
-from qualms.spec import RunSpec, split_place
+from qualms.spec import RunSpec, parse_split
 from qualms.training._error import TrainingError, writing
 from qualms.training.followers import Assigned
 from qualms.training.machine import Machine
+from qualms.training.predict import Pace
 from qualms.training.runs import Run
 
 
@@ -40,7 +42,7 @@ def header(run: Run, split: str) -> Header:
         "task": run.place.splits.dataset.task.name,
         "benchmark": spec.benchmark,
         "dataset": dataset.name,
-        "split": split_place(split)[1],
+        "split": parse_split(split)[1],
         "method": spec.method.name,
         "seed": spec.seed,
         "options": _options(spec, dataset),
@@ -48,7 +50,6 @@ def header(run: Run, split: str) -> Header:
         "version": qualms.__version__,
         "commit": runs.commit(),
         "hardware": _hardware(run),
-        "seconds": run.stand.seconds + run.stand.fit_seconds,
         "parameters": sum(p.numel() for p in run.learner.network.parameters()),
         "ignore": dataset.task.ignore,
         "select": method.select,
@@ -56,8 +57,8 @@ def header(run: Run, split: str) -> Header:
     return Header(**{**stated, **method.header})
 
 
-def finish(run: Run) -> None:
-    """Record that a run is done and what it cost; this comes last."""
+def finish(run: Run, pace: Mapping[str, Pace]) -> None:
+    """Record that a run is done and what it cost, `pace` by split; this comes last."""
     network, stand = run.learner.network, run.stand
     images = run.options.epochs * sum(run.counts)
     facts = {
@@ -68,6 +69,7 @@ def finish(run: Run) -> None:
         "parameters": sum(p.numel() for p in network.parameters()),
         "images_per_second": images / stand.seconds if images else None,
         "hardware": _hardware(run),
+        "pace": {split: dict(seconds) for split, seconds in pace.items() if seconds},
     }
     with writing(run.folder):
         runs.mark_done(run.folder, run.spec, facts)

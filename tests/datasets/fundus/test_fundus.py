@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from qualms.datasets import Unit, open_dataset, prepare, verify_dataset
-from qualms.datasets._retina.contrast import enhanced
+from qualms.datasets._retina.contrast import enhance
 from qualms.datasets._retina.protocol import largest
 from qualms.datasets.fundus import fundus
-from qualms.datasets.fundus.clinic import Clinic, eyes, graded, target_probs
+from qualms.datasets.fundus._clinic import Clinic, eye_readings, eyes, target_probs
 
 DEFAULT = {
     "train": 10_000,
@@ -177,7 +177,7 @@ def test_shifted_splits_have_other_eyes_under_the_other_shift(small):
 def test_target_probs_are_the_odds_of_the_readings(shift, onset, split):
     clinic = Clinic(shift, onset, 8)
     numbers, grades = eyes(clinic, split, 40_000)
-    prob = target_probs(clinic, split, graded(clinic, split, numbers))[:, 1]
+    prob = target_probs(clinic, split, eye_readings(clinic, split, numbers))[:, 1]
     target = np.array(grades) >= onset
     assert 0 < target.mean() < 1
     bins = np.floor(10 * prob).astype(int)
@@ -198,7 +198,7 @@ def test_target_probs_are_the_odds_of_the_readings(shift, onset, split):
 def test_target_probs_sum_to_one_where_the_split_keeps_some_grades(split, onset):
     clinic = Clinic("severity", onset, 5)
     numbers, _ = eyes(clinic, split, 2_000)
-    found = target_probs(clinic, split, graded(clinic, split, numbers))
+    found = target_probs(clinic, split, eye_readings(clinic, split, numbers))
     np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
     assert found.min() >= 0
 
@@ -206,7 +206,9 @@ def test_target_probs_sum_to_one_where_the_split_keeps_some_grades(split, onset)
 def test_beyond_the_trained_severity_every_target_is_certain():
     clinic = Clinic("severity", 2, 0)
     numbers, grades = eyes(clinic, "test/shifted", 500)
-    prob = target_probs(clinic, "test/shifted", graded(clinic, "test/shifted", numbers))
+    prob = target_probs(
+        clinic, "test/shifted", eye_readings(clinic, "test/shifted", numbers)
+    )
     np.testing.assert_array_equal(prob, np.tile([0.0, 1.0], (500, 1)))
     assert min(grades) == 3
 
@@ -223,7 +225,7 @@ def test_the_pictures_show_the_burden_and_not_the_reading():
     np.testing.assert_array_equal(
         told.extra["target_probs"], lied.extra["target_probs"]
     )
-    read = graded(clinic, "train", numbers)
+    read = eye_readings(clinic, "train", numbers)
     assert read.grade.tolist() == list(grades)
 
 
@@ -268,7 +270,7 @@ def test_blur_stores_the_local_contrast_of_the_photograph():
     for blur in (3, 30):
         found = loaded(fundus(size=90, sizes=sizes, blur=blur), "train").image
         assert found.shape == plain.shape
-        expected = cv2.resize(enhanced(plain[0], radius=50, blur=blur), (90, 90))
+        expected = cv2.resize(enhance(plain[0], radius=50, blur=blur), (90, 90))
         np.testing.assert_array_equal(found[0], expected)
         assert np.all(np.abs(found[:, :4, :4].astype(int) - 128) <= 1)
 

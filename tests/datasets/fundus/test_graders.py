@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from qualms.datasets.fundus.graders import (
+from qualms.datasets.fundus._graders import (
     BURDENS,
     cuts,
     grade_probs,

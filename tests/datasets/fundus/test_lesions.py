@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from qualms.datasets.fundus.brush import BLOOD, COTTON, EXUDATE, VEIL
-from qualms.datasets.fundus.lesions import EXPECTED, SEVERITY, blobs, findings, strokes
+from qualms.datasets.fundus._brush import BLOOD, COTTON, EXUDATE, VEIL
+from qualms.datasets.fundus._lesions import (
+    EXPECTED,
+    SEVERITY,
+    findings,
+    lesion_blobs,
+    lesion_strokes,
+)
 
 DISC = (0.66, -0.05)
 
@@ -23,7 +29,11 @@ def test_a_healthy_eye_shows_nothing(severity):
         assert sum(found[:7]) == 0
         assert found.beading == 0
         rng = np.random.default_rng(0)
-        assert len(blobs(rng, found, DISC)) == len(strokes(rng, found, DISC)) == 0
+        assert (
+            len(lesion_blobs(rng, found, DISC))
+            == len(lesion_strokes(rng, found, DISC))
+            == 0
+        )
 
 
 @pytest.mark.parametrize("severity", [1.2, 1.5])
@@ -46,7 +56,7 @@ def test_grade_3_has_many_in_all_quadrants_and_beaded_veins():
         assert found.beading == 1
         assert found.abnormal_vessels >= 1
         assert found.preretinal == 0
-        shapes = blobs(np.random.default_rng(i), found, DISC)
+        shapes = lesion_blobs(np.random.default_rng(i), found, DISC)
         bleeding = shapes[shapes[:, 9] == BLOOD]
         quadrant = 2 * (bleeding[:, 0] > 0) + (bleeding[:, 1] > 0)
         assert np.bincount(quadrant, minlength=4).min() >= 3
@@ -55,10 +65,10 @@ def test_grade_3_has_many_in_all_quadrants_and_beaded_veins():
 def test_grade_4_has_new_vessels_and_in_the_end_blood_before_the_retina():
     for found in many(4.2):
         assert found.new_vessels >= 1
-        assert strokes(np.random.default_rng(0), found, DISC)
+        assert lesion_strokes(np.random.default_rng(0), found, DISC)
     for found in many(4.9):
         assert found.preretinal >= 1
-        shapes = blobs(np.random.default_rng(0), found, DISC)
+        shapes = lesion_blobs(np.random.default_rng(0), found, DISC)
         assert VEIL in shapes[:, 9]
         assert len(np.unique(shapes[:, 9])) == 4
 
@@ -76,7 +86,7 @@ def test_early_lesions_keep_to_one_side():
     def spread(severity):
         lengths = []
         for i, found in enumerate(many(severity, 60)):
-            shapes = blobs(np.random.default_rng(i), found, DISC)
+            shapes = lesion_blobs(np.random.default_rng(i), found, DISC)
             way = shapes[:, :2] / np.linalg.norm(shapes[:, :2], axis=1, keepdims=True)
             lengths.append(np.linalg.norm(way.mean(axis=0)))
         return np.mean(lengths)
@@ -87,7 +97,7 @@ def test_early_lesions_keep_to_one_side():
 
 def test_lesions_spare_the_disc_and_the_fovea():
     for i, found in enumerate(many(4.8, 40)):
-        shapes = blobs(np.random.default_rng(i), found, DISC)
+        shapes = lesion_blobs(np.random.default_rng(i), found, DISC)
         small = shapes[np.isin(shapes[:, 9], [BLOOD, COTTON])]
         assert np.linalg.norm(small[:, :2] - DISC, axis=1).min() > 0.16
         assert np.linalg.norm(small[:, :2], axis=1).min() > 0.1

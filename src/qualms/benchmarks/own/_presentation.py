@@ -31,7 +31,7 @@ from qualms.report.judged import DEVIATION, judged_variants, only_judged, table_
 from qualms.report.ordinary import ARROWS, ordinary
 from qualms.report.papers import Paper
 from qualms.report.table import Column, Table, TableLine
-from qualms.shelf import plural
+from qualms.wording import plural
 
 _PLACES = {"in_domain": "in-domain", "shifted": "shifted"}
 LAST = 0.9

@@ -27,6 +27,7 @@ from qualms.benchmarks.regression._rows import (
     with_graded,
 )
 from qualms.effects import value_of
+from qualms.labels import Label
 from qualms.spec import Part
 from qualms.study import Benchmark, Expectation, Preset, TableRow
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from qualms.report.presentation import Presentation
 
 _ALL = ("plain", "tails", "gap")
-_COVERAGE = {"subset": "test", "score": "coverage", "alpha": 0.1}
 
 
 def regression() -> Benchmark:
@@ -179,7 +179,7 @@ def _kept(name: str) -> Expectation:
         text=f"selective GMM keeps coverage within 0.05 of 0.90 on {name}",
         meaning="intervals can be trusted again once items unlike the training "
         "items are left out",
-        numbers=value_of("gaussian_gmm", variant=name, **_COVERAGE),
+        numbers=value_of(("gaussian_gmm",), _coverage(name)),
         low=0.85,
         high=0.95,
     )
@@ -191,9 +191,7 @@ def _helped(name: str) -> Expectation:
         text=f"selective GMM restores at least 0.10 of coverage on {name}",
         meaning="leaving out items unlike the training items helps; a network as "
         "small as the demo's does not find all of them",
-        numbers=value_of(
-            "gaussian_gmm", minus_rows=("gaussian",), variant=name, **_COVERAGE
-        ),
+        numbers=value_of(("gaussian_gmm",), _coverage(name), minus_rows=("gaussian",)),
         low=0.10,
         high=1.0,
     )
@@ -204,7 +202,7 @@ def _shift_effects(plain: str, *shifted: str) -> tuple[Expectation, ...]:
         text=f"coverage 0.90 +- 0.03 on {plain}, without shift",
         meaning="on items like those it was calibrated on, a 90 % interval holds the "
         "target nine times out of ten",
-        numbers=value_of(*COMMON, variant=plain, **_COVERAGE),
+        numbers=value_of(COMMON, _coverage(plain)),
         low=0.87,
         high=0.93,
     )
@@ -213,12 +211,15 @@ def _shift_effects(plain: str, *shifted: str) -> tuple[Expectation, ...]:
             text=f"coverage drops by at least 0.10 from {plain} to {name}",
             meaning="under shift the same intervals fail, and nothing in the numbers "
             "without shift says so",
-            numbers=value_of(
-                *COMMON, minus={"variant": name}, variant=plain, **_COVERAGE
-            ),
+            numbers=value_of(COMMON, _coverage(plain), minus={"variant": name}),
             low=0.10,
             high=1.0,
         )
         for name in shifted
     ]
     return (calm, *drops)
+
+
+def _coverage(variant: str) -> dict[str, Label | None]:
+    """Return the labels of the coverage of 90 % intervals on test items."""
+    return {"variant": variant, "subset": "test", "score": "coverage", "alpha": 0.1}

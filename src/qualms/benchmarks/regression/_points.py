@@ -106,8 +106,9 @@ class Source(NamedTuple):
         self, variant: Variant, row: str, score: ShownScore, alpha: float = 0.1
     ) -> Result:
         """Return our number."""
-        labels = {"variant": variant.name, "row": row, "alpha": alpha}
-        return self.results.result(**labels, **score._asdict())
+        return self.results.result(
+            variant=variant.name, row=row, alpha=alpha, **score._asdict()
+        )
 
     def has(
         self, variant: Variant, row: str, score: ShownScore, alpha: float = 0.1
@@ -124,8 +125,9 @@ class Source(NamedTuple):
     ) -> Result | None:
         """Return the published number; tables that repeat it agree."""
         book = published_of(self.results)
-        labels = {"dataset": label, "row": row, "alpha": alpha}
-        return None if book is None else book.table.get(**labels, **score._asdict())
+        if book is None:
+            return None
+        return book.table.get(dataset=label, row=row, alpha=alpha, **score._asdict())
 
     def ours(self, variant: Variant, row: str, score: ShownScore) -> float:
         """Return the mean over our repeats."""

@@ -20,20 +20,18 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from qualms import scores
+from qualms.arrays import Array
 from qualms.evaluate.entry import Entry, Judgement, ScoreOptions
 from qualms.evaluate.protocol import AbsentError, Protocol, Repeat
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
 from qualms.evaluate.subsets import design_of
+from qualms.inference import Influence, mean_influence
 from qualms.predictions import Predictions
 from qualms.scores.as_published import regression as published
-from qualms.scores.inference import Influence, mean_influence
 from qualms.study import Line, RunPlan
-
-Array = NDArray[np.float64]
 
 RATE = 0.95
 """Share of validation items that a selection score lets pass."""

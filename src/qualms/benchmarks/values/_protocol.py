@@ -33,6 +33,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from qualms.arrays import Index
 from qualms.benchmarks.values._entries import (
     JudgedItems,
     detection_entries,
@@ -43,7 +44,6 @@ from qualms.benchmarks.values._entries import (
 from qualms.benchmarks.values._rows import is_second, type_of
 from qualms.evaluate.entry import (
     Entry,
-    Index,
     Judgement,
     MapSlice,
     Scatter,

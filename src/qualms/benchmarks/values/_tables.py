@@ -24,6 +24,7 @@ from qualms.benchmarks.values._settings import (
     TYPES_NOTE,
     ScoreColumn,
     Study,
+    as_in_paper,
     data_warning,
     method_labels,
     stands_in,
@@ -201,6 +202,7 @@ def _tasks_table(study: Study, variant: Variant, *, beyond: bool) -> Iterator[Ta
         left=("measure", "over"),
         sections=sections,
         printed_in={"table": DETAILED},
+        compares=as_in_paper(variant),
         notes=(TYPES_NOTE, *data_warning([variant])),
         **_SHARED,
     )

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.arrays import Array, Index
 from qualms.evaluate.drawings import (
     histogram,
     referral_curves,
@@ -36,9 +37,6 @@ from qualms.evaluate.subsets import (
     unknown_notes,
 )
 from qualms.predictions import Predictions
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 Fitted = scores.Temperature | scores.Isotonic
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.arrays import Array, Index
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
-from qualms.evaluate.kernel import influences_of
+from qualms.evaluate.estimates import influences_of
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
 from qualms.evaluate.subsets import (
     design_of,
@@ -19,12 +20,8 @@ from qualms.evaluate.subsets import (
     subsets,
     unknown_notes,
 )
+from qualms.inference import Influence, interval_of
 from qualms.predictions import Predictions, pool
-from qualms.scores.inference import Influence, interval_of
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
-
 
 # Below this the density of a target would no longer be a finite number.
 SMALLEST_VARIANCE = 1e-100
