@@ -263,19 +263,14 @@ def _methods(*, warmup: int) -> dict[str, dict[str, Any]]:
 def _effects(preset: Preset) -> tuple[Expectation, ...]:
     """List what theory says of the toy scenarios, and what the paper found."""
     drawn = tuple(row for row in preset.rows if row in _DRAWN)
+    ambiguity = {"variant": "toy_1", "subset": "in_domain", "score": "ncc"}
+    unseen = {"variant": "toy_3b", "score": "ood_auroc", "aggregation": "patch"}
     return (
         Expectation(
             text="aleatoric measures beat epistemic ones on ambiguity in toy_1 (NCC)",
             meaning="the entropy that draws have on average lies where raters disagree;"
             " what draws disagree in lies elsewhere",
-            numbers=value_of(
-                *drawn,
-                minus={"type": "EU"},
-                variant="toy_1",
-                subset="in_domain",
-                score="ncc",
-                type="AU",
-            ),
+            numbers=value_of(drawn, {**ambiguity, "type": "AU"}, minus={"type": "EU"}),
             low=0.02,
             high=2.0,
         ),
@@ -284,14 +279,7 @@ def _effects(preset: Preset) -> tuple[Expectation, ...]:
             " (AUROC)",
             meaning="training items are ambiguous there, so that ambiguous items are"
             " uncertain as well; only what draws disagree in tells unseen ones apart",
-            numbers=value_of(
-                *drawn,
-                minus={"type": "AU"},
-                variant="toy_3b",
-                score="ood_auroc",
-                type="EU",
-                aggregation="patch",
-            ),
+            numbers=value_of(drawn, {**unseen, "type": "EU"}, minus={"type": "AU"}),
             low=0.02,
             high=1.0,
         ),
@@ -300,7 +288,7 @@ def _effects(preset: Preset) -> tuple[Expectation, ...]:
             " worst (AUROC of shifted items)",
             meaning="how the uncertainties of pixels become one number must be chosen"
             " with the prediction model and the measure",
-            numbers=worst_shortfall("aggregation", FIRST_NAMES, score="ood_auroc"),
+            numbers=worst_shortfall("aggregation", FIRST_NAMES, {"score": "ood_auroc"}),
             low=0.02,
             high=1.0,
         ),
