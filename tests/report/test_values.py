@@ -243,7 +243,7 @@ def test_verdicts_follow_the_numbers():
             )
             for kind, value in (("AU", aleatoric), ("EU", epistemic))
         )
-        return verdict(question, numbers).held
+        return verdict(question, numbers).captured
 
     assert (asked("Q1", 0.5, 0.0), asked("Q1", 0.49, 0.0)) == (1, 0)
     assert (asked("Q2", 0.8, 0.65), asked("Q2", 0.8, 0.64)) == (1, 0)

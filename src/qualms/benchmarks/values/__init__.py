@@ -44,7 +44,7 @@ _MASKS = {
     **{"batch": 8, "lr": 3e-4, "weight_decay": 1e-5, "schedule": "plateau"},
     **{"loss": "dice_likelihood", "normalise": "item", "augment": ["flips", "noise"]},
 }
-"""The paper's training on volumes, but for its length: Adam on soft Dice and
+"""The paper's training on volumes without its length: Adam on soft Dice and
 cross-entropy."""
 _STREET = {
     **{"optimiser": "sgd", "lr": 0.01, "momentum": 0.9, "weight_decay": 5e-4},
@@ -52,7 +52,7 @@ _STREET = {
     **{"loss": "likelihood", "normalise": "imagenet"},
     "augment": ["hflip", "rotate", "zoom", "byte_noise"],
 }
-"""The paper's training on street scenes, but for its length."""
+"""The paper's training on street scenes without its length."""
 _SSN_STREET = {
     **{"optimiser": "rmsprop", "lr": 1e-4, "momentum": 0.6},
     **{"method.rank": 10, "method.mean_epochs": 5},
@@ -61,7 +61,7 @@ _SHORT: dict[str, dict[str, Any]] = {
     feature: {"lr": 1e-3, "schedule": "polynomial", "epochs": epochs}
     for feature, epochs in (("texture", 16), ("malignancy", 30))
 }
-"""Few steps on volumes, at a larger rate that falls."""
+"""Training on volumes in few steps, at a larger rate that falls."""
 _SCENES: dict[str, Any] = {**_STREET, "epochs": 10}
 _SLOW: dict[str, dict[str, Any]] = {
     "texture": {"lr": 2e-3, "epochs": 36, "method.mean_epochs": 13},
@@ -99,7 +99,7 @@ _CONFIGS = {
         for name, options in (*_SHORT.items(), ("scenes", _SCENES))
     },
 }
-"""Where a variant's method has options of its own."""
+"""Options of one method on one kind of data."""
 _DEMO_SIZES = {
     "1": {"test": 40},
     "2": {"test": 60},
@@ -110,14 +110,14 @@ _DEMO_SIZES = {
 _THIN = Part(name="unet", options={"space": 3, "width": 8, "group": 4})
 _DRAWS = {"draws": 10}
 _DRAWN = ("ttd", "ensemble", "tta")
-"""Rows whose draws disagree in what the model does not know, by the paper."""
+"""Rows whose mutual information stands for epistemic uncertainty, by the paper."""
 _UNTRAINED = ("laplace",)
-"""Rows beyond the paper that cost no training; others are made where asked for."""
+"""Rows beyond the paper that cost no training; others run on request."""
 _GPU = {"precision": "bf16", "channels_last": True}
 
 
 def values() -> Benchmark:
-    """Version 1 has the paper's protocol with correct scores beside the released."""
+    """Return the benchmark; version 1 has the paper's protocol, with correct scores."""
     presets = (_demo(), _small(), _paper())
     return Benchmark(
         name="values",
@@ -210,7 +210,7 @@ def _small() -> Preset:
 
 
 def _slower(name: str) -> dict[str, str]:
-    """Configs of methods that need more steps than others, by method."""
+    """Return configs of methods that need more steps than others, by method."""
     return {"ssn": f"ssn_{name}", "mc_dropout": f"ttd_{name}"}
 
 
@@ -248,7 +248,7 @@ def _paper() -> Preset:
 
 
 def _methods(*, warmup: int) -> dict[str, dict[str, Any]]:
-    """Options by method; `warmup` is the epochs in which an SSN learns its mean."""
+    """Return options by method; an SSN learns its mean for `warmup` epochs."""
     return {
         "mc_dropout": {"rate": 0.5, **_DRAWS},
         "ssn": {"rank": 5, **_DRAWS, "mean_epochs": warmup},
@@ -262,7 +262,7 @@ def _methods(*, warmup: int) -> dict[str, dict[str, Any]]:
 
 def _effects(preset: Preset) -> tuple[Expectation, ...]:
     """List what theory says of the toy scenarios, and what the paper found."""
-    drawn = tuple(row for row in preset.rows if row in _DRAWN)
+    rows = tuple(row for row in preset.rows if row in _DRAWN)
     ambiguity = {"variant": "toy_1", "subset": "in_domain", "score": "ncc"}
     unseen = {"variant": "toy_3b", "score": "ood_auroc", "aggregation": "patch"}
     return (
@@ -270,7 +270,7 @@ def _effects(preset: Preset) -> tuple[Expectation, ...]:
             text="aleatoric measures beat epistemic ones on ambiguity in toy_1 (NCC)",
             meaning="the entropy that draws have on average lies where raters disagree;"
             " what draws disagree in lies elsewhere",
-            numbers=value_of(drawn, {**ambiguity, "type": "AU"}, minus={"type": "EU"}),
+            numbers=value_of(rows, {**ambiguity, "type": "AU"}, minus={"type": "EU"}),
             low=0.02,
             high=2.0,
         ),
@@ -279,7 +279,7 @@ def _effects(preset: Preset) -> tuple[Expectation, ...]:
             " (AUROC)",
             meaning="training items are ambiguous there, so that ambiguous items are"
             " uncertain as well; only what draws disagree in tells unseen ones apart",
-            numbers=value_of(drawn, {**unseen, "type": "EU"}, minus={"type": "AU"}),
+            numbers=value_of(rows, {**unseen, "type": "EU"}, minus={"type": "AU"}),
             low=0.02,
             high=1.0,
         ),

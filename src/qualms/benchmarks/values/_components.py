@@ -52,13 +52,13 @@ TASKS: Mapping[str, tuple[ScoreColumn, tuple[str, ...]]] = {
     "Ambiguity, i.i.d.": (NCC[0], ("PU", "AU")),
     "Ambiguity, OoD": (NCC[1], ("PU", "AU")),
 }
-"""The score of each task, and the types of measures that suit it: the others are left
+"""The score of each task, and the types of measures that suit it. Other types are left
 out where models or aggregations are compared."""
 _SCALE = 100.0
 
 
 class Effect(NamedTuple):
-    """What one member of a part changes on one dataset."""
+    """How much one member of a part changes a score on one dataset."""
 
     mean: float
     spread: float
@@ -206,16 +206,16 @@ def _part_drawing(
 ) -> Iterator[Drawing]:
     names = [variant.label for variant in variants]
     ours = {name: study.ours.where(dataset=name) for name in names}
-    shown = [
+    tasks = [
         task
         for task in TASKS
         if any(effects(numbers, task, part) for numbers in ours.values())
     ]
-    if not shown:
+    if not tasks:
         return
     panels = [
         _part_panel(study, part, task, names, first=not place % 4)
-        for place, task in enumerate(shown)
+        for place, task in enumerate(tasks)
     ]
     yield Drawing(
         name=f"figure_3_{part}{suffix}",
@@ -250,21 +250,21 @@ def _part_panel(
     ours = {
         name: effects(study.ours.where(dataset=name), task, part) for name in datasets
     }
-    shown = [name for name in datasets if ours[name]]
+    judged = [name for name in datasets if ours[name]]
     step = 0.8 / len(names)
-    for place, dataset in enumerate(shown):
+    for place, dataset in enumerate(judged):
         printed = effects(study.printed_for(dataset), task, part)
         for number, (name, label) in enumerate(names.items()):
             x = place + step * (number - (len(names) - 1) / 2)
             look = label, SERIES[number % len(SERIES)]
-            both = ours[dataset].get(name), printed.get(name)
-            marks += _effect_marks(x, step, *both, look)
-    ends = -0.5, len(shown) - 0.5
+            pair = ours[dataset].get(name), printed.get(name)
+            marks += _effect_marks(x, step, *pair, look)
+    ends = -0.5, len(judged) - 0.5
     return Panel(
         marks=(RuleMark((ends[0], 0), (ends[1], 0)), *_bars_first(marks)),
         title=task,
         y_label="better than average, x 100" if first else "",
-        x_ticks={i: name.replace(" ", "\n") for i, name in enumerate(shown)},
+        x_ticks={i: name.replace(" ", "\n") for i, name in enumerate(judged)},
     )
 
 
@@ -312,9 +312,9 @@ def toy_drawing(study: Study) -> Iterator[Drawing]:
         (NCC[0], ("Toy 1",), "Q1, Q2: NCC"),
         (AUROC, ("Toy 2", "Toy 3a", "Toy 3b"), "Q3, Q4: AUROC"),
     ):
-        shown = [name for name in names if name in toys]
-        if shown:
-            panels.append(_types_panel(study, score, shown, title))
+        judged = [name for name in names if name in toys]
+        if judged:
+            panels.append(_types_panel(study, score, judged, title))
     if panels:
         yield Drawing(
             name="figure_2b",

@@ -1,4 +1,4 @@
-"""Entries of a repeat: scores of its items, with what each item changes in them."""
+"""Entries of a repeat: its scores, with the influence of each item on them."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ class JudgedItems(NamedTuple):
 
     measured: MapScores
     subsets: Mapping[str, Index]
-    theirs: bool
+    released: bool
     """Whether the released code has numbers of this row."""
 
 
@@ -46,7 +46,7 @@ def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
             at = _RankedBy(subset, index, measure, aggregation)
             rank = values[index]
             theirs: dict[str, float] = {}
-            if judged.theirs and not at.extra:
+            if judged.released and not at.extra:
                 theirs["aurc"] = published.aurc(their_risk, rank)
                 theirs["eaurc"] = published.eaurc(their_risk, rank)
             for score in FAILURES:
@@ -91,7 +91,7 @@ class _RankedBy(NamedTuple):
 
     @property
     def extra(self) -> bool:
-        """Whether the paper does not have it."""
+        """Whether the paper does not have this aggregation."""
         return self.aggregation in EXTRAS
 
     def entry(
@@ -103,7 +103,7 @@ class _RankedBy(NamedTuple):
         no_interval: str,
     ) -> Entry:
         """Return the entry of `score(*arrays)`; not ranked without an interval."""
-        made = entry_of(
+        entry = entry_of(
             score,
             arrays,
             self.rows,
@@ -111,9 +111,9 @@ class _RankedBy(NamedTuple):
             settings={"measure": self.measure, "aggregation": self.aggregation},
         )
         return replace(
-            made,
-            influence=None if no_interval else made.influence,
-            resampled=None if no_interval else made.resampled,
+            entry,
+            influence=None if no_interval else entry.influence,
+            resampled=None if no_interval else entry.resampled,
             as_published=math.nan if as_published is None else as_published,
             no_interval=no_interval,
             ranked=not self.extra and not no_interval,
@@ -130,7 +130,7 @@ def drop_entry(judged: JudgedItems) -> Iterator[Entry]:
         value=_drop(ours, judged.subsets),
         index=np.arange(len(ours)),
         influence=partial(_drop_influence, ours, judged.subsets),
-        as_published=_drop(theirs, judged.subsets) if judged.theirs else math.nan,
+        as_published=_drop(theirs, judged.subsets) if judged.released else math.nan,
         why=NOTHING,
     )
 
@@ -172,7 +172,7 @@ def gain_entry(
     """
     index = judged.subsets["shifted"]
     after = [one for one in second if one is not None]
-    known = len(after) == len(second)
+    complete = len(after) == len(second)
     ours, theirs = (
         [one.of("dice", published=p)[index] for one in (judged.measured, *after)]
         for p in (False, True)
@@ -180,13 +180,13 @@ def gain_entry(
     return Entry(
         name="gain",
         score=scores.al_improvement,
-        value=_gain(ours) if known else math.nan,
+        value=_gain(ours) if complete else math.nan,
         index=index,
         subset="shifted",
-        influence=partial(_gain_influence, ours) if known else None,
+        influence=partial(_gain_influence, ours) if complete else None,
         settings={name: settings[name] for name in ("measure", "aggregation")},
-        as_published=_gain(theirs) if known and judged.theirs else math.nan,
-        why=NOTHING if known else why,
+        as_published=_gain(theirs) if complete and judged.released else math.nan,
+        why=NOTHING if complete else why,
     )
 
 

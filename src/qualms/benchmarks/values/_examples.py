@@ -46,14 +46,14 @@ def _ambiguous(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
         ]
         expected = rater_variance(np.asarray(test.target[place]))
         test_at = _place(test, place)
-        shown = expected if test_at is None else expected[test_at]
+        disagreement = expected if test_at is None else expected[test_at]
         rows.append(
             (
                 _item_panel(train, place, title="training item" if not place else ""),
                 *masks,
                 _item_panel(test, place, title="test item" if not place else ""),
                 Panel(
-                    marks=(PictureMark(pixels=shown, heat=True),),
+                    marks=(PictureMark(pixels=disagreement, heat=True),),
                     title="disagreement" if not place else "",
                     bare=True,
                 ),

@@ -107,8 +107,8 @@ def _drawing(
     )
 
 
-def _which(shown: MapSlice) -> str:
-    if np.nan_to_num(shown.disagreement).any():
+def _which(maps: MapSlice) -> str:
+    if np.nan_to_num(maps.disagreement).any():
         return "The item whose raters disagree most"
     return "The first item, as raters agree on all"
 
@@ -117,13 +117,13 @@ def _overlaid(many: bool) -> str:
     return "two of the raters" if many else "with the outline that each rater gave"
 
 
-def _classes(shown: MapSlice) -> int:
-    named = shown.raters[shown.raters != 255]
-    return int(max(named.max(initial=0), shown.predicted.max(initial=0))) + 1
+def _classes(maps: MapSlice) -> int:
+    named = maps.raters[maps.raters != 255]
+    return int(max(named.max(initial=0), maps.predicted.max(initial=0))) + 1
 
 
 def _picture(
-    variant: Variant, shown: MapSlice, data: Path | None
+    variant: Variant, maps: MapSlice, data: Path | None
 ) -> NDArray[Any] | None:
     """Return the item itself; None where its dataset is not prepared here."""
     dataset = prepared_dataset(variant, data)
@@ -133,18 +133,18 @@ def _picture(
         split = dataset.splits.get(name)
         if split is None:
             continue
-        rows = np.flatnonzero(np.asarray(split.item) == shown.item)
+        rows = np.flatnonzero(np.asarray(split.item) == maps.item)
         if len(rows):
-            return slice_picture(np.asarray(split.image[int(rows[0])]), shown.at)
+            return slice_picture(np.asarray(split.image[int(rows[0])]), maps.at)
     return None
 
 
-def _item_row(shown: MapSlice, picture: NDArray[Any] | None) -> tuple[Panel, ...]:
+def _item_row(maps: MapSlice, picture: NDArray[Any] | None) -> tuple[Panel, ...]:
     panels = []
-    if _classes(shown) > 2:
+    if _classes(maps) > 2:
         if picture is not None:
             panels.append(_bare(PictureMark(pixels=picture), title="item"))
-        for number, labels in enumerate(shown.raters[:2], start=1):
+        for number, labels in enumerate(maps.raters[:2], start=1):
             mark = PictureMark(pixels=label_picture(labels, background=False))
             panels.append(_bare(mark, title=f"rater {number}"))
     else:
@@ -154,27 +154,27 @@ def _item_row(shown: MapSlice, picture: NDArray[Any] | None) -> tuple[Panel, ...
                 colour=RATER_COLOURS[number % len(RATER_COLOURS)],
                 label=f"rater {number + 1}",
             )
-            for number, rater in enumerate(shown.raters)
+            for number, rater in enumerate(maps.raters)
         )
-        ground = PictureMark(pixels=_ground(shown, picture))
+        ground = PictureMark(pixels=_ground(maps, picture))
         title = "raters" if picture is None else "item, raters"
         panels.append(_bare(ground, *outlines, title=title))
-    spread = PictureMark(pixels=np.nan_to_num(shown.disagreement), heat=True)
+    spread = PictureMark(pixels=np.nan_to_num(maps.disagreement), heat=True)
     return (*panels, _bare(spread, title="disagreement"))
 
 
-def _ground(shown: MapSlice, picture: NDArray[Any] | None) -> NDArray[Any]:
+def _ground(maps: MapSlice, picture: NDArray[Any] | None) -> NDArray[Any]:
     """Return the item, or the share of raters that mark a pixel."""
-    return (shown.raters == 1).mean(axis=0) if picture is None else picture
+    return (maps.raters == 1).mean(axis=0) if picture is None else picture
 
 
 def _predicted(model: ShownModel, picture: NDArray[Any] | None) -> Panel:
-    shown = model.maps
-    if _classes(shown) > 2:
-        mark = PictureMark(pixels=label_picture(shown.predicted, background=False))
+    maps = model.maps
+    if _classes(maps) > 2:
+        mark = PictureMark(pixels=label_picture(maps.predicted, background=False))
         return _bare(mark, title=model.label)
-    outline = OutlineMark(region=shown.predicted == 1, colour="#ffffff")
-    ground = PictureMark(pixels=0.6 * _ground(shown, picture), scale=(0.0, 1.0))
+    outline = OutlineMark(region=maps.predicted == 1, colour="#ffffff")
+    ground = PictureMark(pixels=0.6 * _ground(maps, picture), scale=(0.0, 1.0))
     return _bare(ground, outline, title=model.label)
 
 

@@ -1,4 +1,4 @@
-"""How VALUES is judged: five questions to an uncertainty, and whether its types differ.
+"""Protocol of VALUES: five tasks of an uncertainty, and whether its types differ.
 
 The protocol of Kahl et al. (2024, arXiv:2401.08501): segmentation (Dice), detection of
 shifted items (AUROC on the unlabelled pool, or on the test items where there is none),
@@ -69,7 +69,7 @@ T = TypeVar("T")
 
 
 class FileCache:
-    """What was computed from files, so that each is read once for all lines.
+    """Results computed from files, so that each is read once for all lines.
 
     One file is read at a time, several of its items at once: memory is bounded by the
     number of threads or processes, and not by its square.
@@ -189,8 +189,8 @@ def _theirs(repeat: Repeat) -> bool:
 def subsets_of(predictions: Predictions) -> dict[str, Index]:
     """Return the in-domain items and, where there are some, the shifted ones."""
     shifted = _shifted(predictions)
-    both = {"in_domain": np.flatnonzero(~shifted), "shifted": np.flatnonzero(shifted)}
-    return {name: index for name, index in both.items() if len(index)}
+    parts = {"in_domain": np.flatnonzero(~shifted), "shifted": np.flatnonzero(shifted)}
+    return {name: index for name, index in parts.items() if len(index)}
 
 
 def _shifted(predictions: Predictions) -> Any:
@@ -230,8 +230,8 @@ def _fitted(cache: FileCache, repeat: Repeat) -> Validation | None:
     """Fit thresholds of all repeats of the row together, or of each where stated."""
     if "val" not in repeat.line.variant.splits:
         return None
-    own = repeat.read("val")
-    runs: Sequence[Predictions] = [own]
+    val = repeat.read("val")
+    runs: Sequence[Predictions] = [val]
     rule = repeat.line.settings.get("threshold_from", "method")
     if rule not in ("method", "run"):
         raise ValueError(f"threshold_from must be 'method' or 'run', got {rule!r}")
@@ -239,7 +239,7 @@ def _fitted(cache: FileCache, repeat: Repeat) -> Validation | None:
         runs = repeat.every("val")
     make = partial(validate, runs, repeat.options, published=_theirs(repeat))
     fits = cache.once(("fit", _theirs(repeat)), runs, make)
-    return fits[next(i for i, run in enumerate(runs) if run is own)]
+    return fits[next(i for i, run in enumerate(runs) if run is val)]
 
 
 class _SecondDice(NamedTuple):
@@ -253,8 +253,8 @@ def _gains(cache: FileCache, repeat: Repeat, judged: JudgedItems) -> Iterator[En
     """Yield what querying the pool by each uncertainty gained over random items."""
     name = repeat.line.row.name
     queried = repeat.beside(f"{name}_queried")
-    drawn = repeat.beside(f"{name}_random")
-    if not queried or not drawn or "shifted" not in judged.subsets:
+    at_random = repeat.beside(f"{name}_random")
+    if not queried or not at_random or "shifted" not in judged.subsets:
         return
 
     def second(read: Callable[[str], Predictions]) -> _SecondDice:
@@ -265,14 +265,14 @@ def _gains(cache: FileCache, repeat: Repeat, judged: JudgedItems) -> Iterator[En
         except (AbsentError, PredictionsError) as error:
             return _SecondDice(None, str(error))
 
-    random = second(drawn[0].read)
+    random = second(at_random[0].read)
     for query in queried:
-        both = second(query.read), random
+        after = second(query.read), random
         yield gain_entry(
             judged,
-            [each.dice for each in both],
+            [each.dice for each in after],
             settings=query.at,
-            why=next(filter(None, (each.why for each in both)), ""),
+            why=next(filter(None, (each.why for each in after)), ""),
         )
 
 

@@ -36,9 +36,9 @@ def _drawing(
 ) -> Drawing:
     end = "" if variant.label == "LIDC TEX" else f"_{variant.name}"
     summed = [clouds.where(name="summed", type=kind) for kind in _TYPES]
-    shown = [each for each in summed if len(each)]
+    judged = [each for each in summed if len(each)]
     top, below = (
-        [_panel(each, divided=divided, first=each is shown[0]) for each in shown]
+        [_panel(each, divided=divided, first=each is judged[0]) for each in judged]
         for divided in (False, True)
     )
     return Drawing(

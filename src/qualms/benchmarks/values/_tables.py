@@ -46,7 +46,7 @@ FEATURES = {
     "texture": "solid, part solid / non-solid",
     "malignancy": "non-malignant / malignant",
 }
-"""Of the screening of shifts, in the order of table 2: in-domain and shifted ones."""
+"""In-domain and shifted nodules by feature, in the order of table 2."""
 NEAR, FAR = 0.05, 0.1
 """Differences from table 4 that are counted."""
 _ORDER: Mapping[str, Sequence[Label | None]] = {
@@ -145,15 +145,15 @@ def _separation_table(
 
 def _models(plan: RunPlan, *, beyond: bool) -> tuple[Section, ...]:
     """Return a section for each model, with methods of the paper or beyond it."""
-    chosen = []
+    extra = EXTRA_AGGREGATIONS if beyond else ()
+    sections = []
     for row in plan.rows:
-        known = row.name in FIRST_NAMES
-        if not is_second(row) and (known or beyond):
-            both = (*EXTRA_AGGREGATIONS, *(() if known else PAPER_AGGREGATIONS))
-            aggregations = both if beyond else PAPER_AGGREGATIONS
+        paper = () if beyond == (row.name in FIRST_NAMES) else PAPER_AGGREGATIONS
+        aggregations = (*paper, *extra)
+        if aggregations and not is_second(row):
             labels = {"row": row.name, "aggregation": aggregations}
-            chosen.append(Section(row.label, labels))
-    return tuple(chosen)
+            sections.append(Section(row.label, labels))
+    return tuple(sections)
 
 
 def _filled(table: Table | None, *, beyond: bool) -> Iterator[Table]:
@@ -192,10 +192,13 @@ def _tasks_table(study: Study, variant: Variant, *, beyond: bool) -> Iterator[Ta
     head = f"Table {number}: " if number and not beyond else ""
     methods = ", methods beyond the paper" if beyond else ""
     sections = _models(study.results.plan, beyond=beyond)
+    numbers = study.results.table.where(variant=variant.name)
+    judged = numbers.pivot(("subset", "score"), ()).rows
+    scores = [s for s in ALL_SCORES if (s.subset, s.name) in judged]
     layout = Layout(
         name=f"{number or 'tasks'}_{variant.name}{'_beyond' if beyond else ''}",
         title=f"{head}{variant.label}, every downstream task{methods} (x 100)",
-        columns=tuple(map(_task_column, ALL_SCORES)),
+        columns=tuple(map(_task_column, scores)),
         where={"variant": variant.name},
         lines=METHOD,
         line_labels=lambda plan, labels: method_labels(plan, labels)[1:],
@@ -207,7 +210,7 @@ def _tasks_table(study: Study, variant: Variant, *, beyond: bool) -> Iterator[Ta
         **_SHARED,
     )
     table = layout_table(
-        study.results,
+        replace(study.results, table=numbers),
         layout,
         about=study_about(study.results, [variant]),
         simulated=stands_in(variant),
@@ -261,8 +264,8 @@ def gaps(study: Study) -> list[Gap]:
     """
     ours = study.results.table.where(row=FIRST_NAMES)
     joined = ours.join(study.printed.where(table=SEPARATION))
-    both = zip(joined.results, joined.differences.tolist(), strict=True)
-    return [Gap(number.labels, d) for number, d in both if math.isfinite(d)]
+    pairs = zip(joined.results, joined.differences.tolist(), strict=True)
+    return [Gap(number.labels, d) for number, d in pairs if math.isfinite(d)]
 
 
 def _differences(study: Study) -> Iterator[Table]:
@@ -349,8 +352,8 @@ def _cells_table(
             replace(line, cells=tuple(map(_gap_cell, line.cells)))
             for line in table.lines
         )
-        known = (line for line in lines if any(cell.text for cell in line.cells))
-        yield replace(table, lines=tuple(known))
+        compared = (line for line in lines if any(cell.text for cell in line.cells))
+        yield replace(table, lines=tuple(compared))
 
 
 def _gap_cell(cell: TableCell) -> TableCell:

@@ -50,11 +50,13 @@ def toys(
         options: Of the dataset.
         sizes: Items per split by scenario, where these are not the paper's.
     """
-    both = ("test/3a", "test/3b")
-    kinds = (("1", ("test",)), ("2", ("test",)), ("3", both))
+    last = ("test/3a", "test/3b")
+    kinds = (("1", ("test",)), ("2", ("test",)), ("3", last))
     for scenario, tests in kinds:
-        own = {"sizes": sizes[scenario]} if sizes else {}
-        part = Part(name="toy_shapes", options={"scenario": scenario, **options, **own})
+        counts = {"sizes": sizes[scenario]} if sizes else {}
+        part = Part(
+            name="toy_shapes", options={"scenario": scenario, **options, **counts}
+        )
         for test in tests:
             yield _toy(part, test, ("val", *tests))
 

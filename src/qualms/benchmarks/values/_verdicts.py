@@ -25,10 +25,10 @@ from qualms.report.table import Column, Table, TableCell, TableLine
 from qualms.results import Floats, ResultsTable
 
 CLEAR = 0.5
-"""What an NCC must reach, and an AUROC exceed."""
+"""An NCC must reach this value, and an AUROC exceed it."""
 MARGIN = 0.15
-"""How far below the measure that is meant to capture it another one may lie and still
-count as good."""
+"""How far another measure may lie below the one that is meant to capture it, and
+still count as good."""
 MOST, FEW = 0.75, 0.25
 """Shares of cases: from the first on the verdict is yes, below the second no."""
 QUESTIONS = {
@@ -57,9 +57,9 @@ QUALITATIVE = {
 
 
 class Verdict(NamedTuple):
-    """How many cases there are, and in how many a measure captures what is asked."""
+    """In how many cases a measure captures an uncertainty, and of how many."""
 
-    held: int
+    captured: int
     cases: int
 
     @property
@@ -67,7 +67,7 @@ class Verdict(NamedTuple):
         """Yes, no, or partially; '' where nothing was judged."""
         if not self.cases:
             return ""
-        share = self.held / self.cases
+        share = self.captured / self.cases
         if share >= MOST:
             return "yes"
         return "no" if share < FEW else "partially"
@@ -75,7 +75,7 @@ class Verdict(NamedTuple):
     @property
     def text(self) -> str:
         """The word, with the cases that it rests on."""
-        return f"{self.word} ({self.held}/{self.cases})" if self.cases else ""
+        return f"{self.word} ({self.captured}/{self.cases})" if self.cases else ""
 
 
 def verdict(question: str, numbers: ResultsTable) -> Verdict:
@@ -94,13 +94,13 @@ def verdict(question: str, numbers: ResultsTable) -> Verdict:
     meant, other = columns["AU"], columns["EU"]
     if not ambiguity:
         meant, other = other, meant
-    known = np.isfinite(meant) & np.isfinite(other)
+    defined = np.isfinite(meant) & np.isfinite(other)
     captured = (
         _captures(meant, ambiguity=ambiguity)
         if question in ("Q1", "Q3")
         else _as_good(other, meant, ambiguity=ambiguity)
     )
-    return Verdict(int((captured & known).sum()), int(known.sum()))
+    return Verdict(int((captured & defined).sum()), int(defined.sum()))
 
 
 def _captures(values: Floats, *, ambiguity: bool) -> NDArray[np.bool_]:
@@ -138,8 +138,8 @@ def verdict_table(study: Study) -> Iterator[Table]:
             f"{CLEAR:g} (Q3), and at most {MARGIN:g} below that of the EU measure "
             f"(Q4). In brackets: of how many models and aggregations; yes from "
             f"{MOST:.0%} of them on, no below {FEW:.0%}; it depends where the answers "
-            "of toy scenarios are opposite. Figure 2a is as printed; what it says by "
-            "eye, after looking at maps, is not computed.",
+            "of toy scenarios are opposite. Figure 2a is as printed; its answers by "
+            "eye, from looking at maps, are not computed.",
             *_unanswered(lines),
         ),
         keys={"number": "2a", "preset": study.results.plan.preset_text},
@@ -149,8 +149,8 @@ def verdict_table(study: Study) -> Iterator[Table]:
 def _unanswered(lines: Sequence[TableLine]) -> Iterator[str]:
     if not any(line.cells[0].text for line in lines):
         yield (
-            "Nothing of ours answers: only prediction models of the paper with an AU "
-            "and an EU measure count, and none of them was run."
+            "No answer of ours: only prediction models of the paper with an AU and an "
+            "EU measure count, and none of them was run."
         )
 
 
@@ -160,8 +160,8 @@ def _verdict_lines(study: Study) -> Iterator[TableLine]:
         for group, datasets in _GROUPS.items():
             names = datasets["Q1" if place < 2 else "Q3"]
             answers = {name: _both_verdicts(study, question, name) for name in names}
-            known = [name for name in names if name in judged]
-            if not known:
+            present = [name for name in names if name in judged]
+            if not present:
                 continue
             printed = FIGURE_2A[group][place]
             yield _verdict_line(question, group, [*answers.values()], printed)
@@ -169,7 +169,7 @@ def _verdict_lines(study: Study) -> Iterator[TableLine]:
                 by_eye = QUALITATIVE[group][place]
                 yield _verdict_line(question, f"{group}, by eye", [], by_eye)
             if len(names) > 1:
-                for name in known:
+                for name in present:
                     yield _verdict_line(question, name, [answers[name]], "")
 
 
@@ -198,9 +198,9 @@ def _verdict_line(
 
 def _together(data: str, verdicts: Sequence[Verdict]) -> str:
     """Return one answer; where those of toy scenarios differ, that it depends."""
-    known = [each for each in verdicts if each.cases]
-    words = {each.word for each in known}
-    total = Verdict(sum(v.held for v in known), sum(v.cases for v in known))
+    answers = [each for each in verdicts if each.cases]
+    words = {each.word for each in answers}
+    total = Verdict(sum(v.captured for v in answers), sum(v.cases for v in answers))
     if data == "Toy" and {"yes", "no"} <= words:
-        return f"depends ({total.held}/{total.cases})"
+        return f"depends ({total.captured}/{total.cases})"
     return total.text
