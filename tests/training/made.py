@@ -8,7 +8,7 @@ from qualms.datasets import Card, Dataset, Split
 from qualms.methods import Headed, Method, Readout
 from qualms.networks import IMAGENET
 from qualms.spec import Part, RunSpec, Task
-from qualms.training import learner, loop, runs
+from qualms.training import _build, _learner, _loop
 
 CARD = Card(title="made", licence="", citation="", url="", obtain="")
 SIDE = 6
@@ -139,26 +139,26 @@ def methods(**changed):
 def put_on_shelf(monkeypatch, network=Tiny, **changed):
     always = {"plain": {}, "dropout": {"predict": draws, "select": {}}}
     shelf = methods(**{**always, **changed})
-    monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
-    monkeypatch.setattr(learner, "make_network", lambda _, channels: network(channels))
+    monkeypatch.setattr(_learner, "find", lambda _, name: lambda: shelf[name])
+    monkeypatch.setattr(_learner, "make_network", lambda _, channels: network(channels))
     # Looking for a network of that name would load timm.
-    monkeypatch.setattr(runs, "network_colours", lambda _: IMAGENET)
+    monkeypatch.setattr(_build, "network_colours", lambda _: IMAGENET)
 
 
 def stop_after(monkeypatch, epochs, error):
     """Let `error` end every run once it has trained `epochs` epochs."""
-    end = loop._end
+    end = _loop._end
 
     def stopping(run, *rest):
         end(run, *rest)
-        if run.stand.epoch == epochs:
+        if run.state.epoch == epochs:
             raise error
 
-    monkeypatch.setattr(loop, "_end", stopping)
+    monkeypatch.setattr(_loop, "_end", stopping)
 
 
-class Heard:
-    """A watch that remembers."""
+class CallbackLog:
+    """Callbacks that remember what they were called with."""
 
     def __init__(self):
         self.epochs = []

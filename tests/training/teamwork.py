@@ -60,7 +60,7 @@ def train(folder, *devices, method="binary", **options):
     dataset = made.dataset(kind="classification")
     for device in devices:
         sys.stdout.write(f"on {device}\n")
-        run(spec, dataset, Path(folder) / device, device=device, watch=Said())
+        run(spec, dataset, Path(folder) / device, device=device, callbacks=Said())
 
 
 class Said:
@@ -71,16 +71,16 @@ class Said:
         sys.stdout.write(f"{text}\n")
 
 
-def rank_of(watch):
-    watch.message(made.spec(), f"rank {os.environ['LOCAL_RANK']}")
+def rank_of(callbacks):
+    callbacks.message(made.spec(), f"rank {os.environ['LOCAL_RANK']}")
 
 
-def fail_second(watch):
+def fail_second(callbacks):
     """The second fails, the first would wait for ever."""
     if os.environ["LOCAL_RANK"] == "1":
         raise ValueError("the second must not fail")
     torch.multiprocessing.get_context().Event().wait()
 
 
-def leave(watch):
+def leave(callbacks):
     os._exit(3)

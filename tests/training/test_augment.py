@@ -3,7 +3,7 @@ import colorsys
 import pytest
 import torch
 
-from qualms.training.augment import _blurring, _turned_hue, augment
+from qualms.training._augment import _blurring, _turned_hue, augment
 
 
 @pytest.fixture(autouse=True)

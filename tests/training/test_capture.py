@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from qualms.methods import Moment
-from qualms.training.capture import Recorder
+from qualms.training._step import Recorder
 
 MOMENT = Moment(epoch=0, epochs=1, items=1, batch=1, progress=torch.zeros(()))
 
@@ -39,7 +39,7 @@ def graphs(monkeypatch):
 
 def test_each_form_is_taken_eagerly_three_times_then_replayed(graphs):
     steps = []
-    take = Recorder(lambda _, count: steps.append(count), record=True, say=None)
+    take = Recorder(lambda _, count: steps.append(count), record=True, message=None)
     for _ in range(5):
         take("all", MOMENT, 8)
     take("all", MOMENT, 3)
@@ -50,7 +50,7 @@ def test_each_form_is_taken_eagerly_three_times_then_replayed(graphs):
 
 
 def test_graphs_of_one_run_share_their_memory(graphs):
-    take = Recorder(lambda *_: None, record=True, say=None)
+    take = Recorder(lambda *_: None, record=True, message=None)
     for count in (8, 3):
         for _ in range(3):
             take(0, MOMENT, count)
@@ -65,7 +65,9 @@ def test_what_cannot_be_recorded_stays_eager_with_a_message(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "CUDAGraph", refuse)
     steps, said = [], []
-    take = Recorder(lambda _, count: steps.append(count), record=True, say=said.append)
+    take = Recorder(
+        lambda _, count: steps.append(count), record=True, message=said.append
+    )
     for _ in range(6):
         take(0, MOMENT, 8)
     assert len(steps) == 6
@@ -76,7 +78,7 @@ def test_what_cannot_be_recorded_stays_eager_with_a_message(monkeypatch):
 
 
 def test_nothing_is_recorded_unless_asked(graphs):
-    take = Recorder(lambda *_: None, record=False, say=None)
+    take = Recorder(lambda *_: None, record=False, message=None)
     for _ in range(6):
         take(0, MOMENT, 8)
     assert graphs == []
