@@ -23,7 +23,7 @@ from qualms.predictions import Predictions, check_destination
 from qualms.trained.classes import class_names, read_classes
 from qualms.trained.predict import predict
 from qualms.training.machine import make_machine
-from qualms.training.options import Training
+from qualms.training.options import Execution
 
 TASKS = ("classification", "regression")
 _SPLITS = {"source": "test", "fit": "train", "val": "val"}
@@ -84,7 +84,7 @@ def predict_pictures(
     _check_targets(items.values())
     model = make_classifier(wish.network, wish.weights)
     targets = _targets(wish, model.outputs, items, given)
-    device = make_machine(wish.device, Training()).device
+    device = make_machine(wish.device, Execution()).device
     loaders = {
         name: _PictureBatches(
             loader=_loader(wish, part, model),

@@ -27,7 +27,7 @@ from qualms.trained.batches import GivenItems, Unpack
 from qualms.trained.outputs import make_reader
 from qualms.trained.passes import TrainedPasses
 from qualms.trained.suitable import PLAIN, Suited, make_method, suited
-from qualms.training.record import hardware
+from qualms.training.machine import hardware
 from qualms.training.seeds import seed as seed_part
 
 _SEEN = 8
