@@ -80,7 +80,7 @@ class Tiny(nn.Module):
 
 
 class Bare(Tiny):
-    """Each item by itself: without statistics of the batch and random numbers."""
+    """A network of single items: no statistics of the batch, no random numbers."""
 
     def __init__(self, channels):
         super().__init__(channels)
@@ -132,7 +132,7 @@ PLAIN = {"build": build, "loss": loss, "predict": predict, "select": {"far": "me
 
 
 def methods(**changed):
-    """A shelf: name to method, the plain one changed by keyword."""
+    """Return a shelf of methods by name, each the plain one with changes."""
     return {name: Method(**{**PLAIN, **change}) for name, change in changed.items()}
 
 
@@ -146,7 +146,7 @@ def put_on_shelf(monkeypatch, network=Tiny, **changed):
 
 
 def stop_after(monkeypatch, epochs, error):
-    """Let `error` end every run once it has trained `epochs` epochs."""
+    """Raise `error` in every run once it has trained `epochs` epochs."""
     end = _loop._end
 
     def stopping(run, *rest):

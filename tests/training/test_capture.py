@@ -10,7 +10,7 @@ MOMENT = Moment(epoch=0, epochs=1, items=1, batch=1, progress=torch.zeros(()))
 
 
 class Graph:
-    """Stands in for a CUDA graph: replays what was recorded."""
+    """A fake CUDA graph that replays what was recorded."""
 
     def __init__(self):
         self.replayed = 0
@@ -44,7 +44,7 @@ def test_each_form_is_taken_eagerly_three_times_then_replayed(graphs):
         take("all", MOMENT, 8)
     take("all", MOMENT, 3)
     take("frozen", MOMENT, 8)
-    # Three for real, one that is only recorded, two replays; then two other forms.
+    # Three eager steps, one that is only recorded, two replays; then two other forms.
     assert steps == [8, 8, 8, 8, 3, 8]
     assert [graph.replayed for graph, _ in graphs] == [2]
 

@@ -14,7 +14,7 @@ from training import made
 
 
 class StopError(Exception):
-    """Ends a run in the middle, as a power cut would."""
+    """An error that ends a run in the middle, as a power cut would."""
 
 
 def stopped(monkeypatch, spec, folder, epochs):
@@ -100,7 +100,7 @@ def cut(path):
 
 def flip_a_bit(path):
     state = torch.load(path, weights_only=True)
-    # In the middle of a weight: the archive stays whole, its checksum does not.
+    # In the middle of a weight: the archive opens, but its checksum is wrong.
     value = state["network"]["conv.weight"].numpy().tobytes()[:64]
     data = bytearray(path.read_bytes())
     data[data.index(value) + 3] ^= 1
@@ -218,7 +218,7 @@ def test_a_full_disk_while_predicting_ends_in_a_sentence(shelf, tmp_path, monkey
 
 
 class _Stream:
-    """A stream that has always come as far as it was asked to."""
+    """A stream whose events have always happened."""
 
     def record_event(self):
         return self
@@ -253,7 +253,7 @@ def test_a_writer_in_the_background_writes_what_was_there_when_it_was_asked(
 def test_predictions_of_weights_that_were_lost_are_made_again(
     shelf, tmp_path, monkeypatch
 ):
-    """As when a machine fails after predicting, but before a checkpoint is written."""
+    """Lose the checkpoint as if the machine failed after predicting, before writing."""
     spec = made.spec()
     stopped(monkeypatch, spec, tmp_path, 2)
     stale = tmp_path / "predictions" / "val.safetensors"
@@ -264,3 +264,19 @@ def test_predictions_of_weights_that_were_lost_are_made_again(
     fresh = tmp_path / "whole" / "predictions" / "val.safetensors"
     found, expected = (predictions.read(path).arrays for path in (stale, fresh))
     np.testing.assert_array_equal(found["mean"], expected["mean"])
+
+
+def test_the_names_in_a_checkpoint_stay_since_older_ones_must_load(shelf, tmp_path):
+    with pytest.raises(InterruptedError):
+        run(made.spec(), made.dataset(), tmp_path, callbacks=_StopsAfterAnEpoch())
+    names = {"hash", "network", "optimiser", "scaler", "stand"}
+    assert held(tmp_path).keys() == names
+    state = held(tmp_path)["stand"]
+    plain = {"epoch", "seconds", "fit_seconds", "fitted"}
+    assert state.keys() == {*plain, "best", "plateau"}
+    assert state["plateau"].keys() == {"best", "waited", "factor"}
+
+
+class _StopsAfterAnEpoch(made.CallbackLog):
+    def epoch(self, *_):
+        raise InterruptedError

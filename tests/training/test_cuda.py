@@ -1,4 +1,4 @@
-"""On a GPU: recorded steps are the eager ones, and lanes do not mix."""
+"""On a GPU: recorded steps equal eager ones, and streams do not mix."""
 
 from dataclasses import replace
 

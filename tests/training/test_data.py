@@ -13,7 +13,7 @@ CPU = torch.device("cpu")
 
 
 def epoch(items, stride=8):
-    """All that the steps of two epochs see."""
+    """Return everything that the steps of two epochs see."""
     found, source = [], make_feed(items, rows=len(items), stride=stride)
     for number in range(2):
         order = torch.randperm(len(items), generator=torch.manual_seed(number))

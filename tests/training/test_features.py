@@ -46,7 +46,7 @@ def weights(folder):
 
 
 def frozen_by_hand(spec, dataset, batch=8, lr=1e-2):
-    """The head trained on a backbone in evaluation mode, image by image."""
+    """Train the head on a backbone in evaluation mode, image by image."""
     seed(spec.seed, "build")
     network = made.headed(made.Body(3), dataset.task)
     optimiser = torch.optim.Adam(network.head.parameters(), lr)

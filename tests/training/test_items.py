@@ -52,7 +52,7 @@ def put(root, dataset, made_by, split="pool"):
 
 @pytest.fixture
 def noted(shelf):
-    """Targets of the items that were trained on; a run with a rule trains by name."""
+    """Return the targets of the training items; a run with a rule trains by name."""
     seen = []
 
     def loss(network, batch, moment):

@@ -1,4 +1,4 @@
-"""The search on the device and the one of the scores find the same."""
+"""Neighbours found on the device equal those of the scores."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_many_close_neighbours_are_settled_alike(kind, monkeypatch):
 
 
 def test_rounded_products_change_nothing(monkeypatch):
-    """A product of ten bits, as that of a GPU, is only trusted where it can be."""
+    """A product of ten bits, as on a GPU, decides only where it cannot err."""
     rows = embeddings("plain")
     target = np.random.default_rng(0).integers(0, 4, len(rows))
     exact = torch.mm
@@ -86,7 +86,7 @@ def test_rounded_products_change_nothing(monkeypatch):
 
 
 def test_rows_that_fill_a_tile_up_are_no_neighbours():
-    """All others point away, so that a row of 0 would be nearer."""
+    """All other items point away, so that a row of 0 would be nearer."""
     rows = torch.tensor([[1.0, 0.0], [-1.0, 0.1], [-1.0, -2.0]])
     found = find_nearest(rows, torch.tensor([0, 1, 1]))
     assert found.nearest.tolist() == [2, 2, 1]

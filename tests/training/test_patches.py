@@ -32,7 +32,7 @@ TASK = Task(name="segmentation", classes=3, ignore=255)
 
 
 def varied(shapes=SHAPES, seed=0, raters=(1, 2, 3, 2), dtype=np.uint8):
-    """Noisy images with a bright square of class 1 and a dark pixel of class 2."""
+    """Return noisy images: a bright square is of class 1, a dark pixel of class 2."""
     rng = np.random.default_rng(seed)
     images, maps = [], []
     for shape, count in zip(shapes, raters, strict=False):
@@ -260,7 +260,7 @@ class StoppedError(Exception):
 
 
 class Stopping:
-    """A watch that stops a run after an epoch."""
+    """Callbacks that stop a run after an epoch."""
 
     def epoch(self, _, done, *__):
         if done == 2:

@@ -1,4 +1,4 @@
-"""The label map of an item that a step sees."""
+"""Label maps of several raters in training."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ SWAPS = Swaps({1: 19, 0: 23}, 1 / 3)
 
 
 def rated(count, raters, seed=0, side=2):
-    """Maps whose labels say which rater made them: 10 * rater, plus the item."""
+    """Return maps whose labels show their rater and item: 10 * rater + item."""
     rater = np.arange(raters)[None, :, None, None] * 10
     item = np.arange(count)[:, None, None, None] % 10
     target = np.broadcast_to(rater + item, (count, raters, side, side))
@@ -30,7 +30,7 @@ def rated(count, raters, seed=0, side=2):
 
 
 def steps(items, epochs, stride=4):
-    """(epochs, N) the first label of each item's map, by item."""
+    """Return the first label of each item's map in each epoch, (epochs, N)."""
     feed, found = make_feed(items, rows=len(items), stride=stride), []
     for epoch in range(epochs):
         torch.manual_seed(epoch)
@@ -123,7 +123,7 @@ def test_joined_splits_may_have_different_numbers_of_raters():
 
 
 def with_raters(swaps=NO_SWAPS):
-    """A tiny dataset whose raters draw different thresholds."""
+    """Return a tiny dataset whose raters use different thresholds."""
     dataset = made.dataset(kind="segmentation")
     splits = {}
     for name, split in dataset.splits.items():

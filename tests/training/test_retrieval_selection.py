@@ -82,7 +82,7 @@ def test_the_score_is_the_mean_over_splits_and_needs_some_recall():
 
 @pytest.mark.parametrize("by", ["val_r_auroc", "val_recall"])
 def test_the_epoch_that_is_kept_is_the_best_by_the_rule(tmp_path, by):
-    """Every epoch is judged again from predictions, by the scores."""
+    """Every epoch is scored again from predictions."""
     spec = spec_of("losspred", splits=("birds:val", "cars:val"), lr=0.03, epochs=5)
     values = []
     for epochs in range(1, 6):

@@ -28,7 +28,7 @@ def close(one, other, **tolerance):
 
 
 def by_hand(spec, dataset, *, batch=8, lr=1e-2):
-    """The same training written out in plain PyTorch."""
+    """Train the same network in plain PyTorch."""
     seed(spec.seed, "build")
     network = made.Tiny(3)
     optimiser = torch.optim.Adam(network.parameters(), lr)
@@ -242,7 +242,7 @@ def test_8_bits_become_0_to_1_and_nothing_else_when_asked(shelf, tmp_path):
 
 
 class Replaced(made.Bare):
-    """A network that notes which convolution it had when it was compiled."""
+    """A network that remembers its convolution at the time of compiling."""
 
     def compile(self):
         self.compiled_with = type(self.conv)

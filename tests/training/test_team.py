@@ -66,7 +66,7 @@ def test_all_processes_end_when_one_fails(capfd):
 
 
 def train(folder, *devices, stops=False, **options):
-    """Train in a process of its own, so that those of a team find the same shelf."""
+    """Train in another process, so that the processes of a team find the same shelf."""
     script = folder / "script.py"
     script.write_text(
         "from training import teamwork\n"

@@ -90,7 +90,7 @@ def weights_of(folder):
 
 
 def seen(shelf, tmp_path, **options):
-    """Targets and weights of the batches of one epoch."""
+    """Record targets and weights of the batches of one epoch."""
     found = []
 
     def noting(network, batch, moment):
@@ -115,9 +115,9 @@ def test_without_them_nothing_is_weighed(shelf, tmp_path):
     assert all(weight is None for _, weight in seen(shelf, tmp_path))
 
 
-def _with_less(train, jobs, place, micro):
-    """As `train`, with a quarter of the items in a forward pass."""
-    return train(jobs, place, micro // 4)
+def _with_less(train, jobs, resources, forward_items):
+    """Train with a quarter of the items in a forward pass."""
+    return train(jobs, resources, forward_items // 4)
 
 
 def test_a_batch_cut_for_lack_of_memory_keeps_its_weights(shelf, tmp_path, monkeypatch):

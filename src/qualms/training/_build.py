@@ -36,7 +36,7 @@ from qualms.training.selection import check_selection
 
 
 class _Setup(NamedTuple):
-    """What a run is built from."""
+    """Arguments of `make_run`, with the parsed options."""
 
     job: TrainingJob
     resources: DeviceResources
@@ -166,7 +166,7 @@ def _step_sizes(rows: Tensor, setup: _Setup) -> list[int]:
     """
     options, alone = setup.options.steps, setup.resources.machine.team.size == 1
     stride, items = options.items_per_step, len(rows) * options.epoch_passes
-    steps, left = divmod(items, stride)
+    steps, rest = divmod(items, stride)
     few = not steps and setup.job.spec.items is not None and alone
     smaller = options.partial or few
     if not smaller and not steps:
@@ -174,7 +174,7 @@ def _step_sizes(rows: Tensor, setup: _Setup) -> list[int]:
             f"partial=false leaves no step: one takes {stride} items, and there are"
             f" {items} to train on; choose a smaller batch"
         )
-    return [stride] * steps + [left] * (left > 0 and smaller)
+    return [stride] * steps + [rest] * (rest > 0 and smaller)
 
 
 def _stepper(setup: _Setup, learner: Learner, data: TrainingData) -> Stepper:
@@ -182,13 +182,13 @@ def _stepper(setup: _Setup, learner: Learner, data: TrainingData) -> Stepper:
     dataset, team = setup.resources.splits.dataset, machine.team
     rate = learner.tuned.rates[0].value.dtype
     stride = options.steps.items_per_step // team.size
-    seen = data.inputs if data.cache is None else feature_inputs(data.inputs, options)
+    inputs = data.inputs if data.cache is None else feature_inputs(data.inputs, options)
     return Stepper(
         learner=learner,
         loss=make_loss(learner.method, learner.trained, team),
         tensors=StepTensors(len(steps), machine.device, rate),
         feed=make_feed(data.items, rows=sum(steps) // team.size, stride=stride),
-        inputs=patch_inputs(seen, data.items, options, ignore=data.task.ignore),
+        inputs=patch_inputs(inputs, data.items, options, ignore=data.task.ignore),
         machine=machine,
         options=options,
         forward_items=-(-setup.forward_items // team.size),

@@ -34,7 +34,7 @@ _CHUNK = 1 << 24
 
 
 class PassOn(nn.Module):
-    """The identity in place of a backbone: its input are the features."""
+    """An identity in place of the backbone, for inputs that are features."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -87,7 +87,7 @@ def check_cacheable(options: Training, method: Method, machine: Machine) -> None
 
 
 def feature_inputs(inputs: Inputs, options: Training) -> Inputs:
-    """Return how batches of features are made: without any change."""
+    """Return how batches of features are made: features are used unchanged."""
 
     def plain(raw: RawItems) -> Batch:
         target = inputs.unit.learned(raw.target)

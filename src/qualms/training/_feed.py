@@ -1,4 +1,4 @@
-"""The items of an epoch on their way to its steps, and their weights in the loss.
+"""Items of an epoch for its steps, and their weights in the loss.
 
 A step, recorded or not, reads its items and weights by its position in the epoch. The
 order of an epoch says which items share a batch, so the weights that balance classes
@@ -111,16 +111,16 @@ class ItemWeights:
         self._classes = classes
         self._batch = steps.batch
         self._team = machine.team
-        own = steps.items_per_step // machine.team.size
-        seen = len(target) * steps.epoch_passes
-        self._weight = torch.ones(seen, device=machine.device)
-        self._offset = torch.arange(own, device=machine.device)
+        stride = steps.items_per_step // machine.team.size
+        items = len(target) * steps.epoch_passes
+        self._weight = torch.ones(items, device=machine.device)
+        self._offset = torch.arange(stride, device=machine.device)
 
     def begin(self, order: Tensor) -> None:
         """Weigh the items of an epoch over the rows `order`."""
         weight = balancing(self._target[order], self._classes, self._batch)
-        own = self._team.part(weight, self._batch)
-        self._weight[: len(own)].copy_(own)
+        part = self._team.part(weight, self._batch)
+        self._weight[: len(part)].copy_(part)
 
     def take(self, cursor: Tensor, first: int, count: int) -> Tensor:
         """Return `count` weights of step `cursor` from its item `first` on."""

@@ -55,12 +55,12 @@ def choose(name: str, candidates: Candidates, options: Mapping[str, Any]) -> Row
         raise TrainingError(
             f"no item rule {name!r}.{suggest(name, RULES)} Known: {', '.join(RULES)}."
         )
-    known = [*inspect.signature(RULES[name]).parameters][1:]
+    names = [*inspect.signature(RULES[name]).parameters][1:]
     for option in options:
-        if option not in known:
+        if option not in names:
             raise TrainingError(
                 f"item rule {name!r} has no option {option!r}."
-                f"{suggest(option, known)} Known: {', '.join((*known, 'keep'))}."
+                f"{suggest(option, names)} Known: {', '.join((*names, 'keep'))}."
             )
     try:
         return RULES[name](candidates, **options)
@@ -239,8 +239,8 @@ def _variance(pooled: Predictions, measure: str) -> Values:
     if pooled.get("mean") is None:
         return np.asarray(_array(pooled, "upper") - _array(pooled, "lower"))
     mean = _array(pooled, "mean")
-    own = np.zeros_like(mean) if pooled.get("var") is None else _array(pooled, "var")
-    by = {"PE": own.mean(0) + mean.var(0), "EE": own.mean(0), "MI": mean.var(0)}
+    var = np.zeros_like(mean) if pooled.get("var") is None else _array(pooled, "var")
+    by = {"PE": var.mean(0) + mean.var(0), "EE": var.mean(0), "MI": mean.var(0)}
     if measure not in by:
         raise ValueError("measure 'MSR' is of probabilities, and these are none")
     if not by[measure].any():
@@ -267,8 +267,8 @@ def _of_maps(
     from qualms.scores import aggregate_image, aggregate_threshold
 
     _check_measure(measure)
-    stated = {"name": aggregation} if isinstance(aggregation, str) else aggregation
-    options: dict[str, Any] = dict(stated)
+    named = {"name": aggregation} if isinstance(aggregation, str) else aggregation
+    options: dict[str, Any] = dict(named)
     name = options.pop("name", None)
     if name not in AGGREGATIONS:
         known = ", ".join(AGGREGATIONS)

@@ -1,4 +1,4 @@
-"""The items that a run trains on, and the list of them in its folder.
+"""Training items of a run, and the list of them in its folder.
 
 A run without a rule trains on all of the split `train`. A rule (`RunSpec.items`)
 chooses items once, before training, and they are written to `items.json` in the run's
@@ -81,9 +81,9 @@ def trained_task(spec: RunSpec, splits: Splits) -> Task:
 
     A rule may choose items of a further dataset; the network then learns its classes.
     """
-    own = splits.dataset.task
+    main = splits.dataset.task
     if spec.items is None:
-        return own
+        return main
     keep = spec.items.options.get("keep", ())
     names = (spec.items.split, *(() if isinstance(keep, str) else keep))
     tasks = {name: splits.dataset_of(name).task for name in names}
@@ -95,9 +95,9 @@ def trained_task(spec: RunSpec, splits: Splits) -> Task:
                 " together: their datasets have other tasks or classes; keep splits of"
                 " the same dataset"
             )
-    if task.name != own.name:
+    if task.name != main.name:
         raise TrainingError(
-            f"the run is for {own.name}, and {spec.items.split!r} is for {task.name};"
+            f"the run is for {main.name}, and {spec.items.split!r} is for {task.name};"
             " choose items of another dataset"
         )
     return task
@@ -157,12 +157,12 @@ def _predicted_by(run: str, folder: Path, split: str) -> Predictions:
             f" be read: {error}"
         ) from error
     header = predictions.header
-    stated = (header.options or {}).get("run"), header.split
-    wanted = run, split_place(split)[1]
-    if any(s not in (None, w) for s, w in zip(stated, wanted, strict=True)):
+    actual = (header.options or {}).get("run"), header.split
+    expected = run, split_place(split)[1]
+    if any(a not in (None, e) for a, e in zip(actual, expected, strict=True)):
         raise TrainingError(
             f"{path} must be what run {run} predicts for {split!r}, and says that it is"
-            f" of run {stated[0]} and split {stated[1]!r}; put the right file there"
+            f" of run {actual[0]} and split {actual[1]!r}; put the right file there"
         )
     return predictions
 
@@ -180,8 +180,8 @@ def _write(path: Path, spec: RunSpec, items_of: ItemList) -> None:
 def _read(path: Path, spec: RunSpec) -> ItemList:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        stated = content.pop("digest")
-        valid = stated == _digest(content) and content["run"] == spec.hash
+        checksum = content.pop("digest")
+        valid = checksum == _digest(content) and content["run"] == spec.hash
         items_of: ItemList = content["items"]
     except (ValueError, KeyError, TypeError, AttributeError):
         valid = False
@@ -209,14 +209,14 @@ def _load(items_of: ItemList, path: Path, splits: Splits) -> TrainingItems:
     return TrainingItems(items, torch.from_numpy(np.concatenate(rows)))
 
 
-def _rows(wanted: Sequence[str], item_names: Any, split: str, path: Path) -> Any:
-    """Return the rows of the items `wanted` in a split."""
-    if wanted == "all":
+def _rows(names: Sequence[str], item_names: Any, split: str, path: Path) -> Any:
+    """Return the rows of the items `names` in a split, or all rows."""
+    if names == "all":
         return np.arange(len(item_names))
-    rows = np.flatnonzero(np.isin(item_names, wanted))
-    if len(rows) != len(wanted):
+    rows = np.flatnonzero(np.isin(item_names, names))
+    if len(rows) != len(names):
         raise TrainingError(
-            f"{path} names {len(wanted)} items of the split {split!r}, which has"
+            f"{path} names {len(names)} items of the split {split!r}, which has"
             f" {len(rows)} of them; the list belongs to other data"
         )
     return rows

@@ -19,8 +19,8 @@ class _GroupTensors(NamedTuple):
     grads: list[Tensor]
     first: list[Tensor]
     second: list[Tensor]
-    taken: Tensor
-    """Steps taken, this one included."""
+    step: Tensor
+    """Number of the step, from 1 on."""
 
 
 class Lamb(Optimizer):
@@ -97,7 +97,7 @@ def _move(tensors: _GroupTensors, group: dict[str, Any], shrink: Tensor) -> None
 
 def _unbiased(beta: float, tensors: _GroupTensors) -> Tensor:
     # In float32 the first steps would lose four digits.
-    return (1 - beta ** tensors.taken.double()).to(tensors.weights[0].dtype)
+    return (1 - beta ** tensors.step.double()).to(tensors.weights[0].dtype)
 
 
 def _trust(weights: list[Tensor], update: tuple[Tensor, ...]) -> list[Tensor]:

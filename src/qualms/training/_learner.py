@@ -37,8 +37,7 @@ class Learner:
     network: nn.Module
     """The complete network, for checkpoints and predictions."""
     trained: nn.Module
-    """The module that the loss is computed of: the network, or its head if features are
-    cached."""
+    """The network, or its head if features are cached; the loss is computed of it."""
     tuned: OptimiserWithRates
     scaler: torch.amp.GradScaler
 
@@ -127,12 +126,12 @@ def start_from(
     state = None if checkpoint is None else state_from_dict(checkpoint["stand"])
     if checkpoint is None or state is None or not state.fitted:
         raise TrainingError(f"this run continues from run {run}, {_why_none(parent)}")
-    weights, own = checkpoint["network"], network.state_dict()
+    weights, fresh = checkpoint["network"], network.state_dict()
     seconds = state.seconds + state.fit_seconds
-    if _shapes(weights) == _shapes(own):
+    if _shapes(weights) == _shapes(fresh):
         network.load_state_dict(weights)
         return seconds
-    alike = isinstance(network, Headed) and _same_backbone(weights, own)
+    alike = isinstance(network, Headed) and _same_backbone(weights, fresh)
     if message is None or not alike:
         raise TrainingError(
             f"this run continues from run {run}, whose network is another one; start"
@@ -141,10 +140,10 @@ def start_from(
     fitting = {
         name: part
         for name, part in weights.items()
-        if name in own and part.shape == own[name].shape
+        if name in fresh and part.shape == fresh[name].shape
     }
     network.load_state_dict(fitting, strict=False)
-    if new := sorted(name for name in own if name not in fitting):
+    if new := sorted(name for name in fresh if name not in fitting):
         message(
             f"the head of run {run} is for another task; these parts begin anew:"
             f" {', '.join(new)}"

@@ -160,8 +160,10 @@ def _end(run: Run, loss: float, val: float | None, seconds: float) -> None:
     pace = {"images_per_second": speed, "seconds": seconds}
     run.log.write({**entry, **pace, "lr": float(run.learner.tuned.rates[0].value)})
     run.checkpoints.save(run.checkpoint())
-    left = (epochs - run.state.epoch) * seconds
-    run.resources.callbacks.epoch(run.spec, run.state.epoch, epochs, loss, speed, left)
+    seconds_left = (epochs - run.state.epoch) * seconds
+    run.resources.callbacks.epoch(
+        run.spec, run.state.epoch, epochs, loss, speed, seconds_left
+    )
 
 
 def _fit(run: Run) -> None:

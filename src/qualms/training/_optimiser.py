@@ -90,10 +90,10 @@ def _merged(groups: Groups, options: Optimisation) -> Groups:
     """Merge groups with equal options, since each group costs kernels of its own."""
     merged: dict[Hashable, dict[str, Any]] = {}
     for group in groups:
-        stated = {"weight_decay": options.weight_decay, "lr_scale": 1.0, **group}
-        params = stated.pop("params")
-        key = tuple(sorted(stated.items()))
-        merged.setdefault(key, {"params": [], **stated})["params"].extend(params)
+        others = {"weight_decay": options.weight_decay, "lr_scale": 1.0, **group}
+        params = others.pop("params")
+        key = tuple(sorted(others.items()))
+        merged.setdefault(key, {"params": [], **others})["params"].extend(params)
     return list(merged.values())
 
 
@@ -174,16 +174,16 @@ def step_rates(
     options: Optimisation,
     span: EpochSteps,
     plateau: Plateau,
-    own: Callable[[Tensor, int], Tensor] | None = None,
+    schedule: Callable[[Tensor, int], Tensor] | None = None,
 ) -> Tensor:
     """Return the learning rate of each step of an epoch, (steps,) float64.
 
-    `own` is the `schedule` of a method, which replaces that of the options.
+    `schedule` is that of a method, which replaces that of the options.
     """
     epoch, epochs, steps = span
     time = epoch + torch.arange(steps, dtype=torch.float64) / steps
-    if own is not None:
-        return _warmed(options.lr * own(time, epochs), time, options)
+    if schedule is not None:
+        return _warmed(options.lr * schedule(time, epochs), time, options)
     if options.schedule == "cosine":  # with a warm-up of its own
         return torch.full_like(time, _cosine(epoch, epochs, options))
     return _warmed(_scheduled(time, epochs, options, plateau), time, options)

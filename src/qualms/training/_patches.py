@@ -40,7 +40,7 @@ _TINY = 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchRule:
-    """How items are cut into patches."""
+    """Size and placement of patches."""
 
     sides: tuple[int, ...]
     foreground: float = 0.0
@@ -75,7 +75,7 @@ def patch_rule(options: "Training", task: Task) -> PatchRule | None:
 
 
 class PatchPlace(NamedTuple):
-    """Where a patch lies that covers a part of an item."""
+    """Place of a patch that covers a part of an item."""
 
     row: int
     start: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""The label map that a step sees: that of one rater of each item.
+"""Label maps of several raters, of which a step sees one for each item.
 
 Label maps are stored as (N, R, *space), one for each of R raters. A training step draws
 a rater of each item, anew whenever the item comes again. Everything else, such as the

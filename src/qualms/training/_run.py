@@ -1,4 +1,4 @@
-"""A run while it is trained: what it trains on, its network, and its progress."""
+"""A run in training: its data, its network, and its progress."""
 
 import math
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ class TrainingData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run while it is trained."""
+    """A run in training."""
 
     job: TrainingJob
     """The run, its folder, and the dependents whose rules are followed."""

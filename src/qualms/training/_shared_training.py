@@ -116,8 +116,8 @@ def write_shared(
 ) -> None:
     """Write the checkpoint and log of `job` for each dependent, with its own epoch."""
     for dependent in job.dependents:
-        own = replace(state)
-        own.follow([dependent.rule])
+        reduced = replace(state)
+        reduced.follow([dependent.rule])
         copy_log(job.folder, dependent.folder)
-        changed = {"hash": dependent.spec.hash, "stand": own.to_dict()}
+        changed = {"hash": dependent.spec.hash, "stand": reduced.to_dict()}
         write_checkpoint(dependent.folder, {**checkpoint, **changed})

@@ -58,7 +58,7 @@ class LoadedSplit:
     resident: RawItems | None
     """All items on the device; None if they do not fit."""
     draw: RaterDraw | None = None
-    """How one of an item's label maps is drawn; None for targets of other kinds."""
+    """Draws one of an item's label maps; None for targets of other kinds."""
     threads: int = _THREADS
     cutter: Cutter | None = None
     """Cuts patches of the items; None if items are taken uncut."""
@@ -229,9 +229,9 @@ class Splits:
 
     def has(self, split: str) -> bool:
         """Return whether there is a split of that name."""
-        name, own = split_place(split)
+        name, part = split_place(split)
         dataset = self._datasets.get(name)
-        return dataset is not None and own in (*dataset.splits, *dataset.subsets)
+        return dataset is not None and part in (*dataset.splits, *dataset.subsets)
 
     def stored(self, split: str) -> Split:
         """Return `split` as its dataset stores it."""

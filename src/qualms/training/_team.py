@@ -33,7 +33,7 @@ from qualms.training._error import TrainingError
 from qualms.training.options import Steps
 
 TeamWork = Callable[..., None]
-"""What every process does, called with `callbacks`; a function that can be imported."""
+"""A function that every process calls with `callbacks`; it can be imported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

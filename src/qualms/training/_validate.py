@@ -105,8 +105,8 @@ def _retrieved(predictor: Predictor, items: LoadedSplit, name: str) -> Retrieved
     arrays = predictor.tensors(items)
     embedding = arrays["embedding"]
     target = torch.from_numpy(np.array(items.split.target)).to(embedding.device)
-    known = (target >= 0).nonzero()[:, 0]
+    rows = (target >= 0).nonzero()[:, 0]
     # An item of unknown class is nobody's neighbour, as in all scores.
-    hits = find_nearest(embedding[known], target[known]).hits
-    uncertainty = stated_uncertainty(arrays, name)[known]
+    hits = find_nearest(embedding[rows], target[rows]).hits
+    uncertainty = stated_uncertainty(arrays, name)[rows]
     return RetrievedSplit(hits.cpu().numpy(), uncertainty.double().cpu().numpy())

@@ -156,14 +156,15 @@ def _train_rounds(
             for dependent in job.dependents
             if not dependent.begun
         }
-        left = [job for job in jobs_of_round if job.spec.hash not in errors]
+        possible = [job for job in jobs_of_round if job.spec.hash not in errors]
         failures += [
             _Failure(job, errors[job.spec.hash])
             for job in jobs_of_round
             if job.spec.hash in errors
         ]
         # On a CPU one after another.
-        for group in [left] if resources.machine.cuda else [[job] for job in left]:
+        groups = [possible] if resources.machine.cuda else [[job] for job in possible]
+        for group in groups:
             failures += _train(group, resources, batch)
     return failures
 

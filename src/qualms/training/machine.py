@@ -1,4 +1,4 @@
-"""Where a run trains: one device or several, the precision, and its stream on a GPU."""
+"""Devices that a run trains on: precision, teams of devices, streams on a GPU."""
 
 import os
 import platform

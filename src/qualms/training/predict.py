@@ -230,7 +230,7 @@ def _wait(x: Tensor) -> None:
 
 def _copied(split: Split, task: Task) -> Arrays:
     """Return the arrays of `split` that its predictions hold as well."""
-    known = {
+    fields = {
         name: np.asarray(split.extra[name])
         for name in _COPIED
         if name in split.extra and array_field(task.name, name) is not None
@@ -243,7 +243,7 @@ def _copied(split: Split, task: Task) -> Arrays:
     return {
         "target": np.asarray(split.target),
         "item": np.asarray(split.item),
-        **known,
+        **fields,
         **extra,
     }
 
@@ -256,8 +256,7 @@ def check_returned(returned: Mapping[str, Any], task: Task) -> None:
         return
     # Users write methods of their own, so `returned` may be anything.
     got = ", ".join(map(repr, arrays)) or f"a {type(returned).__name__}"
-    wanted = [" or ".join(map(repr, names)) for names in needed]
-    *first, last = wanted
+    *first, last = [" or ".join(map(repr, names)) for names in needed]
     use = "summarise_embeddings" if task.name == "embedding" else "summarise"
     raise TrainingError(
         f"predict of a method must return {', '.join(first)}{' and ' * bool(first)}"

@@ -38,7 +38,7 @@ class PredictedSplit(NamedTuple):
 
 
 class RetrievedSplit(NamedTuple):
-    """Whether the items of a split retrieve their own class, (N,) each."""
+    """Hits and uncertainty of the items of a split, (N,) each."""
 
     hits: NDArray[np.float64]
     """Probability that the nearest other item is of the same class."""
@@ -158,9 +158,9 @@ def predicted_split(
         return PredictedSplit(arrays["probs"], arrays["target"])
     from qualms.scores import retrieval_hits
 
-    known = np.asarray(arrays["target"]) >= 0
-    hits = retrieval_hits(arrays["embedding"][known], arrays["target"][known])
-    return RetrievedSplit(hits, stated_uncertainty(arrays, uncertainty)[known])
+    labelled = np.asarray(arrays["target"]) >= 0
+    hits = retrieval_hits(arrays["embedding"][labelled], arrays["target"][labelled])
+    return RetrievedSplit(hits, stated_uncertainty(arrays, uncertainty)[labelled])
 
 
 def selection_score(
