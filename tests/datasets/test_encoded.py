@@ -28,7 +28,7 @@ from qualms.datasets import (
 )
 from qualms.datasets._encoded import jpeg
 from qualms.spec import Task
-from qualms.training import data
+from qualms.training import _splits
 
 CARD = Card(
     title="Fake", licence="none", citation="none", url="none", obtain="Make it up."
@@ -202,9 +202,9 @@ def test_training_sees_the_same_decoded_once_or_in_every_epoch(images):
     plain = Split(image=np.asarray(images), target=target, item=item)
     split = Split(image=images, target=target, item=item)
     rows = torch.tensor([3, 0, 6, 6, 1])
-    expected = list(data.load_split(plain, CPU, fits=True).batches(rows, 2))
+    expected = list(_splits.load_split(plain, CPU, fits=True).batches(rows, 2))
     for fits in (True, False):
-        found = list(data.load_split(split, CPU, fits=fits).batches(rows, 2))
+        found = list(_splits.load_split(split, CPU, fits=fits).batches(rows, 2))
         for mine, theirs in zip(found, expected, strict=True):
             assert torch.equal(mine.image, theirs.image)
             assert torch.equal(mine.target, theirs.target)
@@ -213,12 +213,12 @@ def test_training_sees_the_same_decoded_once_or_in_every_epoch(images):
 def test_what_fits_is_judged_by_decoded_bytes(images, monkeypatch):
     target, item = np.zeros(7, int), np.array([str(n) for n in range(7)])
     split = Split(image=images, target=target, item=item)
-    room = images.nbytes / data._SHARE
+    room = images.nbytes / _splits._SHARE
     assert images.data.nbytes < images.nbytes / 2
-    monkeypatch.setattr(data, "_free_bytes", lambda _: room - 1)
-    assert data.load_split(split, CPU).resident is None
-    monkeypatch.setattr(data, "_free_bytes", lambda _: room + 1)
-    assert data.load_split(split, CPU).resident is not None
+    monkeypatch.setattr(_splits, "_free_bytes", lambda _: room - 1)
+    assert _splits.load_split(split, CPU).resident is None
+    monkeypatch.setattr(_splits, "_free_bytes", lambda _: room + 1)
+    assert _splits.load_split(split, CPU).resident is not None
 
 
 def load(unit):

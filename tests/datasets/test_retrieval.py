@@ -20,7 +20,7 @@ from qualms.datasets._retrieval.splits import _spread
 from qualms.datasets.cars196 import cars196
 from qualms.datasets.cub import cub
 from qualms.datasets.sop import sop
-from qualms.training.item_rules import Candidates, choose
+from qualms.training._item_rules import Candidates, choose
 
 SPLITS = {
     "train": "train",
