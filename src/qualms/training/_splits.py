@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from qualms.datasets import Dataset, Ragged, Split
-from qualms.spec import Task, split_place
+from qualms.spec import Task, parse_split
 from qualms.training._error import TrainingError
 from qualms.training._join_splits import join_splits
 from qualms.training._patches import CutItems, Cutter, PatchRule
@@ -214,7 +214,7 @@ class Splits:
 
     def dataset_of(self, split: str) -> Dataset:
         """Return the dataset that `split` belongs to."""
-        name, _ = split_place(split)
+        name, _ = parse_split(split)
         if name not in self._datasets:
             raise TrainingError(
                 f"the run predicts {split!r}, and there is no dataset {name!r}; hand it"
@@ -229,13 +229,13 @@ class Splits:
 
     def has(self, split: str) -> bool:
         """Return whether there is a split of that name."""
-        name, part = split_place(split)
+        name, part = parse_split(split)
         dataset = self._datasets.get(name)
         return dataset is not None and part in (*dataset.splits, *dataset.subsets)
 
     def stored(self, split: str) -> Split:
         """Return `split` as its dataset stores it."""
-        return self.dataset_of(split).split(split_place(split)[1])
+        return self.dataset_of(split).split(parse_split(split)[1])
 
     def __getitem__(self, name: str) -> LoadedSplit:
         return self.joined((name,))
