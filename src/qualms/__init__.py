@@ -1,7 +1,7 @@
 """qualms: does a vision model know when it does not know, also under a shift?
 
-Two doors. `qualms.score(...)` judges predictions made anywhere; the benchmarks make
-predictions and judge them the same way. Importing the package loads nothing heavy.
+`qualms.score(...)` judges predictions made anywhere; `qualms.run(...)` makes those of
+a benchmark and judges them the same way. Importing the package loads nothing heavy.
 """
 
 from importlib import import_module
@@ -12,10 +12,12 @@ __all__ = [
     "Accumulator",
     "__version__",
     "evaluate",
+    "judge",
     "predict",
     "predictions",
     "read_plan",
     "refer",
+    "run",
     "score",
     "scores",
 ]
@@ -24,13 +26,16 @@ if TYPE_CHECKING:
     from qualms import evaluate, predictions, scores
     from qualms.evaluate import Accumulator, score
     from qualms.evaluate.refer import read_plan, refer
+    from qualms.launch.benchmarking import judge, run
     from qualms.trained.predict import predict
 
 _LAZY = {
     "Accumulator": "qualms.evaluate",
+    "judge": "qualms.launch.benchmarking",
     "predict": "qualms.trained",
     "read_plan": "qualms.evaluate",
     "refer": "qualms.evaluate",
+    "run": "qualms.launch.benchmarking",
     "score": "qualms.evaluate",
 }
 

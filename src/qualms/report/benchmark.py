@@ -18,7 +18,7 @@ from qualms.evaluate.benchmark_results import BenchmarkResults, Check
 from qualms.report.csv_files import write_table_csv
 from qualms.report.draw import MISSING, draw
 from qualms.report.figures import Drawing
-from qualms.report.index import DrawnFigure, write_benchmark_page
+from qualms.report.index import DrawnFigure, benchmark_summary, write_benchmark_page
 from qualms.report.judged import check_numbers, ranking_notes
 from qualms.report.latex import latex_table
 from qualms.report.ordinary import ordinary
@@ -99,6 +99,12 @@ def print_benchmark(
         notes.append(f"{more} more {are} written as {plural(more, 'file')}")
     for note in (*notes, *results.notes):
         console.print(f"note: {escape(note)}", style="dim", highlight=False)
+
+
+def notebook_html(results: BenchmarkResults) -> str:
+    """Return the effects and main tables as HTML, as a notebook shows results."""
+    tables = presentation_of(results).tables(results)
+    return benchmark_summary(results, [table for table in tables if table.main])
 
 
 def presentation_of(results: BenchmarkResults) -> Presentation:

@@ -9,9 +9,8 @@ images and the machine; each of them can be stated.
 import math
 from typing import Any
 
-from qualms.benchmarks._benchmark import Benchmark
-from qualms.benchmarks._records import GivenData, Preset, TableRow, Variant
 from qualms.spec import Part, Task
+from qualms.study import Benchmark, GivenData, Preset, TableRow, Variant
 
 ENSEMBLE = "deep_ensemble"
 METHODS = {
