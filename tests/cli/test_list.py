@@ -98,7 +98,7 @@ def test_an_unknown_shelf_is_answered_with_the_nearest(capsys, monkeypatch):
 
 
 def test_without_torch_methods_are_refused_in_a_sentence(capsys, monkeypatch):
-    monkeypatch.setattr("qualms.launch.devices.find_spec", lambda _: None)
+    monkeypatch.setattr("qualms.launch._devices.find_spec", lambda _: None)
     monkeypatch.setattr(sys, "argv", ["qualms", "list", "methods"])
     with pytest.raises(SystemExit):
         main()

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from qualms.cli import _grid, app, main
+from qualms.cli import app, main
 from qualms.datasets import open_dataset
-from qualms.launch import RunOutcome, data_key, prepared
+from qualms.launch import RunOutcome, benchmarking, data_key, prepare_datasets
 from qualms.predictions import read
 from qualms.runs import is_done, log_path, run_folder
 from qualms.spec import RunSpec
@@ -25,7 +25,7 @@ def save(path, pixels):
 
 def in_this_process(specs, *, out, data, watch, **_):
     """Make runs one after another, without processes that would import torch."""
-    places = prepared([spec.dataset for spec in specs], data)
+    places = prepare_datasets([spec.dataset for spec in specs], data)
     for spec in {spec.hash: spec for spec in specs}.values():
         folder = run_folder(out, spec)
         done = is_done(folder, spec)
@@ -44,7 +44,7 @@ def in_this_process(specs, *, out, data, watch, **_):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    monkeypatch.setattr(_grid, "run_all", in_this_process)
+    monkeypatch.setattr(benchmarking, "run_all", in_this_process)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QUALMS_CACHE", str(tmp_path / "cache"))
     return tmp_path

@@ -16,9 +16,9 @@ import pytest
 from launch import fakes
 from launch.fakes import spec, working_on
 from qualms.datasets import cores
-from qualms.launch import default_workers, lacking, prepared, run_all
-from qualms.launch.devices import devices_for, threads_for
-from qualms.launch.here import batches
+from qualms.launch import default_workers, pending_runs, prepare_datasets, run_all
+from qualms.launch._devices import devices_for, threads_for
+from qualms.launch.local import batches
 from qualms.runs import run_folder
 from qualms.spec import ItemRule, Part, RunSpec
 
@@ -29,7 +29,7 @@ TAILS = Part(name="cells", options={**spec().dataset.options, "variant": "tails"
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
-    prepared([spec().dataset, TAILS], folder, workers=1)
+    prepare_datasets([spec().dataset, TAILS], folder, workers=1)
     return folder
 
 
@@ -176,7 +176,7 @@ def test_a_run_whose_predictions_were_removed_is_not_done(out, data):
     run = spec()
     launch([run], out, data)
     (run_folder(out, run) / "predictions/test.safetensors").unlink()
-    assert lacking([run], out) == [run]
+    assert pending_runs([run], out) == [run]
     assert statuses(launch([run], out, data)) == {0: "done"}
     assert statuses(launch([run], out, data)) == {0: "skipped"}
 
@@ -187,9 +187,9 @@ def test_a_run_whose_predictions_were_damaged_is_not_done(out, data):
     file = run_folder(out, run) / "predictions/test.safetensors"
     for damaged in (b"", file.read_bytes()[:-1], b"\xff" * 100):
         file.write_bytes(damaged)
-        assert lacking([run], out) == [run]
+        assert pending_runs([run], out) == [run]
     assert statuses(launch([run], out, data)) == {0: "done"}
-    assert lacking([run], out) == []
+    assert pending_runs([run], out) == []
 
 
 @pytest.mark.parametrize("ending", [".npz", ".csv", ""])
@@ -201,7 +201,7 @@ def test_predictions_may_be_of_another_kind_than_training_writes(out, data, endi
     if not ending:
         file.with_suffix("").unlink()
         file.with_suffix("").mkdir()  # as segmentation has
-    assert lacking([run], out) == []
+    assert pending_runs([run], out) == []
 
 
 def test_nothing_is_started_when_all_is_done(out, tmp_path):
@@ -302,7 +302,7 @@ def test_a_run_may_predict_splits_of_several_datasets(out, data):
     told = (outcome.folder / "datasets").read_text().split()
     assert told == ["=cells", "tails=cells"]
     assert (outcome.folder / "predictions" / "tails@test.safetensors").is_file()
-    assert lacking([run], out) == []
+    assert pending_runs([run], out) == []
 
 
 def test_a_run_that_is_busy_elsewhere_is_left_alone(out, data):
