@@ -1,9 +1,9 @@
-"""Does the check of new items against a plan hold its level, and what does it find?
+"""Measure the level and the power of the check of new items against a plan.
 
 `python bench/likeness.py` draws pairs of a plan's items and new items from populations
 with ties, rare classes and clusters, applies the check of `qualms refer --apply`, and
 counts verdicts. It prints the tables that stand in `bench/RESULTS.md`. `--times` sets
-how many pairs are drawn of each kind, `--only` takes those whose name begins so.
+how many pairs are drawn of each kind, `--only` the beginning of their names.
 """
 
 import argparse
@@ -13,17 +13,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest
 
-from qualms.evaluate.refer.applied import workload_of
-from qualms.evaluate.refer.items import one_per_cluster
-from qualms.evaluate.refer.likeness import check_likeness, reference_of
+from qualms.inference import Design, exact_interval
+from qualms.referral._applied import measure_workload
+from qualms.referral._items import one_per_cluster
+from qualms.referral._likeness import check_likeness, reference_sample
 from qualms.scores import Estimate
-from qualms.scores.inference import Design, exact_interval
 
 SIZES = ((200, 50), (1000, 200), (1000, 1000), (2000, 30))
 BUDGET = 0.2
 
 
-class Drawn(NamedTuple):
+class Items(NamedTuple):
     """Items of a file."""
 
     uncertainty: np.ndarray
@@ -31,41 +31,43 @@ class Drawn(NamedTuple):
     cluster: np.ndarray | None = None
 
 
-Population = Callable[[np.random.Generator, int], Drawn]
+Population = Callable[[np.random.Generator, int], Items]
 
 
 def binary(*, blur: float = 0.0, rate: float = 0.3, digits: int = 12) -> Population:
-    """The entropies of a network for two classes; `digits` makes ties."""
+    """Return entropies of a network for two classes; few `digits` make ties."""
 
-    def draw(rng: np.random.Generator, n: int) -> Drawn:
+    def draw(rng: np.random.Generator, n: int) -> Items:
         side = np.where(rng.random(n) < rate, 1.5, -1.5)
         evidence = side + (1.0 + blur) * rng.standard_normal(n)
         prob = 1.0 / (1.0 + np.exp(-2.0 * evidence))
         entropy = -prob * np.log(prob) - (1.0 - prob) * np.log1p(-prob)
-        return Drawn(entropy.round(digits), (prob > 0.5).astype(np.int64))
+        return Items(entropy.round(digits), (prob > 0.5).astype(np.int64))
 
     return draw
 
 
 def many_classes(*, classes: int = 100, tilt: float = 0.0) -> Population:
-    """Classes of very different shares, and an uncertainty that has five values."""
+    """Return classes of very different shares, and an uncertainty of five values."""
     shares = 1.0 / np.arange(1, classes + 1) ** (1.0 + tilt)
 
-    def draw(rng: np.random.Generator, n: int) -> Drawn:
+    def draw(rng: np.random.Generator, n: int) -> Items:
         predicted = rng.choice(classes, n, p=shares / shares.sum())
-        return Drawn(rng.geometric(0.4, n).clip(max=5).astype(float), predicted)
+        return Items(rng.geometric(0.4, n).clip(max=5).astype(float), predicted)
 
     return draw
 
 
 def patients(*, photographs: tuple[int, int], shift: float = 0.0) -> Population:
-    """Clusters of so many photographs, alike within each; `n` counts clusters."""
+    """Return clusters of so many photographs, alike within each; `n` are clusters."""
 
-    def draw(rng: np.random.Generator, n: int) -> Drawn:
+    def draw(rng: np.random.Generator, n: int) -> Items:
         size = rng.integers(photographs[0], photographs[1] + 1, n)
-        of = np.repeat(np.arange(n), size)
-        own = rng.standard_normal(n)[of] + 0.5 * rng.standard_normal(len(of)) + shift
-        return Drawn(own, (own + rng.standard_normal(len(of)) > 1).astype(np.int64), of)
+        cluster = np.repeat(np.arange(n), size)
+        noise = rng.standard_normal(n)[cluster], rng.standard_normal(len(cluster))
+        uncertainty = noise[0] + 0.5 * noise[1] + shift
+        positive = uncertainty + rng.standard_normal(len(cluster)) > 1
+        return Items(uncertainty, positive.astype(np.int64), cluster)
 
     return draw
 
@@ -104,42 +106,44 @@ def verdict(pair: tuple[Population, Population], sizes: tuple[int, int], seed: i
     design = Design(items=len(refers), cluster=plan.cluster)
     low, high = exact_interval(refers, design=design)
     planned = Estimate(value=refers.mean(), low=low, high=high, undefined=0.0)
-    work = workload_of(new.uncertainty >= threshold, new.cluster, planned, 0.95)
+    refers_now = new.uncertainty >= threshold
+    work = measure_workload(refers_now, new.cluster, planned, 0.95)
     classes = int(max(plan.predicted.max(), new.predicted.max())) + 1
     samples = (_sample(each, classes, seed) for each in (plan, new))
-    check = check_likeness(*samples, moved=work.change, permutations=199, seed=seed)
+    check = check_likeness(*samples, change=work.change, permutations=199, seed=seed)
     return check.verdict, any(each.differs for each in check.departures)
 
 
-def _sample(drawn: Drawn, classes: int, seed: int):
-    chosen = np.arange(len(drawn.uncertainty))
-    if drawn.cluster is not None:
-        keys = (drawn.predicted, drawn.uncertainty)
-        chosen = one_per_cluster(drawn.cluster, keys, seed)
-    kept = drawn.uncertainty[chosen], drawn.predicted[chosen]
-    return reference_of(*kept, classes, seed)
+def _sample(items: Items, classes: int, seed: int):
+    index = np.arange(len(items.uncertainty))
+    if items.cluster is not None:
+        keys = (items.predicted, items.uncertainty)
+        index = one_per_cluster(items.cluster, keys, seed)
+    uncertainty, predicted = items.uncertainty[index], items.predicted[index]
+    return reference_sample(uncertainty, predicted, classes, seed)
 
 
 def table(cases: dict[str, tuple[Population, Population]], times: int) -> None:
-    sizes = " | ".join(f"{plan:,} and {new:,}" for plan, new in SIZES)
-    print(f"| items | {sizes} |\n|---|{'---:|' * len(SIZES)}")
+    heads = " | ".join(f"{plan:,} and {new:,}" for plan, new in SIZES)
+    print(f"| items | {heads} |\n|---|{'---:|' * len(SIZES)}")
     for name, pair in cases.items():
-        cells = [counted(pair, each, times) for each in SIZES]
+        cells = [table_cell(pair, sizes, times) for sizes in SIZES]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
-def counted(
+def table_cell(
     pair: tuple[Population, Population], sizes: tuple[int, int], times: int
 ) -> str:
-    """How many in a hundred differ beyond chance, with its interval; the verdicts."""
-    found = [verdict(pair, sizes, seed) for seed in range(times)]
-    differ = sum(different for _, different in found)
+    """Return the percentage beyond chance with its interval, and that of verdicts."""
+    results = [verdict(pair, sizes, seed) for seed in range(times)]
+    differ = sum(different for _, different in results)
     low, high = binomtest(differ, times).proportion_ci(method="wilson")
-    few = sum(said == "too few items" for said, _ in found)
-    small = sum(said == "slightly unlike" for said, _ in found)
-    shares = [f"{100 * each / times:.0f}" for each in (small, few)]
+    small, few = (
+        100 * sum(each == word for each, _ in results) / times
+        for word in ("slightly unlike", "too few items")
+    )
     ends = f"{100 * low:.1f} to {100 * high:.1f}"
-    return f"{100 * differ / times:.1f} ({ends}); {', '.join(shares)}"
+    return f"{100 * differ / times:.1f} ({ends}); {small:.0f}, {few:.0f}"
 
 
 if __name__ == "__main__":
@@ -148,10 +152,10 @@ if __name__ == "__main__":
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
 
-    def wanted(cases):
+    def chosen(cases):
         return {k: v for k, v in cases.items() if k.startswith(arguments.only)}
 
     print("Of the same population, in percent of pairs:\n")
-    table(wanted(LEVEL), arguments.times)
+    table(chosen(LEVEL), arguments.times)
     print("\nOf another population:\n")
-    table(wanted(POWER), max(1, arguments.times // 4))
+    table(chosen(POWER), max(1, arguments.times // 4))

@@ -32,8 +32,8 @@ WINDOW = (-1150, 350)
 """HU that are shown, as a radiologist looks at lungs."""
 
 
-def made(recipe):
-    """All splits of a recipe, in memory."""
+def loaded_splits(recipe):
+    """Load all splits of a recipe into memory."""
     with tempfile.TemporaryDirectory() as folder:
         splits = prepare(recipe, folder, workers=1, check_counts=False).dataset.splits
         return {
@@ -43,11 +43,11 @@ def made(recipe):
 
 
 def shown_shapes(dims):
-    """(title, image, raters) of an object of each kind; volumes by a slice."""
+    """Yield (title, image, raters) of an object of each kind; volumes by a slice."""
     few = {"train": 2, "val": 1}
-    first = made(toy_shapes(scenario="1", dims=dims, sizes=few | {"test": 3}))
+    first = loaded_splits(toy_shapes(scenario="1", dims=dims, sizes=few | {"test": 3}))
     sizes = few | {"test/3a": 6, "test/3b": 36}
-    third = made(toy_shapes(scenario="3", dims=dims, sizes=sizes))
+    third = loaded_splits(toy_shapes(scenario="3", dims=dims, sizes=sizes))
     yield "1: blurred", *middle(first["test"][0][2, ..., 0], first["test"][1][2])
     images, targets, groups = third["test/3b"]
     for group in ("plain", "blurred", "grey", "cube", "border"):
@@ -60,7 +60,7 @@ def shown_shapes(dims):
 
 
 def middle(image, raters):
-    """The slice of a volume that has most of its object."""
+    """Return the slice of a volume that shows most of its object."""
     if image.ndim == 2:
         return image, raters
     at = raters[-1].sum(axis=(1, 2)).argmax()
@@ -85,9 +85,8 @@ def draw_shapes():
 
 def draw_streets():
     sizes = {"train": 1, "val": 1, "pool": 1, "test": 6}
-    images, targets, groups = made(street_sim(height=128, width=240, sizes=sizes))[
-        "test"
-    ]
+    splits = loaded_splits(street_sim(height=128, width=240, sizes=sizes))
+    images, targets, groups = splits["test"]
     colours = np.zeros((256, 3), np.uint8)
     colours[: len(CLASSES) + 5] = (*COLOURS, *SECOND)
     figure = Figure(figsize=(9.6, 5.2), layout="constrained")
@@ -105,7 +104,7 @@ def draw_streets():
 
 
 def shown_nodules(file, feature, *, shifted, count):
-    """(image, raters) of some items, by the slice that most raters marked most of."""
+    """Yield (image, raters) of some items, each by its most marked slice."""
     recipe = lidc_contours(file, feature=feature)
     units = [u for u in recipe.units if u.split in ("test", "pool")]
     units = [u for u in units if u.args[1] == shifted]
@@ -126,8 +125,8 @@ def draw_nodules(file):
         ("malignancy", True): "malignant",
     }
     for row, ((feature, shifted), label) in zip(axes, kinds.items(), strict=True):
-        found = shown_nodules(file, feature, shifted=shifted, count=len(row))
-        for ax, (image, raters) in zip(row, found, strict=True):
+        nodules = shown_nodules(file, feature, shifted=shifted, count=len(row))
+        for ax, (image, raters) in zip(row, nodules, strict=True):
             grey = 50 * np.round(image / 50)  # fewer levels leave room for colours
             ax.imshow(grey, cmap="gray", vmin=WINDOW[0], vmax=WINDOW[1])
             for mask, colour in zip(raters, (*RATERS, FOURTH), strict=True):
@@ -139,7 +138,7 @@ def draw_nodules(file):
 
 
 def shown_species():
-    """(label, [(title, image)]): clear pictures, classes, and growing ambiguity."""
+    """Yield (label, [(title, image)]): clear pictures, classes, growing ambiguity."""
     first = species_items("upstream", 150)
     clear = np.flatnonzero(first.extra["group"] == "clear")
     yield "upstream", [("", first.image[row]) for row in clear[:COLUMNS]]
@@ -165,7 +164,7 @@ def shown_species():
 
 
 def species_items(family, count):
-    """The first test items of a family."""
+    """Return the first test items of a family."""
     sizes = dict.fromkeys(FAMILIES[family].sizes, 1) | {"test": count}
     with tempfile.TemporaryDirectory() as folder:
         test = prepare(
@@ -177,7 +176,7 @@ def species_items(family, count):
 
 
 def draw_species():
-    """The ambiguity of a picture and the entropy of its votes in bits are above it."""
+    """Draw families; above a picture are its ambiguity and the entropy of its votes."""
     figure = Figure(figsize=(7.4, 6.0), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.01, h_pad=0.01, wspace=0, hspace=0)
     rows = list(shown_species())
@@ -195,8 +194,8 @@ def save(figure, path):
     """Save with 256 colours: textures would make a large file."""
     figure.savefig(path, dpi=100)
     with Image.open(path) as picture:
-        few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
-    few.save(path, optimize=True)
+        reduced = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    reduced.save(path, optimize=True)
 
 
 def main(folder):

@@ -11,7 +11,7 @@ expected to fill: what lies in rarer bins is no part of the promise.
 import numpy as np
 
 from qualms.evaluate.segmented._items import FEWEST, _stated_entry
-from qualms.scores.inference import interval_of
+from qualms.inference import interval_of
 from qualms.scores.platt import stated_gaps
 
 DISCS, SAMPLES, SIDE = 4_000, 300, 64

@@ -46,7 +46,7 @@ def test_the_pages_with_examples_are_found():
 
 
 def test_the_smallest_benchmark_of_the_recipe_is_declared_in_full():
-    (block,) = blocks(ROOT / "CONTRIBUTING.md")
+    (block,) = (b for b in blocks(ROOT / "CONTRIBUTING.md") if "Benchmark" in b)
     names = {}
     exec(compile(block, "CONTRIBUTING.md", "exec"), names)
     benchmark = names["counting"]()

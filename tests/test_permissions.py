@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from qualms import predictions
 from qualms.cli import app
-from qualms.report.draw import draw
+from qualms.report._draw import draw
 from qualms.report.figures import CurveMark, Drawing, Panel
 
 SMALL = {"target": np.arange(40) % 2, "prob": np.linspace(0.1, 0.9, 40)}

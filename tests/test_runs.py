@@ -73,6 +73,24 @@ def test_a_run_is_done_only_with_all_its_predictions(folder):
     assert not runs.is_done(folder, SPEC)
 
 
+def test_the_costs_of_a_run_stand_in_its_folder_or_in_former_headers(folder):
+    former = {"seconds": 2.0, "about": {"seconds_per_item": 0.3, "else": 1}}
+    runs.describe(folder, SPEC, {})
+    assert runs.read_costs(folder) == (None, None, None)
+    assert runs.read_costs(folder, {"about": {}}) == (None, None, None)
+    assert runs.read_costs(folder, former) == (2.0, 0.3, None)
+    runs.mark_done(folder, SPEC, {"seconds": 1.5})  # as former versions did
+    assert runs.read_costs(folder, former) == (1.5, 0.3, None)
+    pace = {
+        "val": {"seconds_per_item": 0.1, "seconds_per_crop": 0.5},
+        "test": {"seconds_per_item": 0.2},
+    }
+    runs.mark_done(folder, SPEC, {"seconds": 1.5, "pace": pace})
+    assert runs.read_costs(folder, former) == (1.5, pytest.approx(0.15), 0.5)
+    runs.mark_done(folder, replace(SPEC, seed=1), {"seconds": 9.0, "pace": pace})
+    assert runs.read_costs(folder, former) == (2.0, 0.3, None)  # of another run
+
+
 HEADER = {
     "benchmark": "toy",
     "dataset": "cells",

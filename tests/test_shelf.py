@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import qualms.datasets
-from qualms.shelf import find, names, suggest
+from qualms.shelf import find, names
 
 FOLDER = Path(qualms.datasets.__file__).parent
 
@@ -41,9 +41,3 @@ def test_only_parts_are_found(name):
 def test_a_shelf_that_is_not_there_cannot_be_imported():
     with pytest.raises(ModuleNotFoundError, match="nowhere"):
         names("nowhere")
-
-
-def test_nothing_is_suggested_when_nothing_is_close():
-    assert suggest("dropout", ["swag", "laplace"]) == ""
-    assert suggest("swg", ["swag", "laplace"]) == " Did you mean 'swag'?"
-    assert suggest("sw", ["swag"], cutoff=0.9) == ""

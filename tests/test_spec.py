@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
-from qualms.spec import ItemRule, Part, RunSpec, Task, digest, grid, pools, split_place
+from qualms.spec import ItemRule, Part, RunSpec, Task, digest, grid, parse_split, pools
 
 SPEC = RunSpec(
     benchmark="regression",
@@ -40,6 +40,12 @@ def test_a_spec_comes_back_from_json_as_it_was():
 
 def test_the_hash_is_sixteen_digits_and_known():
     assert SPEC.hash == "40283bf9b02b5a31"
+    for names, known in (
+        (("datasets", "sources", "splits"), "0e50f3d820d69e86"),
+        (("items", "start", "version"), "4af34cb133938054"),
+    ):
+        changed = {name: CHANGED[name] for name in names}
+        assert replace(SPEC, **changed).hash == known
     assert digest("") == "e3b0c44298fc1c14"
 
 
@@ -85,7 +91,7 @@ def test_the_parents_of_a_run_are_where_it_starts_and_what_chose_its_items():
 def test_splits_of_further_datasets_are_named_by_their_dataset():
     further = {"birds": Part(name="cub")}
     spec = replace(SPEC, datasets=further, splits=("test", "birds:test/shifted"))
-    assert [split_place(split) for split in spec.splits] == [
+    assert [parse_split(split) for split in spec.splits] == [
         ("", "test"),
         ("birds", "test/shifted"),
     ]

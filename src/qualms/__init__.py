@@ -1,7 +1,7 @@
 """qualms: does a vision model know when it does not know, also under a shift?
 
 `qualms.score(...)` judges predictions made anywhere; `qualms.run(...)` makes those of
-a benchmark and judges them the same way. Importing the package loads nothing heavy.
+a benchmark and judges them the same way. Importing the package loads no large library.
 """
 
 from importlib import import_module
@@ -13,28 +13,32 @@ __all__ = [
     "__version__",
     "evaluate",
     "judge",
+    "plot",
     "predict",
     "predictions",
     "read_plan",
     "refer",
+    "referral",
     "run",
     "score",
     "scores",
 ]
 
 if TYPE_CHECKING:
-    from qualms import evaluate, predictions, scores
+    from qualms import evaluate, predictions, referral, scores
     from qualms.evaluate import Accumulator, score
-    from qualms.evaluate.refer import read_plan, refer
     from qualms.launch.benchmarking import judge, run
+    from qualms.referral import read_plan, refer
+    from qualms.report import plot
     from qualms.trained.predict import predict
 
 _LAZY = {
     "Accumulator": "qualms.evaluate",
     "judge": "qualms.launch.benchmarking",
+    "plot": "qualms.report",
     "predict": "qualms.trained",
-    "read_plan": "qualms.evaluate",
-    "refer": "qualms.evaluate",
+    "read_plan": "qualms.referral",
+    "refer": "qualms.referral",
     "run": "qualms.launch.benchmarking",
     "score": "qualms.evaluate",
 }
@@ -49,5 +53,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, also those that are loaded when they are first used."""
+    """Return the public names, including those that are loaded on first use."""
     return sorted(__all__)

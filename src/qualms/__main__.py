@@ -1,4 +1,4 @@
-"""`python -m qualms` is the command line."""
+"""Run the command line as `python -m qualms`."""
 
 from qualms.cli import main
 

@@ -1,20 +1,20 @@
-"""Files and folders that appear whole or not at all."""
+"""Writing files and folders so that they appear complete or not at all."""
 
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from uuid import uuid4
 
 LEFTOVER = ".qualms-*.tmp"
-"""What the files and folders are called that a killed process leaves half written."""
+"""Name pattern of temporary files and folders left by a killed process."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; it replaces `path` at the end if all went well."""
-    temporary = beside(path)
+    """Yield a temporary path to write to, which replaces `path` if all goes well."""
+    temporary = temporary_path(path)
     try:
         yield temporary
         sync(temporary)
@@ -24,8 +24,8 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def beside(path: Path) -> Path:
-    """A fresh hidden name in the folder of `path`, which must exist."""
+def temporary_path(path: Path) -> Path:
+    """Return a new hidden path in the folder of `path`, which must exist."""
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder '{path.parent}' for '{path.name}'; create it first"
@@ -34,9 +34,9 @@ def beside(path: Path) -> Path:
 
 
 def replace_folder(temporary: Path, folder: Path) -> None:
-    """Replace `folder` by `temporary`; the old one is kept until that has worked."""
+    """Replace `folder` by `temporary`; if that fails, the old folder stays."""
     sync(temporary)
-    old = beside(folder)
+    old = temporary_path(folder)
     if folder.exists():
         folder.rename(old)
     try:
@@ -52,14 +52,9 @@ def replace_folder(temporary: Path, folder: Path) -> None:
 def sync(path: Path) -> None:
     """Wait until a file, or the list of files in a folder, is safely on the disk."""
     # Some systems and network disks cannot sync folders. All of them can sync files.
-    with suppress(OSError) if path.is_dir() else _strict():
+    with suppress(OSError) if path.is_dir() else nullcontext():
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-@contextmanager
-def _strict() -> Iterator[None]:
-    yield

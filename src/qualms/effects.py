@@ -17,18 +17,19 @@ Numbers = Callable[["BenchmarkResults"], Mapping[str, float]]
 
 
 def value_of(
-    *rows: str,
+    rows: Sequence[str],
+    labels: Mapping[str, Label | None],
+    *,
     minus: Mapping[str, Label | None] | None = None,
     minus_rows: Sequence[str] = (),
-    **labels: Label | None,
 ) -> Numbers:
     """Take the value of each row, or its difference from another value.
 
     Args:
-        *rows: Names of rows; those that were not asked for are left out.
+        rows: Names of rows; those that were not asked for are left out.
+        labels: Variant, score and the other labels of the values.
         minus: Labels of the value that is subtracted, where they differ.
         minus_rows: Rows whose values are subtracted, one for each of `rows`.
-        **labels: Variant, score and the other labels of the values.
     """
     others = dict(zip(rows, minus_rows or rows, strict=True))
     subtracts = minus is not None or bool(minus_rows)
@@ -51,7 +52,9 @@ def value_of(
     return numbers
 
 
-def worst_shortfall(label: str, rows: Sequence[str], **labels: Label) -> Numbers:
+def worst_shortfall(
+    label: str, rows: Sequence[str], labels: Mapping[str, Label | None]
+) -> Numbers:
     """Take how far each value of a label falls behind the best where it does worst.
 
     Values compete where all other labels are the same. No value wins everywhere if all

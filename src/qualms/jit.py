@@ -1,8 +1,8 @@
 """numba's `njit`, typed and configured once.
 
-Compiled code is cached on disk, so a second process never compiles. A cache that cannot
-be written or read is done without. `fastmath` stays off: kernels must treat nan, signed
-zero and division by zero as NumPy does.
+Compiled code is cached on disk, so that later processes need not compile. Without a
+readable or writable cache, every process compiles. `fastmath` stays off: kernels must
+treat nan, signed zero and division by zero as NumPy does.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def jit_sum(function: Callable[P, R]) -> Callable[P, R]:
-    """`jit` for a plain sum, whose terms may be added in any order, several at once."""
+    """Compile a plain sum, whose terms may be added in any order, several at once."""
     compile_ = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})
     return _cached(compile_(function), function)
 
@@ -31,14 +31,14 @@ def jit_sum(function: Callable[P, R]) -> Callable[P, R]:
 def _cached(compiled: Any, function: Callable[P, R]) -> Callable[P, R]:
     # numba raises where it finds no folder to write to, for example a read-only home.
     with suppress(RuntimeError, OSError):
-        held = FunctionCache(function)  # type: ignore[no-untyped-call]
-        compiled._cache = _ForgivingCache(held)
+        cache = FunctionCache(function)  # type: ignore[no-untyped-call]
+        compiled._cache = _ForgivingCache(cache)
     kernel: Callable[P, R] = compiled
     return kernel
 
 
 class _ForgivingCache:
-    """A cache of compiled code whose failures mean compiling again, never an error."""
+    """A cache of compiled code; where it fails, the code is compiled again."""
 
     def __init__(self, cache: Any) -> None:
         self._cache = cache
@@ -48,15 +48,15 @@ class _ForgivingCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         try:
-            found = self._cache.load_overload(signature, target)
+            overload = self._cache.load_overload(signature, target)
             # Two processes that save at once may give one file to two signatures.
-            if found is None or found.signature.args == tuple(signature):
-                return found
+            if overload is None or overload.signature.args == tuple(signature):
+                return overload
         # Unpickling bytes that were cut short raises nearly every class there is.
         except Exception:
             pass
         with suppress(Exception):
-            self._cache.flush()  # or the damaged index would stay for good
+            self._cache.flush()  # otherwise the damaged index would stay
         return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:

@@ -391,7 +391,7 @@ class ResultsTable:
             ImportError: If pandas is not installed.
         """
         try:
-            import pandas as pd
+            import pandas as pd  # type: ignore[import-untyped]
         except ImportError as error:
             raise ImportError(
                 "a DataFrame needs pandas, which is not installed; install it, or use"

@@ -1,42 +1,46 @@
-"""The folder of a run: the one place that knows what lies in it, and where.
+"""The folder of a run: the only module that knows which files it holds.
 
     OUT/<benchmark>/<hash>/
         spec.json           what the run is
         environment.json    what it runs on: versions, device, command
         lock                held by the process that works on the run
-        log.txt             all that this process prints
+        log.txt             all output of this process
         log.jsonl           one line for each epoch
-        items.json          the items that a rule chose for training
+        items.json          the training items that a rule chose
         features/           cached features, while a head is trained on them
         checkpoint.pt       the last checkpoint, and checkpoint.previous.pt before it
         predictions/        the predictions of each split
         failed.json         why the last attempt failed
-        done.json           written last: the run is finished
+        done.json           written last: the run is finished, and what it cost
+
+Two runs of one spec on one machine write predictions that are equal to the last bit.
+What differs between them, such as the time that they took, is in the other files.
 
 Files are written whole or not at all.
 """
 
 import json
+import math
 import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import qualms
 from qualms.atomic import LEFTOVER, replacing
 from qualms.processes import LockError, locked
-from qualms.spec import RunSpec, split_place
+from qualms.spec import RunSpec, parse_split
 
 RunState = Literal["new", "running", "failed", "done"]
 
 SPARE = 8 * 2**20
-"""Bytes that must fit into the output folder before anything starts."""
+"""Bytes that must be free in the output folder before any run starts."""
 PACKAGES = (
     "numpy",
     "scipy",
@@ -47,61 +51,74 @@ PACKAGES = (
     "torchvision",
     "timm",
 )
-# What training writes, then what people may put in its place.
+PACE = ("seconds_per_item", "seconds_per_crop")
+"""Names of the times that are measured while a split is predicted."""
+# Training writes the first kind; users may replace such a file by one of the others.
 _ENDINGS = (".safetensors", ".npz", ".parquet", ".csv")
 
 
 class RunFolderError(ValueError):
-    """A run folder holds something else than it should; the message says what."""
+    """A run folder with unexpected contents; the message describes them."""
+
+
+class RunCosts(NamedTuple):
+    """Seconds that a run took; None where they are unknown."""
+
+    training: float | None = None
+    """Seconds of all epochs and of fitting the method after them."""
+    per_item: float | None = None
+    """Seconds to predict an item, as a mean over splits."""
+    per_crop: float | None = None
+    """Seconds to predict the crop of an item, if crops are predicted."""
 
 
 def run_folder(out: Path, spec: RunSpec) -> Path:
-    """Where below `out` the run of `spec` lies."""
+    """Return the folder of the run of `spec` below `out`."""
     return out / spec.benchmark / spec.hash
 
 
 def sibling(folder: Path, run: str) -> Path:
-    """The folder of the run with hash `run`, which lies beside `folder`."""
+    """Return the folder of the run with hash `run`, which lies beside `folder`."""
     return folder.parent / run
 
 
 def lock_path(folder: Path) -> Path:
-    """The file that is locked by whoever works on the run."""
+    """Return the lock file of the process that works on the run."""
     return folder / "lock"
 
 
 def log_path(folder: Path) -> Path:
-    """The file that keeps all that the process of the run prints."""
+    """Return the file with all output of the run's process."""
     return folder / "log.txt"
 
 
 def epochs_path(folder: Path) -> Path:
-    """The file with one JSON object for each epoch."""
+    """Return the file with one JSON object for each epoch."""
     return folder / "log.jsonl"
 
 
 def items_path(folder: Path) -> Path:
-    """The list of the items that a rule chose for the run to train on."""
+    """Return the file that lists the training items chosen by a rule."""
     return folder / "items.json"
 
 
 def features_folder(folder: Path) -> Path:
-    """The folder with the features of a frozen backbone, while its head is trained."""
+    """Return the folder for features of a frozen backbone while its head is trained."""
     return folder / "features"
 
 
 def checkpoint_paths(folder: Path) -> tuple[Path, Path]:
-    """The last checkpoint, and the one before it."""
+    """Return the paths of the last checkpoint and of the checkpoint before it."""
     return folder / "checkpoint.pt", folder / "checkpoint.previous.pt"
 
 
 def predictions_folder(folder: Path) -> Path:
-    """The folder with the predictions of all splits."""
+    """Return the folder with the predictions of all splits."""
     return folder / "predictions"
 
 
 def split_stem(folder: Path, split: str) -> Path:
-    """The path of the predictions of `split`, without an ending.
+    """Return the path of the predictions of `split`, without an ending.
 
     >>> split_stem(Path("run"), "birds:test/shifted").as_posix()
     'run/predictions/birds@test~shifted'
@@ -110,7 +127,7 @@ def split_stem(folder: Path, split: str) -> Path:
 
 
 def stored(folder: Path, split: str) -> Path | None:
-    """The predictions of `split`: a file, or a folder of maps; None without any."""
+    """Return the file or folder with the predictions of `split`; None if missing."""
     stem = split_stem(folder, split)
     if stem.is_dir():
         return stem
@@ -119,83 +136,105 @@ def stored(folder: Path, split: str) -> Path | None:
 
 
 def is_stored(folder: Path, split: str, spec: RunSpec) -> bool:
-    """Whether the predictions of `split` are there, whole, and those of `spec`.
+    """Return whether `folder` holds readable predictions of `spec` on `split`.
 
-    Files of other kinds than training writes are only looked for, not into.
+    Only files of the kind that training writes are opened; of others the name counts.
     """
     path = stored(folder, split)
     if path is None:
         return False
-    stated = _stated(path)
-    return stated is not None and not mismatch(spec, split, stated)
+    header = _read_header(path)
+    return header is not None and not mismatch(spec, split, header)
 
 
-def mismatch(spec: RunSpec, split: str, stated: Mapping[str, Any]) -> str:
-    """How predictions differ from those of `spec` on `split`; '' where they do not.
+def mismatch(spec: RunSpec, split: str, header: Mapping[str, Any]) -> str:
+    """Describe how predictions differ from those of `spec` on `split`; '' if equal.
 
     Args:
-        spec: the run that they should be of.
-        split: the split that they should be of.
-        stated: what their header says, as a mapping; what it leaves out is not
-            compared.
+        spec: the expected run.
+        split: the expected split.
+        header: the header of the predictions, as a mapping. Fields that it leaves out
+            are not compared.
     """
-    dataset, own = split_place(split)
-    options = stated.get("options") or {}
-    found = {**stated, "run": options.get("run")}
-    wanted = {
+    dataset, name_of_split = parse_split(split)
+    options = header.get("options") or {}
+    actual = {**header, "run": options.get("run")}
+    expected = {
         "benchmark": spec.benchmark,
         "run": spec.hash,
         "method": spec.method.name,
         "seed": spec.seed,
         "dataset": spec.parts[dataset].name,
-        "split": own,
+        "split": name_of_split,
     }
-    for name, value in wanted.items():
-        if found.get(name) not in (None, value):
+    for name, value in expected.items():
+        if actual.get(name) not in (None, value):
             return (
-                f"the predictions of split {split!r} are of {name} {found[name]!r}, and"
-                f" not of {value!r}: they were put in the place of others"
+                f"the predictions of split {split!r} are of {name} {actual[name]!r},"
+                f" and not of {value!r}: they were put in the place of others"
             )
     return ""
 
 
 def is_done(folder: Path, spec: RunSpec) -> bool:
-    """Whether the run of `spec` was finished in `folder`, and all of it is there."""
-    stated = _read(folder / "done.json")
-    return stated.get("hash") == spec.hash and all(
+    """Return whether `folder` holds the finished run of `spec` with all predictions."""
+    record = _read(folder / "done.json")
+    return record.get("hash") == spec.hash and all(
         is_stored(folder, split, spec) for split in spec.splits
     )
 
 
 def was_finished(folder: Path) -> bool:
-    """Whether the run that `folder` is named after was finished there."""
+    """Return whether the run that `folder` is named after was finished there."""
     return _read(folder / "done.json").get("hash") == folder.name
 
 
+def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCosts:
+    """Return what the finished run in `folder` cost.
+
+    Args:
+        folder: the folder of the run, whose name is its hash.
+        header: the header of its predictions, as a mapping. Foreign files and those of
+            former versions state the times there; `done.json` has precedence.
+    """
+    record = _read(folder / "done.json") if was_finished(folder) else {}
+    header = header or {}
+    about = _object(header.get("about"))
+    paces = [_object(pace) for pace in _object(record.get("pace")).values()] or [about]
+    return RunCosts(
+        record.get("seconds", header.get("seconds")),
+        *(_mean([pace[name] for pace in paces if name in pace]) for name in PACE),
+    )
+
+
+def _mean(seconds: Sequence[float]) -> float | None:
+    return math.fsum(seconds) / len(seconds) if seconds else None
+
+
 def state_of(folder: Path, spec: RunSpec) -> RunState:
-    """How far the run of `spec` in `folder` is."""
+    """Return the state of the run of `spec` in `folder`."""
     if is_done(folder, spec):
         return "done"
     if lock_path(folder).exists():
-        with locked(lock_path(folder)) as free:
-            if not free:
+        with locked(lock_path(folder)) as acquired:
+            if not acquired:
                 return "running"
     return "failed" if _read(folder / "failed.json") else "new"
 
 
 def why_failed(folder: Path) -> str:
-    """The sentence of the last attempt that failed; '' where none did."""
+    """Return the error of the last attempt if it failed, else ''."""
     return str(_read(folder / "failed.json").get("error", ""))
 
 
 def describe(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
-    """Make the folder, and write in it what the run is and what it runs on.
+    """Make the folder of a run, and write its spec and its environment there.
 
     Args:
         folder: the folder of the run.
-        spec: what the run is.
-        facts: what to say of the environment beside `environment`, as JSON values;
-            what was said before and is not said again stays.
+        spec: the spec of the run.
+        facts: facts about the environment beside those of `environment`, as JSON
+            values. Facts of former attempts stay unless they are stated again.
 
     Raises:
         RunFolderError: If the folder holds another run.
@@ -203,16 +242,16 @@ def describe(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _check_same(folder, spec)
     _write(folder / "spec.json", spec.to_json())
-    told = {**_read(folder / "environment.json"), **environment(), **facts}
-    _write(folder / "environment.json", json.dumps(told, indent=1))
+    record = {**_read(folder / "environment.json"), **environment(), **facts}
+    _write(folder / "environment.json", json.dumps(record, indent=1))
     (folder / "failed.json").unlink(missing_ok=True)
 
 
 def mend_spec(folder: Path, spec: RunSpec) -> str:
-    """Write the spec of a finished run again where it was changed since.
+    """Restore the spec file of a finished run if it was changed since.
 
     Returns:
-        A sentence for the user; '' where nothing was changed.
+        A sentence for the user; '' if the file is as it was.
     """
     path = folder / "spec.json"
     try:
@@ -228,29 +267,29 @@ def mend_spec(folder: Path, spec: RunSpec) -> str:
 
 
 def tidy(folder: Path) -> None:
-    """Remove what a killed process left half written; for the holder of the lock."""
+    """Remove temporary files of killed processes; call it while holding the lock."""
     for stale in list(folder.rglob(LEFTOVER)):
         if stale.is_dir() and not stale.is_symlink():
-            shutil.rmtree(stale)  # maps of a split, half written
+            shutil.rmtree(stale)  # unfinished maps of a split
         else:
             stale.unlink(missing_ok=True)
 
 
 def mark_done(folder: Path, spec: RunSpec, facts: Mapping[str, Any]) -> None:
-    """Write down that the run is finished, and `facts` about it as JSON values."""
+    """Record that the run is finished, with `facts` about it as JSON values."""
     checkpoint_paths(folder)[1].unlink(missing_ok=True)
-    told = {"hash": spec.hash, **facts}
-    _write(folder / "done.json", json.dumps(told, indent=1))
+    record = {"hash": spec.hash, **facts}
+    _write(folder / "done.json", json.dumps(record, indent=1))
 
 
 def mark_failed(folder: Path, spec: RunSpec, error: str) -> None:
-    """Write down why the run failed, in one sentence."""
-    told = {"hash": spec.hash, "error": error, "when": _now()}
-    _write(folder / "failed.json", json.dumps(told, indent=1))
+    """Record why the run failed, in one sentence."""
+    record = {"hash": spec.hash, "error": error, "when": _now()}
+    _write(folder / "failed.json", json.dumps(record, indent=1))
 
 
 def environment() -> dict[str, Any]:
-    """What this process runs on: versions, machine and threads, as JSON values."""
+    """Return versions, machine and threads of this process, as JSON values."""
     return {
         "qualms": qualms.__version__,
         "commit": commit(),
@@ -265,25 +304,25 @@ def environment() -> dict[str, Any]:
 
 @cache
 def commit() -> str | None:
-    """The commit of the source tree this package is imported from, if it is one.
+    """Return the commit of the source tree of this package; None without a tree.
 
-    It ends in " with changes" where files of that tree are not as committed.
+    It ends in " with changes" if files of that tree differ from the commit.
     """
     source = Path(qualms.__file__).parent
     git = ["git", "-C", str(source)]
     try:
-        # A package installed below somebody else's repository has no commit of ours.
-        _said([*git, "ls-files", "--error-unmatch", "__init__.py"])
-        head = _said([*git, "rev-parse", "HEAD"])
-        # Without locks, so that nobody who commits meanwhile is disturbed.
+        # The package may be installed inside the repository of another project.
+        _output([*git, "ls-files", "--error-unmatch", "__init__.py"])
+        head = _output([*git, "rev-parse", "HEAD"])
+        # Without locks, so that a commit at the same time is not disturbed.
         quick = ["--no-optional-locks", "status", "--porcelain", "-uno"]
-        return f"{head} with changes" if _said([*git, *quick]) else head
+        return f"{head} with changes" if _output([*git, *quick]) else head
     except (OSError, subprocess.SubprocessError):
         return None
 
 
 def check_writable(out: Path) -> None:
-    """Raise unless files of some size can be written, and locked, below `out`."""
+    """Raise unless files of `SPARE` bytes can be written and locked below `out`."""
     probe = out / f".qualms-{os.getpid()}.probe"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -305,8 +344,11 @@ def check_writable(out: Path) -> None:
         ) from error
 
 
-def _stated(path: Path) -> dict[str, Any] | None:
-    """What the header of predictions says; None where a file of ours is damaged."""
+def _read_header(path: Path) -> dict[str, Any] | None:
+    """Return the header of predictions; None if the file is damaged.
+
+    It is {} for kinds of files that are not opened.
+    """
     if path.is_dir():
         return _object(_read(path / "index.json").get("header"))
     if path.suffix != ".safetensors":
@@ -329,10 +371,10 @@ def _check_same(folder: Path, spec: RunSpec) -> None:
     path = folder / "spec.json"
     if not path.exists():
         return
-    found = _stored_hash(path)
-    if found == spec.hash:
+    stored_hash = _stored_hash(path)
+    if stored_hash == spec.hash:
         return
-    if not found:
+    if not stored_hash:
         raise RunFolderError(
             f"{path} is not the spec of a run; choose another folder, or delete this"
             " one to start anew"
@@ -340,13 +382,15 @@ def _check_same(folder: Path, spec: RunSpec) -> None:
     if folder.name == spec.hash:
         raise RunFolderError(
             f"{path} was changed: its hash must be the name of its folder, and is"
-            f" {found}; delete that file and run again"
+            f" {stored_hash}; delete that file and run again"
         )
-    raise RunFolderError(f"{folder} holds another run ({found}); choose another folder")
+    raise RunFolderError(
+        f"{folder} holds another run ({stored_hash}); choose another folder"
+    )
 
 
 def _stored_hash(path: Path) -> str:
-    """The hash of the spec in `path`; '' if it holds none."""
+    """Return the hash of the spec in `path`; '' if it holds none."""
     try:
         return RunSpec.from_json(path.read_text(encoding="utf-8")).hash
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -355,20 +399,21 @@ def _stored_hash(path: Path) -> str:
 
 @cache
 def _packages() -> dict[str, str]:
-    found = {}
+    """Return the versions of the installed packages among `PACKAGES`."""
+    versions = {}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
-def _said(command: list[str]) -> str:
-    done = subprocess.run(
+def _output(command: list[str]) -> str:
+    process = subprocess.run(
         command, capture_output=True, text=True, timeout=5, check=True
     )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 def _now() -> str:
@@ -376,12 +421,12 @@ def _now() -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`; empty where there is none."""
+    """Return the JSON object in `path`; {} if there is none."""
     try:
-        stated = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return {}
-    return _object(stated)
+    return _object(value)
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,16 +1,15 @@
 """The folder is the registry: a part is found by the name of its file.
 
-`methods/swag.py` defines `swag`; nothing else has to be told. A name that is not there
-is answered with the closest one that is.
+`methods/swag.py` defines `swag`, and there is no list to add it to. For an unknown name
+the message suggests the closest known one.
 
-Parts may also live outside the package. A file or folder that is included gives a part
-for every function whose return type is that of a shelf, such as `Method` or `Recipe`,
-and for every function that is declared by `@as_score`. An installed package names its
-parts by entry points: the group `qualms.methods` is the shelf `methods`.
+Parts may also live outside the package. In a file or folder that is included, every
+function whose return type belongs to a shelf, such as `Method` or `Recipe`, is a part,
+and so is every function that is declared by `@as_score`. An installed package names its
+parts by entry points: the group `qualms.methods` fills the shelf `methods`.
 """
 
 import ast
-import difflib
 import hashlib
 import inspect
 import os
@@ -26,14 +25,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
 
+from qualms.wording import suggest
+
 _VARIABLE = "QUALMS_INCLUDE"
-"""In the environment, so that processes that are started later include the same."""
-_RETURNED = {
+"""Environment variable with the included paths, which child processes inherit."""
+_SHELF_OF = {
     "Method": "methods",
     "Recipe": "datasets",
     "Benchmark": "benchmarks",
 }
-"""The shelf of a part by the type that its function returns."""
+"""The shelf of a part by the return type of its function."""
 _SHELVES = ("methods", "datasets", "networks", "benchmarks", "scores")
 """Shelves that entry points may fill."""
 
@@ -44,40 +45,44 @@ class OutsidePart:
 
     name: str
     where: str
-    """Its file, or the package that brings it."""
+    """The file of the part, or the name of its package."""
     load: Callable[[], Any]
-    """Gives its function."""
+    """A function that returns the part."""
 
 
 def names(shelf: str) -> tuple[str, ...]:
-    """Every part on `shelf`, e.g. `names("methods")`, in alphabetical order.
+    """Return the names of all parts on `shelf`, e.g. "methods", sorted.
 
-    The package itself is not imported: a list of methods must not wait for torch.
+    The shelf is not imported, so that a list of methods does not load torch.
     """
-    return tuple(sorted({*_own(shelf), *outside_parts(shelf)}))
+    return tuple(sorted({*_package_parts(shelf), *outside_parts(shelf)}))
 
 
 def find(shelf: str, name: str) -> Any:
-    """The part `name` of `shelf`: the function its file is named after."""
+    """Return the part `name` of `shelf`: the function that its file is named after.
+
+    Raises:
+        LookupError: If the shelf has no such part.
+    """
     outside = outside_parts(shelf)
     if name in outside:
         return outside[name].load()
-    known = names(shelf)
-    if name not in known:
+    parts = names(shelf)
+    if name not in parts:
         raise LookupError(
-            f"no {name!r} in {shelf}.{suggest(name, known)} Known: {', '.join(known)}."
+            f"no {name!r} in {shelf}.{suggest(name, parts)} Known: {', '.join(parts)}."
         )
     return getattr(import_module(f"qualms.{shelf}.{name}"), name)
 
 
 def include(paths: Iterable[str | Path]) -> None:
-    """Take parts from files and folders outside the package, from now on.
+    """Add the parts in files and folders outside the package to their shelves.
 
-    Processes that are started later include the same.
+    Processes that are started later include the same paths.
 
     Raises:
-        ValueError: If a path is not there, cannot be imported, or holds no part, or has
-            the name of a part that is known already.
+        ValueError: If a path does not exist, cannot be imported, holds no part, or
+            holds a part whose name is taken.
     """
     added = []
     for path in paths:
@@ -90,7 +95,7 @@ def include(paths: Iterable[str | Path]) -> None:
             )
         added.append(str(full))
     before = os.environ.get(_VARIABLE, "")
-    os.environ[_VARIABLE] = os.pathsep.join(dict.fromkeys([*_stated(before), *added]))
+    os.environ[_VARIABLE] = os.pathsep.join(dict.fromkeys([*_paths(before), *added]))
     try:
         _included(os.environ[_VARIABLE])
     except ValueError:
@@ -99,60 +104,46 @@ def include(paths: Iterable[str | Path]) -> None:
 
 
 def outside_parts(shelf: str) -> Mapping[str, OutsidePart]:
-    """The parts of `shelf` that live outside the package, by name."""
-    found = dict(_installed(shelf)) if shelf in _SHELVES else {}
-    found.update(_included(os.environ.get(_VARIABLE, "")).get(shelf, {}))
-    return found
+    """Return the parts of `shelf` that live outside the package, by name."""
+    parts = dict(_installed(shelf)) if shelf in _SHELVES else {}
+    parts.update(_included(os.environ.get(_VARIABLE, "")).get(shelf, {}))
+    return parts
 
 
 def source_of(shelf: str, name: str) -> str:
-    """A digest of the code of a part from outside; '' for the package's own."""
+    """Return a digest of the code of an outside part; '' for parts of the package."""
     part = outside_parts(shelf).get(name)
     if part is None:
         return ""
     file = Path(inspect.getfile(part.load())).resolve()
     digest = hashlib.sha256()
-    for own in sorted(_files(file)):
-        digest.update(own.read_bytes())
+    for path in sorted(_with_imports(file)):
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def suggest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """' Did you mean ...?' when something in `known` is close to `name`, else ''."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
-    return f" Did you mean {close[0]!r}?" if close else ""
-
-
-def plural(count: int, noun: str) -> str:
-    """`noun` in the form that `count` of them take.
-
-    >>> plural(1, "run"), plural(2, "run")
-    ('run', 'runs')
-    """
-    return noun if count == 1 else f"{noun}s"
-
-
-def _own(shelf: str) -> tuple[str, ...]:
-    """Names of the package's own parts."""
+def _package_parts(shelf: str) -> tuple[str, ...]:
+    """Return the names of the parts that the package itself has."""
     package = find_spec(f"qualms.{shelf}")
     if package is None or package.submodule_search_locations is None:
         raise ModuleNotFoundError(f"there is no shelf 'qualms.{shelf}'")
     if shelf == "scores":  # its files are families of scores
         return ()
     folders = package.submodule_search_locations
-    found = (module.name for module in pkgutil.iter_modules(folders))
-    return tuple(name for name in found if not name.startswith("_"))
+    modules = (module.name for module in pkgutil.iter_modules(folders))
+    return tuple(name for name in modules if not name.startswith("_"))
 
 
-def _stated(text: str) -> list[str]:
+def _paths(text: str) -> list[str]:
+    """Return the paths in the value of the environment variable."""
     return [path for path in text.split(os.pathsep) if path]
 
 
 @cache
 def _included(text: str) -> Mapping[str, Mapping[str, OutsidePart]]:
-    """Parts by shelf and name, of the paths in `text`."""
-    found: dict[str, dict[str, OutsidePart]] = {}
-    for path in _stated(text):
+    """Return the parts of the paths in `text` by shelf and name."""
+    shelves: dict[str, dict[str, OutsidePart]] = {}
+    for path in _paths(text):
         parts = [part for file in _python_files(Path(path)) for part in _parts(file)]
         if not parts:
             raise ValueError(
@@ -160,22 +151,22 @@ def _included(text: str) -> Mapping[str, Mapping[str, OutsidePart]]:
                 " Recipe, Benchmark or a torch module, or be declared by @as_score"
             )
         for shelf, part in parts:
-            _refuse_taken(shelf, part, found.get(shelf, {}))
-            found.setdefault(shelf, {})[part.name] = part
-    return found
+            _refuse_taken(shelf, part, shelves.get(shelf, {}))
+            shelves.setdefault(shelf, {})[part.name] = part
+    return shelves
 
 
 def _refuse_taken(
     shelf: str, part: OutsidePart, included: Mapping[str, OutsidePart]
 ) -> None:
     other = included.get(part.name) or dict(_installed(shelf)).get(part.name)
-    if other is None and part.name not in _own(shelf):
+    if other is None and part.name not in _package_parts(shelf):
         return
     if other is not None and other.where == part.where:
-        return  # a file, and the folder that it lies in
-    whose = "qualms itself" if other is None else other.where
+        return  # a file was included as well as its folder
+    owner = "qualms itself" if other is None else other.where
     raise ValueError(
-        f"{shelf} has {part.name!r} from {whose} already; rename the one in"
+        f"{shelf} has {part.name!r} from {owner} already; rename the one in"
         f" {part.where}"
     )
 
@@ -191,7 +182,7 @@ def _python_files(path: Path) -> list[Path]:
 
 
 def _parts(file: Path) -> Iterator[tuple[str, OutsidePart]]:
-    """Each part of a file, with its shelf."""
+    """Yield each part of a file with its shelf."""
     module = _imported(file)
     for name, value in vars(module).items():
         if name.startswith("_") or getattr(value, "__module__", "") != module.__name__:
@@ -200,19 +191,19 @@ def _parts(file: Path) -> Iterator[tuple[str, OutsidePart]]:
         if shelf:
             yield (
                 shelf,
-                OutsidePart(name=name, where=str(file), load=partial(_same, value)),
+                OutsidePart(name=name, where=str(file), load=partial(_identity, value)),
             )
 
 
-def _same(part: Any) -> Any:
+def _identity(part: Any) -> Any:
     return part
 
 
 def _imported(file: Path) -> ModuleType:
-    """The module of `file`, by its plain name, so that other processes find it too."""
-    found = find_spec(file.stem) if file.stem.isidentifier() else None
-    held = getattr(sys.modules.get(file.stem), "__file__", None)
-    origins = {held, found.origin if found else None} - {None}
+    """Import `file` under its plain name, by which other processes find it too."""
+    spec = find_spec(file.stem) if file.stem.isidentifier() else None
+    loaded = getattr(sys.modules.get(file.stem), "__file__", None)
+    origins = {loaded, spec.origin if spec else None} - {None}
     if file.suffix != ".py" or not file.stem.isidentifier():
         raise ValueError(f"{file} cannot be included: it must be named like NAME.py")
     if any(Path(str(origin)).resolve() != file for origin in origins):
@@ -232,48 +223,48 @@ def _imported(file: Path) -> ModuleType:
 
 
 def _shelf(function: Any) -> str:
-    """The shelf of a part; '' for a function that is none."""
+    """Return the shelf that a function belongs to; '' if it is not a part."""
     if getattr(function, "__score__", None) is not None:
         return "scores"
     try:
-        returned = get_type_hints(function).get("return")
+        return_type = get_type_hints(function).get("return")
     except (NameError, TypeError):
-        returned = None
-    for kind in getattr(returned, "__mro__", ()):
-        if kind.__module__.startswith("qualms.") and kind.__name__ in _RETURNED:
-            return _RETURNED[kind.__name__]
+        return_type = None
+    for kind in getattr(return_type, "__mro__", ()):
+        if kind.__module__.startswith("qualms.") and kind.__name__ in _SHELF_OF:
+            return _SHELF_OF[kind.__name__]
         if kind.__module__.startswith("torch.nn") and kind.__name__ == "Module":
             return "networks"
     return ""
 
 
-def _files(file: Path) -> set[Path]:
-    """`file`, and the files beside it that it imports, and those that they import."""
-    seen, waiting = set[Path](), [file]
+def _with_imports(file: Path) -> set[Path]:
+    """Return `file` and the files beside it that it imports, directly or not."""
+    visited, waiting = set[Path](), [file]
     while waiting:
-        one = waiting.pop()
-        if one not in seen and one.is_file():
-            seen.add(one)
-            for name in _imports(one):
+        path = waiting.pop()
+        if path not in visited and path.is_file():
+            visited.add(path)
+            for name in _imports(path):
                 waiting.append(file.parent / f"{name}.py")
                 waiting += sorted((file.parent / name).glob("**/*.py"))
-    return seen
+    return visited
 
 
 def _imports(file: Path) -> Iterator[str]:
-    """First names of what a file imports, `a` for `a.b` and for `.a`."""
+    """Yield the first name of each import of a file: `a` for `a.b` and for `.a`."""
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        named = [alias.name for alias in getattr(node, "names", ())]
+        modules = [alias.name for alias in getattr(node, "names", ())]
         if isinstance(node, ast.ImportFrom):
-            named = [node.module] if node.module else named
+            modules = [node.module] if node.module else modules
         elif not isinstance(node, ast.Import):
             continue
-        yield from (name.partition(".")[0] for name in named)
+        yield from (name.partition(".")[0] for name in modules)
 
 
 @cache
 def _installed(shelf: str) -> tuple[tuple[str, OutsidePart], ...]:
-    """Parts that installed packages bring, by name."""
+    """Return the parts of installed packages by name."""
     return tuple(
         (
             point.name,
@@ -286,6 +277,7 @@ def _installed(shelf: str) -> tuple[tuple[str, OutsidePart], ...]:
 
 
 def _loaded(point: EntryPoint) -> Any:
+    """Return the part of an entry point."""
     try:
         return point.load()
     except Exception as error:

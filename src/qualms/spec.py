@@ -1,8 +1,8 @@
 """Plain data that names a run: what to train, on what, with which seed.
 
-A run is identified by the hash of its `RunSpec`, so a run folder found on disk is
-either exactly this run or another one. Only specs travel to other processes; parts are
-looked up by name where they are needed.
+The hash of its `RunSpec` identifies a run, so a run folder on disk holds either exactly
+this run or another one. Only specs travel to other processes, which look up the parts
+by name.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ TASKS: tuple[TaskName, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is predicted: its kind, and the numbers that shape a network's head."""
+    """The kind of prediction, and the numbers that shape a network's head."""
 
     name: TaskName
     classes: int | None = None
     """Number of classes; None for regression and embeddings without a classifier."""
     ignore: int | None = None
-    """The label of pixels that count nowhere (segmentation)."""
+    """The label of pixels that no score counts (segmentation)."""
     space: int = 2
     """Spatial axes of an input: 2 for images, 3 for volumes."""
 
@@ -44,7 +44,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a shelf by name, with the options its function is called with."""
+    """The name of a part on a shelf, and the options of its function."""
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -52,49 +52,49 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRule:
-    """How the training items of a run are chosen from predictions of earlier runs.
+    """A rule that chooses training items by the predictions of earlier runs.
 
-    Only the rule is part of a spec, so a run that trains on chosen items has its hash
-    before the list of these items exists.
+    A spec holds the rule instead of the chosen items, so that a run has its hash before
+    these items are known.
     """
 
     name: str
     runs: tuple[str, ...] = ()
     """Hashes of the runs whose predictions the rule reads."""
     split: str = "train"
-    """The split whose predictions it reads."""
+    """The split whose predictions the rule reads."""
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
 SILENT = ("sinks", "validate", "workers", "progress")
-"""Training options that change no number, and so do not count in a run's hash."""
+"""Training options that change no number and are not part of a run's hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpec:
-    """One training with one seed, and the splits it predicts."""
+    """One training with one seed, and the splits that it predicts."""
 
     benchmark: str
     dataset: Part
-    """The dataset that the run trains on."""
+    """The dataset of the training items."""
     network: Part
     method: Part
     seed: int
     training: Mapping[str, Any] = field(default_factory=dict)
     """Options of the loop: epochs, batch, optimiser, schedule, precision ..."""
     splits: tuple[str, ...] = ("val", "test")
-    """Splits whose predictions are written; "NAME:SPLIT" is of a further dataset."""
+    """Splits to predict; "NAME:SPLIT" is a split of the further dataset NAME."""
     start: str | None = None
-    """Hash of the run whose weights this one continues from."""
+    """Hash of the run whose weights this run starts from."""
     items: ItemRule | None = None
-    """How its training items are chosen, where it does not train on all of them."""
+    """The rule that chooses the training items; None to train on all of them."""
     datasets: Mapping[str, Part] = field(default_factory=dict)
-    """Further datasets by name; the run predicts splits of them."""
+    """Further datasets by name, splits of which the run predicts."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """A digest of the code of each part that is not the package's own, by its shelf and
-    name, e.g. "methods/mine"."""
+    """Digests of the code of parts from outside the package, by shelf and name, e.g.
+    "methods/mine"."""
     version: int = 1
-    """Version of the benchmark: numbers of different versions never mix."""
+    """Version of the benchmark; numbers of different versions are never mixed."""
 
     def __post_init__(self) -> None:
         for name in self.datasets:
@@ -104,7 +104,7 @@ class RunSpec:
                     f" got {name!r}"
                 )
         for split in self.splits:
-            name, _ = split_place(split)
+            name, _ = parse_split(split)
             if name and name not in self.datasets:
                 known = ", ".join(self.datasets) or "none"
                 raise ValueError(
@@ -113,12 +113,12 @@ class RunSpec:
                 )
 
     def to_json(self) -> str:
-        """Canonical JSON: the same spec always gives the same text."""
+        """Return the spec as canonical JSON: equal specs give equal texts."""
         return _canonical(self._fields())
 
     @classmethod
     def from_json(cls, text: str) -> "RunSpec":
-        """The spec that `to_json` wrote."""
+        """Return the spec that `to_json` wrote."""
         fields = json.loads(text)
         for name in ("dataset", "network", "method"):
             fields[name] = Part(**fields[name])
@@ -132,9 +132,9 @@ class RunSpec:
 
     @property
     def training_key(self) -> str:
-        """The same for runs that one process may train at once.
+        """A text that is equal for runs that one process may train together.
 
-        They differ in their seed, and in the rule by which an epoch is chosen.
+        Such runs may differ in their seed and in the rule that chooses the epoch.
         """
         shared = {k: v for k, v in self.training.items() if k != "select_by"}
         return replace(self, seed=0, training=shared).to_json()
@@ -143,41 +143,43 @@ class RunSpec:
     def hash(self) -> str:
         """Sixteen hexadecimal digits that identify the run.
 
-        Training options that change no number, such as `sinks`, do not count.
+        Training options that change no number, such as `sinks`, are left out.
         """
         fields = self._fields()
-        kept = {n: v for n, v in self.training.items() if n not in SILENT}
-        return digest(_canonical({**fields, "training": kept}))
+        training = {n: v for n, v in self.training.items() if n not in SILENT}
+        return digest(_canonical({**fields, "training": training}))
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """Hashes of the runs that must be done before this one, each once."""
+        """Hashes of the runs that must be done before this run, without repeats."""
         start = (self.start,) if self.start is not None else ()
         chosen_by = self.items.runs if self.items is not None else ()
         return tuple(dict.fromkeys((*start, *chosen_by)))
 
     @property
     def parts(self) -> dict[str, Part]:
-        """Every dataset that the run reads, by name; "" is the one it trains on."""
+        """All datasets of the run by name; "" is the dataset that it trains on."""
         return {"": self.dataset, **self.datasets}
 
     def _fields(self) -> dict[str, Any]:
         fields = asdict(self)
-        # A spec that says nothing about them has the hash it had before they existed.
+        # Specs without them keep the hash that they had before these fields existed.
         for name in ("datasets", "sources"):
             if not fields[name]:
                 del fields[name]
         return fields
 
 
-def split_place(split: str) -> tuple[str, str]:
-    """The dataset of a run that a split belongs to, and the split's name there.
+def parse_split(split: str) -> tuple[str, str]:
+    """Split "NAME:SPLIT" into the name of a further dataset and a split of it.
 
-    >>> split_place("test/shifted"), split_place("birds:test")
+    The name is "" for splits of the dataset that the run trains on.
+
+    >>> parse_split("test/shifted"), parse_split("birds:test")
     (('', 'test/shifted'), ('birds', 'test'))
     """
-    name, _, own = split.rpartition(":")
-    return name, own
+    dataset, _, name = split.rpartition(":")
+    return dataset, name
 
 
 def _canonical(fields: Mapping[str, Any]) -> str:
@@ -185,12 +187,12 @@ def _canonical(fields: Mapping[str, Any]) -> str:
 
 
 def digest(text: str) -> str:
-    """Sixteen hexadecimal digits of the SHA-256 of `text`."""
+    """Return sixteen hexadecimal digits of the SHA-256 of `text`."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def grid(**axes: Iterable[Any]) -> list[dict[str, Any]]:
-    """Every combination of the values of `axes`, the last axis fastest.
+    """Return every combination of the values of `axes`, the last axis fastest.
 
     >>> grid(method=("map", "swag"), seed=range(2))[1]
     {'method': 'map', 'seed': 1}
@@ -202,24 +204,23 @@ def grid(**axes: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def pools(n: int, size: int, repeats: int, seed: int) -> list[tuple[int, ...]]:
-    """Which of `n` runs form each pool: `repeats` sorted draws of `size` distinct runs.
+    """Draw `repeats` pools of `size` distinct runs out of `n`, as sorted indices.
 
-    Pools differ from one another as long as that many different ones exist. For the
-    index lists a paper did not fix; where it did, the benchmark states them.
+    A pool is repeated only after every possible pool was drawn. Benchmarks whose paper
+    states its pools list them instead.
 
     >>> pools(6, 3, 2, seed=0) == pools(6, 3, 2, seed=0)
     True
     """
     _check_pools(n, size, repeats)
     rng = np.random.default_rng(seed)
-    chosen: list[tuple[int, ...]] = []
+    drawn: list[tuple[int, ...]] = []
     possible = _combinations(n, size)
-    while len(chosen) < repeats:
+    while len(drawn) < repeats:
         pool = tuple(sorted(int(i) for i in rng.permutation(n)[:size]))
-        round_of_repeats = len(chosen) // possible
-        if chosen.count(pool) <= round_of_repeats:
-            chosen.append(pool)
-    return chosen
+        if drawn.count(pool) <= len(drawn) // possible:
+            drawn.append(pool)
+    return drawn
 
 
 def _check_pools(n: int, size: int, repeats: int) -> None:

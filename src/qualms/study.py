@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from qualms.labels import Label, Labels
-from qualms.shelf import source_of, suggest
+from qualms.shelf import source_of
 from qualms.spec import ItemRule, Part, RunSpec, Task, TaskName
+from qualms.wording import suggest
 
 if TYPE_CHECKING:
     from qualms.evaluate.benchmark_results import BenchmarkResults

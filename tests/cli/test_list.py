@@ -1,6 +1,9 @@
 """`qualms list`: every part with its options."""
 
 import functools
+import inspect
+import json
+import subprocess
 import sys
 
 import pytest
@@ -97,9 +100,32 @@ def test_an_unknown_shelf_is_answered_with_the_nearest(capsys, monkeypatch):
     assert "no shelf 'dataset'. Did you mean 'datasets'" in capsys.readouterr().err
 
 
-def test_without_torch_methods_are_refused_in_a_sentence(capsys, monkeypatch):
-    monkeypatch.setattr("qualms.launch._devices.find_spec", lambda _: None)
-    monkeypatch.setattr(sys, "argv", ["qualms", "list", "methods"])
-    with pytest.raises(SystemExit):
-        main()
-    assert "pip install 'qualms-bench[train]'" in capsys.readouterr().err
+@pytest.mark.parametrize("shelf", ["methods", "networks"])
+def test_what_is_listed_without_torch_is_what_the_functions_say(shelf):
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        f"sys.argv = ['qualms', 'list', {shelf!r}]\n"
+        "from qualms.cli import main; main()"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    lines = {line.split()[0]: line for line in result.stdout.splitlines()[1:]}
+    assert lines.keys() == listed(shelf).keys()
+    for name in names(shelf):
+        function, line = find(shelf, name), lines[name]
+        assert inspect.getdoc(function).partition("\n")[0] in line
+        options = [
+            f"{option.name}={_written(option.default)}"
+            for option in inspect.signature(function).parameters.values()
+            if option.name != "channels"
+        ]
+        assert line.rstrip().endswith(", ".join(options)), line
+        if shelf == "methods":
+            lender = function().trained_as
+            assert ("Takes the runs of" in line) == bool(lender)
+            assert f"Takes the runs of {lender}" in line or not lender
+
+
+def _written(value):
+    return value if isinstance(value, str) else json.dumps(value)

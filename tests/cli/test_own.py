@@ -23,7 +23,7 @@ def save(path, pixels):
     Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(path)
 
 
-def in_this_process(specs, *, out, data, watch, **_):
+def in_this_process(specs, *, out, data, callbacks, **_):
     """Make runs one after another, without processes that would import torch."""
     places = prepare_datasets([spec.dataset for spec in specs], data)
     for spec in {spec.hash: spec for spec in specs}.values():
@@ -31,7 +31,7 @@ def in_this_process(specs, *, out, data, watch, **_):
         done = is_done(folder, spec)
         if not done:
             dataset = open_dataset(places[data_key(spec.dataset)])
-            run(spec, dataset, folder, device="cpu", watch=watch)
+            run(spec, dataset, folder, device="cpu", callbacks=callbacks)
         yield RunOutcome(
             spec=spec,
             folder=folder,
@@ -97,7 +97,7 @@ def classes(root):
 
 
 def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here, monkeypatch):
-    monkeypatch.setattr("qualms.report.draw.KINDS", ("png",))  # half the time
+    monkeypatch.setattr("qualms.report._draw.KINDS", ("png",))  # half the time
     classes(here / "squares")
     asked = ("--from", "squares", "--methods", "map,temperature,deep_ensemble")
     asked += ("--seeds", "0,1", "-o", "epochs=12", "-o", "network.width=4")

@@ -14,11 +14,11 @@ runner = CliRunner()
 
 
 def run(*arguments, columns=80):
-    given = ["refer", *(str(argument) for argument in arguments)]
-    return runner.invoke(app, given, env={"COLUMNS": str(columns)})
+    command = ["refer", *(str(argument) for argument in arguments)]
+    return runner.invoke(app, command, env={"COLUMNS": str(columns)})
 
 
-def written(path, n=1500, seed=0, noise=1.0, **more):
+def write_file(path, n=1500, seed=0, noise=1.0, **more):
     rng = np.random.default_rng(seed)
     target = (rng.random(n) < 0.4).astype(int)
     evidence = 1.5 * (2 * target - 1) + noise * rng.standard_normal(n)
@@ -28,23 +28,25 @@ def written(path, n=1500, seed=0, noise=1.0, **more):
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("refer") / "val.npz")
+    return write_file(tmp_path_factory.mktemp("refer") / "val.npz")
 
 
 @pytest.fixture(scope="module")
 def abroad(tmp_path_factory):
-    return written(tmp_path_factory.mktemp("refer") / "abroad.npz", seed=1, noise=2.5)
+    return write_file(
+        tmp_path_factory.mktemp("refer") / "abroad.npz", seed=1, noise=2.5
+    )
 
 
-def said(result):
-    """The output with line breaks and padding gone."""
+def words(result):
+    """Return the output without line breaks and padding."""
     return " ".join(result.output.split())
 
 
 def test_an_accuracy_gives_the_rule_the_promise_and_the_workload(file):
     result = run(file, "--accuracy", 0.95)
     assert result.exit_code == 0, result.output
-    text = said(result)
+    text = words(result)
     plan = json.loads(run(file, "--accuracy", 0.95, "--json").stdout)
     shown = plan["shown"]
     assert f"Refer an item when its entropy is {shown['rounded']!r} or more" in text
@@ -72,18 +74,18 @@ def test_no_line_is_wider_than_the_window_nor_a_cell_broken(file, abroad, column
 def test_a_budget_promises_nothing_unless_asked(file):
     plain = run(file, "--budget", 0.2)
     assert plain.exit_code == 0
-    assert "Nothing is promised for new items" in said(plain)
-    assert "20.0% [" in said(plain)
-    assert "(--confidence 0.9)" in said(plain)
+    assert "Nothing is promised for new items" in words(plain)
+    assert "20.0% [" in words(plain)
+    assert "(--confidence 0.9)" in words(plain)
     sure = run(file, "--budget", 0.2, "--confidence", 0.95)
-    assert "at most 20% of them are referred" in said(sure)
+    assert "at most 20% of them are referred" in words(sure)
 
 
 def test_no_plan_is_exit_code_1_with_the_best_that_can_be_promised(tmp_path):
-    small = written(tmp_path / "small.npz", n=120)
+    small = write_file(tmp_path / "small.npz", n=120)
     result = run(small, "--accuracy", 0.98)
     assert result.exit_code == 1
-    text = said(result)
+    text = words(result)
     assert "No threshold on the entropy can promise that" in text
     assert "The most that 120 independent items can promise: at least" in text
     assert "items like these would be enough to promise it" in text
@@ -95,7 +97,7 @@ def test_no_plan_is_exit_code_1_with_the_best_that_can_be_promised(tmp_path):
 
 def test_nothing_needs_to_be_referred_where_all_items_are_good_enough(file):
     result = run(file, "--accuracy", 0.7)
-    assert "Refer no item: the network decides all of them" in said(result)
+    assert "Refer no item: the network decides all of them" in words(result)
     plan = json.loads(run(file, "--accuracy", 0.7, "--json").stdout)
     assert (plan["found"], plan["refers"]) == (True, False)
 
@@ -103,7 +105,7 @@ def test_nothing_needs_to_be_referred_where_all_items_are_good_enough(file):
 def test_a_shifted_file_is_warned_about(file, abroad):
     result = run(file, "--accuracy", 0.95, "--on", abroad)
     assert result.exit_code == 0
-    text = said(result)
+    text = words(result)
     assert "warning: on abroad.npz the kept items have accuracy" in text
     assert "accuracy 95%, as asked for: missed" in text
     assert "abroad.npz: 1,500 items" in text
@@ -111,15 +113,15 @@ def test_a_shifted_file_is_warned_about(file, abroad):
 
 def test_marked_items_clusters_and_groups_are_told_apart(tmp_path):
     n = 800
-    more = {
+    arrays = {
         "shifted": np.arange(n) >= 600,
         "cluster": np.arange(n) // 2,
         "group": np.arange(n) % 3,
     }
     result = run(
-        written(tmp_path / "a.npz", n=n, **more), "--budget", 0.2, "--by-group"
+        write_file(tmp_path / "a.npz", n=n, **arrays), "--budget", 0.2, "--by-group"
     )
-    text = said(result)
+    text = words(result)
     assert "a.npz, in-domain: 600 items of 300 clusters" in text
     assert "a.npz, shifted: 200 items of 100 clusters" in text
     assert "group items referred" in text
@@ -127,25 +129,25 @@ def test_marked_items_clusters_and_groups_are_told_apart(tmp_path):
 
 
 def test_a_promise_is_of_one_random_item_per_cluster(tmp_path):
-    clustered = written(tmp_path / "a.npz", cluster=np.arange(1500) // 3)
-    of = "of one random item per cluster"
-    found = said(run(clustered, "--accuracy", 0.9))
-    assert f"Promise for new clusters like these, {of}: at least 90%" in found
-    assert "sets of 500 clusters lead to a promise" in found
-    assert f"Other choices on a.npz, promised {of}" in found
-    budget = said(run(clustered, "--budget", 0.2, "--confidence", 0.9))
-    assert f"{of}: at most 20% of them are referred" in budget
-    few = written(tmp_path / "few.npz", n=120, cluster=np.arange(120) // 2)
-    missed = said(run(few, "--accuracy", 0.98))
-    assert f"The most that 60 independent items can promise {of}: at" in missed
-    alone = said(run(written(tmp_path / "b.npz"), "--accuracy", 0.9))
-    assert "Promise for new items like these: at least 90%" in alone
-    assert "cluster" not in alone
+    clustered = write_file(tmp_path / "a.npz", cluster=np.arange(1500) // 3)
+    about = "of one random item per cluster"
+    text = words(run(clustered, "--accuracy", 0.9))
+    assert f"Promise for new clusters like these, {about}: at least 90%" in text
+    assert "sets of 500 clusters lead to a promise" in text
+    assert f"Other choices on a.npz, promised {about}" in text
+    budget = words(run(clustered, "--budget", 0.2, "--confidence", 0.9))
+    assert f"{about}: at most 20% of them are referred" in budget
+    few = write_file(tmp_path / "few.npz", n=120, cluster=np.arange(120) // 2)
+    no_plan = words(run(few, "--accuracy", 0.98))
+    assert f"The most that 60 independent items can promise {about}: at" in no_plan
+    unclustered = words(run(write_file(tmp_path / "b.npz"), "--accuracy", 0.9))
+    assert "Promise for new items like these: at least 90%" in unclustered
+    assert "cluster" not in unclustered
 
 
 def test_sensitivity_and_specificity_are_promised_together(file):
     result = run(file, "--sensitivity", 0.85, "--specificity", 0.8)
-    text = said(result)
+    text = words(result)
     assert "at least 85% of the kept positives are found" in text
     assert "at least 80% of the kept negatives are cleared" in text
 
@@ -155,20 +157,20 @@ def test_json_is_one_object_and_nothing_else(file, abroad):
     plan = json.loads(result.stdout)
     assert plan["format"] == 1
     assert plan["request"]["confidence"] == 0.9
-    here, there = plan["outcomes"]
-    assert (here["name"], there["name"]) == ("val.npz", "abroad.npz")
-    assert there["verdicts"] == {"accuracy": "missed"}
-    assert {"value", "low", "high"} == set(here["referred"])
-    assert len(here["curve"]["accuracy"]) <= 400
-    names = [score["score"] for score in here["scores"]]
+    first, second = plan["outcomes"]
+    assert (first["name"], second["name"]) == ("val.npz", "abroad.npz")
+    assert second["verdicts"] == {"accuracy": "missed"}
+    assert {"value", "low", "high"} == set(first["referred"])
+    assert len(first["curve"]["accuracy"]) <= 400
+    names = [score["score"] for score in first["scores"]]
     assert names == ["accuracy", "sensitivity", "specificity", "auroc", "nll"]
     assert plan["warnings"]
 
 
 def test_names_cannot_steer_the_terminal(tmp_path):
     n = 40
-    more = {"uncertainty/\x1b[31mred": np.arange(float(n))}
-    file = written(tmp_path / "a.npz", n=n, **more)
+    arrays = {"uncertainty/\x1b[31mred": np.arange(float(n))}
+    file = write_file(tmp_path / "a.npz", n=n, **arrays)
     result = run(file, "--budget", 0.2, "--uncertainty", "\x1b[31mred")
     assert result.exit_code == 0
     assert "\x1b[31m" not in result.output
@@ -213,8 +215,8 @@ def test_bad_options_end_in_a_sentence(file, options, sentence, capsys, monkeypa
 )
 def test_bad_files_end_in_a_sentence(tmp_path, arrays, sentence, capsys, monkeypatch):
     np.savez(tmp_path / "bad.npz", **arrays)
-    given = [tmp_path / "bad.npz", "--budget", 0.2]
-    assert sentence in fails(given, capsys, monkeypatch)
+    arguments = [tmp_path / "bad.npz", "--budget", 0.2]
+    assert sentence in fails(arguments, capsys, monkeypatch)
 
 
 def test_errors_in_large_units_are_printed_without_decimals(tmp_path):
@@ -224,4 +226,4 @@ def test_errors_in_large_units_are_printed_without_decimals(tmp_path):
     arrays = {"target": target, "mean": mean, "var": spread**2}
     path = predictions.write(tmp_path / "wages.npz", arrays)
     error = np.abs(mean - target).mean()
-    assert f"{error:.0f} [" in said(run(path, "--budget", 0.2))
+    assert f"{error:.0f} [" in words(run(path, "--budget", 0.2))

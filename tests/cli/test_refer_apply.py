@@ -15,16 +15,16 @@ runner = CliRunner()
 
 
 def run(*arguments, columns=80):
-    given = ["refer", *(str(argument) for argument in arguments)]
-    return runner.invoke(app, given, env={"COLUMNS": str(columns)})
+    command = ["refer", *(str(argument) for argument in arguments)]
+    return runner.invoke(app, command, env={"COLUMNS": str(columns)})
 
 
-def said(result):
-    """The output with line breaks and padding gone."""
+def words(result):
+    """Return the output without line breaks and padding."""
     return " ".join(result.output.split())
 
 
-def written(path, n=1500, seed=0, *, noise=1.0, labelled=True):
+def write_file(path, n=1500, seed=0, *, noise=1.0, labelled=True):
     rng = np.random.default_rng(seed)
     target = (rng.random(n) < 0.4).astype(int)
     evidence = 1.5 * (2 * target - 1) + noise * rng.standard_normal(n)
@@ -37,14 +37,14 @@ def written(path, n=1500, seed=0, *, noise=1.0, labelled=True):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("apply")
-    file = written(made / "val.npz")
-    result = run(file, "--accuracy", 0.95, "--plan", made / "plan.json")
+    path = tmp_path_factory.mktemp("apply")
+    file = write_file(path / "val.npz")
+    result = run(file, "--accuracy", 0.95, "--plan", path / "plan.json")
     assert result.exit_code == 0, result.output
     assert "Written: " in result.output
-    written(made / "new.csv", 400, 1, labelled=False)
-    written(made / "odd.parquet", 400, 2, noise=3.0, labelled=False)
-    return made
+    write_file(path / "new.csv", 400, 1, labelled=False)
+    write_file(path / "odd.parquet", 400, 2, noise=3.0, labelled=False)
+    return path
 
 
 @pytest.mark.parametrize("columns", [80, 120])
@@ -52,7 +52,7 @@ def test_new_items_like_those_of_the_plan(folder, columns):
     result = run("--apply", folder / "plan.json", folder / "new.csv", columns=columns)
     assert result.exit_code == 0, result.output
     assert max(map(len, result.output.splitlines())) <= columns
-    text = said(result)
+    text = words(result)
     plan = json.loads((folder / "plan.json").read_text())
     assert plan["rule"]["words"] in text
     assert "go to the expert, the network decides" in text
@@ -65,9 +65,9 @@ def test_new_items_like_those_of_the_plan(folder, columns):
 def test_new_items_unlike_those_of_the_plan(folder):
     result = run("--apply", folder / "plan.json", folder / "odd.parquet")
     assert result.exit_code == 1
-    text = said(result)
+    text = words(result)
     assert "Unlike. The new items do not look like those" in text
-    assert "What was promised was not promised for them" in text
+    assert "The plan was not made for such items" in text
 
 
 def test_the_lists_hold_the_items_at_or_above_the_threshold(folder, tmp_path):
@@ -81,11 +81,11 @@ def test_the_lists_hold_the_items_at_or_above_the_threshold(folder, tmp_path):
     for path, name in zip(lists, ("val.npz", "new.csv"), strict=True):
         with path.open(newline="") as file:
             listed = {row["item"] for row in csv.DictReader(file)}
-        known = predictions.read(folder / name)
-        prob = known.arrays["probs"][0].clip(1e-300)
+        file = predictions.read(folder / name)
+        prob = file.arrays["probs"][0].clip(1e-300)
         entropy = -(prob * np.log(prob)).sum(axis=1)
-        wanted = known.arrays["item"][entropy >= plan["rule"]["threshold"]]
-        assert listed == set(wanted.tolist())
+        items = file.arrays["item"][entropy >= plan["rule"]["threshold"]]
+        assert listed == set(items.tolist())
 
 
 def test_json_is_one_object_and_nothing_else(folder):
@@ -104,13 +104,13 @@ def test_json_is_one_object_and_nothing_else(folder):
 
 
 def test_how_to_keep_a_plan_is_said_where_it_is_not_kept(folder):
-    assert "--plan FILE writes the plan" in said(
+    assert "--plan FILE writes the plan" in words(
         run(folder / "val.npz", "--budget", 0.2)
     )
 
 
 def test_no_plan_is_written_where_nothing_can_be_promised(tmp_path):
-    file = written(tmp_path / "few.npz", 40)
+    file = write_file(tmp_path / "few.npz", 40)
     target = tmp_path / "plan.json"
     result = run(file, "--accuracy", 0.99, "--plan", target)
     assert result.exit_code == 1
@@ -119,7 +119,7 @@ def test_no_plan_is_written_where_nothing_can_be_promised(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("arguments", "sentence"),
     [
         (("--apply", "plan.json", "new.csv", "--budget", "0.2"), "leave it out"),
         (("--apply", "plan.json", "new.csv", "--on", "val.npz"), "--on belongs to"),
@@ -130,9 +130,9 @@ def test_no_plan_is_written_where_nothing_can_be_promised(tmp_path):
         (("val.npz", "--budget", "0.2", "--plan", "no/plan.json"), "no folder 'no'"),
     ],
 )
-def test_mistakes_end_in_a_sentence(folder, given, sentence, capsys, monkeypatch):
+def test_mistakes_end_in_a_sentence(folder, arguments, sentence, capsys, monkeypatch):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", ["qualms", "refer", *given])
+    monkeypatch.setattr(sys, "argv", ["qualms", "refer", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
@@ -148,10 +148,10 @@ def test_values_have_a_plan_too(tmp_path, monkeypatch):
     first, second = ({"mean": mean[h], "std": std[h]} for h in halves)
     file = predictions.write("a.npz", first | {"target": target[:400]})
     new = predictions.write("b.npz", second)
-    made = run(file, "--budget", 0.2, "--plan", "plan.json")
-    assert made.exit_code == 0, made.output
-    assert "mean absolute error" in made.output
-    assert max(map(len, made.output.splitlines())) <= 80
+    result = run(file, "--budget", 0.2, "--plan", "plan.json")
+    assert result.exit_code == 0, result.output
+    assert "mean absolute error" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
     result = run("--apply", "plan.json", new)
     assert result.exit_code == 0, result.output
     assert "predicted value (median)" in result.output

@@ -7,7 +7,7 @@ from datasets.fake_retrieval import photograph, write_classes
 from qualms.datasets import DatasetError, cache_folder, prepare
 from qualms.datasets._albums import albums_of
 from qualms.datasets._pictures import read_rgb
-from qualms.datasets._retrieval.pictures import Fit, fitted
+from qualms.datasets._retrieval.pictures import Fit, fit_picture
 from qualms.datasets.imagenet import imagenet
 
 TRAIN = {"n02": 3, "n01": 2, "n10": 1}
@@ -35,19 +35,19 @@ def test_classes_are_sorted_folders_and_validation_images_are_the_test(root, tmp
     write_classes(root / "val", VAL)
     recipe = imagenet(root, side=16)
     assert recipe.counts == {"train": 1_281_167, "test": 50_000}
-    made = prepare(
+    prepared = prepare(
         recipe, cache_folder(tmp_path, recipe), workers=1, check_counts=False
     )
-    splits = made.dataset.splits
+    splits = prepared.dataset.splits
     assert list(splits) == ["train", "test"]
     assert splits["train"].target.tolist() == [0, 0, 1, 1, 1, 2]
     assert splits["test"].target.tolist() == [0, 1, 1, 2, 2]
-    assert made.dataset.task.classes == 3
+    assert prepared.dataset.task.classes == 3
     # Items have the same names in both parts, which are albums of their own.
     for part, share, split in (("train", 1.0, "train"), ("val", 0.95, "test")):
         for row, item in enumerate(splits[split].item):
-            wanted = fitted(read_rgb(root / part / item), Fit(16, share)).astype(int)
-            assert np.abs(splits[split].image[row] - wanted).mean() < 3
+            picture = fit_picture(read_rgb(root / part / item), Fit(16, share))
+            assert np.abs(splits[split].image[row] - picture.astype(int)).mean() < 3
     assert len(albums_of(recipe)) == 2
 
 
@@ -70,12 +70,12 @@ def test_validation_images_without_folders_are_looked_up(root, name):
     head = ["ImageId,PredictionString"] if name.endswith(".csv") else []
     (root / name).write_text("\n".join([*head, *lines]) + "\n")
     labels = imagenet(root).shown["test"].labels
-    found = dict(zip(labels.item.tolist(), labels.target.tolist(), strict=True))
-    wanted = {
+    result = dict(zip(labels.item.tolist(), labels.target.tolist(), strict=True))
+    expected = {
         file_name(number): sorted(TRAIN).index(wnid)
         for number, wnid in enumerate(FLAT, 1)
     }
-    assert found == wanted
+    assert result == expected
     assert labels.target.tolist() == sorted(labels.target.tolist())
 
 

@@ -5,7 +5,7 @@ from qualms.datasets._publisher_files import (
     file_names,
     file_names_in_either,
     finite_number,
-    located,
+    locate,
     read_table,
     reading,
 )
@@ -20,20 +20,20 @@ def touch(folder, *files):
 def test_a_folder_is_found_itself_or_in_its_parent(tmp_path):
     touch(tmp_path / "Set", "a", "b")
     for root in (tmp_path, tmp_path / "Set"):
-        assert located(root, "Set", holding=["a", "b"]) == tmp_path / "Set"
+        assert locate(root, "Set", holding=["a", "b"]) == tmp_path / "Set"
 
 
 def test_what_is_missing_and_what_is_there_are_both_said(tmp_path):
     touch(tmp_path / "Set", "a")
     with pytest.raises(DatasetError, match=r"expected a and b in .* or in .*Set; .*"):
-        located(tmp_path, "Set", holding=["a", "b"])
+        locate(tmp_path, "Set", holding=["a", "b"])
     with pytest.raises(DatasetError, match=r"Set holds a$"):
-        located(tmp_path, "Set", holding=["a", "b"])
+        locate(tmp_path, "Set", holding=["a", "b"])
 
 
 def test_a_missing_root_is_said(tmp_path):
     with pytest.raises(DatasetError, match=r"there is nothing at .*nowhere"):
-        located(tmp_path / "nowhere", "Set", holding=["a"])
+        locate(tmp_path / "nowhere", "Set", holding=["a"])
 
 
 def test_names_are_sorted_and_match_as_a_whole(tmp_path):

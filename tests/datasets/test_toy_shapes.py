@@ -9,7 +9,12 @@ from sklearn.model_selection import KFold
 
 from qualms.datasets import prepare
 from qualms.datasets.toy_shapes import SERIES, toy_shapes
-from qualms.datasets.toy_shapes.objects import bodies, drawn, marked, noisy
+from qualms.datasets.toy_shapes._objects import (
+    add_noise,
+    bodies,
+    draw_body,
+    rater_masks,
+)
 
 KNOWN = {series.name: series for series in SERIES}
 REFERENCE = {
@@ -29,7 +34,7 @@ FEW = {"train": 8, "val": 2, "test": 12}
 def images(name, count, *, side=64, dims=3, seed=0):
     """The clean images of the beginning of a series."""
     drawing = bodies(KNOWN[name], side=side, dims=dims, seed=seed)
-    return [drawn(body, KNOWN[name], side=side) for body in islice(drawing, count)]
+    return [draw_body(body, KNOWN[name], side=side) for body in islice(drawing, count)]
 
 
 def items(recipe, split):
@@ -42,33 +47,33 @@ def items(recipe, split):
 def test_foregrounds_are_as_large_as_those_of_the_released_generator(name):
     count, median, percent = REFERENCE[name]
     # Raters mark a voxel even where blur left nothing.
-    found = [max(1, np.count_nonzero(x >= 0.1)) for x in images(name, count)]
-    assert np.median(found) == pytest.approx(median, rel=0.02)
+    result = [max(1, np.count_nonzero(x >= 0.1)) for x in images(name, count)]
+    assert np.median(result) == pytest.approx(median, rel=0.02)
     if percent is not None:
-        assert np.mean(found) / 64**3 * 100 == pytest.approx(percent, rel=0.02)
+        assert np.mean(result) / 64**3 * 100 == pytest.approx(percent, rel=0.02)
     if name == "3-train-blurred":
-        assert sum(n <= 100 for n in found) == 5
+        assert sum(n <= 100 for n in result) == 5
 
 
 @pytest.mark.parametrize("name", EXTREMES)
 def test_shifted_objects_are_those_of_the_released_generator(name):
-    found = [np.count_nonzero(image >= 0.1) for image in images(name, 7)]
+    result = [np.count_nonzero(image >= 0.1) for image in images(name, 7)]
     smallest, largest = EXTREMES[name]
-    assert min(found) == pytest.approx(smallest, abs=25)
-    assert max(found) == pytest.approx(largest, rel=0.06)
+    assert min(result) == pytest.approx(smallest, abs=25)
+    assert max(result) == pytest.approx(largest, rel=0.06)
 
 
 def test_spheres_have_the_volumes_of_the_mesh():
-    found = {int(x.sum()) for x in images("2-train", 200)}
-    assert min(found) == pytest.approx(761, rel=0.01)
-    assert max(found) == pytest.approx(16_029, rel=0.01)
+    result = {int(x.sum()) for x in images("2-train", 200)}
+    assert min(result) == pytest.approx(761, rel=0.01)
+    assert max(result) == pytest.approx(16_029, rel=0.01)
 
 
 @pytest.mark.parametrize("dims", [2, 3])
 def test_the_blur_is_a_gaussian_filter_with_mirrored_borders(dims):
     (body,) = islice(bodies(KNOWN["blurred"], side=32, dims=dims, seed=3), 1)
-    sharp = drawn(body, KNOWN["plain"], side=32)
-    blurred = drawn(body, KNOWN["blurred"], side=32)
+    sharp = draw_body(body, KNOWN["plain"], side=32)
+    blurred = draw_body(body, KNOWN["blurred"], side=32)
     # Half the side, so half the paper's sigma of 8.
     np.testing.assert_allclose(blurred, gaussian_filter(sharp, 4), atol=1e-12)
 
@@ -76,7 +81,7 @@ def test_the_blur_is_a_gaussian_filter_with_mirrored_borders(dims):
 @pytest.mark.parametrize("name", ["1-train", "blurred"])
 def test_raters_are_nested_and_mark_fixed_shares(name):
     for image in images(name, 4):
-        masks = marked(image, 3)
+        masks = rater_masks(image, 3)
         assert (np.diff(masks.astype(int), axis=0) >= 0).all()
         volume = masks.sum(axis=(1, 2, 3), dtype=int)
         if volume[-1] > 500:
@@ -88,16 +93,18 @@ def test_raters_are_nested_and_mark_fixed_shares(name):
 @pytest.mark.parametrize("name", ["2-train", "grey", "cube", "border"])
 def test_raters_of_sharp_objects_agree(name):
     for image in images(name, 3, side=32):
-        masks = marked(image, 3)
-        assert (masks == marked(image, 1)).all()
+        masks = rater_masks(image, 3)
+        assert (masks == rater_masks(image, 1)).all()
 
 
 def test_what_blur_has_swallowed_keeps_its_brightest_place():
     faint = np.full((16, 16), 0.01)
     faint[5, 6] = 0.09
-    assert marked(faint, 1).sum() == 0
-    assert [tuple(np.argwhere(mask)[0]) for mask in marked(faint, 3)] == [(5, 6)] * 3
-    assert marked(faint, 3).sum() == 3
+    assert rater_masks(faint, 1).sum() == 0
+    assert [tuple(np.argwhere(mask)[0]) for mask in rater_masks(faint, 3)] == [
+        (5, 6)
+    ] * 3
+    assert rater_masks(faint, 3).sum() == 3
 
 
 def test_objects_lie_inside_unless_the_border_cuts_them():
@@ -106,8 +113,8 @@ def test_objects_lie_inside_unless_the_border_cuts_them():
         return any(edge.any() for edge in edges)
 
     for dims in (2, 3):
-        whole = bodies(KNOWN["plain"], side=64, dims=dims, seed=1)
-        for body in islice(whole, 50):
+        full = bodies(KNOWN["plain"], side=64, dims=dims, seed=1)
+        for body in islice(full, 50):
             assert 12 <= body.size <= 32
             assert all(0 <= at <= 64 - body.size for at in body.offset)
         cut = [touches(image) for image in images("border", 60, dims=dims)]
@@ -134,7 +141,7 @@ def test_grey_objects_have_one_value_each_below_the_usual_one():
 
 def test_noise_is_uniform_in_half_of_the_background_and_nowhere_else():
     (image,) = images("2-train", 1)
-    shown = noisy(image, np.random.default_rng(1))
+    shown = add_noise(image, np.random.default_rng(1))
     inside = image >= 0.1
     np.testing.assert_array_equal(shown[inside], image[inside])
     assert np.mean(shown[~inside] == 0) == pytest.approx(0.5, abs=0.005)
@@ -226,7 +233,7 @@ def test_each_image_shows_one_object():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"scenario": "4"}, "scenario must be one of 1, 2, 3, got '4'"),
         ({"dims": 4}, "dims must be 2 or 3, got 4"),
@@ -235,6 +242,6 @@ def test_each_image_shows_one_object():
         ({"sizes": {"test": 0}}, r"size of 'test' must lie in 1..10000, got 0"),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_options_are_refused_with_a_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
         toy_shapes(**options)

@@ -10,7 +10,7 @@ import numpy as np
 
 from qualms import predictions
 from qualms.runs import split_stem
-from qualms.spec import split_place
+from qualms.spec import parse_split
 
 CLASSES, DIMENSIONS, VOTERS = 12, 8, 6
 SIZES = {"val": 60, "test": 90, "test/odd": 48}
@@ -40,8 +40,8 @@ def make_embedding_runs(benchmark, preset, out, sizes=SIZES, skip=()):
             path.parent.mkdir(parents=True, exist_ok=True)
             header = {
                 "task": "embedding",
-                "dataset": spec.parts[split_place(split)[0]].name,
-                "split": split_place(split)[1],
+                "dataset": spec.parts[parse_split(split)[0]].name,
+                "split": parse_split(split)[1],
                 "method": spec.method.name,
                 "seed": spec.seed,
                 "hardware": "an invented machine",
@@ -55,7 +55,7 @@ def make_embedding_runs(benchmark, preset, out, sizes=SIZES, skip=()):
 
 def made_arrays(spec, split, sizes=SIZES):
     """What a run predicts for a split."""
-    name, own = split_place(split)
+    name, own = parse_split(split)
     n = sizes[own]
     target, noise, ambiguity = _items(name, own, n)
     text = repr((spec.method, spec.seed, sorted(spec.training.items()), split))

@@ -1,7 +1,7 @@
 """Run folders of the retina benchmark with invented predictions.
 
-Severity decides how likely a referral is; runs see it with errors that grow under
-shift, and their draws lie further apart there.
+Severity decides how likely a referral is. Runs see it with errors that grow under
+shift, where their draws also lie further apart.
 """
 
 import zlib
@@ -58,12 +58,12 @@ def made_arrays(spec, split):
         target = (_rng(shift, split, "target").random(n) < chance).astype(np.int64)
     rng = _rng(shift, split, spec.method.name, str(spec.seed))
     draws = 1 if spec.method.name == "map" else 5
-    seen = severity + rng.normal(0, 1.5 if shifted else 0.7, n)
-    apart = rng.normal(0, 1.0 if shifted else 0.4, (draws, n))
-    yes = _sigmoid(seen + (draws > 1) * apart)
+    evidence = severity + rng.normal(0, 1.5 if shifted else 0.7, n)
+    spread = rng.normal(0, 1.0 if shifted else 0.4, (draws, n))
+    prob = _sigmoid(evidence + (draws > 1) * spread)
     return {
         "target": target,
-        "probs": np.stack([1 - yes, yes], axis=-1),
+        "probs": np.stack([1 - prob, prob], axis=-1),
         "target_probs": np.stack([1 - chance, chance], axis=-1),
         "group": grade,
         "cluster": np.array([f"{split} patient {i // 2}" for i in range(n)]),
@@ -73,16 +73,16 @@ def made_arrays(spec, split):
 
 
 def _eyes(shift, split):
-    """Grades and qualities of the photographs: the same for every run."""
+    """Return grades and qualities of the photographs, the same for every run."""
     rng = _rng(shift, split)
     shares = [0.5, 0.1, 0.25, 0.1, 0.05]
     if shift == "severity":
         bad = split.endswith("/shifted")
         shares = [0, 0, 0, 0.5, 0.5] if bad else [0.6, 0.15, 0.25, 0, 0]
     grade = rng.choice(5, SIZES[split], p=shares)
-    # Every grade that there is has at least one eye, so that sets can be rebalanced.
-    there = np.flatnonzero(shares)
-    grade[: len(there)] = there
+    # Every grade has at least one eye, so that sets can be rebalanced.
+    grades = np.flatnonzero(shares)
+    grade[: len(grades)] = grades
     return grade, rng.normal(0, 0.8, SIZES[split])
 
 

@@ -7,19 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from qualms.evaluate.kernel import mean_curves, mean_histograms
+from qualms.evaluate.protocols import Repeat, protocol_of
+from qualms.evaluate.protocols.regression import regression as protocol
 from scipy.stats import multivariate_normal
 
 from evaluate.made_runs import make_runs
-from qualms import predictions, scores
+from qualms import inference, predictions, scores
 from qualms.benchmarks import Expectation, Place, TableRow, variant_of
 from qualms.benchmarks.regression import regression
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
 from qualms.evaluate.entry import Curve, Histogram, Judgement
-from qualms.evaluate.kernel import mean_curves, mean_histograms
-from qualms.evaluate.protocols import Repeat
-from qualms.evaluate.protocols.regression import regression as protocol
 from qualms.predictions import build
+from qualms.runs import mark_done
 from qualms.scores import mean_neighbour_distance
 from qualms.spec import Part
 
@@ -463,6 +464,48 @@ def test_lent_weights_are_paid_for_once(tmp_path):
     assert theirs == found.costs[name, row.name]._replace(per_epoch=None)
 
 
+def test_shifted_items_are_joined_along_the_axis_of_items(monkeypatch):
+    def items(n, draws):
+        shape = (draws, n)
+        arrays = {
+            "mean": np.ones(shape),
+            "select/a": np.ones((1, n)),
+            "target": [2] * n,
+        }
+        extra = {"extra/row": np.zeros((n, 3)), "extra/all": np.zeros(7)}
+        return build(arrays | extra)
+
+    splits = {"test": items(2, 5), "test/shifted": items(5, 5)}
+    judged = []
+    monkeypatch.setattr(
+        "qualms.evaluate.protocols._protocol.judge_file", lambda *a: judged.append(a[0])
+    )
+    variant = replace(TINY.variants[0], test="test", splits=tuple(splits))
+    place = Place(variant, BENCHMARK.rows[0], {})
+    mine = replace(BENCHMARK, name="mine")
+    protocol_of(mine).judge(Repeat(place, splits.get, BARE))
+    shapes = {name: array.shape for name, array in judged[0].arrays.items()}
+    assert shapes == {
+        "mean": (5, 7),
+        "select/a": (1, 7),
+        "target": (7,),
+        "extra/row": (7, 3),
+        "shifted": (7,),
+    }
+
+
+def test_costs_stand_in_the_folder_of_a_run_or_in_headers_of_former_versions(copied):
+    former = judge(BENCHMARK, TINY, copied, options=BARE)
+    for spec in BENCHMARK.runs(TINY):
+        path = copied / BENCHMARK.name / spec.hash
+        mark_done(path, spec, {"seconds": 3.0, "pace": {}})
+    found = judge(BENCHMARK, TINY, copied, options=BARE)
+    assert found.seconds == former.seconds * 3 / 2
+    for place, cost in former.costs.items():
+        expected = None if cost.seconds is None else cost.seconds * 3 / 2
+        assert found.costs[place].seconds == expected
+
+
 def test_a_missing_run_is_listed_and_costs_its_repeats_only(copied):
     shutil.rmtree(folder(copied, "cells", "gaussian", 3))
     results = judge(BENCHMARK, TINY, copied, options=BARE)
@@ -571,7 +614,7 @@ def drawn(points, highest):
     curve = Curve(**named, x_label="x", x=np.arange(points), y=np.ones(points))
     edges = np.linspace(0, highest, 3)
     bars = Histogram(**named, edges=edges, parts={"all": np.ones(2)})
-    design = scores.inference.Design(items=1)
+    design = inference.Design(items=1)
     return Judgement(entries=(), design=design, curves=(curve,), histograms=(bars,))
 
 
@@ -592,7 +635,7 @@ def test_repeats_of_a_reliability_diagram_count_where_they_have_items():
             x=np.array(x),
             y=np.array(y),
         )
-        design = scores.inference.Design(items=1)
+        design = inference.Design(items=1)
         return Judgement(entries=(), design=design, curves=(curve,))
 
     (mean,) = mean_curves([diagram([0.5, 0.99], [0.2, 1.0]), diagram([0.97], [0.8])])

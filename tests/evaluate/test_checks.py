@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 
 import pytest
+from qualms.evaluate.checks import checks_of
 
 from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, Variant
-from qualms.evaluate.checks import checks_of
 from qualms.evaluate.results import Cell, Key
 from qualms.spec import Part
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from qualms.evaluate.protocols import Repeat, protocol_of
 
 import qualms
 from evaluate.made_maps import disc, made_benchmark, make_map_runs
@@ -16,7 +17,6 @@ from qualms import predictions
 from qualms.benchmarks import Place
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
-from qualms.evaluate.protocols import Repeat, protocol_of
 from qualms.evaluate.segmented import Reading, _stream, measure_items, validate
 from qualms.predictions import PredictionsError, _folder, are_on_disk
 from qualms.processes import LostProcessError

@@ -178,6 +178,8 @@ def test_batches_that_do_not_fit_are_refused_at_once():
         collected.update(probs=[[0.5, 0.5]], target=[1])
     with pytest.raises(PredictionsError):
         collected.update(probs=PROBS[:9] * 9, target=TARGET[:9])
+    with pytest.raises(ValueError, match="'extra/x' of a batch must have a row for"):
+        collected.update(probs=PROBS[:9], target=TARGET[:9], **{"extra/x": [1.0, 2.0]})
     assert len(collected) == 9
     collected.reset()
     assert len(collected) == 0

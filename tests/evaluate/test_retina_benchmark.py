@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from qualms.evaluate.protocols import Repeat
+from qualms.evaluate.protocols.retina import retina as protocol
 from scipy import special, stats
 from sklearn import metrics
 
@@ -18,15 +20,12 @@ from qualms.benchmarks.retina import retina
 from qualms.evaluate import Curve, Judgement, ScoreOptions
 from qualms.evaluate.benchmark import judge
 from qualms.evaluate.drawings import thinned_referral
-from qualms.evaluate.kernel import mean_curves
-from qualms.evaluate.protocols import Repeat
-from qualms.evaluate.protocols.retina import retina as protocol
+from qualms.evaluate.estimates import mean_curves
 from qualms.evaluate.results import DrawnKey
 from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import ONE_DRAW, UNKNOWN
 from qualms.predictions import pool, read
 from qualms.scores.as_published import retina as published
-from qualms.scores.inference import sampling_design
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "retina.json").read_text("utf-8")

@@ -318,9 +318,9 @@ def soft_discs(folder, sharp, items=40):
 def test_small_items_do_not_make_a_calibrated_model_look_otherwise(tmp_path):
     honest = qualms.score(soft_discs(tmp_path / "honest", 1.0), options=BARE)
     assert honest.row("stated_ace").low == 0.0
-    assert honest.verdict[1].said == "yes"
+    assert honest.verdict[1].answer == "yes"
     proud = qualms.score(soft_discs(tmp_path / "proud", 4.0), options=BARE)
-    assert proud.verdict[1].said == "no"
+    assert proud.verdict[1].answer == "no"
 
 
 def test_files_of_other_raters_are_not_paired_though_names_agree(tmp_path):

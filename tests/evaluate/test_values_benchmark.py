@@ -6,6 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from qualms.evaluate.protocols.values._entries import (
+    JudgedItems,
+    drop_entry,
+    gain_entry,
+)
 
 from evaluate.made_maps import PLACES, made_benchmark, make_map_runs, street
 from qualms import predictions, scores
@@ -13,11 +18,6 @@ from qualms.benchmarks import Place
 from qualms.benchmarks.values import values
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
-from qualms.evaluate.protocols.values._entries import (
-    JudgedItems,
-    drop_entry,
-    gain_entry,
-)
 from qualms.evaluate.segmented import (
     ItemColumn,
     MapScores,

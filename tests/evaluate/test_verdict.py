@@ -1,4 +1,4 @@
-"""The verdict in words: it is right about made files, and says so if it cannot tell."""
+"""The verdict is right about invented files, and says where it cannot tell."""
 
 import numpy as np
 import pytest
@@ -12,76 +12,76 @@ from qualms.report import print_results
 BARE = ScoreOptions(resamples=0)
 
 
-def said(arrays, val=None):
+def answers(arrays, val=None):
     results = qualms.score(arrays, val=val, options=BARE)
-    return {answer.question: answer.said for answer in results.verdict}
+    return {answer.question: answer.answer for answer in results.verdict}
 
 
 def classified(n, seed=0, *, sharper=1.0, shift=None):
-    """Targets drawn from the probabilities, which are then made too sharp."""
+    """Draw targets from the probabilities, then sharpen these."""
     rng = np.random.default_rng(seed)
     probs = rng.dirichlet([0.4] * 4, n)
     target = (rng.random(n)[:, None] > probs.cumsum(axis=1)).sum(axis=1).clip(0, 3)
     if shift is not None:
-        moved = np.arange(n) >= n // 2
-        wrong = moved & (rng.random(n) < shift)
+        shifted = np.arange(n) >= n // 2
+        wrong = shifted & (rng.random(n) < shift)
         target = np.where(wrong, rng.integers(0, 4, n), target)
     probs = probs**sharper
     arrays = {"probs": probs / probs.sum(axis=1, keepdims=True), "target": target}
-    return arrays if shift is None else arrays | {"shifted": moved}
+    return arrays if shift is None else arrays | {"shifted": shifted}
 
 
 def test_what_is_so_by_construction_is_found():
-    found = said(classified(4000))
-    assert found == {
+    verdict = answers(classified(4000))
+    assert verdict == {
         "accurate": "yes",
         "calibrated": "yes",
         "finds_errors": "yes",
         "survives_shift": "not asked",
     }
-    assert said(classified(4000, sharper=3.0))["calibrated"] == "no"
-    assert said(classified(8000, shift=0.0))["survives_shift"] == "yes"
-    assert said(classified(8000, shift=0.5))["survives_shift"] == "no"
+    assert answers(classified(4000, sharper=3.0))["calibrated"] == "no"
+    assert answers(classified(8000, shift=0.0))["survives_shift"] == "yes"
+    assert answers(classified(8000, shift=0.5))["survives_shift"] == "no"
 
 
 def test_few_items_do_not_decide():
-    assert {"yes", "no"}.isdisjoint(said(classified(5)).values())
-    found = said(classified(40, shift=0.0))
-    assert found["calibrated"] == "cannot be told"
-    assert found["survives_shift"] == "cannot be told"
+    assert {"yes", "no"}.isdisjoint(answers(classified(5)).values())
+    verdict = answers(classified(40, shift=0.0))
+    assert verdict["calibrated"] == "cannot be told"
+    assert verdict["survives_shift"] == "cannot be told"
 
 
 def test_guesses_are_no_better_than_guessing():
     rng = np.random.default_rng(0)
-    guessed = {"prob": rng.random(4000), "target": rng.integers(0, 2, 4000)}
-    assert said(guessed)["accurate"] == "no"
-    # All equally certain: nothing says which of them are wrong.
+    guesses = {"prob": rng.random(4000), "target": rng.integers(0, 2, 4000)}
+    assert answers(guesses)["accurate"] == "no"
+    # Equally certain items: nothing tells which of them are wrong.
     flat = np.where(rng.random(4000) < 0.5, 0.2, 0.8)
     target = (rng.random(4000) < flat).astype(int)
-    assert said({"prob": flat, "target": target})["finds_errors"] == "no"
+    assert answers({"prob": flat, "target": target})["finds_errors"] == "no"
     always = {"prob": np.full(50, 0.9), "target": rng.integers(0, 2, 50)}
-    assert said(always)["accurate"] == "cannot be told"
+    assert answers(always)["accurate"] == "cannot be told"
 
 
 def test_no_errors_leave_nothing_to_find():
     target = np.arange(60) % 2
-    found = said({"prob": np.where(target, 0.9, 0.1), "target": target})
-    assert found["finds_errors"] == "cannot be told"
+    verdict = answers({"prob": np.where(target, 0.9, 0.1), "target": target})
+    assert verdict["finds_errors"] == "cannot be told"
 
 
 def numbers(n, *, honest=True, shift=1.0):
     rng = np.random.default_rng(1)
     target, scale = rng.normal(0, 5, n), rng.uniform(0.2, 2.0, n)
-    moved = np.arange(n) >= n // 2
-    error = rng.normal(0, scale) * np.where(moved, shift, 1.0)
+    shifted = np.arange(n) >= n // 2
+    error = rng.normal(0, scale) * np.where(shifted, shift, 1.0)
     var = scale**2 if honest else np.full(n, 0.04)
-    return {"mean": target + error, "var": var, "target": target, "shifted": moved}
+    return {"mean": target + error, "var": var, "target": target, "shifted": shifted}
 
 
 def test_numbers_and_their_intervals():
-    found = said(numbers(8000))
-    assert set(found.values()) == {"yes"}
-    worse = said(numbers(3000, honest=False, shift=3.0))
+    verdict = answers(numbers(8000))
+    assert set(verdict.values()) == {"yes"}
+    worse = answers(numbers(3000, honest=False, shift=3.0))
     assert worse == {
         "accurate": "yes",
         "calibrated": "no",
@@ -90,8 +90,8 @@ def test_numbers_and_their_intervals():
     }
     # Points alone have neither intervals nor an uncertainty.
     points = {k: v for k, v in numbers(400).items() if k in ("mean", "target")}
-    assert said(points)["calibrated"] == "not asked"
-    assert said(points)["finds_errors"] == "not asked"
+    assert answers(points)["calibrated"] == "not asked"
+    assert answers(points)["finds_errors"] == "not asked"
     lengths = qualms.score(numbers(500), options=BARE).row("aurc")
     arrays = numbers(500)
     by_hand = scores.aurc(np.abs(arrays["mean"] - arrays["target"]), arrays["var"])
@@ -108,17 +108,17 @@ def embedded(n, *, noise, seed=0):
 
 
 def test_embeddings_are_not_asked_for_probabilities():
-    assert said(embedded(600, noise=0.6)) == {
+    assert answers(embedded(600, noise=0.6)) == {
         "accurate": "yes",
         "finds_errors": "yes",
         "survives_shift": "not asked",
     }
-    assert said(embedded(600, noise=1e3))["accurate"] != "yes"
+    assert answers(embedded(600, noise=1e3))["accurate"] != "yes"
 
 
 def test_a_true_yes_is_seldom_called_no():
-    answers = [said(classified(250, seed, shift=0.0)) for seed in range(4)]
-    assert sum("no" in each.values() for each in answers) == 0
+    verdicts = [answers(classified(250, seed, shift=0.0)) for seed in range(4)]
+    assert sum("no" in verdict.values() for verdict in verdicts) == 0
 
 
 @pytest.fixture(scope="module")
@@ -128,32 +128,32 @@ def maps(tmp_path_factory):
     with predictions.SegmentationWriter(folder) as writer:
         for number in range(4):
             truth = np.hypot(*np.mgrid[-6:6, -6:6]) < 3 + rng.random()
-            sure = np.where(truth, 0.9, 0.1) + rng.uniform(-0.1, 0.1, (3, 12, 12))
-            kept = scores.sufficient_statistics(np.stack([1 - sure, sure], axis=1))
-            made = predictions.Maps(
-                mean_probs=kept.mean_probs,
-                expected_entropy=kept.expected_entropy,
-                draw_labels=kept.draw_labels,
+            prob = np.where(truth, 0.9, 0.1) + rng.uniform(-0.1, 0.1, (3, 12, 12))
+            statistics = scores.sufficient_statistics(np.stack([1 - prob, prob], 1))
+            maps = predictions.Maps(
+                mean_probs=statistics.mean_probs,
+                expected_entropy=statistics.expected_entropy,
+                draw_labels=statistics.draw_labels,
                 raters=truth[None].astype(np.uint8),
             )
-            writer.add(f"case {number}", made, shifted=number > 6)
+            writer.add(f"case {number}", maps, shifted=number > 6)
     return folder
 
 
-def street(folder, found):
-    """Maps of which two classes other than 0 cover little; `found` labels them."""
+def street(folder, label):
+    """Write maps on which two classes other than 0 cover little; `label` predicts."""
     with predictions.SegmentationWriter(folder) as writer:
         for number in range(24):
             truth = np.zeros((10, 20), np.uint8)
             truth[0, : 2 + number // 2], truth[1, :5] = 1, 2
-            labels = found(truth)
-            made = predictions.Maps(
+            labels = label(truth)
+            maps = predictions.Maps(
                 mean_probs=np.eye(3, dtype=np.float32)[labels].transpose(2, 0, 1),
                 expected_entropy=np.zeros(truth.shape, np.float32),
                 draw_labels=labels[None],
                 raters=truth[None],
             )
-            writer.add(f"street {number}", made, shifted=number % 2 == 1)
+            writer.add(f"street {number}", maps, shifted=number % 2 == 1)
     return folder
 
 
@@ -167,10 +167,10 @@ def test_a_background_of_many_pixels_is_not_called_accurate(tmp_path):
     # One of three classes is found; the others have a Dice of 0.
     assert nothing["macro_dice"].value == pytest.approx(0.323, abs=1e-3)
     accurate, *_, survives = nothing.verdict
-    assert (accurate.said, accurate.because[:15]) == ("no", "Macro Dice 0.32")
+    assert (accurate.answer, accurate.because[:15]) == ("no", "Macro Dice 0.32")
     assert survives.because.startswith("Macro Dice 0.32 → 0.32")
     most = qualms.score(street(tmp_path / "most", without_a_pixel), options=BARE)
-    assert most.verdict[0].said == "yes"
+    assert most.verdict[0].answer == "yes"
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_a_background_of_many_pixels_is_not_called_accurate(tmp_path):
     ],
 )
 def test_what_is_printed_fits_a_screen(source, request):
-    given = request.getfixturevalue("maps") if source == "maps" else source
-    results = qualms.score(given, options=BARE, name="mine")
+    file = request.getfixturevalue("maps") if source == "maps" else source
+    results = qualms.score(file, options=BARE, name="mine")
     console = Console(width=80)
     with console.capture() as capture:
         print_results(Scored(results=(results,)), brief=True, console=console)

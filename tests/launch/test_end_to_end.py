@@ -55,7 +55,7 @@ def test_a_killed_run_resumes_to_the_same_bits_whatever_the_workers(tmp_path):
     assert "SIGKILL" in broken[0].error
     assert "training option 'lr' must be a number" in broken[2].error
     heard = Heard()
-    mended = launch("broken", workers=1, watch=heard)
+    mended = launch("broken", workers=1, callbacks=heard)
     assert [mended[seed].status for seed in range(3)] == ["done", "skipped", "failed"]
     assert [epoch for seed, epoch in heard.epochs if seed == 0] == [3, 4]
     for seed in range(2):

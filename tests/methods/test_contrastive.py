@@ -5,7 +5,7 @@ from torch.nn import functional
 from methods.tiny import TASKS, backbone, batches, made, moment
 from methods.url_cases import DRAWN, FEATURES, as_views
 from qualms.methods import Batch
-from qualms.methods._contrastive import contrast
+from qualms.methods._contrastive import contrastive_losses
 
 TASK = TASKS["embedding"]
 UNIT = functional.normalize(FEATURES, dim=1)
@@ -14,7 +14,7 @@ UNIT = functional.normalize(FEATURES, dim=1)
 @pytest.mark.parametrize("inverse", [8, 32])
 def test_infonce_has_the_golden_value(golden, inverse):
     name = f"infonce_t{inverse}_clean_negatives_only_denominator"
-    loss = contrast(as_views(UNIT), inverse).mean()
+    loss = contrastive_losses(as_views(UNIT), inverse).mean()
     exact = golden("url")["D2_own_paper_faithful_values"][name]
     assert loss.item() == pytest.approx(exact, rel=1e-12)
 
@@ -24,7 +24,7 @@ def test_mcinfonce_has_the_golden_value(golden, inverse):
     name = (
         f"mcinfonce_t{inverse}_clean_mean_over_samples(paper eq.2 style, per direction)"
     )
-    loss = contrast(as_views(DRAWN), inverse).mean()
+    loss = contrastive_losses(as_views(DRAWN), inverse).mean()
     exact = golden("url")["D2_own_paper_faithful_values"][name]
     assert loss.item() == pytest.approx(exact, rel=1e-12)
 
@@ -48,7 +48,7 @@ def test_the_released_infonce_leaks_the_anchor_itself(golden):
 
 def test_a_single_item_has_no_negatives():
     views = functional.normalize(torch.randn(2, 4), dim=1)
-    assert contrast(views, 3.0).item() == pytest.approx(
+    assert contrastive_losses(views, 3.0).item() == pytest.approx(
         -3 * (views[0] @ views[1]).item()
     )
 
@@ -87,7 +87,7 @@ def test_items_without_weight_are_not_anchors():
         for weight in (torch.ones(48), half)
     )
     vectors = functional.normalize(network.backbone(x), dim=1)
-    each = contrast(vectors, 15.183)
+    each = contrastive_losses(vectors, 15.183)
     assert whole.item() == pytest.approx(each.mean().item(), rel=1e-5)
     assert weighted.item() == pytest.approx(each[::2].mean().item(), rel=1e-5)
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from methods.url_cases import FOUND, TARGET, WEIGHT, normal, uniform
-from qualms.methods._uncertain import Uncertain
+from qualms.methods._uncertain import UncertainEmbedding
 from qualms.methods.elk import expected_likelihood
 
 
@@ -22,7 +22,7 @@ def test_the_golden_losses_of_16_dimensions(golden, inverse):
 @pytest.mark.parametrize("dimension", [512, 2048])
 def test_the_golden_losses_of_many_dimensions(golden, dimension):
     exact = golden("url")["D2_own_paper_faithful_values"]
-    found = Uncertain(normal(20, 6, dimension), uniform(22, 0.001, 0.05, 6))
+    found = UncertainEmbedding(normal(20, 6, dimension), uniform(22, 0.001, 0.05, 6))
     target = torch.from_numpy(np.random.default_rng(23).integers(0, 5, 6))
     logits = expected_likelihood(found, 0.05 * normal(21, 5, dimension), 28)
     rows = exact[f"elk_sim_row0_exact_dim{dimension}"]
@@ -50,14 +50,16 @@ def test_it_is_the_integral_of_the_product_of_the_densities():
     weight = torch.nn.functional.normalize(normal(2, 1, 3), dim=1)
     exact = (area * density(image, 3.0) * density(weight[0], 5.0)).sum().log().item()
     uncertainty = torch.tensor([1 / 3.0], dtype=torch.float64)
-    found = expected_likelihood(Uncertain(image[None], uncertainty), weight, 5.0)
+    found = expected_likelihood(
+        UncertainEmbedding(image[None], uncertainty), weight, 5.0
+    )
     assert found.item() == pytest.approx(exact, abs=1e-4)
 
 
 def test_opposite_distributions_have_gradients():
     embedding = torch.tensor([[1.0, 0.0, 0.0]], requires_grad=True)
     weight = torch.tensor([[-1.0, 0.0, 0.0]], requires_grad=True)
-    found = Uncertain(embedding, torch.tensor([0.1]))
+    found = UncertainEmbedding(embedding, torch.tensor([0.1]))
     expected_likelihood(found, weight, 10.0).sum().backward()
     assert embedding.grad.isfinite().all()
     assert weight.grad.isfinite().all()

@@ -3,8 +3,8 @@ import torch
 from scipy.stats import binomtest, chisquare, kstest
 from torch.nn import functional
 
-from qualms.methods import mc_dropout
-from qualms.methods.mc_dropout import fused_dropout, kept
+from qualms.methods import _fused_dropout
+from qualms.methods._fused_dropout import fused_dropout, keep_mask
 
 LAGS = [odd * 2**power for odd in (1, 3, 5) for power in range(16)]
 
@@ -19,7 +19,7 @@ def numbers():
 
 
 def line(rate, entries=2**18):
-    return kept(torch.empty(entries), rate, numbers())
+    return keep_mask(torch.empty(entries), rate, numbers())
 
 
 def score(one, other, rate):
@@ -61,14 +61,14 @@ def test_calls_whose_places_overlap_are_independent(rate, start):
         one, other = numbers(), numbers()
         one[0] = one[0] if start is None else start
         other[0] = one[0] - lag  # past the least number it goes on from the largest
-        here, there = kept(x, rate, one), kept(x, rate, other)
+        here, there = keep_mask(x, rate, one), keep_mask(x, rate, other)
         scores.append(score(here[:-lag], there[lag:], rate))
     assert kstest(scores, "norm").pvalue > 1e-3
     assert max(map(abs, scores)) < 4.5
 
 
 def test_a_rate_next_to_one_drops_everything():
-    mask = kept(torch.empty(2**16), 1 - 1e-12, numbers())
+    mask = keep_mask(torch.empty(2**16), 1 - 1e-12, numbers())
     assert not mask.any()
 
 
@@ -79,22 +79,22 @@ def test_words_of_entries_are_equally_frequent():
 
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 3, 4, 5), (2, 3, 4, 5, 6)])
 def test_any_shape(shape):
-    assert kept(torch.empty(shape), 0.5, numbers()).shape == shape
+    assert keep_mask(torch.empty(shape), 0.5, numbers()).shape == shape
 
 
 def test_neighbours_in_memory_get_neighbouring_numbers():
     plain = torch.empty(2, 3, 4, 5)
     last = plain.contiguous(memory_format=torch.channels_last)
-    places = mc_dropout._places
-    assert torch.equal(places(plain).flatten(), torch.arange(120))
-    assert torch.equal(places(last).permute(0, 2, 3, 1).flatten(), torch.arange(120))
+    positions = _fused_dropout._positions
+    assert torch.equal(positions(plain).flatten(), torch.arange(120))
+    assert torch.equal(positions(last).permute(0, 2, 3, 1).flatten(), torch.arange(120))
 
 
 @pytest.fixture
 def always(monkeypatch):
     """As if this were compiled for a GPU."""
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    monkeypatch.setattr(mc_dropout, "_on_gpu", lambda _: True)
+    monkeypatch.setattr(_fused_dropout, "_on_gpu", lambda _: True)
 
 
 def test_what_stays_is_scaled_and_so_are_gradients(always):
@@ -126,8 +126,8 @@ def test_it_is_plain_dropout_where_nothing_is_compiled():
 def test_compiled_for_a_gpu_it_is_what_it_is_here():
     last = torch.ones(3, 5, 70, 90).contiguous(memory_format=torch.channels_last)
     two = numbers()
-    found = torch.compile(kept)(last.cuda(), 0.3, two.cuda())
-    assert torch.equal(found.cpu(), kept(last, 0.3, two))
+    found = torch.compile(keep_mask)(last.cuda(), 0.3, two.cuda())
+    assert torch.equal(found.cpu(), keep_mask(last, 0.3, two))
     compiled = torch.compile(fused_dropout)
     first, second = (compiled(last.cuda(), 0.3) for _ in range(2))
     assert abs(float((first == 0).float().mean()) - 0.3) < 0.02

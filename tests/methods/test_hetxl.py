@@ -3,13 +3,13 @@ import torch
 
 from methods.tiny import TASKS, built, made, predicted, trained
 from methods.url_cases import FEATURES, TARGET, WEIGHT, normal
-from qualms.methods.hetxl import LowRank, NoisyClasses
+from qualms.methods.hetxl import LowRankCovariance, NoisyClassifier
 from qualms.spec import Task
 
 
 def classes(rank=1, draws=10):
     linear = torch.nn.Linear(16, 7)
-    layer = NoisyClasses(linear, rank, draws, 0.1).double()
+    layer = NoisyClassifier(linear, rank, draws, 0.1).double()
     layer.linear.weight.data.copy_(WEIGHT)
     layer.linear.bias.data.zero_()
     layer.covariance.weight.data.copy_(0.1 * normal(70, 16, 32).T)
@@ -42,7 +42,7 @@ def test_with_one_number_for_all_dimensions_it_has_the_golden_probabilities(gold
 def test_noise_has_its_covariance(rank):
     torch.manual_seed(0)
     factor, diagonal = normal(1, 1, 5, rank), normal(2, 1, 5).exp()
-    drawn = LowRank(factor, diagonal).draw(200_000)[:, 0]
+    drawn = LowRankCovariance(factor, diagonal).draw(200_000)[:, 0]
     exact = factor[0] @ factor[0].T + diagonal[0].diag()
     assert torch.cov(drawn.T) == pytest.approx(exact, abs=0.03 * exact.max().item())
 
@@ -51,7 +51,7 @@ def test_noise_has_its_covariance(rank):
 def test_the_lemma_gives_the_determinant(rank):
     factor, diagonal = normal(1, 4, 5, rank), normal(2, 4, 5).exp()
     exact = torch.logdet(factor @ factor.mT + torch.diag_embed(diagonal))
-    found = LowRank(factor, diagonal).log_determinant
+    found = LowRankCovariance(factor, diagonal).log_determinant
     assert found.tolist() == pytest.approx(exact.tolist(), rel=1e-9)
 
 
@@ -66,7 +66,7 @@ def test_outputs_are_log_probabilities_and_temperature_is_learned():
 
 def test_parameters_are_those_of_the_paper(golden):
     exact = golden("url")["E_heads"]["verified_behaviour_notes"]["param_counts"]
-    last = NoisyClasses(torch.nn.Linear(2048, 1000), 1, 10, 0.01)
+    last = NoisyClassifier(torch.nn.Linear(2048, 1000), 1, 10, 0.01)
     count = sum(weight.numel() for weight in last.parameters())
     assert count + 23_508_032 == exact["resnet50hetxl rank1"]
 

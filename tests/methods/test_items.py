@@ -87,7 +87,7 @@ def watched(network, name, monkeypatch):
         if isinstance(layer, Flipout):
             fixed = layer.noise.shared(layer.rho)
             layer.noise = layer.noise._replace(shared=lambda _, fixed=fixed: fixed)
-        if isinstance(layer, Flipout | rank1._Scaled):
+        if isinstance(layer, Flipout | rank1._ScaledLayer):
             layer.register_forward_pre_hook(lambda layer, _: order.append(layer))
     return order, kept
 
@@ -182,7 +182,7 @@ def test_windows_compile_into_one_graph(name):
 
 
 def test_without_a_network_every_row_is_an_item():
-    assert ItemCounter().among(7) == 7
+    assert ItemCounter().items_of(7) == 7
 
 
 def test_values_of_items_go_to_rows_side_by_side():

@@ -171,7 +171,7 @@ def test_draws_have_the_covariance_of_the_posterior(task):
         _add_curvature(curvature, rows, (rows @ mean.T).softmax(1))
     values, basis = torch.linalg.eigh(curvature.view(mean.numel(), -1))
     prior = prior_precision(values, mean.square().sum())
-    drawn = network.found.weights.double() - mean
+    drawn = network.fitted.weights.double() - mean
     turned = drawn.flatten(1) @ basis
     expected = 1 / (values + prior)
     torch.testing.assert_close(turned.var(0), expected, rtol=0.12, atol=0)

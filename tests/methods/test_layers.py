@@ -7,7 +7,7 @@ from torch.nn.utils.parametrizations import orthogonal
 
 from methods.tiny import TASKS, batches, built, made, moment
 from qualms.methods import Batch
-from qualms.methods._layers import WITH_KERNELS, replaced
+from qualms.methods._layers import WITH_KERNELS, replace_layers
 from qualms.networks import make_network
 from qualms.spec import Part
 
@@ -35,7 +35,7 @@ def network():
 
 def test_convolutions_and_linear_layers_are_replaced_wherever_they_stand():
     plain = network()
-    whole = replaced(plain, Wrapped)
+    whole = replace_layers(plain, Wrapped)
     assert whole is plain
     kinds = [type(layer).__name__ for layer in (*whole[1], *whole)]
     assert kinds == [
@@ -46,7 +46,7 @@ def test_convolutions_and_linear_layers_are_replaced_wherever_they_stand():
 
 
 def test_none_keeps_a_layer():
-    whole = replaced(
+    whole = replace_layers(
         network(), lambda layer: Wrapped(layer) if type(layer) is nn.Conv3d else None
     )
     assert type(whole[0]) is nn.Conv2d
@@ -71,7 +71,7 @@ def test_layers_that_would_stay_as_they_are_are_refused(make, kind):
     plain = nn.Sequential(nn.Linear(2, 2), make(), nn.Sequential(make()))
     sentence = f"layers for which it cannot: 2 of type {kind}[,;].*choose a network"
     with pytest.raises(ValueError, match=sentence):
-        replaced(plain, Wrapped)
+        replace_layers(plain, Wrapped)
     assert type(plain[0]) is nn.Linear  # nothing was changed
 
 
@@ -92,7 +92,7 @@ def test_a_network_with_unknown_convolutions_has_no_random_kernels(method):
 def test_timm_s_own_convolutions_are_refused(name, left):
     plain = make_network(Part(name=f"timm:{name}"), channels=3)
     with pytest.raises(ValueError, match=left):
-        replaced(plain, Wrapped)
+        replace_layers(plain, Wrapped)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_timm_s_own_convolutions_are_refused(name, left):
     ],
 )
 def test_all_of_a_timm_network_is_replaced(name, count):
-    whole = replaced(make_network(Part(name=f"timm:{name}"), channels=3), Wrapped)
+    whole = replace_layers(make_network(Part(name=f"timm:{name}"), channels=3), Wrapped)
     inside = [m for m in whole.modules() if isinstance(m, Wrapped)]
     kinds = [m for m in whole.modules() if isinstance(m, WITH_KERNELS)]
     assert len(inside) == len(kinds) == count
@@ -115,7 +115,7 @@ def test_all_of_a_timm_network_is_replaced(name, count):
 def test_a_layer_in_two_places_stays_one():
     layer = nn.Linear(2, 2)
     calls = []
-    whole = replaced(
+    whole = replace_layers(
         nn.Sequential(layer, nn.Sequential(layer)),
         lambda given: calls.append(given) or Wrapped(given),
     )
@@ -125,13 +125,13 @@ def test_a_layer_in_two_places_stays_one():
 
 def test_a_network_that_is_one_layer_is_exchanged():
     layer = nn.Linear(2, 2)
-    assert replaced(layer, Wrapped).layer is layer
+    assert replace_layers(layer, Wrapped).layer is layer
 
 
 def test_a_compiled_network_runs_its_new_layers():
     plain = nn.Sequential(nn.Linear(2, 3))
     plain.compile(backend="eager")
-    replaced(plain, lambda _: nn.Linear(2, 5))
+    replace_layers(plain, lambda _: nn.Linear(2, 5))
     assert plain(torch.zeros(1, 2)).shape == (1, 5)
 
 

@@ -6,6 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from methods.tiny import TASKS, Volumes, built, made, predicted
+from qualms.methods._dropout_layers import InsertedDropout
 from qualms.networks import make_network
 from qualms.networks.resnet50 import Bottlenecks
 from qualms.spec import Part, Task
@@ -17,7 +18,7 @@ def places(name, place):
     """How many layers of network `name` are followed by dropout."""
     method = made("mc_dropout", {"place": place})
     network = method.build(make_network(Part(name=name), channels=3), TASK)
-    return [n for n, m in network.named_modules() if type(m).__name__ == "_Dropped"]
+    return [n for n, m in network.named_modules() if isinstance(m, InsertedDropout)]
 
 
 # Activations: the stem's, two or three of each block, and the one of the head.
@@ -53,7 +54,7 @@ def test_declared_places_follow_activations_and_projections():
     part = Part(name="resnet50", options={"init": "uniform"})  # the quicker start
     network = method.build(make_network(part, channels=1), TASK)
     for name, layer in network.named_modules():
-        if type(layer).__name__ == "_Dropped":
+        if isinstance(layer, InsertedDropout):
             note = partial(seen.__setitem__, name)
             layer.register_forward_hook(lambda _m, _i, out, note=note: note(out))
     torch.manual_seed(0)

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from methods.tiny import TASKS, Volumes, batches, built, made, moment, predicted
 from qualms.methods import Batch, likelihood_loss
-from qualms.methods.rank1 import _divergence, _layers, _Scaled
+from qualms.methods.rank1 import _divergence, _layers, _ScaledLayer
 from qualms.spec import Task
 
 LAYERS = {
@@ -54,7 +54,7 @@ def scaled_by_hand(layer, x, before, after):
 def test_fixed_vectors_are_the_layer_with_a_scaled_weight(make, shape):
     torch.manual_seed(0)
     layer, x = make(), torch.randn(3, *shape)
-    scaled = _Scaled(layer, 0.1)
+    scaled = _ScaledLayer(layer, 0.1)
     before, after = scaled._channels
     with torch.no_grad():
         scaled.mean.copy_(torch.randn(before + after))
@@ -71,7 +71,7 @@ def test_fixed_vectors_are_the_layer_with_a_scaled_weight(make, shape):
 def test_every_item_has_vectors_of_its_own(make, shape):
     torch.manual_seed(0)
     layer, x = make(), torch.randn(3, *shape)
-    scaled = _Scaled(layer, 0.5)
+    scaled = _ScaledLayer(layer, 0.5)
     before, after = scaled._channels
     with torch.no_grad():
         torch.manual_seed(1)
@@ -160,7 +160,7 @@ def test_all_convolutions_and_linear_layers_are_scaled_heads_included():
 def test_draws_have_the_moments_of_the_vectors():
     """One output r * sum_i w_i s_i x_i, whose mean and variance are known."""
     torch.manual_seed(0)
-    scaled = _Scaled(nn.Linear(3, 1, bias=False), 0.5)
+    scaled = _ScaledLayer(nn.Linear(3, 1, bias=False), 0.5)
     x = torch.tensor([0.3, -1.0, 2.0])
     found = scaled(x.expand(200_000, 3))[:, 0].double()
     mean, variance = scaled.mean.double(), functional.softplus(scaled.rho).square()
@@ -172,7 +172,7 @@ def test_draws_have_the_moments_of_the_vectors():
 
 
 def test_scaling_keeps_precision_and_layout():
-    scaled = _Scaled(nn.Conv2d(4, 6, 3, padding=1), 0.1)
+    scaled = _ScaledLayer(nn.Conv2d(4, 6, 3, padding=1), 0.1)
     scaled = scaled.to(memory_format=torch.channels_last)
     x = torch.rand(2, 4, 8, 8).to(memory_format=torch.channels_last)
     seen = []

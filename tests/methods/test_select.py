@@ -5,7 +5,7 @@ from sklearn.mixture import GaussianMixture
 
 from qualms.methods._select import (
     Mixture,
-    Selectors,
+    SelectionScores,
     fit_mixture,
     log_density,
     neighbour_distances,
@@ -102,7 +102,7 @@ def test_zero_features_are_as_far_from_all_as_in_the_score():
 
 def test_scores_are_larger_away_from_the_training_split():
     names = ("gmm2", "gmm4", "knn5", "knn10_l2")
-    selectors = Selectors(names)
+    selectors = SelectionScores(names)
     known = torch.as_tensor(features()).float()
     selectors.fit(known[start : start + 50] for start in range(0, 300, 50))
     near = selectors(torch.as_tensor(features(40, seed=4)).float())
@@ -114,8 +114,8 @@ def test_scores_are_larger_away_from_the_training_split():
 
 
 def test_no_scores_are_given_before_they_are_fitted():
-    assert Selectors(("gmm2", "knn5"))(torch.zeros(3, 6)) == {}
-    assert Selectors(())(torch.zeros(3, 6)) == {}
+    assert SelectionScores(("gmm2", "knn5"))(torch.zeros(3, 6)) == {}
+    assert SelectionScores(())(torch.zeros(3, 6)) == {}
 
 
 def test_pooling_rules_are_the_paper_s():
@@ -134,4 +134,4 @@ def test_unknown_scores_are_refused(name):
 
 def test_more_neighbours_than_items_are_refused():
     with pytest.raises(ValueError, match="'knn9' needs at least 9 training items"):
-        Selectors(("knn9",)).fit([torch.randn(8, 3)])
+        SelectionScores(("knn9",)).fit([torch.randn(8, 3)])

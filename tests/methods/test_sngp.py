@@ -94,7 +94,7 @@ def test_what_is_far_from_training_items_is_uncertain():
         4, 3, features=500, layer_norm=False, length_scale=1.0, ridge=1.0
     )
     near = torch.randn(300, 4) * 0.3
-    made_of.see(made_of.phi(near))
+    made_of.update(made_of.phi(near))
     factor = made_of.factor().float()
     close, far = (
         (made_of.phi(x) @ factor).square().sum(1).mean().item()

@@ -16,7 +16,7 @@ from methods.tiny import (
     predicted,
     trained,
 )
-from qualms.methods._weights import all_parts, flattened, put_back, trained_parts
+from qualms.methods._weights import all_parts, assign, flattened, trained_parts
 from qualms.methods.swag import draw_weights, swag
 
 TASK = TASKS["classification"]
@@ -49,10 +49,10 @@ def by_numpy(path, rank):
 def test_moments_are_those_of_the_collected_weights(rank):
     network, path = walked(swag(start=0.5, rank=rank), 12)
     collected = path[5:11]  # 6 to 11 epochs are done
-    found = network.found
-    assert found.held("count") == 6
-    np.testing.assert_allclose(found.held("mean"), collected.mean(0), atol=1e-5)
-    var = found.held("squares") / 6
+    found = network.fitted
+    assert found.get("count") == 6
+    np.testing.assert_allclose(found.get("mean"), collected.mean(0), atol=1e-5)
+    var = found.get("squares") / 6
     np.testing.assert_allclose(var, collected.var(0), rtol=1e-3, atol=1e-7)
 
 
@@ -72,9 +72,9 @@ def test_statistics_of_each_draw_are_those_of_torch():
     method = swag(start=0.0, draws=2)
     network = trained(method, TASK)
     reference = built(method, TASK)
-    (one, two) = network.found.held("weights")
+    (one, two) = network.fitted.get("weights")
     assert not torch.equal(one, two)
-    put_back(all_parts(reference), two)
+    assign(all_parts(reference), two)
     update_bn([batch.x for batch in batches(TASK)()], reference)
     found = flattened(all_parts(reference))
     np.testing.assert_allclose(found, two, rtol=1e-5, atol=1e-6)
@@ -96,12 +96,12 @@ def test_predicting_leaves_the_network_as_it_is():
 def test_without_collected_epochs_all_draws_are_the_network():
     method = swag(start=0.9, draws=2, rank=1)
     network = trained(method, TASK)
-    one, two = network.found.held("weights")
+    one, two = network.fitted.get("weights")
     assert torch.equal(one, two)
 
 
 def test_heads_on_cached_features_are_drawn_alone():
-    from qualms.training.features import head_on_features, layers_of
+    from qualms.training._features import head_on_features, layers_of
 
     method = swag(start=0.0, draws=2)
     network = built(method, TASK)
@@ -114,11 +114,11 @@ def test_heads_on_cached_features_are_drawn_alone():
             method.epoch(head, moment(epoch), batches(TASK))
         method.after(head, batches(TASK))
         found = method.predict(network.eval(), x, TASK)["probs"]
-        assert network.found.held("weights").shape[1] < sum(
+        assert network.fitted.get("weights").shape[1] < sum(
             part.numel() for part in network.parameters()
         )
-        for draw, values in zip(found, network.found.held("weights"), strict=True):
-            put_back(trained_parts(network), values)
+        for draw, values in zip(found, network.fitted.get("weights"), strict=True):
+            assign(trained_parts(network), values)
             assert torch.allclose(network(x).softmax(1), draw)
 
 

@@ -46,7 +46,7 @@ def test_no_temperature_has_a_smaller_nll(classes):
         logits = network(x).double()
     if classes == 2:
         logits = torch.cat([torch.zeros_like(logits), logits], 1)
-    found = network.found.held("temperature").item()
+    found = network.fitted.get("temperature").item()
     expected = best(logits.numpy(), target.numpy())
     assert nll(logits.numpy(), target.numpy(), found) <= expected.fun + 1e-9
 
@@ -60,14 +60,14 @@ def test_pixels_with_a_label_share_a_temperature():
     target = target.flatten().numpy()
     known = target != task.ignore
     expected = best(logits[known], target[known])
-    found = network.found.held("temperature").item()
+    found = network.fitted.get("temperature").item()
     assert found == pytest.approx(np.exp(expected.x), rel=1e-3)
 
 
 def test_classes_stay_and_probabilities_are_those_of_the_divided_logits():
     task = TASKS["classification"]
     method, network = calibrated(task)
-    value = network.found.held("temperature")
+    value = network.fitted.get("temperature")
     found = predicted(method, network, task)["probs"][0]
     with torch.no_grad():
         logits = network(data(task)[0])
@@ -78,7 +78,7 @@ def test_classes_stay_and_probabilities_are_those_of_the_divided_logits():
 def test_a_scale_of_the_logits_goes_into_the_temperature():
     task = TASKS["classification"]
     one, two = (calibrated(task, factor)[1] for factor in (2.0, 6.0))
-    ratio = two.found.held("temperature") / one.found.held("temperature")
+    ratio = two.fitted.get("temperature") / one.fitted.get("temperature")
     assert ratio.item() == pytest.approx(3, rel=1e-3)
 
 

@@ -7,7 +7,7 @@ from torch import nn
 from methods.tiny import TASKS, backbone, batches, built, made, moment
 from methods.url_cases import normal
 from qualms.methods import Headed
-from qualms.methods._uncertain import UncertaintyHead, uncertain
+from qualms.methods._uncertain import UncertaintyHead, embed_uncertain
 
 TASK = TASKS["embedding"]
 WITH_HEAD = ("mcinfonce", "elk", "nivmf", "hib", "losspred")
@@ -39,7 +39,7 @@ def test_uncertainty_starts_where_it_is_told_to(name):
     with torch.no_grad():
         method.epoch(network, moment(), batches(TASK))
         (batch,) = batches(TASK, size=48)()
-        found = uncertain(network, batch.x).uncertainty
+        found = embed_uncertain(network, batch.x).uncertainty
     assert found.mean().item() == pytest.approx(0.01, rel=1e-4)
 
 
@@ -56,7 +56,7 @@ def test_uncertainty_starts_once_also_after_a_checkpoint(name):
         method.epoch(other, moment(1), batches(TASK))
         (batch,) = batches(TASK, size=48)()
         kept, found = (
-            uncertain(each, batch.x).uncertainty for each in (network, other)
+            embed_uncertain(each, batch.x).uncertainty for each in (network, other)
         )
     assert torch.equal(kept, found)
 
@@ -72,7 +72,7 @@ def test_the_head_teaches_the_backbone():
     method = made("losspred", {"width": 32, "weight": 1.0})
     network = built(method, TASK).train()
     (batch,) = batches(TASK, size=48)()
-    uncertain(network, batch.x).uncertainty.sum().backward()
+    embed_uncertain(network, batch.x).uncertainty.sum().backward()
     grads = [weight.grad for weight in network.backbone.parameters()]
     assert any(grad is not None and grad.abs().sum() > 0 for grad in grads)
 

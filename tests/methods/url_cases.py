@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from qualms.methods._uncertain import Uncertain
+from qualms.methods._uncertain import UncertainEmbedding
 
 
 def normal(seed, *shape):
@@ -20,7 +20,7 @@ LOGITS = 2 * normal(11, 12, 7)
 TARGET = torch.from_numpy(np.random.default_rng(12).integers(0, 7, 12))
 UNCERTAINTY = uniform(13, 0.01, 0.5, 12)
 WEIGHT = 0.7 * normal(14, 7, 16)
-FOUND = Uncertain(FEATURES, UNCERTAINTY)
+FOUND = UncertainEmbedding(FEATURES, UNCERTAINTY)
 DRAWN = functional.normalize(
     functional.normalize(FEATURES, dim=1) + 0.2 * normal(30, 16, 12, 16), dim=2
 )

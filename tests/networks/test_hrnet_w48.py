@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from methods.tiny import made, moment
 from qualms.methods import Batch
+from qualms.methods._dropout_layers import InsertedDropout
 from qualms.networks import make_network
 from qualms.networks.hrnet_w48 import hrnet_w48
 from qualms.spec import Part, Task
@@ -70,7 +71,7 @@ def test_branches_are_interpolated_as_by_hand():
 
 def test_dropout_acts_on_the_four_branches():
     network = made("mc_dropout", {"rate": 0.5}).build(small(), TASK)
-    dropped = [n for n, m in network.named_modules() if type(m).__name__ == "_Dropped"]
+    dropped = [n for n, m in network.named_modules() if isinstance(m, InsertedDropout)]
     assert dropped == [f"backbone.branches.{i}" for i in range(4)]
 
 

@@ -8,7 +8,7 @@ from timm.models import resnet
 from torch import nn
 
 from qualms.methods import plain_head
-from qualms.networks.resnet50 import Bottlenecks, _Halving, _pooled, resnet50
+from qualms.networks.resnet50 import Bottlenecks, _HalvingConvolution, _pooled, resnet50
 from qualms.spec import Task
 
 TWO = Task(name="classification", classes=2)
@@ -72,7 +72,7 @@ def windows(x, fill):
 def test_strided_layers_pad_as_tensorflow_does(shape):
     torch.manual_seed(0)
     x = torch.randn(2, 5, *shape)
-    layer = _Halving(5)
+    layer = _HalvingConvolution(5)
     weight = layer.layer.weight.detach().numpy()
     expected = np.einsum("bchwij,ocij->bohw", windows(x.numpy(), 0.0), weight)
     found = layer(x).detach().numpy()

@@ -5,6 +5,7 @@ from torch._dynamo.testing import CompileCounter
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from methods.tiny import made
+from qualms.methods._dropout_layers import InsertedDropout
 from qualms.networks import make_network
 from qualms.networks.unet import grouped_convolution, unet
 from qualms.spec import Part, Task
@@ -48,7 +49,7 @@ def test_dropout_acts_at_the_declared_places_alone(space):
     assert sum(isinstance(act, nn.LeakyReLU) for act in acts) == 16
     assert acts[8] is backbone.bottom[-1]
     network = made("mc_dropout", {"rate": 0.5}).build(backbone, TASKS[space])
-    dropped = [n for n, m in network.named_modules() if type(m).__name__ == "_Dropped"]
+    dropped = [n for n, m in network.named_modules() if isinstance(m, InsertedDropout)]
     assert dropped == [f"backbone.{name}" for name in backbone.dropout_after]
 
 

@@ -190,6 +190,19 @@ def test_extra_arrays_may_have_any_shape_but_in_a_table(tmp_path):
         write(tmp_path / "p.csv", arrays)
 
 
+@pytest.mark.parametrize("draws", [1, 2, N])
+def test_the_axis_of_items_comes_after_the_draws(draws):
+    deep = {"extra/logits": np.zeros((5, 2, 3)), "extra/one": np.float64(3)}
+    for arrays in (made.classification(draws), made.regression(draws)):
+        found = build(arrays | EXTRA | deep)
+        for name, array in found.arrays.items():
+            axis = found.item_axis(name)
+            assert (axis is None) == (name in deep)
+            assert axis is None or array.shape[axis] == found.n
+            if name in ("probs", "mean", "var") or name.startswith("select/"):
+                assert axis == 1
+
+
 def test_extra_arrays_must_be_numbers_or_text():
     for odd in (np.zeros(N, complex), np.zeros(N, "M8[s]"), [["a"]] * N):
         with pytest.raises(PredictionsError, match="array 'extra/x' must be numbers"):

@@ -249,3 +249,12 @@ def test_a_full_disk_is_said_and_leaves_no_file(tmp_path, monkeypatch):
     with pytest.raises(PredictionsError, match="No space left on device"):
         write(tmp_path / "a.npz", made.classification())
     assert names_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("ending", FILES)
+def test_equal_predictions_make_equal_files(tmp_path, ending):
+    texts = {f"extra/{name}": ["a", "é\x01\u2028\\", '"', "😀"] * 3 for name in "abcd"}
+    arrays = {"target": np.arange(12) % 2, "prob": np.full(12, 0.3), **texts}
+    files = [write(tmp_path / f"{k}{ending}", arrays) for k in range(8)]
+    assert len({file.read_bytes() for file in files}) == 1
+    np.testing.assert_array_equal(read(files[0]).arrays["extra/a"], texts["extra/a"])

@@ -1,7 +1,5 @@
 """Results of the URL benchmark in which every number is the published one."""
 
-from qualms.benchmarks.url import url
-from qualms.evaluate.results import BenchmarkResults, Cell, Cost, Key
 from qualms.report.papers.url.settings import (
     BY_R_AUROC,
     BY_RECALL,
@@ -10,6 +8,9 @@ from qualms.report.papers.url.settings import (
     UPSTREAM_SCORES,
     released_number,
 )
+
+from qualms.benchmarks.url import url
+from qualms.evaluate.results import BenchmarkResults, Cell, Cost, Key
 
 BENCHMARK = url()
 PAPER, SMALL, DEMO = (BENCHMARK.presets[name] for name in ("paper", "small", "demo"))

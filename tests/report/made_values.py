@@ -3,17 +3,17 @@
 import math
 
 import numpy as np
-
-from qualms.benchmarks import settings_text
-from qualms.benchmarks.values import values
-from qualms.evaluate import MapSlice, Scatter
-from qualms.evaluate.results import BenchmarkResults, Cell, DrawnKey, Key
 from qualms.report.papers.values.settings import (
     ALL_SCORES,
     dataset_of,
     published_components,
     theirs,
 )
+
+from qualms.benchmarks import settings_text
+from qualms.benchmarks.values import values
+from qualms.evaluate import MapSlice, Scatter
+from qualms.evaluate.results import BenchmarkResults, Cell, DrawnKey, Key
 
 BENCHMARK = values()
 PAPER, SMALL, DEMO = (BENCHMARK.presets[name] for name in ("paper", "small", "demo"))

@@ -8,14 +8,6 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from rich.console import Console
-
-from qualms.evaluate.results import Key
-from qualms.published import published
-from qualms.report.benchmark import paper_of, print_benchmark
-from qualms.report.csv_files import write_table_csv
-from qualms.report.figures import BarMark, CurveMark, PointMark
-from qualms.report.latex import latex_table
 from qualms.report.papers.regression.points import (
     COMMON,
     LOOKS,
@@ -25,7 +17,15 @@ from qualms.report.papers.regression.points import (
     averages,
     coverage_error,
 )
-from qualms.report.results_file import write_results
+from rich.console import Console
+
+from qualms.evaluate.results import Key
+from qualms.published import published
+from qualms.report._csv_files import write_table_csv
+from qualms.report._latex import latex_table
+from qualms.report._results_file import write_results
+from qualms.report.benchmark import paper_of, print_benchmark
+from qualms.report.figures import BarMark, CurveMark, PointMark
 from report.made_results import BENCHMARK, add, results_as_published
 
 DERIVED = json.loads(

@@ -6,15 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from qualms.report.papers.retina.histograms import wrong_text
 from rich.console import Console
 from scipy import stats
 
 from qualms.datasets import cache_folder, prepare
 from qualms.evaluate import Histogram
 from qualms.evaluate.results import Cell, DrawnKey, Key
+from qualms.inference import ConfidenceSet
 from qualms.published import published
+from qualms.report._csv_files import write_table_csv
+from qualms.report._latex import latex_table
+from qualms.report._results_file import write_results
 from qualms.report.benchmark import paper_of, print_benchmark
-from qualms.report.csv_files import write_table_csv
 from qualms.report.figures import (
     RIGHT,
     WRONG,
@@ -26,11 +30,7 @@ from qualms.report.figures import (
     WordMark,
 )
 from qualms.report.judged import ERROR, over_repeats
-from qualms.report.latex import latex_table
-from qualms.report.papers.retina.histograms import wrong_text
-from qualms.report.results_file import write_results
 from qualms.scores.as_published import retina as released
-from qualms.scores.inference import ConfidenceSet
 from qualms.shelf import find
 from report.made_retina import BENCHMARK, DEMO, PAPER, results_as_published
 

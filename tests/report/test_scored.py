@@ -18,8 +18,8 @@ from qualms.report import (
     write_curves,
     write_page,
 )
-from qualms.report.page import render_page
-from qualms.report.thin import thin
+from qualms.report._page import render_page
+from qualms.report._thin import thin
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -116,7 +116,7 @@ def test_a_name_that_is_no_text_can_be_written(tmp_path):
 
 
 def test_writing_is_atomic(two, tmp_path, monkeypatch):
-    monkeypatch.setattr("qualms.report.page.render_page", lambda *_, **__: "x" * 10)
+    monkeypatch.setattr("qualms.report._page.render_page", lambda *_, **__: "x" * 10)
     write_page(two, tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == "x" * 10
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]

@@ -13,9 +13,9 @@ from rich.console import Console
 
 from qualms.evaluate.results import Summary
 from qualms.report import Column, Table, TableCell, TableLine, digits, print_table
-from qualms.report.csv_files import write_table_csv
-from qualms.report.html import html_table
-from qualms.report.latex import latex_table
+from qualms.report._csv_files import write_table_csv
+from qualms.report._html import html_table
+from qualms.report._latex import latex_table
 
 HOSTILE = "</td><script>alert(1)</script>[bold]\x1b[31m_%&#$~^\\{}"
 

@@ -4,15 +4,6 @@ import math
 from dataclasses import replace
 
 import pytest
-
-from evaluate.made_embeddings import make_embedding_runs
-from qualms.benchmarks import TableRow, variant_of
-from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
-from qualms.evaluate.results import Cell, Key
-from qualms.report.benchmark import paper_of, write_all
-from qualms.report.figures import BarMark, PointMark
-from qualms.report.latex import latex_table
 from qualms.report.papers.url.correlations import correlated
 from qualms.report.papers.url.scatters import choice
 from qualms.report.papers.url.settings import (
@@ -21,6 +12,15 @@ from qualms.report.papers.url.settings import (
     UrlStudy,
     named_number,
 )
+
+from evaluate.made_embeddings import make_embedding_runs
+from qualms.benchmarks import TableRow, variant_of
+from qualms.evaluate import ScoreOptions
+from qualms.evaluate.benchmark import judge
+from qualms.evaluate.results import Cell, Key
+from qualms.report._latex import latex_table
+from qualms.report.benchmark import paper_of, write_all
+from qualms.report.figures import BarMark, PointMark
 from qualms.spec import Part
 from report.made_url import BENCHMARK, DEMO, SMALL, url_results_as_published
 
@@ -215,7 +215,7 @@ def test_a_configuration_is_chosen_on_validation_items_that_retrieve():
 
 
 def test_everything_is_written_from_predictions(tmp_path, monkeypatch):
-    monkeypatch.setattr("qualms.report.draw.KINDS", ("png",))  # half the time
+    monkeypatch.setattr("qualms.report._draw.KINDS", ("png",))  # half the time
     names = ("species", "species_recall", "tradeoff_species_0")
     few = tuple(f"ce_few2_{name}" for name in ("birds", "cars", "products"))
     preset = replace(

@@ -6,16 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from rich.console import Console
-
-from qualms.datasets import prepare
-from qualms.evaluate.results import Cell, Key
-from qualms.published import published
-from qualms.report.benchmark import paper_of, print_benchmark
-from qualms.report.csv_files import write_table_csv
-from qualms.report.draw import draw
-from qualms.report.html import html_table
-from qualms.report.latex import latex_table
 from qualms.report.papers.values.components import TASKS, effects
 from qualms.report.papers.values.settings import (
     ACE,
@@ -33,6 +23,16 @@ from qualms.report.papers.values.verdicts import (
     Verdict,
     verdict,
 )
+from rich.console import Console
+
+from qualms.datasets import prepare
+from qualms.evaluate.results import Cell, Key
+from qualms.published import published
+from qualms.report._csv_files import write_table_csv
+from qualms.report._draw import draw
+from qualms.report._html import html_table
+from qualms.report._latex import latex_table
+from qualms.report.benchmark import paper_of, print_benchmark
 from qualms.report.pictures import label_picture
 from qualms.shelf import find
 from qualms.spec import Part

@@ -24,6 +24,7 @@ from qualms.evaluate.results import (
     Key,
     Missing,
 )
+from qualms.inference import ConfidenceSet
 from qualms.report import LinkedPage, draw, write_index
 from qualms.report.benchmark import print_benchmark, print_checks, write_all
 from qualms.report.figures import (
@@ -38,7 +39,6 @@ from qualms.report.figures import (
     WordMark,
 )
 from qualms.scores import Difference
-from qualms.scores.inference import ConfidenceSet
 from qualms.shelf import find, names
 from qualms.spec import Part
 from report.made_retina import BENCHMARK, DEMO, results_as_published

@@ -52,7 +52,7 @@ def test_images_of_two_sizes_are_told_to_be_joined():
 
 @pytest.mark.parametrize(
     "curve",
-    [scores.referral_curve, retina.referral_curve, scores.referral_area_plan],
+    [scores.referral_curve, retina.referral_curve],
 )
 def test_a_referral_curve_with_swapped_arguments_says_so(curve):
     with pytest.raises(TypeError, match="the name of the score comes first"):

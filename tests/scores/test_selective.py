@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from qualms.scores import plan_of
 from qualms.scores.as_published import values
 from qualms.scores.selective import (
     augrc,
@@ -200,17 +199,6 @@ def test_the_area_by_thresholds_is_the_formula_of_the_paper(items):
     excess = threshold_eaurc(risk, uncertainty)
     assert excess == pytest.approx(expected - best, abs=1e-12)
     assert threshold_eaurc(risk, risk) == 0.0
-
-
-@pytest.mark.parametrize("score", [threshold_aurc, threshold_eaurc])
-@pytest.mark.parametrize("seed", range(5))
-def test_a_weight_counts_as_copies_in_areas_by_thresholds(score, seed):
-    rng = np.random.default_rng(seed)
-    risk, uncertainty = rng.integers(0, 3, 30) / 2, rng.integers(0, 9, 30) / 10
-    weights = rng.integers(0, 3, 30)
-    plan = plan_of(score, risk, uncertainty)
-    expected = score(risk.repeat(weights), uncertainty.repeat(weights))
-    assert plan(weights) == pytest.approx(expected, abs=1e-12)
 
 
 def test_areas_of_the_specification():

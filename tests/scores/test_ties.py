@@ -156,18 +156,5 @@ def test_a_referral_curve_ties_in_any_order_of_members(name):
         np.testing.assert_allclose(moved.value, curve.value, atol=1e-12)
 
 
-def test_a_plan_ties_as_its_score_does():
-    probs, target = members(6)
-    weights = np.random.default_rng(6).integers(0, 3, len(target))
-    for order in ORDERS[:3]:
-        prob = sum(probs[list(order)])[:, 1] / 5
-        plan = scores.plan_of(scores.auroc, prob, target == 1)
-        exact = scores.plan_of(scores.auroc, exact_mean(probs), target == 1)
-        assert plan(weights) == pytest.approx(exact(weights), abs=1e-13)
-        assert plan(weights) == pytest.approx(
-            scores.auroc(prob.repeat(weights), (target == 1).repeat(weights)), abs=1e-13
-        )
-
-
 def test_a_crop_that_changes_rounding_alone_is_no_less_certain():
     assert scores.crop_rate([0.3, 0.5], [0.1 + 0.2, 0.6]) == 0.5

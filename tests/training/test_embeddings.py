@@ -64,7 +64,7 @@ def test_a_gaussian_process_is_fitted_on_cached_features(tmp_path):
     spec = spec_of("sngp", options={"features": 12}, features="cached", validate=1)
     run(spec, embedding_dataset(), tmp_path)
     kept = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
-    assert kept["found.factor"].shape == (12, 12)
+    assert kept["fitted.factor"].shape == (12, 12)
     assert np.unique(predicted(tmp_path)["uncertainty/variance"]).size > 15
 
 

@@ -12,9 +12,9 @@ from qualms.launch import datasets_of, pending_runs, required_datasets
 from qualms.launch.benchmarking import JudgedPlan, Resources, data_line
 from qualms.launch.progress import dataset_text
 from qualms.runs import run_folder, why_failed
-from qualms.shelf import plural
 from qualms.spec import RunSpec
 from qualms.study import RunPlan
+from qualms.wording import plural
 
 
 def show_plans(plans: Sequence[RunPlan], resources: Resources) -> None:

@@ -1,9 +1,16 @@
-"""What `qualms list` shows of each shelf: columns and rows of text."""
+"""What `qualms list` shows of each shelf: columns and rows of text.
 
+The package's own methods and networks are read from their source, without importing
+them, so that they can be listed where torch is not installed.
+"""
+
+import ast
 import inspect
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.markup import escape
@@ -12,13 +19,14 @@ from qualms.launch import (
     MEMBERS,
     POOLED,
     card_of,
-    check_installed,
     default_method,
     option_texts,
     options_of,
 )
-from qualms.shelf import find, names, outside_parts, plural
+from qualms.shelf import find, names, outside_parts
+from qualms.wording import plural
 
+_FROM_SOURCE = ("methods", "networks")
 MANY = 2
 """Variants that differ in a number alone are named one by one if there are no more."""
 
@@ -32,31 +40,15 @@ class Listing(NamedTuple):
 
 def methods() -> Listing:
     """Every method with its options, and the pools of methods."""
-    check_installed()
-    columns, parts = _parts("methods")
-    rows = [
-        (name, f"{what} {lent}".strip(), options)
-        for name, what, options in parts
-        for lent in (_lent(name),)
-    ]
+    columns, rows = _parts("methods")
     deep = "Runs of map with several seeds, pooled: as many as the benchmark pools, or"
-    rows += [("deep_ensemble", f"{deep} {MEMBERS}.", "")]
+    rows = [*rows, ("deep_ensemble", f"{deep} {MEMBERS}.", "")]
     pooled = f"The same of any method, e.g. mc_dropout{POOLED}."
     return Listing(columns, [*sorted(rows), (f"METHOD{POOLED}", pooled, "")])
 
 
-def _lent(method: str) -> str:
-    """Whose runs a method takes, in words; '' for one that is trained itself."""
-    try:
-        lender = default_method(method).trained_as
-    except ValueError:  # it cannot be a guest, and is listed all the same
-        return ""
-    return f"Takes the runs of {lender}." if lender else ""
-
-
 def networks() -> Listing:
     """Every network of ours with its options; timm has the rest."""
-    check_installed()
     listing = _parts("networks")
     more = "weights=random, pool=own, and as timm has them"
     other = ("timm:NAME", "Any network of timm by its name.", more)
@@ -154,16 +146,78 @@ TABLES: Mapping[str, Callable[[], Listing]] = {
 def _parts(shelf: str) -> Listing:
     rows = []
     for name in names(shelf):
-        function = find(shelf, name)
+        own = shelf in _FROM_SOURCE and name not in outside_parts(shelf)
+        part = _from_source(shelf, name) if own else _imported(shelf, name)
         options = [
             option
-            if value.default is inspect.Parameter.empty
-            else f"{option}={_default(value.default)}"
-            for option, value in options_of(function, shelf=shelf).items()
+            if value is inspect.Parameter.empty
+            else f"{option}={_default(value)}"
+            for option, value in part.defaults.items()
         ]
-        what = _what(shelf, name, function)
+        runs = f"Takes the runs of {part.trained_as}." if part.trained_as else ""
+        what = f"{part.what} {runs}".strip()
         rows.append((name, what, escape(", ".join(options))))
     return Listing(("name", "what", "options"), rows)
+
+
+class _PartText(NamedTuple):
+    """What a listing says of a part."""
+
+    what: str
+    defaults: Mapping[str, Any]
+    """Default of each option; `Parameter.empty` where there is none."""
+    trained_as: str = ""
+    """Method whose runs this one takes; '' for a part with runs of its own."""
+
+
+def _imported(shelf: str, name: str) -> _PartText:
+    function = find(shelf, name)
+    options = options_of(function, shelf=shelf)
+    defaults = {option: value.default for option, value in options.items()}
+    try:
+        lender = default_method(name).trained_as if shelf == "methods" else ""
+    except ValueError:  # it has no default method, and is listed all the same
+        lender = ""
+    return _PartText(_what(shelf, name, function), defaults, lender)
+
+
+def _from_source(shelf: str, name: str) -> _PartText:
+    """Read a part of the package from its file.
+
+    Arguments without a default, such as `channels`, are passed by the program.
+    """
+    tree = ast.parse(_source_file(shelf, name).read_text("utf-8"))
+    (function,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    )
+    options = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    defaults = {option.arg: _literal(value) for option, value in options if value}
+    lenders = [
+        keyword.value.value
+        for keyword in ast.walk(function)
+        if isinstance(keyword, ast.keyword) and keyword.arg == "trained_as"
+        if isinstance(keyword.value, ast.Constant)
+    ]
+    what = escape((ast.get_docstring(function) or "").partition("\n")[0])
+    return _PartText(what, defaults, str(*lenders))
+
+
+def _source_file(shelf: str, name: str) -> Path:
+    package = find_spec(f"qualms.{shelf}")
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    folder = Path(package.submodule_search_locations[0])
+    file = folder / f"{name}.py"
+    return file if file.exists() else folder / name / "__init__.py"
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return ast.unparse(node)
 
 
 def _what(shelf: str, name: str, function: Callable[..., Any]) -> str:

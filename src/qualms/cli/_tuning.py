@@ -98,7 +98,7 @@ def _make(
             data=resources.data,
             workers=workers,
             device=resources.device,
-            watch=view,
+            callbacks=view,
             progress=view.data,
         )
         search_results = tune(search, proposals, launch=launch, out=resources.out)

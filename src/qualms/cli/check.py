@@ -1,16 +1,16 @@
-"""`qualms check`: is this a valid predictions file, and what is in it?"""
+"""`qualms check`: whether predictions files are valid, and what they hold."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qualms.shelf import plural
+from qualms.wording import plural
 
 if TYPE_CHECKING:
     from qualms.predictions import Predictions
 
-# Characters of a name or value on the screen; files may hold longer ones.
+# Most characters of a name or value on the screen; those in files may be longer.
 _SHOWN = 60
 
 
@@ -31,26 +31,26 @@ def check(
 
     for file in files:
         predictions = read(file, task=task, logits=logits)
-        found = facts(predictions)  # reads, and so checks, every segmented item
-        lines = _describe(file, predictions, found)
-        typer.echo("\n".join(map(_harmless, lines)))
+        contents = facts(predictions)  # reads and checks every segmented item
+        lines = _describe(file, predictions, contents)
+        typer.echo("\n".join(map(_printable, lines)))
 
 
-def _harmless(line: str) -> str:
-    # Names come from files: none of them may break the line or steer the terminal.
+def _printable(line: str) -> str:
+    # Names come from files: none of them may break the line or control the terminal.
     return "".join(c if c.isprintable() else "\ufffd" for c in line)
 
 
 def _describe(
-    file: Path, predictions: "Predictions", found: tuple[str, ...]
+    file: Path, predictions: "Predictions", contents: tuple[str, ...]
 ) -> list[str]:
     lines = [
         f"{file}: valid {predictions.task} predictions, {_counts(predictions)}",
         f"  arrays: {_arrays(predictions)}",
-        *(f"  {fact}" for fact in found),
+        *(f"  {fact}" for fact in contents),
     ]
     header = predictions.header
-    stated = {
+    header_fields = {
         "benchmark": header.benchmark,
         "dataset": header.dataset,
         "split": header.split,
@@ -58,13 +58,13 @@ def _describe(
         "seed": header.seed,
         "alpha": header.alpha,
     }
-    said = [
+    shown = [
         f"{key} {value!s:.{_SHOWN}}"
-        for key, value in stated.items()
+        for key, value in header_fields.items()
         if value is not None
     ]
-    if said:
-        lines.append(f"  header: {', '.join(said)}")
+    if shown:
+        lines.append(f"  header: {', '.join(shown)}")
     return [*lines, *(f"  note: {note}" for note in predictions.notes)]
 
 

@@ -23,7 +23,7 @@ def list_parts(
     from rich.table import Table
 
     from qualms.cli._shelves import TABLES
-    from qualms.shelf import suggest
+    from qualms.wording import suggest
 
     if shelf not in TABLES:
         raise LookupError(

@@ -1,4 +1,4 @@
-"""`qualms predict`: the predictions of a trained network for a user's own pictures."""
+"""`qualms predict`: predictions of a trained network for a user's own pictures."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +7,7 @@ import typer
 
 from qualms.cli._complete import complete_posthoc
 from qualms.cli._include import Include
-from qualms.shelf import plural
+from qualms.wording import plural
 
 if TYPE_CHECKING:
     from qualms.trained import PicturePredictions
@@ -32,7 +32,8 @@ def predict(
         ),
     ] = "plain",
     option: Annotated[
-        list[str] | None, typer.Option("-o", help="Of the method, such as draws=30.")
+        list[str] | None,
+        typer.Option("-o", help="An option of the method, such as draws=30."),
     ] = None,
     weights: Annotated[
         str | None, typer.Option(help="A file of weights; timm's own by default.")
@@ -49,14 +50,17 @@ def predict(
         typer.Option(help="Held-out items, for methods such as temperature."),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Which items, where they state a split (test).")
+        str | None,
+        typer.Option(help="The split to predict, where items state theirs (test)."),
     ] = None,
     task: Annotated[
         str, typer.Option(help="classification or regression.")
     ] = "classification",
-    seed: Annotated[int, typer.Option(help="Of everything that is drawn.")] = 0,
-    batch: Annotated[int, typer.Option(min=1, help="Items at once.")] = 32,
-    workers: Annotated[int, typer.Option(min=0, help="Processes that read.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
+    batch: Annotated[int, typer.Option(min=1, help="Items in a batch.")] = 32,
+    workers: Annotated[
+        int, typer.Option(min=0, help="Processes that read pictures.")
+    ] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     include: Include = None,  # noqa: ARG001 - its callback takes it
 ) -> None:
@@ -73,11 +77,12 @@ def predict(
     check_installed()
     options = parse_options(option or [])
     if method != "plain":
-        known = options_of(find("methods", method))
-        options = check_options(f"method {method!r}", options, known)
-    from qualms.trained import PictureWish, predict_pictures
+        options = check_options(
+            f"method {method!r}", options, options_of(find("methods", method))
+        )
+    from qualms.trained import PictureRequest, predict_pictures
 
-    wish = PictureWish(
+    request = PictureRequest(
         network=network,
         source=source,
         fit=fit,
@@ -91,26 +96,26 @@ def predict(
         device=device,
     )
     with counting_bar(network) as advance:
-        made = predict_pictures(
-            wish,
+        result = predict_pictures(
+            request,
             method=method,
             options=options,
             seed=seed,
             out=out,
             progress=advance,
         )
-    _report(made, out, method)
+    _report(result, out, method)
 
 
-def _report(made: "PicturePredictions", out: Path, method: str) -> None:
-    found: Any = made.predictions
-    items = f"{found.n} {plural(found.n, 'item')}"
-    draws = f"{found.draws} {plural(found.draws, 'draw')}"
-    kinds = f", {found.classes} classes" if found.classes else ""
-    typer.echo(f"{out}: {items}, {draws} by {method}{kinds}")
-    for note in made.notes:
+def _report(result: "PicturePredictions", out: Path, method: str) -> None:
+    predictions: Any = result.predictions
+    items = f"{predictions.n} {plural(predictions.n, 'item')}"
+    draws = f"{predictions.draws} {plural(predictions.draws, 'draw')}"
+    classes = f", {predictions.classes} classes" if predictions.classes else ""
+    typer.echo(f"{out}: {items}, {draws} by {method}{classes}")
+    for note in result.notes:
         typer.echo(f"  note: {note}")
-    if found.get("target") is None:
+    if predictions.get("target") is None:
         typer.echo("  note: the items have no targets, so they cannot be scored")
     else:
         typer.echo(f"score them with: qualms score {out}")

@@ -7,7 +7,7 @@ import typer
 
 from qualms.cli._complete import complete_datasets
 from qualms.cli._include import Include
-from qualms.shelf import plural
+from qualms.wording import plural
 
 if TYPE_CHECKING:
     from qualms.datasets import Prepared
@@ -48,7 +48,7 @@ def prepare(
     """Prepare a dataset for training.
 
     Files that cannot be read are named and left out. You may stop it at any time; the
-    same command goes on with what is left.
+    same command goes on with the remaining ones.
     """
     from qualms import datasets
     from qualms.launch import data_root, parse_options, recipe_of
@@ -59,7 +59,7 @@ def prepare(
     folder = datasets.cache_folder(data_root(data), recipe)
     try:
         with counting_bar(name) as advance:
-            made = datasets.prepare(
+            prepared = datasets.prepare(
                 recipe,
                 folder,
                 workers=workers,
@@ -69,17 +69,19 @@ def prepare(
     except KeyboardInterrupt:
         typer.echo("interrupted; run again to go on (what is loaded is kept)", err=True)
         raise typer.Exit(130) from None
-    _report(made, folder)
+    _report(prepared, folder)
 
 
-def _report(made: "Prepared", folder: Path) -> None:
-    counts = ", ".join(f"{split} {n:,}" for split, n in made.counts.items())
-    typer.echo(f"{made.dataset.name}: {counts}; in {folder}")
-    if made.skipped:
-        left = len(made.skipped)
-        are = "and is left out" if left == 1 else "and are left out"
-        typer.echo(f"{left} {plural(left, 'file')} could not be read {are}:")
-    for key, reason in made.skipped[:SHOWN]:
+def _report(prepared: "Prepared", folder: Path) -> None:
+    counts = ", ".join(f"{split} {n:,}" for split, n in prepared.counts.items())
+    typer.echo(f"{prepared.dataset.name}: {counts}; in {folder}")
+    if prepared.skipped:
+        skipped = len(prepared.skipped)
+        verb = "and is left out" if skipped == 1 else "and are left out"
+        typer.echo(f"{skipped} {plural(skipped, 'file')} could not be read {verb}:")
+    for key, reason in prepared.skipped[:SHOWN]:
         typer.echo(f"  {key}: {reason}")
-    if len(made.skipped) > SHOWN:
-        typer.echo(f"  and {len(made.skipped) - SHOWN} more, see {folder}/meta.json")
+    if len(prepared.skipped) > SHOWN:
+        typer.echo(
+            f"  and {len(prepared.skipped) - SHOWN} more, see {folder}/meta.json"
+        )

@@ -1,4 +1,4 @@
-"""`qualms refer`: which items should go to an expert, and what that promises."""
+"""`qualms refer`: which items an expert should see, and what that promises."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 WITH_APPLY = {"file", "apply", "items", "logits", "seed", "as_json"}
+"""Options that --apply takes."""
 
 
 def refer(
@@ -76,19 +77,18 @@ def refer(
 
     Give --budget, or what the kept items must reach (--accuracy, --sensitivity,
     --specificity). Prints the threshold on the uncertainty, how many items it refers,
-    how good the others are, and what may be promised for new items. --plan writes that
-    down, and --apply says which of new items to refer, how many, and whether they look
-    like those the promise was made for. Exit code 1: no threshold can promise what was
-    asked, or the new items do not look like those of the plan.
+    how good the others are, and what may be promised for new items. --plan keeps the
+    plan in a file, and --apply tells which of new items to refer, how many, and whether
+    they look like those the plan was made on. Exit code 1: no threshold can promise
+    what was asked, or the new items do not look like those of the plan.
     """
     if apply is not None:
-        _refuse_with_apply(context)
+        _check_with_apply(context)
         _apply(apply, file, items, logits=logits, seed=seed, as_json=as_json)
-    from qualms.evaluate import ReferralOptions
-    from qualms.evaluate import refer as make_plan
+    from qualms import referral
     from qualms.report import plan_to_json, print_plan
 
-    options = ReferralOptions(
+    options = referral.ReferralOptions(
         sensitivity=sensitivity,
         specificity=specificity,
         uncertainty=uncertainty,
@@ -97,7 +97,7 @@ def refer(
         level=level,
         seed=seed,
     )
-    made = make_plan(
+    result = referral.refer(
         file,
         budget=budget,
         accuracy=accuracy,
@@ -105,16 +105,16 @@ def refer(
         on=on or (),
         options=options,
     )
-    if plan is not None and made.found:
-        made.save(plan)
-    if items is not None and made.items is not None:
-        made.items.save(items)
+    if plan is not None and result.found:
+        result.save(plan)
+    if items is not None and result.items is not None:
+        result.items.save(items)
     if as_json:
-        typer.echo(json.dumps(plan_to_json(made)))
+        typer.echo(json.dumps(plan_to_json(result)))
     else:
-        print_plan(made)
-        _tell_written([plan, items], found=made.found)
-    raise typer.Exit(0 if made.found else 1)
+        print_plan(result)
+        _print_written([plan, items], found=result.found)
+    raise typer.Exit(0 if result.found else 1)
 
 
 def _apply(
@@ -126,7 +126,7 @@ def _apply(
     seed: int,
     as_json: bool,
 ) -> NoReturn:
-    from qualms.evaluate import read_plan
+    from qualms.referral import read_plan
     from qualms.report import applied_to_json, print_applied
 
     applied = read_plan(plan).apply(file, logits=logits, seed=seed)
@@ -136,28 +136,29 @@ def _apply(
         typer.echo(json.dumps(applied_to_json(applied)))
     else:
         print_applied(applied, listed=items is None)
-        _tell_written([items], found=True)
+        _print_written([items], found=True)
     raise typer.Exit(1 if applied.check.verdict == "unlike" else 0)
 
 
-def _refuse_with_apply(context: typer.Context) -> None:
+def _check_with_apply(context: typer.Context) -> None:
+    """Raise where an option was given that --apply does not take."""
     for option in context.command.params:
         name = option.name or ""
         source = context.get_parameter_source(name)
-        given = source is not None and source.name == "COMMANDLINE"
-        if given and name not in WITH_APPLY:
+        typed = source is not None and source.name == "COMMANDLINE"
+        if typed and name not in WITH_APPLY:
             raise ValueError(
-                f"{option.opts[0]} belongs to the making of a plan, and --apply takes "
-                "a plan as it is; leave it out, or make a new plan"
+                f"{option.opts[0]} belongs to making a plan, and --apply takes a plan "
+                "as it is; leave it out, or make a new plan"
             )
 
 
-def _tell_written(paths: list[Path | None], *, found: bool) -> None:
-    """Say what was written; where nothing could be, say that too."""
-    given = [path for path in paths if path is not None]
-    if given and not found:
+def _print_written(paths: list[Path | None], *, found: bool) -> None:
+    """Print which files were written, or that there is no plan to write."""
+    files = [path for path in paths if path is not None]
+    if files and not found:
         typer.echo("There is no plan to write.")
-    elif given:
-        typer.echo(f"Written: {', '.join(map(str, given))}")
+    elif files:
+        typer.echo(f"Written: {', '.join(map(str, files))}")
     elif found and len(paths) > 1:
         typer.echo("--plan FILE writes the plan, --items FILE the items to refer.")

@@ -40,52 +40,52 @@ class _ShownPictures(NamedTuple):
 
 
 def albums_of(recipe: Recipe) -> dict[str, Recipe]:
-    """The albums that `recipe` shows, each once, by its digest."""
-    return {recipe_digest(one.album): one.album for one in recipe.shown.values()}
+    """Return the albums that `recipe` shows, each once, by its digest."""
+    return {recipe_digest(shown.album): shown.album for shown in recipe.shown.values()}
 
 
 def show(recipe: Recipe, folder: Path, albums: Mapping[str, Album]) -> None:
     """Publish the splits of `recipe` in `folder`, unless that is done already."""
-    stated: Meta = {
+    record: Meta = {
         "albums": {name: album.fingerprint for name, album in albums.items()},
         "units": _labels_digest(recipe),
     }
-    if _is_there(recipe, read_meta(folder), stated, albums):
+    if _is_published(recipe, read_meta(folder), record, albums):
         return
-    found = {
-        split: _find(one.labels, albums[recipe_digest(one.album)])
-        for split, one in recipe.shown.items()
+    pictures = {
+        split: _find(shown.labels, albums[recipe_digest(shown.album)])
+        for split, shown in recipe.shown.items()
     }
-    counted = tally({split: one.labels for split, one in found.items()})
-    skipped = _skipped(recipe, albums)
-    check_not_empty(recipe, counted.counts, skipped)
+    totals = tally({split: shown.labels for split, shown in pictures.items()})
+    skipped = _skipped_pictures(recipe, albums)
+    check_not_empty(recipe, totals.counts, skipped)
     arrays = new_arrays(folder)
-    stated |= counted._asdict()
-    stated["skipped"] = [list(one) for one in skipped]
-    stated["splits"] = {
-        split: _write(split, *one, arrays) for split, one in found.items()
+    record |= totals._asdict()
+    record["skipped"] = [list(unit) for unit in skipped]
+    record["splits"] = {
+        split: _write(split, *shown, arrays) for split, shown in pictures.items()
     }
-    write_record(recipe, folder, arrays, stated)
+    write_record(recipe, folder, arrays, record)
 
 
-def _is_there(
-    recipe: Recipe, meta: Meta | None, stated: Meta, albums: Mapping[str, Album]
+def _is_published(
+    recipe: Recipe, meta: Meta | None, expected: Meta, albums: Mapping[str, Album]
 ) -> bool:
-    """Whether `meta` agrees with `stated` and names the files the albums have now."""
-    if meta is None or any(meta.get(key) != stated[key] for key in stated):
+    """Return whether `meta` records these labels and the albums' present files."""
+    if meta is None or any(meta.get(key) != expected[key] for key in expected):
         return False
     # An album that was deleted and made again has the same pictures in another file.
     return all(
-        meta["splits"][split][ENCODED] == _shared(albums[recipe_digest(one.album)])
-        for split, one in recipe.shown.items()
+        meta["splits"][split][ENCODED] == _entry(albums[recipe_digest(shown.album)])
+        for split, shown in recipe.shown.items()
     )
 
 
 def _labels_digest(recipe: Recipe) -> str:
-    """A digest of all labels."""
+    """Compute a digest of all labels."""
     hashed = hashlib.sha256()
-    for split, one in recipe.shown.items():
-        for name, array in _columns(one.labels).items():
+    for split, shown in recipe.shown.items():
+        for name, array in _columns(shown.labels).items():
             hashed.update(f"{split}\t{name}\t{array.dtype}\t{array.shape}\n".encode())
             hashed.update(np.ascontiguousarray(array).tobytes())
     return hashed.hexdigest()[:16]
@@ -97,31 +97,31 @@ def _columns(labels: Labels) -> dict[str, NDArray[Any]]:
 
 
 def _find(labels: Labels, album: Album) -> _ShownPictures:
-    known = np.asarray(album.pictures.item)
-    order = np.argsort(known)
-    place = np.searchsorted(known, labels.item, sorter=order)
-    rows = order[np.minimum(place, len(known) - 1)]
-    there = np.flatnonzero(known[rows] == labels.item)
-    left = Labels(
-        item=labels.item[there],
-        target=labels.target[there],
-        extra={name: array[there] for name, array in labels.extra.items()},
+    names = np.asarray(album.pictures.item)
+    order = np.argsort(names)
+    position = np.searchsorted(names, labels.item, sorter=order)
+    rows = order[np.minimum(position, len(names) - 1)]
+    matching = np.flatnonzero(names[rows] == labels.item)
+    matched = Labels(
+        item=labels.item[matching],
+        target=labels.target[matching],
+        extra={name: array[matching] for name, array in labels.extra.items()},
     )
-    return _ShownPictures(left, album, rows[there])
+    return _ShownPictures(matched, album, rows[matching])
 
 
-def _skipped(recipe: Recipe, albums: Mapping[str, Album]) -> list[Skipped]:
-    """What `recipe` leaves out, and its pictures that could not be loaded."""
-    shown: dict[str, set[str]] = {name: set() for name in albums}
-    for one in recipe.shown.values():
-        shown[recipe_digest(one.album)].update(one.labels.item.tolist())
-    lost = (
+def _skipped_pictures(recipe: Recipe, albums: Mapping[str, Album]) -> list[Skipped]:
+    """List what `recipe` leaves out, and its pictures that could not be loaded."""
+    items: dict[str, set[str]] = {name: set() for name in albums}
+    for split in recipe.shown.values():
+        items[recipe_digest(split.album)].update(split.labels.item.tolist())
+    unreadable = (
         skipped
         for name, album in albums.items()
         for skipped in album.skipped
-        if skipped.key in shown[name]
+        if skipped.key in items[name]
     )
-    return [*starmap(Skipped, recipe.left_out.items()), *lost]
+    return [*starmap(Skipped, recipe.left_out.items()), *unreadable]
 
 
 def _write(
@@ -130,7 +130,7 @@ def _write(
     """Write the arrays of a split; return their entries in `meta.json`."""
     pictures = album.pictures.image
     assert isinstance(pictures, Encoded)
-    entries: Meta = {ENCODED: _shared(album)}
+    entries: Meta = {ENCODED: _entry(album)}
     for column, array in (_columns(labels) | {SPAN: pictures.span[rows]}).items():
         path = arrays / file_name(split, column)
         np.save(path, array, allow_pickle=False)
@@ -138,8 +138,8 @@ def _write(
     return entries
 
 
-def _shared(album: Album) -> Meta:
-    """The entry of the album's pictures, with a path from a folder beside it."""
+def _entry(album: Album) -> Meta:
+    """Return the entry of the album's pictures, with a path from a folder beside it."""
     meta = read_meta(album.folder)
     assert meta is not None
     (files,) = meta["splits"].values()

@@ -31,14 +31,16 @@ Meta = dict[str, Any]
 
 
 def identity(recipe: Recipe) -> Meta:
-    """Everything that tells the result of `recipe` from other results, as JSON."""
+    """Return everything that tells this recipe's result from others, as JSON."""
     fields = {
         "format": FORMAT,
         "name": recipe.name,
         "version": recipe.version,
         "options": dict(recipe.options),
         "task": asdict(recipe.task),
-        "subsets": {name: _told(subset) for name, subset in recipe.subsets.items()},
+        "subsets": {
+            name: _subset_fields(subset) for name, subset in recipe.subsets.items()
+        },
     }
     if recipe.swaps:
         pairs = sorted([int(a), int(b)] for a, b in recipe.swaps.items())
@@ -52,23 +54,23 @@ def identity(recipe: Recipe) -> Meta:
     return loaded
 
 
-def _told(subset: Subset) -> Meta:
-    """The fields of a subset; `half` only where it is used, as older caches lack it."""
+def _subset_fields(subset: Subset) -> Meta:
+    """Return the fields of a subset that are set; older caches lack `half`."""
     return {key: value for key, value in asdict(subset).items() if value is not None}
 
 
 def cache_folder(root: str | Path, recipe: Recipe) -> Path:
-    """The folder of the result of `recipe` below `root`: its name and a digest."""
+    """Return the folder of a recipe's result below `root`: its name and a digest."""
     return Path(root) / f"{recipe.name}-{recipe_digest(recipe)}"
 
 
 def recipe_digest(recipe: Recipe) -> str:
-    """A digest of `identity(recipe)`."""
+    """Compute the digest of `identity(recipe)`."""
     return digest(_canonical(identity(recipe)))
 
 
 def file_name(split: str, column: str) -> str:
-    """The file of an array; slashes in names are quoted, not made folders."""
+    """Return the file name of an array; slashes in names are quoted."""
     return f"{quote(split, safe='')}.{quote(column, safe='')}.npy"
 
 
@@ -79,7 +81,7 @@ def write_meta(folder: Path, meta: Meta) -> Meta:
     """
     for _, entry in entries(meta):
         if "sha256" not in entry:
-            entry |= _described(folder / entry["file"])
+            entry |= _file_entry(folder / entry["file"])
     meta["fingerprint"] = fingerprint(meta)
     with replacing(folder / "meta.json") as temporary:
         text = json.dumps(meta, indent=1, ensure_ascii=False)
@@ -88,11 +90,11 @@ def write_meta(folder: Path, meta: Meta) -> Meta:
 
 
 def read_meta(folder: Path) -> Meta | None:
-    """The record of `folder`, or None where there is none."""
+    """Read the record of `folder`; return None where there is none."""
     path = folder / "meta.json"
     try:
         meta: Meta = json.loads(path.read_text(encoding="utf-8"))
-        found = meta["format"]
+        version = meta["format"]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -100,27 +102,27 @@ def read_meta(folder: Path) -> Meta | None:
             f"{path} is not the record of a dataset ({error}); delete {folder} and"
             " prepare again"
         ) from error
-    if found != FORMAT:
+    if version != FORMAT:
         raise DatasetError(
-            f"{folder} has cache format {found} and this version of qualms reads"
+            f"{folder} has cache format {version} and this version of qualms reads"
             f" {FORMAT}; delete it and prepare again"
         )
     return meta
 
 
 def entries(meta: Meta) -> Iterator[tuple[str, Meta]]:
-    """The entry of every stored file, with its name in the fingerprint."""
+    """Yield the entry of every stored file, with its name in the fingerprint."""
     for split, files in meta["splits"].items():
         for column, entry in files.items():
             yield f"{split}:{column}", entry
 
 
 def fingerprint(meta: Meta) -> str:
-    """The hash of the recipe and of every file that `meta` names."""
+    """Compute the hash of the recipe and of every file that `meta` names."""
     keys = ("format", "name", "version", "options", "task", "subsets", "swaps")
-    told = {key: meta[key] for key in keys if key in meta}
-    told["files"] = {name: entry["sha256"] for name, entry in entries(meta)}
-    return digest(_canonical(told))
+    fields = {key: meta[key] for key in keys if key in meta}
+    fields["files"] = {name: entry["sha256"] for name, entry in entries(meta)}
+    return digest(_canonical(fields))
 
 
 def _canonical(fields: Meta) -> str:
@@ -128,24 +130,24 @@ def _canonical(fields: Meta) -> str:
 
 
 def file_hash(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """Compute the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def block_checksum(path: Path, block: int) -> int:
-    """The CRC-32 of a block of `BLOCK` bytes of a file."""
-    checksum, left = 0, BLOCK
+    """Compute the CRC-32 of a block of `BLOCK` bytes of a file."""
+    checksum, remaining = 0, BLOCK
     with path.open("rb") as file:
         file.seek(block * BLOCK)
-        while chunk := file.read(min(CHUNK, left)):
+        while chunk := file.read(min(CHUNK, remaining)):
             checksum = zlib.crc32(chunk, checksum)
-            left -= len(chunk)
+            remaining -= len(chunk)
     return checksum
 
 
-def _described(path: Path) -> Meta:
-    """Size, hash and checksums of a file."""
+def _file_entry(path: Path) -> Meta:
+    """Return size, hash and checksums of a file."""
     size = path.stat().st_size
     blocks = range(-(-size // BLOCK))
     return {

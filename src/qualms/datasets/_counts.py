@@ -1,4 +1,4 @@
-"""Comparing the numbers of items with those of the paper."""
+"""Compare the numbers of items with those of the paper."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -7,11 +7,11 @@ import numpy as np
 
 from qualms.datasets._publish import Skipped
 from qualms.datasets._recipe import DatasetError, Labels, Recipe
-from qualms.shelf import plural
+from qualms.wording import plural
 
 
 class Tally(NamedTuple):
-    """How many items there are."""
+    """Numbers of items."""
 
     counts: Mapping[str, int]
     """Of each split."""
@@ -20,46 +20,46 @@ class Tally(NamedTuple):
 
 
 def published_tally(recipe: Recipe) -> Tally:
-    """The paper's numbers of items."""
+    """Return the paper's numbers of items."""
     return Tally(recipe.counts, recipe.grades)
 
 
 def tally(labels: Mapping[str, Labels]) -> Tally:
-    """The numbers of items in `labels`; `group` is a grade if it is an integer."""
+    """Count the items in `labels`; `group` is a grade if it is an integer."""
     graded = {
-        s: one.extra["group"] for s, one in labels.items() if "group" in one.extra
+        s: items.extra["group"] for s, items in labels.items() if "group" in items.extra
     }
     return Tally(
-        {split: len(one) for split, one in labels.items()},
+        {split: len(items) for split, items in labels.items()},
         {s: np.bincount(g).tolist() for s, g in graded.items() if g.dtype.kind == "i"},
     )
 
 
-def differences(found: Tally, wanted: Tally) -> list[str]:
-    """Every number that differs from the wanted one, in words.
+def differences(actual: Tally, expected: Tally) -> list[str]:
+    """Describe every number that differs from the expected one.
 
-    >>> found = Tally({"val": 2}, {"val": [1, 1]})
-    >>> differences(found, Tally({"val": 3}, {"val": [2, 1]}))
+    >>> actual = Tally({"val": 2}, {"val": [1, 1]})
+    >>> differences(actual, Tally({"val": 3}, {"val": [2, 1]}))
     ['val 2 instead of 3', 'val grade 0 1 instead of 2']
     """
-    listed = [
-        f"{split} {found.counts.get(split, 0)} instead of {count}"
-        for split, count in wanted.counts.items()
-        if found.counts.get(split, 0) != count
+    sentences = [
+        f"{split} {actual.counts.get(split, 0)} instead of {count}"
+        for split, count in expected.counts.items()
+        if actual.counts.get(split, 0) != count
     ]
-    for split, counts in wanted.grades.items():
-        got = [*found.grades.get(split, ()), *[0] * len(counts)]
-        listed += [
+    for split, counts in expected.grades.items():
+        got = [*actual.grades.get(split, ()), *[0] * len(counts)]
+        sentences += [
             f"{split} grade {grade} {have} instead of {count}"
             for grade, (have, count) in enumerate(zip(got, counts, strict=False))
             if have != count
         ]
-    return listed
+    return sentences
 
 
-def check_tally(recipe: Recipe, found: Tally, skipped: Sequence[Skipped]) -> None:
-    """Raise where numbers differ from the paper's."""
-    differing = differences(found, published_tally(recipe))
+def check_tally(recipe: Recipe, actual: Tally, skipped: Sequence[Skipped]) -> None:
+    """Raise if numbers differ from the paper's."""
+    differing = differences(actual, published_tally(recipe))
     if differing:
         raise DatasetError(
             f"{recipe.name} must have the paper's numbers of items, got"
@@ -72,11 +72,11 @@ def check_tally(recipe: Recipe, found: Tally, skipped: Sequence[Skipped]) -> Non
 def check_not_empty(
     recipe: Recipe, counts: Mapping[str, int], skipped: Sequence[Skipped]
 ) -> None:
-    """Raise where a split has no items at all."""
+    """Raise if a split has no items."""
     empty = [split for split, count in counts.items() if count == 0]
     if empty:
-        # One cause for all says by itself what to do.
-        alike = len(skipped) > 1 and len({one.reason for one in skipped}) == 1
+        # A single reason for all units already says what to do.
+        alike = len(skipped) > 1 and len({unit.reason for unit in skipped}) == 1
         remedy = "Mend that and run again." if alike else recipe.card.obtain
         raise DatasetError(
             f"{recipe.name}: no items for {', '.join(empty)}.{_unreadable(skipped)}"
@@ -84,8 +84,8 @@ def check_not_empty(
         )
 
 
-def check_whole(recipe: Recipe, failed: Sequence[Skipped]) -> None:
-    """Raise where a unit of a recipe that needs all of them could not be loaded."""
+def check_complete(recipe: Recipe, failed: Sequence[Skipped]) -> None:
+    """Raise if a recipe needs every unit, and one could not be loaded."""
     if failed:
         raise DatasetError(
             f"{len(failed)} of {len(recipe.units)} items of {recipe.name} cannot be"
@@ -102,13 +102,13 @@ def _unreadable(skipped: Sequence[Skipped]) -> str:
 
 
 def _named(skipped: Sequence[Skipped], most: int = 5) -> str:
-    """The first units, with the reason; those with the same one stand together."""
+    """Name the first units with the reason; equal reasons are given once."""
     alike: dict[str, list[str]] = {}
     for key, reason in skipped:
         alike.setdefault(reason.rstrip("."), []).append(key)
     first = list(alike.items())[:most]
-    named = "; ".join(f"{_first(keys, most)} ({reason})" for reason, keys in first)
-    return f"{named}, ..." if len(alike) > most else named
+    names = "; ".join(f"{_first(keys, most)} ({reason})" for reason, keys in first)
+    return f"{names}, ..." if len(alike) > most else names
 
 
 def _first(keys: Sequence[str], most: int) -> str:

@@ -62,7 +62,7 @@ class Encoded:
         return len(self.span)
 
     def __getitem__(self, key: Any) -> NDArray[np.uint8]:
-        """The same as NumPy indexing of the decoded pictures.
+        """Index the decoded pictures as NumPy does.
 
         Only the rows that the key begins with are decoded. A key that begins with
         something else, such as ... or a mask of pixels, decodes all rows.
@@ -72,12 +72,12 @@ class Encoded:
             return np.asarray(self._decoded(self.span[rows])[:, *rest])
         if rows is Ellipsis or rows is None or _masks_pixels(rows):
             return np.asarray(np.asarray(self)[key])
-        wanted = np.arange(len(self))[rows]
-        if wanted.ndim == 1 and not rest:
-            return self._decoded(self.span[wanted])
-        decoded, place = np.unique(wanted, return_inverse=True)
+        chosen = np.arange(len(self))[rows]
+        if chosen.ndim == 1 and not rest:
+            return self._decoded(self.span[chosen])
+        decoded, position = np.unique(chosen, return_inverse=True)
         # A single row stays a number, so that its axis is dropped as NumPy does.
-        first = place.reshape(wanted.shape) if wanted.ndim else 0
+        first = position.reshape(chosen.shape) if chosen.ndim else 0
         return np.asarray(self._decoded(self.span[decoded])[first, *rest])
 
     def __array__(
@@ -90,13 +90,13 @@ class Encoded:
         return self._decoded(self.span).astype(dtype or self.dtype, copy=False)
 
     def take(self, rows: Any, axis: int = 0) -> NDArray[np.uint8]:
-        """The pictures `rows`, decoded."""
+        """Decode the pictures `rows`."""
         if axis != 0:
             raise ValueError(f"pictures are taken along axis 0, got axis {axis}")
         return self._decoded(self.span[np.asarray(rows, dtype=np.intp)])
 
     def only(self, rows: Any) -> "Encoded":
-        """The pictures `rows`, still encoded."""
+        """Return the pictures `rows`, still encoded."""
         return Encoded(
             data=self.data, span=self.span[rows], side=self.side, threads=self.threads
         )
@@ -113,7 +113,7 @@ class Encoded:
 
 
 def jpeg(image: NDArray[np.uint8], *, quality: int, full_colour: bool = False) -> bytes:
-    """An image (H, W, 3) in OpenCV's order, blue first, as a JPEG file.
+    """Encode an image (H, W, 3) in OpenCV's order, blue first, as a JPEG file.
 
     Colours have half the resolution of the image unless `full_colour` is set.
     """
@@ -121,8 +121,8 @@ def jpeg(image: NDArray[np.uint8], *, quality: int, full_colour: bool = False) -
 
     options = [cv2.IMWRITE_JPEG_QUALITY, quality]
     if full_colour:
-        whole = cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444
-        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, whole]
+        full = cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444
+        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, full]
     written, data = cv2.imencode(".jpg", image, options)
     if not written:
         raise ValueError(f"cannot write an image {image.shape} {image.dtype} as JPEG")
@@ -130,7 +130,7 @@ def jpeg(image: NDArray[np.uint8], *, quality: int, full_colour: bool = False) -
 
 
 def _masks_pixels(rows: Any) -> bool:
-    """Whether an index is a mask of more than rows."""
+    """Return whether an index is a mask with more axes than rows."""
     index = np.asarray(rows)
     return index.dtype == np.bool_ and index.ndim != 1
 
@@ -139,14 +139,14 @@ def _decode(data: NDArray[np.uint8], picture: NDArray[np.uint8]) -> None:
     """Decode `data` into `picture`."""
     import cv2
 
-    found = cv2.imdecode(data, cv2.IMREAD_COLOR) if len(data) else None
-    if found is None:
+    decoded = cv2.imdecode(data, cv2.IMREAD_COLOR) if len(data) else None
+    if decoded is None:
         raise ValueError(
             f"a stored picture of {len(data)} bytes cannot be decoded; delete the cache"
             " and prepare the dataset again"
         )
     side = len(picture)
-    small = found if found.shape == picture.shape else bilinear(found, side)
+    small = decoded if decoded.shape == picture.shape else bilinear(decoded, side)
     cv2.cvtColor(small, cv2.COLOR_BGR2RGB, dst=picture)
 
 

@@ -6,7 +6,7 @@ FOLDS = 5
 
 
 def fold_rows(count: int, *, seed: int, fold: int) -> set[int]:
-    """The rows of one of five folds of `count` shuffled rows, as sklearn's KFold.
+    """Return the rows of one of five folds of `count` shuffled rows (sklearn's KFold).
 
     >>> sorted(fold_rows(12, seed=123, fold=4))
     [2, 11]

@@ -1,4 +1,4 @@
-"""Reading pictures from one HDF5 file, a chunk of rows at a time.
+"""Read pictures from one HDF5 file, a chunk of rows at a time.
 
 Pictures are stored as (N, channels, 64, 64) uint8; the file's other arrays have one
 value per picture.
@@ -20,8 +20,8 @@ SIDE = 64
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
-    """The file, open for reading; errors name it."""
+def open_hdf5(path: Path) -> Iterator[Any]:
+    """Open a file for reading; errors name it."""
     import h5py  # type: ignore[import-untyped]
 
     with reading(path), h5py.File(path) as file:
@@ -31,8 +31,8 @@ def opened(path: Path) -> Iterator[Any]:
 def read_columns(
     path: Path, *, pictures: str, needed: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, NDArray[Any]]:
-    """The arrays `needed`, and those of `optional` that exist, each flattened."""
-    with opened(path) as file:
+    """Read the arrays `needed`, and those of `optional` that exist, each flattened."""
+    with open_hdf5(path) as file:
         _check_names(file.keys(), (pictures, *needed))
         _check_pictures(pictures, file[pictures].shape, file[pictures].dtype)
         chosen = [*needed, *(name for name in optional if name in file)]
@@ -40,7 +40,7 @@ def read_columns(
 
 
 def chunk_units(split: str, index: NDArray[np.int64]) -> list[Unit]:
-    """Units of up to `CHUNK` rows; their `args` are the row numbers."""
+    """Make units of up to `CHUNK` rows; their `args` are the row numbers."""
     row = index.tolist()
     return [
         Unit(
@@ -55,13 +55,13 @@ def chunk_units(split: str, index: NDArray[np.int64]) -> list[Unit]:
 def read_rows(
     path: Path, index: Sequence[int], *, pictures: str, others: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
-    """The rows `index`, all different, of some arrays; pictures as (k, 64, 64, C)."""
+    """Read the rows `index`, all different; pictures as (k, 64, 64, C)."""
     # h5py reads rows in ascending order only.
     ascending, back = np.unique(np.asarray(index), return_inverse=True)
-    with opened(path) as file:
+    with open_hdf5(path) as file:
         image = np.moveaxis(file[pictures][ascending], 1, -1)[back]
-        found = {name: np.ravel(file[name][()])[list(index)] for name in others}
-    return {pictures: image, **found}
+        values = {name: np.ravel(file[name][()])[list(index)] for name in others}
+    return {pictures: image, **values}
 
 
 def _check_names(present: Collection[str], needed: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Opening a prepared dataset, and checking that its files are those prepared."""
+"""Open prepared datasets, and check that their files have not changed."""
 
 import json
 import os
@@ -45,12 +45,12 @@ class _FileState(NamedTuple):
 
 
 def open_dataset(folder: str | Path) -> Dataset:
-    """The dataset that was prepared in `folder`, its arrays memory-mapped.
+    """Open the dataset that was prepared in `folder`, its arrays memory-mapped.
 
     File sizes are compared with the record; `verify_dataset` compares contents.
     """
     folder = Path(folder)
-    meta = _recorded(folder)
+    meta = _read_record(folder)
     swaps = meta.get("swaps", {"labels": [], "share": 0.0})
     return Dataset(
         name=meta["name"],
@@ -70,17 +70,17 @@ def open_dataset(folder: str | Path) -> Dataset:
 
 
 def verify_dataset(folder: str | Path) -> None:
-    """Raise if the contents of a file in `folder` are not those that were prepared.
+    """Raise if a file in `folder` has other contents than when it was prepared.
 
     It reads every file once, at one to two gigabytes a second on each core. A file that
     this process has verified and nobody has written since is not read again.
     """
     folder = Path(folder)
-    meta = _recorded(folder)
+    meta = _read_record(folder)
     files = {entry["file"]: entry for _, entry in entries(meta)}
     with ThreadPoolExecutor(cores()) as threads:
         checks = {
-            file: _started(threads, folder / file, entry)
+            file: _start_checks(threads, folder / file, entry)
             for file, entry in files.items()
         }
         wrong = [
@@ -89,11 +89,11 @@ def verify_dataset(folder: str | Path) -> None:
             if not all(part.result() for part in parts)
         ]
     if wrong:
-        raise _changed(folder, meta, wrong)
+        raise _changed_error(folder, meta, wrong)
 
 
-def _recorded(folder: Path) -> Meta:
-    """The record of `folder`; raise if its files have other sizes."""
+def _read_record(folder: Path) -> Meta:
+    """Read the record of `folder`; raise if its files have other sizes."""
     meta = read_meta(folder)
     if meta is None:
         raise DatasetError(
@@ -101,7 +101,7 @@ def _recorded(folder: Path) -> Meta:
         )
     wrong = [e["file"] for _, e in entries(meta) if _size(folder, e) != e["bytes"]]
     if wrong or meta["fingerprint"] != fingerprint(meta):
-        raise _changed(folder, meta, wrong)
+        raise _changed_error(folder, meta, wrong)
     return meta
 
 
@@ -110,10 +110,10 @@ def _size(folder: Path, entry: Meta) -> int:
     return path.stat().st_size if path.is_file() else -1
 
 
-def _started(
+def _start_checks(
     threads: ThreadPoolExecutor, path: Path, entry: Meta
 ) -> list[Future[bool]]:
-    """Checks of the parts of a file."""
+    """Start checking the parts of a file."""
     status = path.stat()
     state = _FileState(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     if "crc32" not in entry:  # prepared by an older version
@@ -125,11 +125,11 @@ def _started(
 
 
 def _has_checksum(state: _FileState, block: int, checksum: int) -> bool:
-    return _remembered(_checksum, state)(state, block) == checksum
+    return _cached(_checksum, state)(state, block) == checksum
 
 
 def _has_hash(state: _FileState, sha256: str) -> bool:
-    return _remembered(_hash, state)(state) == sha256
+    return _cached(_hash, state)(state) == sha256
 
 
 @lru_cache(maxsize=65_536)
@@ -142,28 +142,28 @@ def _hash(state: _FileState) -> str:
     return file_hash(state.path)
 
 
-def _remembered(read: "_lru_cache_wrapper[T]", state: _FileState) -> Callable[..., T]:
-    """`read`, which reads nothing twice unless the file may have just been written."""
+def _cached(read: "_lru_cache_wrapper[T]", state: _FileState) -> Callable[..., T]:
+    """Return `read`, without its cache if the file may have just been written."""
     latest = max(state.modified, state.changed)
     return read if time.time_ns() - latest > TICK else read.__wrapped__
 
 
-def _changed(folder: Path, meta: Meta, wrong: Sequence[str]) -> DatasetError:
-    """The error that names the files that changed, both fingerprints and the remedy."""
+def _changed_error(folder: Path, meta: Meta, wrong: Sequence[str]) -> DatasetError:
+    """Return the error that names changed files, fingerprints and the remedy."""
     now = json.loads(json.dumps(meta))
     for _, entry in entries(now):
         path = folder / entry["file"]
         entry["sha256"] = file_hash(path) if path.is_file() else "missing"
-    named = [os.path.normpath(folder / file) for file in dict.fromkeys(wrong)]
+    names = [os.path.normpath(folder / file) for file in dict.fromkeys(wrong)]
     return DatasetError(
-        f"{', '.join(named) or folder / 'meta.json'} changed after the dataset was"
+        f"{', '.join(names) or folder / 'meta.json'} changed after the dataset was"
         f" prepared: fingerprint {fingerprint(now)} instead of {meta['fingerprint']};"
         f" {_remedy(folder, wrong)}"
     )
 
 
 def _remedy(folder: Path, wrong: Sequence[str]) -> str:
-    """What to do about files that changed.
+    """Say what to do about changed files.
 
     Preparing again writes all arrays anew if an album does not have a shown file any
     more, and only then.
@@ -182,7 +182,7 @@ def _remedy(folder: Path, wrong: Sequence[str]) -> str:
 
 
 def _in_album(folder: Path, file: str) -> bool:
-    """Whether the record of the album beside `folder` still names `file`."""
+    """Return whether the record of the album beside `folder` still names `file`."""
     _, album, *rest = file.split("/")
     meta = read_meta(folder.parent / album)
     return meta is not None and any(
@@ -209,7 +209,7 @@ def _map(folder: Path, files: Mapping[str, Meta], side: int | None) -> Split:
 
 
 def _array(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | Ragged:
-    """An array of one shape for all items, or of a shape for each."""
+    """Return an array of one shape for all items, or of one shape per item."""
     sides = arrays.get(name + SIDES)
     return arrays[name] if sides is None else ragged(arrays[name], np.asarray(sides))
 

@@ -12,7 +12,7 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> None:
 
 
 def whole_number(name: str, value: int, *, least: int | None = None) -> int:
-    """`value` as an int; raise if it is not a whole number of at least `least`."""
+    """Return `value` as an int; raise unless it is whole and at least `least`."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     if least is not None and value < least:
@@ -21,21 +21,23 @@ def whole_number(name: str, value: int, *, least: int | None = None) -> int:
 
 
 def chosen_sizes(
-    asked: Mapping[str, int] | None,
+    requested: Mapping[str, int] | None,
     usual: Mapping[str, int],
     most: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """Items per split: the usual numbers, replaced where others are asked for.
+    """Return items per split: the usual numbers, replaced by `requested` ones.
 
     Args:
-        asked: items of some splits; None keeps all the usual numbers.
+        requested: items of some splits; None keeps all the usual numbers.
         usual: items of every split.
         most: the largest numbers allowed; the usual ones by default.
     """
-    if asked is not None and not isinstance(asked, Mapping):
-        raise ValueError(f"sizes must be a mapping of splits or None, got {asked!r}")
+    if requested is not None and not isinstance(requested, Mapping):
+        raise ValueError(
+            f"sizes must be a mapping of splits or None, got {requested!r}"
+        )
     sizes, limits = dict(usual), most or usual
-    for split, size in (asked or {}).items():
+    for split, size in (requested or {}).items():
         if split not in limits:
             raise ValueError(
                 f"sizes must name {', '.join(limits)}, got {split!r}; remove it"

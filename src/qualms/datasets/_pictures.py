@@ -1,4 +1,4 @@
-"""Reading picture files, and cutting large pictures into patches.
+"""Read picture files, and cut large pictures into patches.
 
 Pictures are in RGB order. Pillow decodes to the same pixels as OpenCV, which the
 papers' code used: the alpha channel is dropped, a palette is looked up and the EXIF
@@ -34,25 +34,25 @@ class Tile(NamedTuple):
 
 
 def read_rgb(path: Path) -> NDArray[np.uint8]:
-    """The picture at `path` as (H, W, 3)."""
-    return _decoded(path, "RGB")
+    """Read the picture at `path` as (H, W, 3)."""
+    return _decode(path, "RGB")
 
 
 def read_grey(path: Path) -> NDArray[np.uint8]:
-    """The grey picture at `path` as (H, W)."""
-    return _decoded(path, "L")
+    """Read the grey picture at `path` as (H, W)."""
+    return _decode(path, "L")
 
 
 def read_mask(path: Path) -> NDArray[np.bool_]:
-    """Where the first channel OpenCV would give of the picture is above 0, (H, W)."""
-    with reading(path), _opened(path) as picture:
+    """Read where the first channel is above 0 in OpenCV's order of channels, (H, W)."""
+    with reading(path), _open(path) as picture:
         grey = picture.mode in ("1", "L")
     # OpenCV's first channel is blue
     return (read_grey(path) if grey else read_rgb(path)[..., 2]) > 0
 
 
 def patches(tile: Tile) -> LoadedItems:
-    """The marked patches of `tile`, row by row; the target counts marked pixels.
+    """Cut `tile` into its marked patches, row by row; targets count marked pixels.
 
     Patches do not overlap. The remainder at the right and at the bottom is dropped,
     and so are patches without a marked pixel (Gustafsson et al., 2023).
@@ -64,11 +64,11 @@ def patches(tile: Tile) -> LoadedItems:
         )
     marked = _cut(tile.mask).sum(axis=(2, 3))
     row, column = np.nonzero(marked)
-    place = zip(row.tolist(), column.tolist(), strict=True)
+    cells = zip(row.tolist(), column.tolist(), strict=True)
     return LoadedItems(
         image=_cut(tile.image)[row, column],
         target=marked[row, column].astype(np.float32),
-        item=tuple(f"{tile.name}/{r:02d}-{c:02d}" for r, c in place),
+        item=tuple(f"{tile.name}/{r:02d}-{c:02d}" for r, c in cells),
         extra={
             "cluster": np.full(len(row), tile.name),
             "group": np.full(len(row), tile.group),
@@ -76,15 +76,15 @@ def patches(tile: Tile) -> LoadedItems:
     )
 
 
-def _decoded(path: Path, mode: str) -> NDArray[Any]:
+def _decode(path: Path, mode: str) -> NDArray[Any]:
     from PIL import ImageOps
 
-    with reading(path), _opened(path) as picture:
+    with reading(path), _open(path) as picture:
         _check_depth(picture)
         return np.asarray(ImageOps.exif_transpose(picture).convert(mode))
 
 
-def _opened(path: Path) -> "Image":
+def _open(path: Path) -> "Image":
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -101,6 +101,6 @@ def _check_depth(picture: "Image") -> None:
 
 def _cut(array: NDArray[Any]) -> NDArray[Any]:
     rows, columns = array.shape[0] // PATCH_SIDE, array.shape[1] // PATCH_SIDE
-    whole = array[: rows * PATCH_SIDE, : columns * PATCH_SIDE]
-    cells = whole.reshape(rows, PATCH_SIDE, columns, PATCH_SIDE, *array.shape[2:])
+    trimmed = array[: rows * PATCH_SIDE, : columns * PATCH_SIDE]
+    cells = trimmed.reshape(rows, PATCH_SIDE, columns, PATCH_SIDE, *array.shape[2:])
     return cells.swapaxes(1, 2)

@@ -1,7 +1,7 @@
 """From a recipe to a memory-mapped dataset: parallel, resumable, never silent.
 
-Units are loaded by several processes, and each finished unit is kept as a shard. If it
-is killed, the next call goes on with the units that are left. When all units are done,
+Units are loaded by several processes, and each finished unit is kept as a shard. After
+a crash, the next call goes on with the remaining units. When all units are done,
 the arrays and their record are published in one step. The number of processes changes
 no bit of the result. The albums that a recipe shows are prepared first, in folders
 beside its own.
@@ -25,9 +25,9 @@ from qualms.datasets._cache import (
 )
 from qualms.datasets._counts import (
     Tally,
+    check_complete,
     check_not_empty,
     check_tally,
-    check_whole,
     differences,
     published_tally,
     tally,
@@ -52,7 +52,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A prepared dataset and what could not be loaded for it."""
+    """A prepared dataset, and the units that could not be loaded."""
 
     dataset: Dataset
     skipped: tuple[Skipped, ...]
@@ -87,7 +87,7 @@ def prepare(
     try:
         if recipe.shown:
             _show(recipe, folder, workers, progress, check_counts)
-        elif _settled(recipe, folder):
+        elif _is_complete(recipe, folder):
             _tidy(folder)
         else:
             folder.mkdir(parents=True, exist_ok=True)
@@ -121,19 +121,25 @@ def _show(
 ) -> None:
     _check_same(recipe, folder, read_meta(folder))
     if check_counts:  # before hours of work
-        labels = {split: one.labels for split, one in recipe.shown.items()}
+        labels = {split: shown.labels for split, shown in recipe.shown.items()}
         check_tally(recipe, tally(labels), ())
-    wanted = albums_of(recipe)
-    total, done = sum(len(album.units) for album in wanted.values()), 0
+    recipes = albums_of(recipe)
+    total, done = sum(len(album.units) for album in recipes.values()), 0
     albums = {}
-    for name, album in wanted.items():
-        place = cache_folder(folder.parent, album)
+    for name, album in recipes.items():
+        album_folder = cache_folder(folder.parent, album)
         advance = partial(_overall, progress, done, total)
-        made = prepare(
-            album, place, workers=workers, progress=advance, check_counts=check_counts
+        prepared = prepare(
+            album,
+            album_folder,
+            workers=workers,
+            progress=advance,
+            check_counts=check_counts,
         )
-        (pictures,) = made.dataset.splits.values()
-        albums[name] = Album(place, made.dataset.fingerprint, pictures, made.skipped)
+        (pictures,) = prepared.dataset.splits.values()
+        albums[name] = Album(
+            album_folder, prepared.dataset.fingerprint, pictures, prepared.skipped
+        )
         done += len(album.units)
     folder.mkdir(exist_ok=True)
     with locked(folder / "lock", wait=True):
@@ -148,8 +154,8 @@ def _overall(
         progress(before + done, total)
 
 
-def _settled(recipe: Recipe, folder: Path) -> bool:
-    """Whether these very units are published and no unit is left to retry."""
+def _is_complete(recipe: Recipe, folder: Path) -> bool:
+    """Return whether exactly these units are published and none is left to retry."""
     meta = read_meta(folder)
     if meta is None:
         return False
@@ -161,11 +167,11 @@ def _check_same(recipe: Recipe, folder: Path, meta: Meta | None) -> None:
     if meta is None:
         return
     mine = {"swaps": None} | identity(recipe)
-    other = {key: meta.get(key) for key in mine if meta.get(key) != mine[key]}
-    if other:
-        told = ", ".join(f"{key} {value}" for key, value in other.items())
+    differing = {key: meta.get(key) for key in mine if meta.get(key) != mine[key]}
+    if differing:
+        words = ", ".join(f"{key} {value}" for key, value in differing.items())
         raise DatasetError(
-            f"{folder} holds another dataset ({meta['name']}: {told}); choose another"
+            f"{folder} holds another dataset ({meta['name']}: {words}); choose another"
             " folder"
         )
 
@@ -177,14 +183,14 @@ def _make(
     progress: Progress | None,
     check_counts: bool,
 ) -> None:
-    if _settled(recipe, folder):  # by another process, while we waited for the lock
+    if _is_complete(recipe, folder):  # by another process, while we waited for the lock
         return
     _tidy(folder)
     shards = folder / "shards" / recipe_digest(recipe)
     shards.mkdir(parents=True, exist_ok=True)
     failed = _load_missing(recipe, shards, workers, progress)
-    if recipe.whole:
-        check_whole(recipe, failed)
+    if recipe.complete:
+        check_complete(recipe, failed)
     skipped = [*starmap(Skipped, recipe.left_out.items()), *failed]
     finished = finished_units(recipe, shards)
     counts = count_items(recipe, finished)
@@ -213,7 +219,7 @@ def _load_missing(
     done, total = len(recipe.units) - len(missing), len(recipe.units)
     skipped = []
     make = partial(make_shard, recipe.load, shards)
-    # There is a process for every core already, so OpenCV shall start no threads.
+    # There is a process for every core already, so OpenCV must start no threads.
     threads = {"OPENCV_FOR_THREADS_NUM": os.environ.get("OPENCV_FOR_THREADS_NUM", "1")}
     reasons = each(make, missing, workers=workers or cores(), environment=threads)
     try:
@@ -233,7 +239,7 @@ def _load_missing(
 
 
 def _differs(meta: Meta | None, recipe: Recipe, skipped: Sequence[Skipped]) -> bool:
-    """Whether other units are published than those that could be loaded now."""
+    """Return whether other units are published than those that could be loaded now."""
     if meta is None or meta["units"] != units_digest(recipe):
         return True
     return {key for key, _ in meta["skipped"]} != {key for key, _ in skipped}

@@ -55,8 +55,8 @@ class Skipped(NamedTuple):
     reason: str
 
 
-class _Places(NamedTuple):
-    """Which of `splits` each row of a part goes to, and which row of that split."""
+class _Assignment(NamedTuple):
+    """Split (a number in `splits`) and row that each item of a part goes to."""
 
     splits: Mapping[str, int]
     split: NDArray[np.intp]
@@ -64,7 +64,7 @@ class _Places(NamedTuple):
 
 
 def finished_units(recipe: Recipe, shards: Path) -> list[Finished]:
-    """The units that have a shard, in the recipe's order."""
+    """List the units that have a shard, in the recipe's order."""
     paths = ((unit, shard_path(shards, unit)) for unit in recipe.units)
     return [
         Finished(unit, path, read_layout(path)) for unit, path in paths if path.exists()
@@ -72,10 +72,10 @@ def finished_units(recipe: Recipe, shards: Path) -> list[Finished]:
 
 
 def count_items(recipe: Recipe, finished: Sequence[Finished]) -> dict[str, int]:
-    """Items per final split in the finished units."""
+    """Count the items per final split in the finished units."""
     parts = dict.fromkeys((unit.split for unit in recipe.units), 0)
-    for one in finished:
-        parts[one.unit.split] += one.items
+    for finished_unit in finished:
+        parts[finished_unit.unit.split] += finished_unit.items
     counts: dict[str, int] = {}
     for part, total in parts.items():
         for split, size in _sizes(part, total, recipe.divide.get(part)).items():
@@ -86,7 +86,7 @@ def count_items(recipe: Recipe, finished: Sequence[Finished]) -> dict[str, int]:
 
 
 def units_digest(recipe: Recipe) -> str:
-    """A digest of the names and splits of the units."""
+    """Compute a digest of the names and splits of the units."""
     return digest("\n".join(f"{unit.split}\t{unit.key}" for unit in recipe.units))
 
 
@@ -97,7 +97,9 @@ def publish(
     skipped: Sequence[Skipped],
 ) -> None:
     """Write every array of the dataset, then its record."""
-    if (recipe.side is None) is any(ENCODED in one.layout for one in finished):
+    if (recipe.side is None) is any(
+        ENCODED in finished_unit.layout for finished_unit in finished
+    ):
         raise ValueError(
             f"{recipe.name!r} must state a side if its pictures are encoded, and only"
             f" then; got {recipe.side}"
@@ -105,31 +107,35 @@ def publish(
     arrays = new_arrays(folder)
     splits: Meta = {}
     for part in dict.fromkeys(unit.split for unit in recipe.units):
-        chosen = [one for one in finished if one.unit.split == part and one.items]
+        chosen = [
+            finished_unit
+            for finished_unit in finished
+            if finished_unit.unit.split == part and finished_unit.items
+        ]
         columns = _columns(chosen, any_shape=recipe.any_shape)
         splits |= _write_part(part, recipe.divide.get(part), chosen, columns, arrays)
-    rest = {
+    fields = {
         "counts": count_items(recipe, finished),
-        "skipped": [list(one) for one in skipped],
+        "skipped": [list(unit) for unit in skipped],
         "units": units_digest(recipe),
         "splits": splits,
     }
-    write_record(recipe, folder, arrays, rest)
+    write_record(recipe, folder, arrays, fields)
 
 
 def new_arrays(folder: Path) -> Path:
-    """A new folder for arrays in `folder`."""
+    """Make a new folder for arrays in `folder`."""
     arrays = folder / f"arrays-{uuid.uuid4().hex[:8]}"
     arrays.mkdir()
     return arrays
 
 
-def write_record(recipe: Recipe, folder: Path, arrays: Path, found: Meta) -> None:
+def write_record(recipe: Recipe, folder: Path, arrays: Path, fields: Meta) -> None:
     """Write the record of the files in `arrays`, then remove older arrays."""
-    stated: Meta = {"card": asdict(recipe.card), "shifts": dict(recipe.shifts)}
+    declared: Meta = {"card": asdict(recipe.card), "shifts": dict(recipe.shifts)}
     if recipe.side is not None:
-        stated["side"] = recipe.side
-    write_meta(folder, identity(recipe) | stated | found)
+        declared["side"] = recipe.side
+    write_meta(folder, identity(recipe) | declared | fields)
     for old in folder.glob("arrays-*"):
         if old != arrays:
             shutil.rmtree(old)
@@ -150,27 +156,27 @@ def _write_part(
     arrays: Path,
 ) -> Meta:
     """Write the splits of a part; return the entries of their files in `meta.json`."""
-    places = _places(part, divide, _items(finished))
+    places = _assign(part, divide, _items(finished))
     pictures = arrays / file_name(part, ENCODED)
     encoded = None
     if columns.pop(ENCODED, None) is not None:
-        size = sum(one.layout[ENCODED].shape[0] for one in finished)
+        size = sum(unit.layout[ENCODED].shape[0] for unit in finished)
         encoded = _allocate(pictures, size, ArrayLayout((), np.dtype(np.uint8)))
     entries: Meta = {}
     targets: list[dict[str, NDArray[Any] | Ragged]] = []
     for number, (split, size) in enumerate(places.splits.items()):
         paths = {column: arrays / file_name(split, column) for column in columns}
-        made: dict[str, NDArray[Any] | Ragged] = {}
+        written: dict[str, NDArray[Any] | Ragged] = {}
         for column, row in columns.items():
             if ANY not in row.shape:
-                made[column] = _allocate(paths[column], size, row)
+                written[column] = _allocate(paths[column], size, row)
                 continue
             name = column + SIDES
             paths[name] = arrays / file_name(split, name)
             sides = _sides(finished, column, places, number)
             np.save(paths[name], sides)
-            made[column] = _allocate_ragged(paths[column], sides, row.dtype)
-        targets.append(made)
+            written[column] = _allocate_ragged(paths[column], sides, row.dtype)
+        targets.append(written)
         if encoded is not None:
             paths[ENCODED] = pictures
         entries[split] = {
@@ -196,21 +202,21 @@ def _allocate_ragged(path: Path, sides: NDArray[np.int64], dtype: Any) -> Ragged
 
 
 def _sides(
-    finished: Sequence[Finished], column: str, places: _Places, number: int
+    finished: Sequence[Finished], column: str, places: _Assignment, number: int
 ) -> NDArray[np.int64]:
-    """(N, axes) the shape of each item of the split `number`, in its order."""
+    """Return the shape (N, axes) of each item of the split `number`, in its order."""
     shapes = [
-        one.layout[column].shape[1:] for one in finished for _ in range(one.items)
+        unit.layout[column].shape[1:] for unit in finished for _ in range(unit.items)
     ]
-    here = np.flatnonzero(places.split == number)
-    order = here[np.argsort(places.row[here])]
+    rows = np.flatnonzero(places.split == number)
+    order = rows[np.argsort(places.row[rows])]
     return np.array(shapes, np.int64)[order]
 
 
 def _columns(
     finished: Sequence[Finished], *, any_shape: bool = False
 ) -> dict[str, ArrayLayout]:
-    """Row shape and type of every array; all units must have the same.
+    """Return row shape and type of every array; all units must have the same.
 
     With `any_shape` images may differ in all axes but channels, and label maps in all.
     """
@@ -218,30 +224,30 @@ def _columns(
     columns = {
         name: ArrayLayout(x.shape[1:], x.dtype) for name, x in first.layout.items()
     }
-    for one in finished[1:]:
-        if one.layout.keys() != columns.keys():
-            raise _disagreement(first, one, list(columns), list(one.layout))
-        for name, (shape, dtype) in one.layout.items():
-            known = columns[name]
-            texts = dtype.kind == known.dtype.kind == "U"
-            row = _row_shape(name, shape[1:], known.shape, any_shape=any_shape)
-            if row is None or (dtype != known.dtype and not texts):
-                here = f"{name} {shape[1:]} {dtype}"
-                there = f"{name} {known.shape} {known.dtype}"
-                raise _disagreement(first, one, there, here)
-            columns[name] = ArrayLayout(row, np.promote_types(dtype, known.dtype))
+    for unit in finished[1:]:
+        if unit.layout.keys() != columns.keys():
+            raise _disagreement(first, unit, list(columns), list(unit.layout))
+        for name, (shape, dtype) in unit.layout.items():
+            expected = columns[name]
+            texts = dtype.kind == expected.dtype.kind == "U"
+            row = _row_shape(name, shape[1:], expected.shape, any_shape=any_shape)
+            if row is None or (dtype != expected.dtype and not texts):
+                got = f"{name} {shape[1:]} {dtype}"
+                first_layout = f"{name} {expected.shape} {expected.dtype}"
+                raise _disagreement(first, unit, first_layout, got)
+            columns[name] = ArrayLayout(row, np.promote_types(dtype, expected.dtype))
     return columns
 
 
 def _row_shape(
-    name: str, one: tuple[int, ...], known: tuple[int, ...], *, any_shape: bool
+    name: str, shape: tuple[int, ...], expected: tuple[int, ...], *, any_shape: bool
 ) -> tuple[int, ...] | None:
-    """The shape that two units have in common; None where they must not differ."""
-    if one == known:
-        return known
-    if not any_shape or name not in ("image", "target") or len(one) != len(known):
+    """Return the shape that two units share; None if they must not differ."""
+    if shape == expected:
+        return expected
+    if not any_shape or name not in ("image", "target") or len(shape) != len(expected):
         return None
-    row = common_shape([one, known])
+    row = common_shape([shape, expected])
     return None if name == "image" and row[-1] == ANY else row
 
 
@@ -255,7 +261,7 @@ def _disagreement(
 
 
 def _items(finished: Sequence[Finished]) -> NDArray[np.str_]:
-    items = np.concatenate([read_items(one.shard) for one in finished])
+    items = np.concatenate([read_items(unit.shard) for unit in finished])
     names, counts = np.unique(items, return_counts=True)
     if len(names) < len(items):
         raise DatasetError(
@@ -265,11 +271,11 @@ def _items(finished: Sequence[Finished]) -> NDArray[np.str_]:
     return items
 
 
-def _places(part: str, divide: Divide | None, items: NDArray[np.str_]) -> _Places:
+def _assign(part: str, divide: Divide | None, items: NDArray[np.str_]) -> _Assignment:
     total = len(items)
     sizes = _sizes(part, total, divide)
     if divide is None:
-        return _Places(sizes, np.zeros(total, np.intp), np.arange(total))
+        return _Assignment(sizes, np.zeros(total, np.intp), np.arange(total))
     # Sorted first: the publisher's order of files means nothing.
     shuffle = np.random.default_rng(divide.seed).permutation(total)
     order = np.argsort(items, kind="stable")[shuffle]
@@ -277,27 +283,27 @@ def _places(part: str, divide: Divide | None, items: NDArray[np.str_]) -> _Place
     rank[order] = np.arange(total)
     second = rank >= sizes[divide.into[0]]
     row = rank - second * sizes[divide.into[0]]
-    return _Places(sizes, second.astype(np.intp), row)
+    return _Assignment(sizes, second.astype(np.intp), row)
 
 
 def _copy(
     finished: Sequence[Finished],
-    places: _Places,
+    places: _Assignment,
     targets: Sequence[Mapping[str, NDArray[Any] | Ragged]],
     encoded: NDArray[np.uint8] | None,
 ) -> None:
     start = used = 0
-    for one in finished:
-        arrays = read_shard(one.shard)
+    for unit in finished:
+        arrays = read_shard(unit.shard)
         if encoded is not None:
             arrays[SPAN] += used
             end = used + len(arrays[ENCODED])
             encoded[used:end] = arrays[ENCODED]
             used = end
-        split = places.split[start : start + one.items]
-        row = places.row[start : start + one.items]
+        split = places.split[start : start + unit.items]
+        row = places.row[start : start + unit.items]
         for number, target in enumerate(targets):
-            here = np.flatnonzero(split == number)
+            rows = np.flatnonzero(split == number)
             for column, array in target.items():
-                array[row[here]] = arrays[column][here]
-        start += one.items
+                array[row[rows]] = arrays[column][rows]
+        start += unit.items

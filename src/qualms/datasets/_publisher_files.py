@@ -1,4 +1,4 @@
-"""Finding the files that a publisher ships, and saying what is missing.
+"""Find the files that a publisher ships, and say what is missing.
 
 Most of this runs before anything is loaded: a folder that is not laid out as expected
 is refused. `reading` is for the loading itself, where a single bad file is reported and
@@ -26,20 +26,20 @@ class CsvRow(NamedTuple):
     """Line in the file, from 1 on, counting the header and blank lines."""
 
 
-def located(root: Path, folder: str, *, holding: Sequence[str]) -> Path:
-    """`root` or its folder `folder`: the one that has every name in `holding`."""
-    for place in (root, root / folder):
-        if all((place / name).exists() for name in holding):
-            return place
-    place = root / folder if (root / folder).is_dir() else root
+def locate(root: Path, folder: str, *, holding: Sequence[str]) -> Path:
+    """Return `root` or its folder `folder`, whichever has all names in `holding`."""
+    for candidate in (root, root / folder):
+        if all((candidate / name).exists() for name in holding):
+            return candidate
+    candidate = root / folder if (root / folder).is_dir() else root
     raise DatasetError(
         f"expected {' and '.join(holding)} in {root} or in {root / folder}; "
-        f"{contents(place)}"
+        f"{contents(candidate)}"
     )
 
 
 def file_names(folder: Path, pattern: str, *, like: str) -> tuple[str, ...]:
-    """Names in `folder` that match the whole `pattern`, sorted; raise if none does."""
+    """List names in `folder` that match all of `pattern`; raise if none does."""
     matching = _matching(folder, pattern)
     if not matching:
         raise DatasetError(
@@ -51,7 +51,7 @@ def file_names(folder: Path, pattern: str, *, like: str) -> tuple[str, ...]:
 def file_names_in_either(
     first: Path, second: Path, pattern: str, *, like: str
 ) -> tuple[str, ...]:
-    """Names in either of two folders that should hold the same ones, sorted.
+    """List names in either of two folders that should hold the same files, sorted.
 
     A name that only one of them has is kept, so that loading it says what is missing.
     """
@@ -63,26 +63,26 @@ def file_names_in_either(
     return tuple(sorted(together))
 
 
-def contents(place: Path) -> str:
-    """What is at `place`, as the end of an error message."""
-    if not place.exists():
-        return f"there is nothing at {place}"
-    if not place.is_dir():
-        return f"{place} is a file"
-    present = sorted(entry.name for entry in place.iterdir())
-    if not present:
-        return f"{place} is empty"
-    rest = "" if len(present) <= SHOWN else f" and {len(present) - SHOWN} more"
-    return f"{place} holds {', '.join(present[:SHOWN])}{rest}"
+def contents(path: Path) -> str:
+    """Say what is at `path`, as the end of an error message."""
+    if not path.exists():
+        return f"there is nothing at {path}"
+    if not path.is_dir():
+        return f"{path} is a file"
+    names = sorted(entry.name for entry in path.iterdir())
+    if not names:
+        return f"{path} is empty"
+    more = "" if len(names) <= SHOWN else f" and {len(names) - SHOWN} more"
+    return f"{path} holds {', '.join(names[:SHOWN])}{more}"
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[CsvRow]:
-    """The rows of a comma- or tab-separated file, which must have `columns`."""
+    """Read a comma- or tab-separated file, which must have `columns`."""
     if not path.is_file():
         raise DatasetError(f"expected a table at {path}; {contents(path.parent)}")
     with reading(path), path.open(newline="", encoding="utf-8-sig") as lines:
         try:
-            fields, rows = _parsed(lines)
+            fields, rows = _parse(lines)
         except UnicodeError as error:
             raise ValueError(
                 "its text must be in UTF-8, got another encoding such as UTF-16; save"
@@ -93,7 +93,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[CsvRow]:
 
 
 def finite_number(row: Mapping[str, str], column: str, *, where: str) -> float:
-    """The finite number in `column`; `where` names the row in the error."""
+    """Return the finite number in `column`; `where` names the row in the error."""
     try:
         value = float(row[column])
     except ValueError:
@@ -123,13 +123,13 @@ def reading(path: Path) -> Iterator[None]:
 def _matching(folder: Path, pattern: str) -> tuple[str, ...]:
     if not folder.is_dir():
         raise DatasetError(f"expected a folder {folder}; {contents(folder.parent)}")
-    whole = re.compile(pattern)
+    expression = re.compile(pattern)
     present = (entry.name for entry in folder.iterdir())
-    return tuple(sorted(name for name in present if whole.fullmatch(name)))
+    return tuple(sorted(name for name in present if expression.fullmatch(name)))
 
 
-def _parsed(lines: TextIO) -> tuple[list[str], list[CsvRow]]:
-    """The header and the rows, without blank lines."""
+def _parse(lines: TextIO) -> tuple[list[str], list[CsvRow]]:
+    """Return the header and the rows, without blank lines."""
     header = lines.readline()
     if "\0" in header:  # UTF-16 without a byte order mark
         raise UnicodeError

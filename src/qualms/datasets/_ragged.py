@@ -1,6 +1,6 @@
 """Images and label maps that differ in shape, one after another in one file.
 
-The numbers of all items lie side by side in a flat array, which is usually
+The values of all items lie side by side in a flat array, which is usually
 memory-mapped, and a second array has the sides of each item. Reading an item, or a part
 of one, touches the pages of that part alone.
 """
@@ -21,7 +21,7 @@ class Ragged:
     """Arrays of any shape; `ragged[row]` is one of them, nothing is copied."""
 
     data: NDArray[Any]
-    """(numbers,) those of all items."""
+    """(values,) of all items."""
     start: NDArray[np.int64]
     """(N,) where each item begins in `data`."""
     sides: NDArray[np.int64]
@@ -39,7 +39,7 @@ class Ragged:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of every item."""
+        """Type of every item."""
         return self.data.dtype
 
     @property
@@ -51,7 +51,7 @@ class Ragged:
         return len(self.sides)
 
     def __getitem__(self, row: Any) -> NDArray[Any]:
-        """Item `row`, in its own shape."""
+        """Return item `row`, in its own shape."""
         if isinstance(row, bool) or not isinstance(row, int | np.integer):
             raise TypeError(
                 "items of different shapes are taken one by one, by their number; got"
@@ -69,7 +69,7 @@ class Ragged:
             self[row][...] = value
 
     def take(self, rows: Any, axis: int = 0) -> NDArray[Any]:
-        """A copy of the items `rows`, which must have one shape."""
+        """Copy the items `rows`, which must have one shape."""
         shapes = {tuple(sides) for sides in self.sides[rows].tolist()}
         if axis != 0 or len(shapes) > 1:
             raise ValueError(
@@ -79,12 +79,12 @@ class Ragged:
         return np.stack([self[row] for row in np.asarray(rows)])
 
     def only(self, rows: Any) -> "Ragged":
-        """The items `rows`; nothing is copied."""
+        """Return the items `rows`; nothing is copied."""
         return Ragged(data=self.data, start=self.start[rows], sides=self.sides[rows])
 
 
 def ragged(data: NDArray[Any], sides: NDArray[np.int64]) -> Ragged:
-    """Items of the shapes `sides` (N, axes), one after another in `data`.
+    """Return items of the shapes `sides` (N, axes), one after another in `data`.
 
     >>> ragged(np.arange(5), np.array([[2, 1], [1, 3]]))[1]
     array([[2, 3, 4]])
@@ -95,7 +95,7 @@ def ragged(data: NDArray[Any], sides: NDArray[np.int64]) -> Ragged:
 
 
 def common_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The shape that all have, with -1 for an axis along which they differ.
+    """Return the shape that all have, with -1 for an axis along which they differ.
 
     >>> common_shape([(4, 5, 3), (4, 6, 3)])
     (4, -1, 3)

@@ -28,7 +28,7 @@ GRADED_COUNTS: Mapping[str, Subset] = {
     "test/v2": Subset(of="test", within=((25.0, 176.0),)),
     "test/v3": Subset(of="test", within=((12.5, 188.5),)),
 }
-"""Of "tails": 126, 152 and 176 of the 200 counts."""
+"""Subsets of "tails": 126, 152 and 176 of the 200 counts."""
 
 # The paper's ranges are open, but no test angle lies on one of their ends.
 GRADED_YAWS: Mapping[str, Subset] = {
@@ -36,13 +36,13 @@ GRADED_YAWS: Mapping[str, Subset] = {
     "test/v2": Subset(of="test", within=((0.0, 37.45), (52.55, 90.0))),
     "test/v3": Subset(of="test", within=((0.0, 41.25), (48.75, 90.0))),
 }
-"""Of "gap": 336, 374 and 412 of the 449 test angles."""
+"""Subsets of "gap": 336, 374 and 412 of the 449 test angles."""
 
 
 def trained_counts(
     count: NDArray[Any], variant: Variant, *, gap: GapRule = "text"
 ) -> NDArray[np.bool_]:
-    """Which of the cell counts (N,) may occur in train and val of `variant`.
+    """Return which cell counts (N,) may occur in train and val of `variant`.
 
     >>> trained_counts(np.array([49, 50, 149, 150, 151]), "gap").tolist()
     [True, False, False, False, True]
@@ -57,7 +57,7 @@ def trained_counts(
 
 
 def trained_tenths(tenth: NDArray[Any], variant: Variant) -> NDArray[np.bool_]:
-    """Which of the yaws (N,) in tenths of a degree may occur in train and val.
+    """Return which yaws (N,) in tenths of a degree may occur in train and val.
 
     >>> trained_tenths(np.array([150, 151, 749, 750]), "tails").tolist()
     [False, True, True, False]

@@ -1,4 +1,4 @@
-"""What a dataset file returns, and what a prepared dataset is.
+"""Records of datasets: the recipe that a file returns, and the prepared dataset.
 
 A dataset file turns a folder laid out as its publisher ships it (or a seed, for a
 simulator) into a `Recipe`: the units that hold the raw data, and how to load one.
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from qualms.datasets._encoded import Encoded
 from qualms.datasets._ragged import Ragged
-from qualms.shelf import suggest
 from qualms.spec import Task
+from qualms.wording import suggest
 
 
 class DatasetError(ValueError):
@@ -29,7 +29,7 @@ class DatasetError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """What a reader must know before using the data."""
+    """Title, licence, source and access of a dataset."""
 
     title: str
     licence: str
@@ -75,7 +75,7 @@ class LoadedItems:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divide:
-    """Splits a part in two after loading: a seeded shuffle of the sorted item names."""
+    """Division of a part in two after loading: a seeded shuffle of the item names."""
 
     into: tuple[str, ...]
     """Names of the splits, e.g. ("train", "val")."""
@@ -94,8 +94,8 @@ class Divide:
 class Subset:
     """Some items of a split, chosen by their targets.
 
-    They are those whose target lies in one of some closed ranges, or every other item
-    of each class. A subset is not stored. Its predictions are those of the split,
+    Either the target lies in one of several closed ranges, or every other item of each
+    class is kept. A subset is not stored. Its predictions are those of the split,
     filtered.
     """
 
@@ -107,9 +107,11 @@ class Subset:
     """Keep the items at even (0, 2, ...) or odd positions of their class instead."""
 
     def keep(self, target: NDArray[Any]) -> NDArray[np.intp]:
-        """Rows whose target lies in a range, or those of the half."""
+        """Return the rows whose target lies in a range, or the rows of the half."""
         if self.half is not None:
-            return np.flatnonzero(_places(target) % 2 == (self.half == "odd"))
+            return np.flatnonzero(
+                _positions_in_class(target) % 2 == (self.half == "odd")
+            )
         inside = [(low <= target) & (target <= high) for low, high in self.within]
         return np.flatnonzero(np.any(inside, axis=0))
 
@@ -121,18 +123,18 @@ HALVES: Mapping[str, Subset] = {
 """Half of the items of each test class to train on, and half to test (few-shot)."""
 
 
-def _places(target: NDArray[Any]) -> NDArray[np.intp]:
-    """The place of each item among the items of its class, from 0 on."""
+def _positions_in_class(target: NDArray[Any]) -> NDArray[np.intp]:
+    """Number the items of each class, from 0 on, in their order."""
     order = np.argsort(target, kind="stable")
     _, first, counts = np.unique(target[order], return_index=True, return_counts=True)
-    places = np.empty(len(target), np.intp)
-    places[order] = np.arange(len(target)) - np.repeat(first, counts)
-    return places
+    positions = np.empty(len(target), np.intp)
+    positions[order] = np.arange(len(target)) - np.repeat(first, counts)
+    return positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The items of a split and what is known of them, without their images."""
+    """Items, targets and extra arrays of a split, without images."""
 
     item: NDArray[np.str_]
     target: NDArray[Any]
@@ -172,7 +174,7 @@ class Recipe:
     subsets: Mapping[str, Subset] = field(default_factory=dict)
     """Further splits that are filtered from stored ones, e.g. graded shifts."""
     version: int = 1
-    """To be raised when the same options give other bytes: old caches go unused."""
+    """A number to increase when the same options give other bytes."""
     shown: "Mapping[str, Shown]" = field(default_factory=dict)
     """Splits that show pictures of an album. A recipe has these or `units`."""
     side: int | None = None
@@ -185,12 +187,12 @@ class Recipe:
     for training store first labels; each item gets its labels anew when it is loaded.
     Splits for testing store some fixed draws as raters."""
     swap_share: float = 0.0
-    """Probability that a class of an item has its second label, for each class."""
+    """Probability of the second label, for each class of an item."""
     any_shape: bool = False
     """Whether images may differ in their sides, and label maps with them or in their
     number of raters. Training then takes patches of them."""
-    whole: bool = False
-    """Whether every unit must be loaded. If not, those that cannot be are left out and
+    complete: bool = False
+    """Whether every unit must load. Otherwise unreadable units are left out and
     reported."""
     left_out: Mapping[str, str] = field(default_factory=dict)
     """Files that are left out from the start, and why. They are reported together with
@@ -221,8 +223,8 @@ class Split:
         return len(self.target)
 
 
-def _only(array: Any, rows: NDArray[np.intp]) -> Any:
-    """A copy of `rows`, or a record of them where items are read one by one."""
+def _select_rows(array: Any, rows: NDArray[np.intp]) -> Any:
+    """Return a copy of `rows`, or a record of them where items are read one by one."""
     return array.only(rows) if isinstance(array, Encoded | Ragged) else array[rows]
 
 
@@ -242,23 +244,23 @@ class Dataset:
     swaps: Mapping[int, int] = field(default_factory=dict)
     """Classes of label maps that have a second label, and this label."""
     swap_share: float = 0.0
-    """How often a rater uses the second label of a class, in the whole of a map."""
+    """Probability that a rater uses the second label of a class, in all of a map."""
 
     def split(self, name: str) -> Split:
-        """The stored split `name`, or a copy of the rows that subset `name` keeps."""
+        """Return the stored split `name`, or a copy of the rows of a subset."""
         if name in self.splits:
             return self.splits[name]
         rows = self.rows(name)
-        whole = self.splits[self.subsets[name].of]
+        stored = self.splits[self.subsets[name].of]
         return Split(
-            image=_only(whole.image, rows),
-            target=_only(whole.target, rows),
-            item=whole.item[rows],
-            extra={key: array[rows] for key, array in whole.extra.items()},
+            image=_select_rows(stored.image, rows),
+            target=_select_rows(stored.target, rows),
+            item=stored.item[rows],
+            extra={key: array[rows] for key, array in stored.extra.items()},
         )
 
     def rows(self, name: str) -> NDArray[np.intp]:
-        """Rows of the stored split that make up the split or subset `name`."""
+        """Return the rows of the stored split that form the split or subset `name`."""
         if name in self.splits:
             return np.arange(len(self.splits[name]))
         if name in self.subsets:

@@ -1,4 +1,4 @@
-"""Resizing exactly as the papers' code did: with OpenCV, without antialiasing.
+"""Resize exactly as the papers' code did: with OpenCV, without antialiasing.
 
 Bilinear samples at half-pixel centres and reads only the two nearest pixels per axis,
 however much it shrinks. On float32 images it equals PyTorch's
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 
 def bilinear(image: NDArray[Any], side: int) -> NDArray[Any]:
-    """An image (H, W, channels) as (side, side, channels), of the same dtype."""
+    """Resize an image (H, W, channels) to (side, side, channels), of the same dtype."""
     import cv2
 
     channels = image.shape[2]
@@ -27,7 +27,7 @@ def bilinear(image: NDArray[Any], side: int) -> NDArray[Any]:
 
 
 def nearest(mask: NDArray[np.bool_], side: int) -> NDArray[np.bool_]:
-    """A mask (H, W) as (side, side)."""
+    """Resize a mask (H, W) to (side, side)."""
     import cv2
 
     small = cv2.resize(

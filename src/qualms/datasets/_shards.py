@@ -51,7 +51,7 @@ class _Head(NamedTuple):
 
 
 def shard_path(folder: Path, unit: Unit) -> Path:
-    """Where the arrays of `unit` are kept."""
+    """Return where the arrays of `unit` are kept."""
     name = digest("\n".join((unit.split, unit.key)))
     return folder / f"{name}.shard"
 
@@ -68,24 +68,24 @@ def make_shard(load: Callable[[Unit], LoadedItems], folder: Path, unit: Unit) ->
     path = shard_path(folder, unit)
     partial = path.with_suffix(f".{os.getpid()}.partial")
     with partial.open("wb") as file:
-        file.writelines(_written(arrays))
+        file.writelines(_shard_bytes(arrays))
     partial.replace(path)
     return ""
 
 
 def read_layout(path: Path) -> dict[str, ArrayLayout]:
-    """Shape and type of each array of a shard, read from its first line alone."""
-    with _mended(path), path.open("rb") as file:
+    """Read shape and type of each array of a shard from its first line alone."""
+    with _removing_damaged(path), path.open("rb") as file:
         head = _head(file)
-        rest = os.fstat(file.fileno()).st_size - file.tell()
-        if rest != sum(one.nbytes for one in head.layout.values()):
+        remaining = os.fstat(file.fileno()).st_size - file.tell()
+        if remaining != sum(array.nbytes for array in head.layout.values()):
             raise ValueError("the file was cut off")
         return head.layout
 
 
 def read_shard(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a shard; their checksum is verified."""
-    with _mended(path), path.open("rb") as file:
+    """Read the arrays of a shard and verify their checksum."""
+    with _removing_damaged(path), path.open("rb") as file:
         head = _head(file)
         data = bytearray(file.read())
         if zlib.crc32(data) != head.checksum:
@@ -94,18 +94,18 @@ def read_shard(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def read_items(path: Path) -> NDArray[np.str_]:
-    """The item names of a shard, without its other arrays."""
-    with _mended(path), path.open("rb") as file:
+    """Read the item names of a shard, without its other arrays."""
+    with _removing_damaged(path), path.open("rb") as file:
         layout = _head(file).layout
-        for name, one in layout.items():
+        for name, array in layout.items():
             if name == "item":
-                return _cut(bytearray(file.read(one.nbytes)), {name: one})[name]
-            file.seek(one.nbytes, os.SEEK_CUR)
+                return _cut(bytearray(file.read(array.nbytes)), {name: array})[name]
+            file.seek(array.nbytes, os.SEEK_CUR)
         raise KeyError("item")
 
 
 @contextmanager
-def _mended(path: Path) -> Iterator[None]:
+def _removing_damaged(path: Path) -> Iterator[None]:
     """Remove a shard that cannot be read, so that the next run makes it again."""
     try:
         yield
@@ -119,7 +119,7 @@ def _mended(path: Path) -> Iterator[None]:
 def _arrays(loaded: LoadedItems) -> dict[str, NDArray[Any]]:
     items = np.array(loaded.item, dtype=np.str_).reshape(len(loaded.item))
     image = loaded.image
-    arrays = _packed(image) if isinstance(image, tuple) else {"image": image}
+    arrays = _pack(image) if isinstance(image, tuple) else {"image": image}
     arrays |= {"target": loaded.target, "item": items}
     arrays |= {f"extra/{name}": value for name, value in loaded.extra.items()}
     for name, array in arrays.items():
@@ -133,45 +133,45 @@ def _arrays(loaded: LoadedItems) -> dict[str, NDArray[Any]]:
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
-def _packed(pictures: Sequence[bytes]) -> dict[str, NDArray[Any]]:
-    """Concatenated pictures, and where each begins and ends."""
+def _pack(pictures: Sequence[bytes]) -> dict[str, NDArray[Any]]:
+    """Concatenate pictures, and return where each begins and ends."""
     ends = np.cumsum([0, *map(len, pictures)], dtype=np.int64)
     span = np.stack([ends[:-1], ends[1:]], axis=1)
     return {ENCODED: np.frombuffer(b"".join(pictures), np.uint8), SPAN: span}
 
 
 def _sentence(error: Exception) -> str:
-    """What went wrong, on one line."""
+    """Say what went wrong, on one line."""
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
         return f"{error.strerror.lower()}{where}"
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _written(arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
-    """The lines and bytes of a shard."""
+def _shard_bytes(arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
+    """Return the lines and bytes of a shard."""
     data = [array.tobytes() for array in arrays.values()]
     checksum = 0
     for part in data:
         checksum = zlib.crc32(part, checksum)
-    told = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
-    head = json.dumps({"arrays": told, "crc32": checksum})
+    layout = {name: [array.dtype.str, array.shape] for name, array in arrays.items()}
+    head = json.dumps({"arrays": layout, "crc32": checksum})
     return [f"{head}\n".encode(), *data]
 
 
 def _head(file: BinaryIO) -> _Head:
-    told = json.loads(file.readline())
+    fields = json.loads(file.readline())
     layout = {
         name: ArrayLayout(tuple(shape), np.dtype(dtype))
-        for name, (dtype, shape) in told["arrays"].items()
+        for name, (dtype, shape) in fields["arrays"].items()
     }
-    return _Head(layout, told["crc32"])
+    return _Head(layout, fields["crc32"])
 
 
 def _cut(data: bytearray, layout: Mapping[str, ArrayLayout]) -> dict[str, NDArray[Any]]:
     arrays, start = {}, 0
-    for name, one in layout.items():
-        part = memoryview(data)[start : start + one.nbytes]
-        arrays[name] = np.frombuffer(part, one.dtype).reshape(one.shape)
-        start += one.nbytes
+    for name, array in layout.items():
+        part = memoryview(data)[start : start + array.nbytes]
+        arrays[name] = np.frombuffer(part, array.dtype).reshape(array.shape)
+        start += array.nbytes
     return arrays

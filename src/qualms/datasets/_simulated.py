@@ -1,4 +1,4 @@
-"""What the simulators share: units of a few items, and sampling of pixels."""
+"""Units of a few items and sampling of pixels, shared by the simulators."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ CHUNK = 250
 def chunked(
     split: str, *columns: Sequence[int] | Sequence[str], most: int = CHUNK
 ) -> list[Unit]:
-    """Units of up to `most` items; their `args` are slices of `columns`."""
+    """Make units of up to `most` items; their `args` are slices of `columns`."""
     return [
         Unit(
             key=f"{split}-{start // most:04d}",
@@ -28,7 +28,7 @@ def chunked(
 
 
 def shrink(canvas: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean over the samples of each pixel of an image (2 H, 2 W, ...)."""
+    """Average the samples of each pixel of an image (2 H, 2 W, ...)."""
     top = canvas[::SAMPLES, ::SAMPLES] + canvas[::SAMPLES, 1::SAMPLES]
     bottom = canvas[1::SAMPLES, ::SAMPLES] + canvas[1::SAMPLES, 1::SAMPLES]
     return (top + bottom) / SAMPLES**2

@@ -1,4 +1,4 @@
-"""What the street datasets share: the classes of Cityscapes, and their second labels.
+"""Classes of Cityscapes and their second labels, shared by the street datasets.
 
 VALUES (Kahl et al., 2024) gives five of the 19 classes a second label. A rater uses the
 second label of a class in a whole image or nowhere, with probability 1/3, and decides
@@ -37,7 +37,7 @@ REFERENCES = 5
 
 
 def reference_draws(labels: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """Draws (5, H, W) of the labels (H, W) of an item."""
+    """Draw five labellings (5, H, W) of an item with the labels (H, W)."""
     tables = np.tile(np.arange(256, dtype=np.uint8), (REFERENCES, 1))
     for first, second in SWAPS.items():
         tables[rng.random(REFERENCES) < SWAP_SHARE, first] = second

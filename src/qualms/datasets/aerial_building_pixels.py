@@ -16,7 +16,7 @@ from pathlib import Path
 
 from qualms.datasets._options import whole_number
 from qualms.datasets._pictures import Tile, patches, read_mask, read_rgb
-from qualms.datasets._publisher_files import file_names_in_either, located
+from qualms.datasets._publisher_files import file_names_in_either, locate
 from qualms.datasets._recipe import Card, Divide, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear, nearest
 from qualms.spec import Task
@@ -48,9 +48,9 @@ CARD = Card(
 
 
 def aerial_building_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
-    """Building pixels of 4,096 per patch; clusters are tiles, groups cities."""
+    """Read patches (64, 64, 3), target the building pixels; clusters are tiles."""
     seed = whole_number("seed", seed, least=0)
-    folder = located(Path(root), "AerialImageDataset", holding=["train"]) / "train"
+    folder = locate(Path(root), "AerialImageDataset", holding=["train"]) / "train"
     return Recipe(
         name="aerial_building_pixels",
         options={"seed": seed},

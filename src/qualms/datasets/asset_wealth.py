@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from qualms.datasets._publisher_files import (
     CsvRow,
     finite_number,
-    located,
+    locate,
     read_table,
     reading,
 )
@@ -61,8 +61,8 @@ CARD = Card(
 
 
 def asset_wealth(root: str | Path) -> Recipe:
-    """Wealth index, images (64, 64, 8); clusters: countries, groups: urban, rural."""
-    folder = located(Path(root), "poverty_v1.1", holding=["dhs_metadata.csv", "images"])
+    """Read images (64, 64, 8), target the wealth index; clusters: countries."""
+    folder = locate(Path(root), "poverty_v1.1", holding=["dhs_metadata.csv", "images"])
     rows = read_table(folder / "dhs_metadata.csv", ("country", "wealthpooled", "urban"))
     country = np.array([row.fields["country"] for row in rows])
     units = [
@@ -83,7 +83,7 @@ def asset_wealth(root: str | Path) -> Recipe:
 
 
 def _official_splits(country: NDArray[np.str_]) -> dict[str, NDArray[np.int64]]:
-    """Row numbers per split, as WILDS draws them for fold A."""
+    """Return row numbers per split, as WILDS draws them for fold A."""
     home = np.flatnonzero(~np.isin(country, VAL_COUNTRIES + TEST_COUNTRIES))
     np.random.default_rng(WILDS_SEED).shuffle(home)
     return {

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._publisher_files import file_names_in_either, located, reading
+from qualms.datasets._publisher_files import file_names_in_either, locate, reading
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear, nearest
 from qualms.spec import Task
@@ -47,8 +47,8 @@ CARD = Card(
 
 
 def brain_tumour_pixels(root: str | Path) -> Recipe:
-    """Tumour pixels of 4,096 per slice; clusters are patients."""
-    folder = located(Path(root), "Task01_BrainTumour", holding=["imagesTr", "labelsTr"])
+    """Read slices (64, 64, 3), target the tumour pixels; clusters are patients."""
+    folder = locate(Path(root), "Task01_BrainTumour", holding=["imagesTr", "labelsTr"])
     files = file_names_in_either(
         folder / "imagesTr", folder / "labelsTr", NAME, like="BRATS_001.nii.gz"
     )
@@ -83,19 +83,19 @@ def _load(folder: Path, unit: Unit) -> LoadedItems:
             f"its labels, got {volume.shape} and {marked.shape}"
         )
     mask = {z: nearest(marked[:, :, z], SIDE) for z in range(marked.shape[2])}
-    kept = [z for z in mask if mask[z].any()]
+    slices = [z for z in mask if mask[z].any()]
     with reading(folder / "imagesTr" / unit.key):
-        image = [bilinear(eight_bit(volume[:, :, z]), SIDE) for z in kept]
+        image = [bilinear(eight_bit(volume[:, :, z]), SIDE) for z in slices]
     return LoadedItems(
         image=np.array(image, dtype=np.uint8).reshape(-1, SIDE, SIDE, MODALITIES),
-        target=np.array([mask[z].sum() for z in kept], dtype=np.float32),
-        item=tuple(f"{patient}/{z:03d}" for z in kept),
-        extra={"cluster": np.full(len(kept), patient)},
+        target=np.array([mask[z].sum() for z in slices], dtype=np.float32),
+        item=tuple(f"{patient}/{z:03d}" for z in slices),
+        extra={"cluster": np.full(len(slices), patient)},
     )
 
 
 def eight_bit(image: NDArray[Any]) -> NDArray[np.uint8]:
-    """A float image as old versions of imageio saved it to PNG.
+    """Convert a float image to 8 bit as old versions of imageio saved it to PNG.
 
     >>> eight_bit(np.array([-1.0, 0.0, 3.0])).tolist()
     [0, 64, 255]
@@ -112,7 +112,7 @@ def eight_bit(image: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def _volume(path: Path, channels: int | None = None) -> NDArray[Any]:
-    """The voxels of a NIfTI file; of a fourth axis only the first `channels`."""
+    """Read the voxels of a NIfTI file; of a fourth axis only the first `channels`."""
     import nibabel
 
     with reading(path):

@@ -8,7 +8,7 @@ images of each.
 
 from pathlib import Path
 
-from qualms.datasets._publisher_files import located
+from qualms.datasets._publisher_files import locate
 from qualms.datasets._recipe import Card, Recipe
 from qualms.datasets._retrieval.pictures import (
     CROP_SHARE,
@@ -45,7 +45,9 @@ def cars196(
     side: int = 224,
     crop_share: float = CROP_SHARE,
 ) -> Recipe:
-    """Models, images (side, side, 3). Splits train, val, test, test/even, test/odd.
+    """Read images (side, side, 3), target the model.
+
+    Splits: train, val, test, and its halves test/even and test/odd.
 
     Args:
         root: the publisher's files, see the card.
@@ -56,7 +58,7 @@ def cars196(
             of the released code.
     """
     fit = checked_fit(side, crop_share)
-    folder = located(Path(root), "cars196", holding=["images"]) / "images"
+    folder = locate(Path(root), "cars196", holding=["images"]) / "images"
     names = class_folders(folder, like="AM General Hummer SUV 2000")
     return halved_recipe(
         PublisherFolder("cars196", CARD, folder),

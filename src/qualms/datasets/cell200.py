@@ -78,7 +78,7 @@ def cell200(
     source: Source | None = None,
     gap: GapRule = "released",
 ) -> Recipe:
-    """Pictures of 1 to 200 cells, target the count, images (64, 64, 1).
+    """Read images (64, 64, 1) of 1 to 200 cells, target the count.
 
     Args:
         root: the folder that holds Cell200_64x64.h5 or Cell200/.
@@ -95,17 +95,17 @@ def cell200(
     check_choice("variant", variant, VARIANTS)
     check_choice("gap", gap, GAP_RULES)
     seed = whole_number("seed", seed, least=0)
-    wanted = chosen_sizes(sizes, SIZES)
+    counts = chosen_sizes(sizes, SIZES)
     root = Path(root)
     source = source or _present(root)
     check_choice("source", source, ("hdf5", "png"))
     pictures = _hdf5_file(root) if source == "hdf5" else _png_folder(root)
     trained = partial(trained_counts, variant=variant, gap=gap)
-    beyond = 0 if variant == "plain" else wanted["test"] // 2
-    plan = _plan(trained(pictures.counts), wanted, seed, beyond=beyond)
+    beyond = 0 if variant == "plain" else counts["test"] // 2
+    plan = _plan(trained(pictures.counts), counts, seed, beyond=beyond)
     subsets = GRADED_COUNTS if variant == "tails" else {}
     shifted = () if variant == "plain" else ("test", *subsets)
-    options = {"variant": variant, "sizes": wanted}
+    options = {"variant": variant, "sizes": counts}
     return Recipe(
         name="cell200",
         options=options | {"seed": seed, "source": source, "gap": gap},
@@ -113,7 +113,7 @@ def cell200(
         task=Task(name="regression"),
         units=tuple(u for split in plan for u in pictures.units(split, plan[split])),
         load=partial(_load, pictures.load, trained),
-        counts=wanted,
+        counts=counts,
         shifts=dict.fromkeys(shifted, "count range"),
         subsets=subsets,
     )
@@ -150,7 +150,7 @@ def _png_folder(root: Path) -> _Pictures:
 def _plan(
     inside: NDArray[np.bool_], sizes: Mapping[str, int], seed: int, *, beyond: int
 ) -> dict[str, NDArray[np.int64]]:
-    """The pictures of each split, in random order; `beyond` of test are outside."""
+    """Choose the pictures of each split at random; `beyond` of test are outside."""
     rows = np.random.default_rng(seed).permutation(len(inside))
     near, far = rows[inside[rows]], rows[~inside[rows]]
     _check_enough("in", len(near), sum(sizes.values()) - beyond)

@@ -8,7 +8,7 @@ Bounding boxes are not used.
 
 from pathlib import Path
 
-from qualms.datasets._publisher_files import contents, located
+from qualms.datasets._publisher_files import contents, locate
 from qualms.datasets._recipe import Card, DatasetError, Recipe
 from qualms.datasets._retrieval.pictures import (
     CROP_SHARE,
@@ -45,7 +45,9 @@ def cub(
     side: int = 224,
     crop_share: float = CROP_SHARE,
 ) -> Recipe:
-    """Species, images (side, side, 3). Splits train, val, test, test/even, test/odd.
+    """Read images (side, side, 3), target the species.
+
+    Splits: train, val, test, and its halves test/even and test/odd.
 
     Args:
         root: the publisher's files, see the card.
@@ -56,7 +58,7 @@ def cub(
             of the released code.
     """
     fit = checked_fit(side, crop_share)
-    folder = located(Path(root), "CUB_200_2011", holding=["images"]) / "images"
+    folder = locate(Path(root), "CUB_200_2011", holding=["images"]) / "images"
     names = class_folders(folder, like="001.Black_footed_Albatross")
     classes = pictures_in(folder, sorted(names, key=lambda name: _number(folder, name)))
     return halved_recipe(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
-from qualms.datasets._publisher_files import located, reading
+from qualms.datasets._publisher_files import locate, reading
 from qualms.datasets._recipe import HALVES, Card, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear
 from qualms.datasets._simulated import chunked
@@ -69,7 +69,7 @@ def fashion_mnist(
     side: int = SIDE,
     sizes: Mapping[str, int] | None = None,
 ) -> Recipe:
-    """Images (side, side, 1), target the class.
+    """Read images (side, side, 1), target the class.
 
     Args:
         root: the folder that holds the publisher's four files.
@@ -82,17 +82,17 @@ def fashion_mnist(
     """
     check_choice("family", family, tuple(CLASSES))
     side = whole_number("side", side, least=SIDE)
-    wanted = chosen_sizes(sizes, SIZES[family])
-    folder = located(Path(root), "fashion-mnist", holding=FILES)
+    counts = chosen_sizes(sizes, SIZES[family])
+    folder = locate(Path(root), "fashion-mnist", holding=FILES)
     rows = _rows(folder, family)
     units = [
         unit
-        for split, size in wanted.items()
+        for split, size in counts.items()
         for unit in chunked(split, rows[split][:size].tolist(), most=TOGETHER)
     ]
     return Recipe(
         name="fashion_mnist",
-        options={"family": family, "side": side, "sizes": wanted},
+        options={"family": family, "side": side, "sizes": counts},
         card=CARD,
         task=Task(
             name="classification" if family == "all" else "embedding",
@@ -100,24 +100,24 @@ def fashion_mnist(
         ),
         units=tuple(units),
         load=partial(_load, folder, CLASSES[family], side),
-        counts=wanted,
+        counts=counts,
         subsets=HALVES if family == "downstream" else {},
     )
 
 
 def _rows(folder: Path, family: FamilyOfClasses) -> dict[str, NDArray[np.intp]]:
-    """Rows of the publisher's files that each split consists of, in their order."""
+    """Choose the rows of the publisher's files for each split, in their order."""
     train, test = (_read(folder / f"{part}-{LABELS}") for part in PARTS)
     classes = CLASSES[family]
-    found = {"test": np.flatnonzero(np.isin(test, classes))}
-    kept = np.isin(train, classes)
+    rows = {"test": np.flatnonzero(np.isin(test, classes))}
+    trained = np.isin(train, classes)
     if "val" in SIZES[family]:
         last = [
             np.flatnonzero(train == label)[-VALIDATED:] for label in CLASSES[family]
         ]
-        found["val"] = np.sort(np.concatenate(last))
-        kept[found["val"]] = False
-    return found | {"train": np.flatnonzero(kept)}
+        rows["val"] = np.sort(np.concatenate(last))
+        trained[rows["val"]] = False
+    return rows | {"train": np.flatnonzero(trained)}
 
 
 def _load(folder: Path, classes: tuple[int, ...], side: int, unit: Unit) -> LoadedItems:
@@ -135,15 +135,15 @@ def _load(folder: Path, classes: tuple[int, ...], side: int, unit: Unit) -> Load
 
 
 def _read(path: Path) -> NDArray[np.uint8]:
-    """The array in an IDX file of bytes, of pictures or of labels."""
+    """Read the array in an IDX file of bytes, of pictures or of labels."""
     with reading(path), gzip.open(path) as file:
         content = file.read()
         zero, kind, axes = struct.unpack_from(">HBB", content)
         shape = struct.unpack_from(f">{axes}I", content, 4)
-        wanted = ("N", SIDE, SIDE) if IMAGES in path.name else ("N",)
-        if (zero, kind, axes) != (0, 8, len(wanted)) or shape[1:] != wanted[1:]:
+        expected = ("N", SIDE, SIDE) if IMAGES in path.name else ("N",)
+        if (zero, kind, axes) != (0, 8, len(expected)) or shape[1:] != expected[1:]:
             raise ValueError(
-                f"it must be an IDX file of bytes with the shape {wanted}, got type"
+                f"it must be an IDX file of bytes with the shape {expected}, got type"
                 f" {kind} with the shape {shape}"
             )
         return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)

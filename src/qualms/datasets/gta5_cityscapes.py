@@ -79,7 +79,7 @@ PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def gta5_cityscapes(root: str | Path, *, seed: int = 123) -> Recipe:
-    """Images (256, 478, 3), target (1 or 5, 256, 478) with labels 0 to 23, or 255.
+    """Read images (256, 478, 3), target (1 or 5, 256, 478) with labels 0 to 23, or 255.
 
     Splits `train` and `val` store the labels 0 to 18, of which training swaps five.
     Splits `pool` and `test` store five fixed draws of them.
@@ -90,14 +90,14 @@ def gta5_cityscapes(root: str | Path, *, seed: int = 123) -> Recipe:
     """
     seed = whole_number("seed", seed, least=0)
     root = Path(root)
-    game = _found(root, ("gta5", "OriginalData"), ("images", "labels"))
-    city = _found(root, ("cityscapes", "CityScapesOriginalData"), None)
+    game = _image_folders(root, ("gta5", "OriginalData"), ("images", "labels"))
+    city = _image_folders(root, ("cityscapes", "CityScapesOriginalData"), None)
     names, left_out = _game_images(game)
     cities = {part: _city_images(city, part) for part in ("train", "val")}
     units = [
         Unit(key=f"{where}/{name}", split=split)
-        for split, where, some in _divided(names, cities, seed)
-        for name in some
+        for split, where, chosen in _split_images(names, cities, seed)
+        for name in chosen
     ]
     return Recipe(
         name="gta5_cityscapes",
@@ -114,17 +114,17 @@ def gta5_cityscapes(root: str | Path, *, seed: int = 123) -> Recipe:
     )
 
 
-def _found(
+def _image_folders(
     root: Path, folders: Sequence[str], holding: tuple[str, str] | None
 ) -> tuple[Path, Path]:
-    """The folders of images and labels, in any of the layouts."""
+    """Find the folders of images and labels, in any of the layouts."""
     layouts = [holding] if holding else [("leftImg8bit", "gtFine")]
     if holding is None:
         layouts.append(("images/leftImg8bit", "labels/gtFine"))
-    for place in (*(root / folder for folder in folders), root):
+    for candidate in (*(root / folder for folder in folders), root):
         for images, labels in layouts:
-            if (place / images).is_dir() and (place / labels).is_dir():
-                return place / images, place / labels
+            if (candidate / images).is_dir() and (candidate / labels).is_dir():
+                return candidate / images, candidate / labels
     images, labels = layouts[0]
     raise DatasetError(
         f"expected {images} and {labels} in {root / folders[0]} or {root / folders[1]};"
@@ -133,7 +133,7 @@ def _found(
 
 
 def _game_images(folders: tuple[Path, Path]) -> tuple[list[str], dict[str, str]]:
-    """Names of GTA5's images in order, and those to leave out with the reason."""
+    """List names of GTA5's images in order, and those to leave out with the reason."""
     images, labels = folders
     left_out = {}
     names = file_names(images, r"\d{5}\.png", like="00001.png")
@@ -151,7 +151,7 @@ def _game_images(folders: tuple[Path, Path]) -> tuple[list[str], dict[str, str]]
 
 
 def _png_size(path: Path) -> tuple[int, int] | None:
-    """Width and height; None if loading the file has to say what is wrong with it."""
+    """Read width and height; None for a file that loading must complain about."""
     try:
         with path.open("rb") as file:
             signature, width, height = PNG_HEADER.unpack(file.read(PNG_HEADER.size))
@@ -161,27 +161,27 @@ def _png_size(path: Path) -> tuple[int, int] | None:
 
 
 def _city_images(folders: tuple[Path, Path], part: str) -> list[str]:
-    """Paths of Cityscapes' images below the folder of images, city by city."""
-    whole = folders[0] / part
-    if not whole.is_dir():
-        raise DatasetError(f"expected a folder {whole}; {contents(folders[0])}")
+    """List paths of Cityscapes' images below the folder of images, city by city."""
+    parent = folders[0] / part
+    if not parent.is_dir():
+        raise DatasetError(f"expected a folder {parent}; {contents(folders[0])}")
     like = "aachen_000000_000019_leftImg8bit.png"
-    cities = sorted(entry.name for entry in whole.iterdir() if entry.is_dir())
+    cities = sorted(entry.name for entry in parent.iterdir() if entry.is_dir())
     return [
         f"{part}/{city}/{name}"
         for city in cities
-        for name in file_names(whole / city, r"\w+_leftImg8bit\.png", like=like)
+        for name in file_names(parent / city, r"\w+_leftImg8bit\.png", like=like)
     ]
 
 
-def _divided(
+def _split_images(
     games: Sequence[str], cities: Mapping[str, Sequence[str]], seed: int
 ) -> list[tuple[str, str, Sequence[str]]]:
-    """(split, dataset, names), as figure 7 and the released code divide them."""
+    """Return (split, dataset, names), as figure 7 and the released code divide them."""
     rng = np.random.RandomState(seed)
     half = min(len(cities["train"]), len(games))
-    pool, rest = _drawn(games, half, rng)
-    test, rest = _drawn(rest, len(rest) // 4, rng)
+    pool, rest = _draw_names(games, half, rng)
+    test, rest = _draw_names(rest, len(rest) // 4, rng)
     val = fold_rows(len(rest), seed=seed, fold=0)
     return [
         ("train", "gta5", [name for row, name in enumerate(rest) if row not in val]),
@@ -193,10 +193,10 @@ def _divided(
     ]
 
 
-def _drawn(
+def _draw_names(
     names: Sequence[str], count: int, rng: np.random.RandomState
 ) -> tuple[list[str], list[str]]:
-    """Some names at random, and the others; both in order."""
+    """Draw some names, and return them and the others; both in order."""
     chosen = set(rng.choice(len(names), count, replace=False).tolist())
     return (
         [name for row, name in enumerate(names) if row in chosen],
@@ -210,11 +210,11 @@ def _load(
     where, _, name = unit.key.partition("/")
     if where == "gta5":
         image = read_rgb(game[0] / name)
-        labels = _from_colours(game[1] / name)
+        labels = _colour_map(game[1] / name)
     else:
         image = read_rgb(city[0] / name)
-        labels = _from_ids(city[1] / name.replace("_leftImg8bit", "_gtFine_labelIds"))
-    image, labels = _shrunk(image, labels)
+        labels = _ids_map(city[1] / name.replace("_leftImg8bit", "_gtFine_labelIds"))
+    image, labels = _shrink(image, labels)
     target = labels[None]
     if unit.split in ("pool", "test"):
         words = [seed, zlib.crc32(unit.key.encode()), 1]
@@ -230,8 +230,8 @@ def _load(
     )
 
 
-def _from_colours(path: Path) -> NDArray[np.uint8]:
-    """Train ids of a label map in colours; GTA5 has these."""
+def _colour_map(path: Path) -> NDArray[np.uint8]:
+    """Read train ids of a label map in colours; GTA5 has these."""
     colours = read_rgb(path).astype(np.int32)
     codes = (colours[..., 0] << 16) | (colours[..., 1] << 8) | colours[..., 2]
     labels = _colour_table()[codes]
@@ -244,7 +244,7 @@ def _from_colours(path: Path) -> NDArray[np.uint8]:
 
 @lru_cache(maxsize=1)
 def _colour_table() -> NDArray[np.uint8]:
-    """The train id of every colour, by its code."""
+    """Return the train id of every colour, by its code."""
     table = np.full(2**24, UNKNOWN, np.uint8)
     for train_id, (red, green, blue) in enumerate(COLOURS):
         table[red << 16 | green << 8 | blue] = train_id
@@ -253,8 +253,8 @@ def _colour_table() -> NDArray[np.uint8]:
     return table
 
 
-def _from_ids(path: Path) -> NDArray[np.uint8]:
-    """Train ids of a label map with ids; Cityscapes has these."""
+def _ids_map(path: Path) -> NDArray[np.uint8]:
+    """Read train ids of a label map with ids; Cityscapes has these."""
     table = np.full(256, UNKNOWN, np.uint8)
     table[list(IDS)] = IGNORE
     table[list(TRAIN_IDS)] = list(TRAIN_IDS.values())
@@ -269,10 +269,10 @@ def _from_ids(path: Path) -> NDArray[np.uint8]:
     return np.asarray(labels, np.uint8)
 
 
-def _shrunk(
+def _shrink(
     image: NDArray[np.uint8], labels: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """The middle of both, at a quarter of its size."""
+    """Shrink the middle of both to a quarter of its size."""
     import cv2
 
     if image.shape[:2] != labels.shape:
@@ -289,5 +289,5 @@ def _shrunk(
     middle = (slice(top, top + CROP[0]), slice(left, left + CROP[1]))
     size = (CROP[1] // SHRINK, CROP[0] // SHRINK)
     small = cv2.resize(image[middle], size, interpolation=cv2.INTER_LINEAR)
-    few = cv2.resize(labels[middle], size, interpolation=cv2.INTER_NEAREST)
-    return np.asarray(small, np.uint8), np.asarray(few, np.uint8)
+    small_labels = cv2.resize(labels[middle], size, interpolation=cv2.INTER_NEAREST)
+    return np.asarray(small, np.uint8), np.asarray(small_labels, np.uint8)

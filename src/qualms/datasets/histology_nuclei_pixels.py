@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._hdf5 import opened
+from qualms.datasets._hdf5 import open_hdf5
 from qualms.datasets._options import whole_number
 from qualms.datasets._pictures import Tile, patches, read_rgb
-from qualms.datasets._publisher_files import file_names, located, reading
+from qualms.datasets._publisher_files import file_names, locate, reading
 from qualms.datasets._recipe import Card, Divide, LoadedItems, Recipe, Unit
 from qualms.spec import Task
 
@@ -73,10 +73,10 @@ PARTS = (
 
 
 def histology_nuclei_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
-    """Nuclei pixels of 4,096 per patch; clusters are tiles, groups the three sets."""
+    """Read patches (64, 64, 3), target the nuclei pixels; clusters are tiles."""
     seed = whole_number("seed", seed, least=0)
     sets = ["CoNSeP", "kumar", "tnbc"]
-    folder = located(Path(root), "HistologyNucleiPixels", holding=sets)
+    folder = locate(Path(root), "HistologyNucleiPixels", holding=sets)
     return Recipe(
         name="histology_nuclei_pixels",
         options={"seed": seed},
@@ -124,14 +124,14 @@ def _load(folder: Path, unit: Unit) -> LoadedItems:
 
 
 def _instances(path: Path) -> NDArray[Any]:
-    """`inst_map` (H, W) of a MATLAB file: 0 for background, else a nucleus' number."""
+    """Read `inst_map` (H, W) of a MATLAB file: 0, or the number of a nucleus."""
     from scipy.io import loadmat
 
     with reading(path), path.open("rb") as file:
         modern = file.read(10) == b"MATLAB 7.3"
     if modern:
         # These files are HDF5, with MATLAB's axes reversed.
-        with opened(path) as variables:
+        with open_hdf5(path) as variables:
             return np.asarray(_only(variables)[()]).T
     with reading(path):
         return np.asarray(_only(loadmat(path, variable_names=["inst_map"])))

@@ -12,7 +12,7 @@ here they are drawn from these squares.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from qualms.datasets._publisher_files import contents, file_names, located
+from qualms.datasets._publisher_files import contents, file_names, locate
 from qualms.datasets._recipe import Card, DatasetError, Recipe, Shown
 from qualms.datasets._retrieval.pictures import (
     CROP_SHARE,
@@ -55,7 +55,7 @@ MAPPINGS = (
 def imagenet(
     root: str | Path, *, side: int = 224, crop_share: float = CROP_SHARE
 ) -> Recipe:
-    """1,000 kinds of things, images (side, side, 3). Splits train and test.
+    """Read images (side, side, 3) of 1,000 kinds of things. Splits train and test.
 
     Args:
         root: the publisher's files, see the card.
@@ -65,16 +65,16 @@ def imagenet(
     """
     fit = checked_fit(side, crop_share)
     root = Path(root)
-    place = located(root, KAGGLE, holding=["train", "val"])
-    names = class_folders(place / "train", like="n01440764")
-    train = dict(enumerate(pictures_in(place / "train", names)))
-    test = dict(enumerate(_validation(place / "val", names, (root, place))))
+    folder = locate(root, KAGGLE, holding=["train", "val"])
+    names = class_folders(folder / "train", like="n01440764")
+    train = dict(enumerate(pictures_in(folder / "train", names)))
+    test = dict(enumerate(_validation(folder / "val", names, (root, folder))))
     shown = {}
     for split, part, classes, how in (
         ("train", "train", train, fit._replace(crop_share=1.0)),
         ("test", "val", test, fit),
     ):
-        source = PublisherFolder(f"imagenet_{part}", CARD, place / part)
+        source = PublisherFolder(f"imagenet_{part}", CARD, folder / part)
         labels = labels_of(classes)
         shown[split] = Shown(
             album=picture_album(source, labels.item.tolist(), how), labels=labels
@@ -93,29 +93,29 @@ def imagenet(
 def _validation(
     folder: Path, names: Sequence[str], beside: Sequence[Path]
 ) -> list[list[str]]:
-    """Validation images of each class, which lie in folders or are listed."""
+    """List validation images of each class, which lie in folders or in a list."""
     if any(entry.is_dir() for entry in folder.iterdir()):
         return pictures_in(folder, names)
     files = file_names(folder, IS_PICTURE, like="ILSVRC2012_val_00000001.JPEG")
-    lists = (place / name for name in MAPPINGS for place in (*beside, folder))
-    found = next((path for path in lists if path.is_file()), None)
-    if found is None:
+    lists = (parent / name for name in MAPPINGS for parent in (*beside, folder))
+    listing = next((path for path in lists if path.is_file()), None)
+    if listing is None:
         raise DatasetError(
             f"expected a folder for each class in {folder}, or one of the lists"
             f" {', '.join(MAPPINGS)} beside it; {contents(folder)}"
         )
-    known = _mapping(found, files, names)
-    missing = [file for file in files if Path(file).stem not in known]
+    classes_by_name = _mapping(listing, files, names)
+    missing = [file for file in files if Path(file).stem not in classes_by_name]
     if missing:
-        raise DatasetError(f"expected a class for {missing[0]} in {found}, got none")
+        raise DatasetError(f"expected a class for {missing[0]} in {listing}, got none")
     classes: list[list[str]] = [[] for _ in names]
     for file in files:
-        classes[known[Path(file).stem]].append(file)
+        classes[classes_by_name[Path(file).stem]].append(file)
     return classes
 
 
 def _mapping(path: Path, files: Sequence[str], names: Sequence[str]) -> dict[str, int]:
-    """The class of each validation image, by its name without the ending."""
+    """Read the class of each validation image, by its name without the ending."""
     lines = path.read_text(encoding="utf-8").replace(",", " ").splitlines()
     rows = [line.split() for line in lines if line.strip()]
     if rows and rows[0][0] == "ImageId":

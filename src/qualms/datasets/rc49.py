@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from qualms.datasets import _hdf5
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
-from qualms.datasets._publisher_files import located
+from qualms.datasets._publisher_files import locate
 from qualms.datasets._ranges import GRADED_YAWS, VARIANTS, Variant, trained_tenths
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.spec import Task
@@ -59,7 +59,7 @@ def rc49(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Recipe:
-    """Pictures of 49 chairs, target the yaw in degrees, images (64, 64, 3).
+    """Read images (64, 64, 3) of 49 chairs, target the yaw in degrees.
 
     Args:
         root: the folder that holds RC-49_64x64.h5.
@@ -74,35 +74,35 @@ def rc49(
     """
     check_choice("variant", variant, VARIANTS)
     seed = whole_number("seed", seed, least=0)
-    wanted = chosen_sizes(sizes, SIZES[variant])
+    counts = chosen_sizes(sizes, SIZES[variant])
     root = Path(root)
     path = (
-        root if root.suffix == ".h5" else located(root, "RC-49", holding=[FILE]) / FILE
+        root if root.suffix == ".h5" else locate(root, "RC-49", holding=[FILE]) / FILE
     )
     column = _hdf5.read_columns(
         path, pictures="images", needed=("labels", "indx_train"), optional=("types",)
     )
     plan = _plan(_tenths(column["labels"]), column["indx_train"], variant, seed)
     units = [
-        _hdf5.chunk_units(split, plan[split][:size]) for split, size in wanted.items()
+        _hdf5.chunk_units(split, plan[split][:size]) for split, size in counts.items()
     ]
     subsets = GRADED_YAWS if variant == "gap" else {}
     shifted = () if variant == "plain" else ("test", *subsets)
     return Recipe(
         name="rc49",
-        options={"variant": variant, "sizes": wanted, "seed": seed},
+        options={"variant": variant, "sizes": counts, "seed": seed},
         card=CARD,
         task=Task(name="regression"),
         units=tuple(unit for chunks in units for unit in chunks),
         load=partial(_load, path, variant, "types" in column),
-        counts=wanted,
+        counts=counts,
         shifts=dict.fromkeys(shifted, "yaw range"),
         subsets=subsets,
     )
 
 
 def _tenths(yaw: NDArray[Any]) -> Ints:
-    """Yaws (N,) in whole tenths of a degree."""
+    """Return yaws (N,) in whole tenths of a degree."""
     exact = yaw.astype(np.float64) * 10
     tenths = np.rint(exact)
     # float32 holds 89.9 to about 1e-5 degrees.
@@ -116,23 +116,23 @@ def _tenths(yaw: NDArray[Any]) -> Ints:
 
 
 def _plan(
-    tenth: Ints, listed: NDArray[Any], variant: Variant, seed: int
+    tenth: Ints, train_rows: NDArray[Any], variant: Variant, seed: int
 ) -> dict[str, Ints]:
-    """The rows of each full split, in random order."""
-    if not np.all((listed >= 0) & (listed < len(tenth))):
+    """Choose the rows of each full split, in random order."""
+    if not np.all((train_rows >= 0) & (train_rows < len(tenth))):
         raise DatasetError(f"indx_train must hold row numbers below {len(tenth)}")
     rng = np.random.default_rng(seed)
-    train = np.isin(np.arange(len(tenth)), listed)
+    train = np.isin(np.arange(len(tenth)), train_rows)
     both = rng.permutation(np.flatnonzero(train))
     both = both[trained_tenths(tenth[both], variant)]
     first = int(TRAIN_SHARE * len(both))
-    rest = rng.permutation(np.flatnonzero(~train))
-    test = rest[_rank(tenth[rest]) < PER_ANGLE]
+    others = rng.permutation(np.flatnonzero(~train))
+    test = others[_rank(tenth[others]) < PER_ANGLE]
     return {"train": both[:first], "val": both[first:], "test": test}
 
 
 def _rank(value: Ints) -> Ints:
-    """How many equal values come before each value."""
+    """Count how many equal values come before each value."""
     order = np.argsort(value, kind="stable")
     start = np.searchsorted(value[order], value[order])
     rank = np.empty(len(value), dtype=np.int64)

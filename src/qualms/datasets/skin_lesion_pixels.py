@@ -17,7 +17,7 @@ import numpy as np
 
 from qualms.datasets._options import whole_number
 from qualms.datasets._pictures import read_mask, read_rgb
-from qualms.datasets._publisher_files import contents, located, read_table
+from qualms.datasets._publisher_files import contents, locate, read_table
 from qualms.datasets._recipe import (
     Card,
     DatasetError,
@@ -55,11 +55,11 @@ CARD = Card(
 
 
 def skin_lesion_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
-    """Lesion pixels of 4,096 per photo; clusters are lesions, groups diagnoses."""
+    """Read photos (64, 64, 3), target the lesion pixels; clusters are lesions."""
     seed = whole_number("seed", seed, least=0)
-    folder = located(Path(root), "ham10000", holding=[MASKS])
-    listed = read_table(_metadata(folder), ("lesion_id", "image_id", "dx", "dataset"))
-    rows = [row.fields for row in listed]
+    folder = locate(Path(root), "ham10000", holding=[MASKS])
+    table = read_table(_metadata(folder), ("lesion_id", "image_id", "dx", "dataset"))
+    rows = [row.fields for row in table]
     units = [
         Unit(
             key=row["image_id"],
@@ -90,8 +90,10 @@ def _metadata(folder: Path) -> Path:
 
 def _load(folder: Path, unit: Unit) -> LoadedItems:
     lesion, diagnosis = unit.args
-    places = [folder / part / f"{unit.key}.jpg" for part in PARTS]
-    path = next((place for place in places if place.is_file()), places[0])
+    candidates = [folder / part / f"{unit.key}.jpg" for part in PARTS]
+    path = next(
+        (candidate for candidate in candidates if candidate.is_file()), candidates[0]
+    )
     mask = read_mask(folder / MASKS / f"{unit.key}_segmentation.png")
     return LoadedItems(
         image=bilinear(read_rgb(path), SIDE)[None],

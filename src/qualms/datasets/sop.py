@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from qualms.datasets._publisher_files import contents, located
+from qualms.datasets._publisher_files import contents, locate
 from qualms.datasets._recipe import Card, DatasetError, Recipe
 from qualms.datasets._retrieval.pictures import (
     CROP_SHARE,
@@ -51,7 +51,9 @@ class _Row(NamedTuple):
 
 
 def sop(root: str | Path, *, side: int = 224, crop_share: float = CROP_SHARE) -> Recipe:
-    """Products, images (side, side, 3). Splits train, val, test, test/even, test/odd.
+    """Read images (side, side, 3), target the product.
+
+    Splits: train, val, test, and its halves test/even and test/odd.
 
     Args:
         root: the publisher's files, see the card.
@@ -64,7 +66,7 @@ def sop(root: str | Path, *, side: int = 224, crop_share: float = CROP_SHARE) ->
     rows = [_rows(info / name) for name in ("Ebay_train.txt", "Ebay_test.txt")]
     train, val = _halves(rows[0])
     unseen = _by_product(rows[1])
-    items = [row.path for some in rows for row in some]
+    items = [row.path for part in rows for row in part]
     album = picture_album(PublisherFolder("sop", CARD, folder), items, fit)
     splits = {"train": labels_of(train), "val": labels_of(val)}
     return Recipe(
@@ -79,14 +81,14 @@ def sop(root: str | Path, *, side: int = 224, crop_share: float = CROP_SHARE) ->
 
 
 def _places(root: Path) -> tuple[Path, Path]:
-    """The folder of the two lists, and the one where their paths begin."""
+    """Find the folder of the two lists, and the one where their paths begin."""
     if (root / "online_products").is_dir():
         root = root / "online_products"
     if (root / "Info_Files").is_dir():
         return root / "Info_Files", root / "images"
     holding = ["Ebay_train.txt", "Ebay_test.txt"]
-    place = located(root, "Stanford_Online_Products", holding=holding)
-    return place, place
+    folder = locate(root, "Stanford_Online_Products", holding=holding)
+    return folder, folder
 
 
 def _rows(path: Path) -> list[_Row]:
@@ -112,26 +114,26 @@ def _row(path: Path, number: int, line: str) -> _Row:
 
 
 def _by_product(rows: Sequence[_Row]) -> Classes:
-    """Images of each product in the order of the list, by the product's number."""
-    found: dict[int, list[str]] = {}
+    """List images of each product in the order of the list, by the product's number."""
+    paths: dict[int, list[str]] = {}
     for row in rows:
-        found.setdefault(row.product - 1, []).append(row.path)
-    return found
+        paths.setdefault(row.product - 1, []).append(row.path)
+    return paths
 
 
 def _halves(rows: Sequence[_Row]) -> tuple[Classes, Classes]:
-    """Half of the products of every kind, and the others; both numbered from 0 on."""
+    """Split the products of every kind in halves, both numbered from 0 on."""
     images = _by_product(rows)
     kinds: dict[int, set[int]] = {}
     for row in rows:
         kinds.setdefault(row.kind, set()).add(row.product - 1)
     first: list[int] = []
-    rest: list[int] = []
+    others: list[int] = []
     for products in kinds.values():
         half = len(products) // 2
         first += sorted(products)[:half]
-        rest += sorted(products)[half:]
+        others += sorted(products)[half:]
     return (
         {number: images[product] for number, product in enumerate(first)},
-        {number: images[product] for number, product in enumerate(rest)},
+        {number: images[product] for number, product in enumerate(others)},
     )

@@ -28,7 +28,7 @@ IMAGES = 8_040
 def turkey(
     root: str | Path, *, side: int = 224, crop_share: float = CROP_SHARE
 ) -> Recipe:
-    """Images (side, side, 3) with `votes`. Splits train, val, test.
+    """Read images (side, side, 3) with `votes`. Splits train, val, test.
 
     Args:
         root: the publisher's files, see the card.
@@ -36,5 +36,5 @@ def turkey(
         crop_share: the part of the short side that the centre crop keeps; 0.875 is that
             of the released code.
     """
-    one = VotedSet("turkey", FOLDER, IMAGES, CARD)
-    return votes_recipe(one, Path(root), checked_fit(side, crop_share))
+    voted_set = VotedSet("turkey", FOLDER, IMAGES, CARD)
+    return votes_recipe(voted_set, Path(root), checked_fit(side, crop_share))

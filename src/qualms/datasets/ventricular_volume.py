@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.datasets._options import check_choice
-from qualms.datasets._publisher_files import CsvRow, finite_number, located, read_table
+from qualms.datasets._publisher_files import CsvRow, finite_number, locate, read_table
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
 from qualms.datasets._resize import bilinear
 from qualms.spec import Task
@@ -53,7 +53,7 @@ Traces = dict[str, dict[int, list[tuple[float, float, float, float]]]]
 
 
 def ventricular_volume(root: str | Path, *, order: Order = "listed") -> Recipe:
-    """Ventricular volume in millilitres, images (64, 64, 3).
+    """Read images (64, 64, 3), target the ventricular volume in millilitres.
 
     Args:
         root: the folder that holds EchoNet-Dynamic/.
@@ -63,7 +63,7 @@ def ventricular_volume(root: str | Path, *, order: Order = "listed") -> Recipe:
     """
     check_choice("order", order, ORDERS)
     needed = ["FileList.csv", "VolumeTracings.csv", "Videos"]
-    folder = located(Path(root), "EchoNet-Dynamic", holding=needed)
+    folder = locate(Path(root), "EchoNet-Dynamic", holding=needed)
     traces = _traces(folder / "VolumeTracings.csv")
     rows = read_table(folder / "FileList.csv", ("FileName", "ESV", "EDV", "Split"))
     units = [
@@ -84,7 +84,7 @@ def ventricular_volume(root: str | Path, *, order: Order = "listed") -> Recipe:
 
 
 def _traces(path: Path) -> Traces:
-    """The traced lines by video and frame, both in the order of the file."""
+    """Read the traced lines by video and frame, both in the order of the file."""
     traces: Traces = {}
     rows = read_table(path, ("FileName", "X1", "Y1", "X2", "Y2", "Frame"))
     for row in rows:
@@ -107,12 +107,12 @@ def _unit(
     frames: Mapping[int, list[tuple[float, float, float, float]]],
     order: Order,
 ) -> Unit:
-    name, named = _video(row), row.fields["Split"]
-    if named.upper() not in SPLITS:
+    name, stated_split = _video(row), row.fields["Split"]
+    if stated_split.upper() not in SPLITS:
         raise DatasetError(
-            f"Split must be TRAIN, VAL or TEST, got {named!r} for {name}"
+            f"Split must be TRAIN, VAL or TEST, got {stated_split!r} for {name}"
         )
-    split = SPLITS[named.upper()]
+    split = SPLITS[stated_split.upper()]
     diastole, systole = _phases(frames, order)
     volume = "EDV" if split == "test" else "ESV"
     frame = diastole if split == "test" else systole
@@ -125,18 +125,18 @@ def _unit(
 def _phases(
     frames: Mapping[int, list[tuple[float, float, float, float]]], order: Order
 ) -> tuple[int, int]:
-    """The frames of diastole and systole."""
-    listed = list(frames)
+    """Return the frames of diastole and systole."""
+    in_order = list(frames)
     if order == "listed":
-        return listed[0], listed[1]
-    area = {frame: _area(np.array(frames[frame])) for frame in listed}
+        return in_order[0], in_order[1]
+    area = {frame: _area(np.array(frames[frame])) for frame in in_order}
     # sorted() is stable: equal areas keep the order of the file.
-    ranked = sorted(listed, key=lambda frame: -area[frame])
+    ranked = sorted(in_order, key=lambda frame: -area[frame])
     return ranked[0], ranked[-1]
 
 
 def _area(line: NDArray[np.float64]) -> float:
-    """Area of the outline whose chords are `line` (n, 4), after the long axis."""
+    """Compute the area of an outline from its long axis and chords, `line` (n, 4)."""
     chord = line[1:]
     x = np.concatenate([chord[:, 0], chord[::-1, 2]])
     y = np.concatenate([chord[:, 1], chord[::-1, 3]])

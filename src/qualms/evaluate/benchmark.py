@@ -25,7 +25,7 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
-from qualms.evaluate.kernel import (
+from qualms.evaluate.estimates import (
     Estimated,
     estimated,
     mean_curves,
@@ -42,7 +42,7 @@ from qualms.evaluate.ranking import Ranking, Rival, rankings
 from qualms.evaluate.reading import RunReader, complete_pools
 from qualms.evaluate.segmented import measuring
 from qualms.labels import Label, Labelled, Labels
-from qualms.predictions import Header, Predictions, PredictionsError
+from qualms.predictions import Predictions, PredictionsError
 from qualms.results import Result, ResultsTable, result, summary
 from qualms.spec import RunSpec
 from qualms.study import Line, RunPlan, Variant
@@ -336,23 +336,24 @@ def _drawn(line: Line, drawn: Curve | Histogram | Scatter | MapSlice) -> Labels:
 
 
 def _cost(reader: RunReader, specs: Sequence[RunSpec]) -> Cost:
-    headers = [reader.headers[spec.hash] for spec in specs]
-    known = [h.parameters for h in headers if h.parameters is not None]
-    seconds = _seconds(reader, [spec.hash for spec in specs])
+    hashes = [spec.hash for spec in specs]
+    parameters = [reader.headers[name].parameters for name in hashes]
+    costs = [reader.costs(name) for name in hashes]
+    seconds = _seconds(reader, hashes)
     epochs = sum(spec.training.get("epochs", 0) for spec in specs)
     return Cost(
         seconds=seconds,
-        parameters=known[0] if known else None,
+        parameters=next((count for count in parameters if count is not None), None),
         per_epoch=seconds / epochs if seconds is not None and epochs else None,
-        per_item=_stated(headers, "seconds_per_item"),
-        per_crop=_stated(headers, "seconds_per_crop"),
+        per_item=_mean(cost.per_item for cost in costs),
+        per_crop=_mean(cost.per_crop for cost in costs),
     )
 
 
-def _stated(headers: Sequence[Header], name: str) -> float | None:
-    """Return the mean of a number that headers state about their predictions."""
-    numbers = [header.about[name] for header in headers if name in header.about]
-    return math.fsum(numbers) / len(numbers) if numbers else None
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are known."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def _trained(judging: _Judging) -> set[str]:
@@ -367,8 +368,9 @@ def _trained(judging: _Judging) -> set[str]:
 
 
 def _seconds(reader: RunReader, hashes: Iterable[str]) -> float | None:
-    stated = [reader.headers[name].seconds for name in hashes]
-    known = [seconds for seconds in stated if seconds is not None]
+    """Return the seconds of all these runs together, as far as they are known."""
+    seconds = [reader.costs(name).training for name in hashes]
+    known = [value for value in seconds if value is not None]
     return math.fsum(known) if known else None
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.notebook import notebook_lines, notebook_table
 from qualms.evaluate.ranking import Ranking, Rival, rankings
-from qualms.evaluate.results import Results, ScoreRow
+from qualms.evaluate.results import Results
+from qualms.evaluate.rows import RowKey, ScoreRow
 from qualms.labels import values_text
 from qualms.predictions import pairing, same_items
 from qualms.scores import Better, Difference
@@ -17,9 +18,6 @@ DIFFERENT_ITEMS = (
     "the files do not hold the same items in the same order, with the same targets or "
     "raters, so their differences are not paired and no tie groups are given"
 )
-
-RowKey = tuple[str, str, tuple[tuple[str, Any], ...]]
-"""Score, subset and settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +114,7 @@ def compare(results: Sequence[Results]) -> Comparison:
     }
     contrasts = (
         _contrast(next(iter(columns[key].values()))[0], found)
-        for key, found in rankings(rivals, design, options).items()
+        for key, found in rankings(rivals, design, options, by_gaps=True).items()
     )
     return Comparison(names=names, contrasts=tuple(contrasts))
 

@@ -7,13 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.entry import Curve, Histogram
+from qualms.inference import wilson_ends
 from qualms.scores import ReferralCurve
-from qualms.scores.inference import wilson_ends
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 BINS = 40
 RELIABILITY_BINS = 15

@@ -4,6 +4,7 @@ The same records serve one predictions file, judged by its task, and one pooled 
 of a benchmark's row, judged by the benchmark's protocol.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,13 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Array, Index
+from qualms.inference import Design, Influence, influence_of
 from qualms.predictions import Predictions
 from qualms.processes import Workforce, cores
-from qualms.scores import Better, Plan, about, plan_of
-from qualms.scores.inference import Design, Influence, influence_of
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
+from qualms.scores import Better, about
+from qualms.scores.resampling import score_of_copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,8 +39,9 @@ class Entry:
     """How many items are scored, where `index` holds others (validation items)."""
     influence: Callable[[], Influence | None] | None = None
     """What each item at `index` contributes; None where that is not known."""
-    plan: Callable[[], Plan] | None = None
-    """Gives the score of resampled items, for scores whose influence is not known."""
+    resampled: Callable[[Index], float] | None = None
+    """Gives the score where each item at `index` counts so many times, for scores whose
+    influence is not known."""
     subset: str = "all"
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Which uncertainty, interval rule, measure ...; {} where there is only one."""
@@ -51,7 +52,7 @@ class Entry:
     why: str = ""
     """Why the value is undefined, where it is."""
     no_interval: str = ""
-    """Why it has no interval, where neither influence nor plan gives one."""
+    """Why it has no interval, where neither influence nor resampling gives one."""
     aim: float | None = None
     """The best value, where that is neither the lowest nor the highest."""
     ranked: bool = True
@@ -77,28 +78,53 @@ def entry_of(
     settings: Mapping[str, Any] | None = None,
     why: str = "",
 ) -> Entry:
-    """The entry of `score(*arrays)`; the arrays are of the items at `index`.
+    """Return the entry of `score(*arrays)`; the arrays are of the items at `index`.
 
     Options of the score are bound by `functools.partial`.
     """
+    function = score.func if isinstance(score, partial) else score
+    known = about(function).influence is not None
     return Entry(
-        score=score.func if isinstance(score, partial) else score,
+        score=function,
         value=float(score(*arrays)),
         index=index,
-        influence=partial(influence_of, score, *arrays),
-        plan=partial(plan_of, score, *arrays),
+        influence=partial(influence_of, score, *arrays) if known else None,
+        resampled=None if known else partial(score_of_copies, score, list(arrays)),
         subset=subset,
         settings=settings or {},
         why=why,
     )
 
 
-def settled(entry: Entry) -> Entry:
-    """`entry` with its influence made now, so that its arrays need not stay."""
-    found = None if entry.influence is None else entry.influence()
-    if found is None:
+def bound_entry(
+    score: Callable[..., Any],
+    arrays: Mapping[str, NDArray[Any]],
+    index: Index,
+    *,
+    subset: str = "all",
+    settings: Mapping[str, Any] | None = None,
+    why: str = "",
+) -> Entry:
+    """Return the entry of `score`, whose parameters name the arrays that it reads."""
+    taken = [arrays[name] for name in parameters(score)]
+    return entry_of(score, taken, index, subset=subset, settings=settings, why=why)
+
+
+def parameters(score: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters of `score` that have no default."""
+    return [
+        parameter.name
+        for parameter in inspect.signature(score).parameters.values()
+        if parameter.default is inspect.Parameter.empty
+    ]
+
+
+def with_known_influence(entry: Entry) -> Entry:
+    """Return `entry` with its influence made now, so that its arrays need not stay."""
+    if entry.influence is None:
         return entry
-    return replace(entry, influence=lambda: found, plan=None)
+    influence = entry.influence()
+    return replace(entry, influence=lambda: influence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,29 +1,27 @@
-"""The scores that matter most for each task: what `qualms score` shows at first."""
+"""The main scores of each task, which `qualms score` shows at first."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from qualms import scores
-from qualms.evaluate.compare import RowKey
-from qualms.evaluate.results import Results, ScoreRow
-from qualms.evaluate.scoring import Scored
-from qualms.shelf import names, suggest
+from qualms.evaluate.rows import RowSettings, ScoreRow
+from qualms.shelf import names
 
+Kind = tuple[str, RowSettings]
+"""A score and its settings."""
 SHOWN = 10
-"""So many are shown, the first of those that a file has."""
+"""How many are shown: the first ones that a file has."""
 
 
 class MainScore(NamedTuple):
-    """A score, and with which settings; of several that fit, the first is shown."""
+    """A score, with certain settings where it has several."""
 
     score: str
     settings: Mapping[str, str] = {}
     every: bool = False
-    """Whether all that fit are shown: a user has asked for each of them."""
+    """Whether all rows that fit are shown, as a user chose them; else the first."""
 
     def fits(self, row: ScoreRow) -> bool:
-        """Whether `row` is of this score."""
+        """Return whether `row` is of this score."""
         same = all(row.settings.get(name) == v for name, v in self.settings.items())
         return same and row.score == self.score
 
@@ -96,83 +94,35 @@ GROUPED: Mapping[str, Sequence[str]] = {
     "segmentation": ("dice", "macro_dice", "ged", "stated_ace", "aurc"),
     "embedding": ("recall_at_1", "r_auroc"),
 }
-"""Those that are shown of every group."""
+"""The scores that are shown for every group."""
 
 
-def with_main_scores(scored: Scored) -> Scored:
-    """`scored` with the rows of the main scores alone, in their order.
+def main_kinds(task: str, rows: Sequence[ScoreRow]) -> list[Kind]:
+    """Return the scores and settings that matter most, of those that rows are about.
 
     Scores from outside the package are kept: whoever brings one wants to see it.
     """
-    own = [MainScore(name) for name in names("scores")]
-    rows = [row for result in scored.results for row in result.rows]
-    chosen: dict[tuple[str, str], None] = {}
-    for wanted in MAIN[scored.results[0].task]:
-        found = [_kind(row) for row in rows if wanted.fits(row)]
-        new = [*dict.fromkeys(kind for kind in found if kind not in chosen)]
+    outside = [MainScore(name) for name in names("scores")]
+    chosen: dict[Kind, None] = {}
+    for main in MAIN[task]:
+        kinds = dict.fromkeys(kind_of(row) for row in rows if main.fits(row))
+        new = [kind for kind in kinds if kind not in chosen]
         if len(chosen) < SHOWN:
-            chosen |= dict.fromkeys(new if wanted.every else new[:1])
-    chosen |= {_kind(row): None for row in rows if any(o.fits(row) for o in own)}
-    return _kept(scored, list(chosen))
+            chosen |= dict.fromkeys(new if main.every else new[:1])
+    chosen |= {kind_of(row): None for row in rows if any(o.fits(row) for o in outside)}
+    return list(chosen)
 
 
-def main_rows(results: Results) -> tuple[ScoreRow, ...]:
-    """The rows of the main scores of one file."""
-    return with_main_scores(Scored(results=(results,))).results[0].rows
+def main_rows(task: str, rows: Sequence[ScoreRow]) -> list[ScoreRow]:
+    """Return the rows of the main scores, in the order of these."""
+    place = {kind: number for number, kind in enumerate(main_kinds(task, rows))}
+    return sorted(
+        (row for row in rows if kind_of(row) in place),
+        key=lambda row: place[kind_of(row)],
+    )
 
 
-def with_scores(scored: Scored, wanted: Iterable[str]) -> Scored:
-    """`scored` with the rows of these scores alone, whatever their settings.
-
-    Raises:
-        LookupError: If no file has such a score.
-    """
-    rows = [row for result in scored.results for row in result.rows]
-    known = dict.fromkeys(row.score for row in rows)
-    by_label = {row.label.lower(): row.score for row in rows}
-    chosen = []
-    for name in wanted:
-        plain = name.strip().lower()
-        score = plain if plain in known else by_label.get(plain)
-        if score is None:
-            needed = plain in scores.__all__
-            why = " It may need other arrays, or --val." if needed else ""
-            raise LookupError(
-                f"no score {name!r} here.{why or suggest(plain, known)} These "
-                f"predictions have {', '.join(known)}."
-            )
-        chosen.append(score)
-    order = {score: place for place, score in enumerate(dict.fromkeys(chosen))}
-    kinds = dict.fromkeys(_kind(row) for row in rows if row.score in order)
-    told = tuple(replace(result, answers=result.verdict) for result in scored.results)
-    judged = replace(scored, results=told)
-    return _kept(judged, sorted(kinds, key=lambda kind: order[kind[0]]))
-
-
-def _kind(row: ScoreRow) -> tuple[str, str]:
-    """What a row is about, whatever its subset."""
-    return row.score, row.key[2]
-
-
-def _kept(scored: Scored, kinds: Sequence[tuple[str, str]]) -> Scored:
-    """The rows of these kinds, in their order."""
-    place = {kind: number for number, kind in enumerate(kinds)}
-    rows = [row for result in scored.results for row in result.rows]
-    keys = dict.fromkeys(row.key for row in rows if _kind(row) in place)
-    return with_rows(scored, sorted(keys, key=lambda key: place[key[::2]]))
-
-
-def with_rows(scored: Scored, keys: Iterable[RowKey]) -> Scored:
-    """`scored` with the rows and contrasts of these keys alone, in their order."""
-    kept = dict.fromkeys(keys)
-    results = []
-    for result in scored.results:
-        own = {row.key: row for row in result.rows}
-        rows = tuple(own[key] for key in kept if key in own)
-        results.append(replace(result, rows=rows))
-    comparison = scored.comparison
-    if comparison is not None:
-        found = {contrast.key: contrast for contrast in comparison.contrasts}
-        contrasts = tuple(found[key] for key in kept if key in found)
-        comparison = replace(comparison, contrasts=contrasts)
-    return Scored(results=tuple(results), comparison=comparison)
+def kind_of(row: ScoreRow) -> Kind:
+    """Return the score and the settings of a row."""
+    score, _, settings = row.key
+    return score, settings

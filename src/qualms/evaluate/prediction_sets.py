@@ -14,8 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.entry import Entry
-from qualms.evaluate.kernel import influences_of
+from qualms.evaluate.estimates import influences_of
+from qualms.inference import (
+    Influence,
+    OrderStatistic,
+    interval_of,
+    mean_influence,
+    quantile_influence,
+    worst_stratum_influence,
+)
 from qualms.scores.conformal import rank_reaching
 from qualms.scores.conformal_sets import (
     FREE,
@@ -24,18 +33,6 @@ from qualms.scores.conformal_sets import (
     set_threshold,
     worst_stratum,
 )
-from qualms.scores.inference import (
-    Influence,
-    OrderStatistic,
-    interval_of,
-    mean_influence,
-    quantile_influence,
-    worst_stratum_influence,
-)
-
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Index = NDArray[np.int64]
 
 BLOCK = 1 << 18
 """Probabilities that are turned into sets at a time."""

@@ -89,10 +89,10 @@ def _joined(inside: Predictions, outside: Predictions) -> Predictions:
     shared = [name for name in inside.arrays if name in outside.arrays]
     arrays: dict[str, NDArray[Any]] = {}
     for name in shared:
-        both = inside.arrays[name], outside.arrays[name]
-        # Draws come before items in the arrays that have them.
-        axis = 1 if both[0].shape[0] != inside.n or _has_draws(name) else 0
-        arrays[name] = np.concatenate(both, axis=axis)
+        axis = inside.item_axis(name)
+        if axis is not None and axis == outside.item_axis(name):
+            both = inside.arrays[name], outside.arrays[name]
+            arrays[name] = np.concatenate(both, axis=axis)
     arrays["shifted"] = np.repeat([False, True], [inside.n, outside.n])
     maps = None
     if inside.maps is not None and outside.maps is not None:
@@ -105,7 +105,3 @@ def _with_known(one: Predictions, both: Sequence[Predictions]) -> Predictions:
     if "known" in one.arrays or all("known" not in other.arrays for other in both):
         return one
     return replace(one, arrays={**one.arrays, "known": np.ones(one.n, np.bool_)})
-
-
-def _has_draws(name: str) -> bool:
-    return name in ("probs", "mean", "var") or name.startswith("select/")

@@ -9,7 +9,14 @@ from threading import RLock
 from qualms.evaluate.benchmark_results import Missing
 from qualms.evaluate.protocol import AbsentError
 from qualms.predictions import Header, Predictions, PredictionsError, pool, read
-from qualms.runs import mismatch, split_stem, stored, was_finished
+from qualms.runs import (
+    RunCosts,
+    mismatch,
+    read_costs,
+    split_stem,
+    stored,
+    was_finished,
+)
 from qualms.spec import RunSpec
 from qualms.study import Line, Preset
 
@@ -67,6 +74,10 @@ class RunReader:
                 alone = len(members) == 1 and members[0].draws == 1
                 self._pooled[key] = members[0] if alone else pool(members)
             return self._pooled[key]
+
+    def costs(self, run: str) -> RunCosts:
+        """Return what the run of this hash, whose predictions were read, cost."""
+        return read_costs(self.folder / run, asdict(self.headers[run]))
 
     def forget(self) -> None:
         """Let go of the predictions read so far; what is missing stays known."""

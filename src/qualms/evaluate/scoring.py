@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.evaluate._validation import check_validation
 from qualms.evaluate.compare import Comparison, compare
+from qualms.evaluate.declared_scores import with_declared_scores
 from qualms.evaluate.entry import Judgement, ScoreOptions
-from qualms.evaluate.kernel import Estimated, estimated
-from qualms.evaluate.outside_scores import with_outside_scores
-from qualms.evaluate.results import Results, ScoreRow
+from qualms.evaluate.estimates import Estimated, estimated
+from qualms.evaluate.results import Results
+from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
-from qualms.evaluate.validation import check_validation
+from qualms.evaluate.verdict import verdict_of
 from qualms.predictions import Frame, Header, Predictions, build, read
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find
@@ -112,7 +114,7 @@ def _scored(
     with shared_sorts(), measuring(options) as options:
         judgement = judge_file(predictions, val, options)
         found = estimated([judgement], options)
-    return Results(
+    results = Results(
         name=name or _name_of(predictions),
         header=predictions.header,
         task=predictions.task,
@@ -128,6 +130,7 @@ def _scored(
         items=_without_predictions(predictions, judgement.drawn),
         design=judgement.design,
     )
+    return replace(results, verdict=verdict_of(results))
 
 
 class _Asked(NamedTuple):
@@ -196,7 +199,7 @@ def judge_file(
             "items are for embeddings, leave them out"
         )
     judge: TaskJudge = find("evaluate.tasks", predictions.task)
-    return with_outside_scores(judge(predictions, val, options), predictions, options)
+    return with_declared_scores(judge(predictions, val, options), predictions, options)
 
 
 def _row(found: Estimated) -> ScoreRow:

@@ -1,4 +1,4 @@
-"""What figures show of segmented items: maps of a disputed one, and sizes of all."""
+"""Data for figures of segmented items: maps of one item, and the sizes of all."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Index, MapSlice, Scatter
+from qualms.arrays import Array, Index
+from qualms.evaluate.entry import MapSlice, Scatter
 from qualms.predictions import Maps, Predictions
 
 Map = NDArray[np.floating[Any]]
@@ -19,15 +20,15 @@ def disputed_slices(
     subsets: Mapping[str, Index],
     measures: Callable[[Maps], Mapping[str, Map]],
 ) -> Iterator[MapSlice]:
-    """Of each subset the item whose raters disagree most, the first of equals.
+    """Yield the item of each subset whose raters disagree most, the first if tied.
 
-    It depends on the raters alone, so all methods show the same item.
+    The choice depends on the raters only, so all methods show the same item.
 
     Args:
         predictions: The segmented items.
         disagreement: Sum of `rater_variance` over the pixels of each item.
         subsets: Items of each subset.
-        measures: From the maps of an item to its uncertainty maps by measure.
+        measures: Function from the maps of an item to its uncertainty maps by measure.
     """
     if predictions.maps is None:
         return
@@ -48,13 +49,13 @@ def disputed_slices(
 def size_scatters(
     predicted: Array, reference: Array, summed: Mapping[str, Array], *, subset: str
 ) -> Iterator[Scatter]:
-    """Each item's summed uncertainty, and its reference size, by its predicted size.
+    """Yield each item's summed uncertainty and its reference size by predicted size.
 
     Args:
         predicted: Foreground pixels of each item, mean over draws.
         reference: Foreground pixels of each item, mean over raters.
-        summed: By measure, the sum of each item's uncertainty map.
-        subset: Which items these are.
+        summed: Sums of each item's uncertainty map, by measure.
+        subset: The name of the subset of the items.
     """
     yield Scatter(
         name="size",
@@ -84,27 +85,27 @@ def _slice(
     ignore: int | None,
 ) -> MapSlice:
     spread = scores.rater_variance(maps.raters, ignore=ignore)
-    at = None if spread.ndim == 2 else _place(spread, maps.raters)
-    here: Any = Ellipsis if at is None else at
+    at = None if spread.ndim == 2 else _slice_index(spread, maps.raters)
+    index: Any = Ellipsis if at is None else at
     return MapSlice(
         name="most_disputed",
         subset=subset,
         item=item,
         at=at,
-        raters=np.stack([rater[here] for rater in maps.raters]).astype(np.uint8),
-        predicted=maps.mean_probs.argmax(axis=0)[here].astype(np.uint8),
-        disagreement=spread[here].astype(np.float32),
+        raters=np.stack([rater[index] for rater in maps.raters]).astype(np.uint8),
+        predicted=maps.mean_probs.argmax(axis=0)[index].astype(np.uint8),
+        disagreement=spread[index].astype(np.float32),
         uncertainty={
-            name: values[here].astype(np.float32)
+            name: values[index].astype(np.float32)
             for name, values in uncertainty.items()
         },
     )
 
 
-def _place(spread: Array, raters: NDArray[Any]) -> int:
-    """The slice with most disagreement; where raters agree, with most foreground."""
-    around = tuple(range(1, spread.ndim))
-    disputed = np.nansum(spread, axis=around)
-    if not disputed.any():
-        disputed = (raters > 0).sum(axis=(0, *(axis + 1 for axis in around)))
-    return int(np.argmax(disputed))
+def _slice_index(spread: Array, raters: NDArray[Any]) -> int:
+    """Return the slice with most disagreement, or most foreground if there is none."""
+    within = tuple(range(1, spread.ndim))
+    sums = np.nansum(spread, axis=within)
+    if not sums.any():
+        sums = (raters > 0).sum(axis=(0, *(axis + 1 for axis in within)))
+    return int(np.argmax(sums))

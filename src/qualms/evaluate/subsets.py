@@ -6,13 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Flags, Index
+from qualms.inference import Design, sampling_design
 from qualms.predictions import Predictions
 from qualms.scores import balanced_joint
-from qualms.scores.inference import Design, sampling_design
-
-Index = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-
 
 _WORDS = {
     "all": "every item",

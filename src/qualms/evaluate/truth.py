@@ -1,9 +1,9 @@
-"""Whether each part of the uncertainty measures what its name says.
+"""Comparison of the parts of the uncertainty with the truth of a simulator.
 
-A simulator knows what no dataset of photographs does: how far the graders of an item
+A simulator, unlike a dataset of photographs, knows how far the graders of an item
 disagree. Aleatoric uncertainty should follow the entropy of their labels, in size and
 in order; epistemic uncertainty should detect the shift. The total uncertainty is
-reported for comparison. So is how well the true entropy detects the shift, because
+reported for comparison, and so is the detection of the shift by the true entropy, since
 graders may agree more, or less, about shifted items.
 """
 
@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry
+from qualms.arrays import Array
+from qualms.evaluate.entry import Entry
+from qualms.inference import influence_of, mean_influence
 from qualms.scores import spearman
-from qualms.scores.inference import influence_of, mean_influence
 
 PARTS = ("aleatoric", "total", "epistemic")
 UNKNOWN = "the true probabilities of the labels are not known"
@@ -38,17 +39,17 @@ class Uncertainty(NamedTuple):
 def truth_entries(
     uncertainty: Uncertainty, shifted: NDArray[np.bool_], truth: Array | None
 ) -> Iterator[Entry]:
-    """AUROC of the shift, and distance from and rank correlation with the truth.
+    """Yield AUROC of the shift, and distance from and rank correlation with the truth.
 
-    `truth` (N, C) are the true probabilities of the classes. Scores that need them, or
-    an epistemic part where there is one draw, are undefined without.
+    `truth` (N, C) are the true probabilities of the classes. Scores that need them are
+    undefined without them, and those of the epistemic part if there is one draw.
     """
     entropy = None
     if truth is not None:
         entropy = scores.entropy(truth).astype(np.float64, copy=False)
     for part in PARTS:
-        there = part != "epistemic" or uncertainty.draws > 1
-        values = getattr(uncertainty, part) if there else None
+        defined = part != "epistemic" or uncertainty.draws > 1
+        values = getattr(uncertainty, part) if defined else None
         yield _shift(f"{part}_shift_auroc", values, shifted)
         yield _spearman(part, values, entropy, ~shifted)
         if part != "epistemic":
@@ -75,7 +76,7 @@ def _shift(name: str, values: Array | None, shifted: NDArray[np.bool_]) -> Entry
 def _spearman(
     part: str, values: Array | None, entropy: Array | None, inside: NDArray[np.bool_]
 ) -> Entry:
-    known = values is not None and entropy is not None
+    defined = values is not None and entropy is not None
     return Entry(
         name=f"{part}_spearman",
         score=scores.human_alignment,
@@ -84,8 +85,8 @@ def _spearman(
         value=spearman(values[inside], entropy[inside])
         if values is not None and entropy is not None
         else math.nan,
-        why=EQUAL if known else _missing(entropy),
-        no_interval="the interval of this correlation is not followed",
+        why=EQUAL if defined else _missing(entropy),
+        no_interval="no interval is computed for this correlation",
         ranked=False,
     )
 
@@ -93,16 +94,16 @@ def _spearman(
 def _distance(
     part: str, values: Array | None, entropy: Array | None, inside: NDArray[np.bool_]
 ) -> Entry:
-    off = None
+    errors = None
     if values is not None and entropy is not None:
-        off = np.abs(values - entropy)[inside]
+        errors = np.abs(values - entropy)[inside]
     return Entry(
         name=f"{part}_mae",
         score=scores.mae,
         subset="in_domain",
         index=np.flatnonzero(inside),
-        influence=None if off is None else partial(mean_influence, off),
-        value=math.nan if off is None else float(off.mean()),
+        influence=None if errors is None else partial(mean_influence, errors),
+        value=math.nan if errors is None else float(errors.mean()),
         why=_missing(entropy),
         ranked=False,
     )

@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from qualms.shelf import names, suggest
+from qualms.shelf import names
+from qualms.wording import suggest
 
 KINDS: Mapping[str, str] = {
     "method": "methods",

@@ -6,9 +6,10 @@ from typing import Any
 
 from qualms.launch._extra_rows import methods_of
 from qualms.launch.options import changed_part, check_options, options_of
-from qualms.shelf import find, names, suggest
+from qualms.shelf import find, names
 from qualms.spec import Part
 from qualms.study import Overrides, RunPlan, Variant
+from qualms.wording import suggest
 
 PREFIXES = ("method", "network", "dataset")
 """What options of parts begin with; those of training have none."""
@@ -55,9 +56,11 @@ def _check_training(options: Mapping[str, Any]) -> None:
     """Raise if options of training do not exist, or have values that make no sense."""
     if not options:
         return
-    from qualms.training.options import Training, training
+    from qualms.training.options import GROUPS, training
 
-    check_options("training", options, options_of(Training))
+    groups = [options_of(group) for group in GROUPS.values()]
+    known = {name: option for group in groups for name, option in group.items()}
+    check_options("training", options, known)
     # Runs that take the weights of others train for 0 epochs, which no user sets.
     if "epochs" in options and options["epochs"] < 1:
         raise ValueError(

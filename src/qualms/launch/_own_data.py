@@ -27,9 +27,9 @@ from qualms.datasets import Dataset, Encoded, Progress, Ragged, cache_folder, pr
 from qualms.launch._devices import devices_for
 from qualms.launch.data import recipe_of
 from qualms.launch.plan import RunRequest
-from qualms.shelf import suggest
 from qualms.spec import Part
 from qualms.study import GivenData
+from qualms.wording import suggest
 
 DATASET = "folder"
 SPLITS = ("train", "val", "val/shifted", "test", "test/shifted")

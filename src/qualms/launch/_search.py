@@ -9,9 +9,10 @@ from typing import Any, Literal
 from qualms.launch._selections import with_selection
 from qualms.launch.options import option_texts
 from qualms.launch.plan import RunRequest, plan_of
-from qualms.shelf import find, names, suggest
-from qualms.spec import RunSpec, digest, split_place
+from qualms.shelf import find, names
+from qualms.spec import RunSpec, digest, parse_split
 from qualms.study import Benchmark, Range, RunPlan, Selection
+from qualms.wording import suggest
 
 Sampler = Literal["sobol", "tpe"]
 """How trials are chosen: evenly, or by the results of those before them."""
@@ -43,8 +44,8 @@ class Search:
         A selection that names none takes the validation splits of further datasets that
         the runs of its variant predict.
         """
-        further = (split for split in self.base.splits if split_place(split)[0])
-        validation = tuple(s for s in further if split_place(s)[1] == "val")
+        further = (split for split in self.base.splits if parse_split(split)[0])
+        validation = tuple(s for s in further if parse_split(s)[1] == "val")
         return self.selection.splits or validation
 
     @property

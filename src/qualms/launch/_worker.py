@@ -145,8 +145,8 @@ def _train(
                     tidy(folder)
                     facts = {"device": setup.device, "command": setup.command}
                     describe(folder, spec, facts)
-                watch = Relay(send)
-                work(specs, _open(data), folders, device=setup.device, watch=watch)
+                callbacks, opened = Relay(send), _open(data)
+                work(specs, opened, folders, device=setup.device, callbacks=callbacks)
             except Exception:
                 traceback.print_exc()
                 raise

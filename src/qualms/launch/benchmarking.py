@@ -34,9 +34,10 @@ from qualms.launch.progress import (
     waiting_for,
 )
 from qualms.runs import check_writable
-from qualms.shelf import find, include, plural
+from qualms.shelf import find, include
 from qualms.spec import digest
 from qualms.study import RunPlan
+from qualms.wording import plural
 
 if TYPE_CHECKING:
     from qualms.evaluate.benchmark_results import BenchmarkResults
@@ -408,7 +409,7 @@ def _make(plans: Sequence[RunPlan], resources: Resources) -> list[RunOutcome]:
             workers=workers,
             device=resources.device,
             together=resources.together,
-            watch=view,
+            callbacks=view,
             progress=view.data,
         )
         with closing(runs):

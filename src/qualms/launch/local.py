@@ -21,7 +21,7 @@ from qualms.runs import check_writable, is_done, log_path, mend_spec, run_folder
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
-    from qualms.training import Watch
+    from qualms.training import Callbacks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     workers: int = 1,
     device: str = "auto",
     together: int | None = None,
-    watch: "Watch | None" = None,
+    callbacks: "Callbacks | None" = None,
     progress: PartProgress | None = None,
     work: Work | None = None,
 ) -> Generator[RunOutcome, None, None]:
@@ -66,7 +66,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
         device: "auto", "cpu", "cuda" (every GPU) or one device by name.
         together: most seeds that one process trains at once, of runs that are otherwise
             the same; 5 on a GPU and 1 on the CPU by default.
-        watch: is called after every epoch.
+        callbacks: are called after every epoch.
         progress: is called while simulated datasets are made.
         work: what trains a batch, called like `qualms.training.run_together`.
     """
@@ -85,7 +85,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
         together = together or (1 if setups[0].device == "cpu" else TOGETHER)
         groups = batches(pending, together=together, workers=workers)
         jobs = [_job(batch, out, folders) for batch in groups]
-    return _outcomes(finished, jobs, setups, out, watch)
+    return _outcomes(finished, jobs, setups, out, callbacks)
 
 
 def datasets_of(specs: Sequence[RunSpec]) -> list[Part]:
@@ -147,20 +147,20 @@ def _outcomes(
     jobs: Sequence[Job],
     setups: Sequence[WorkerSetup],
     out: Path,
-    watch: "Watch | None",
+    callbacks: "Callbacks | None",
 ) -> Generator[RunOutcome, None, None]:
     for spec in finished:
         mended = mend_spec(run_folder(out, spec), spec)
-        if mended and watch is not None:
-            watch.message(spec, mended)
+        if mended and callbacks is not None:
+            callbacks.message(spec, mended)
         yield _outcome(RunEnd(spec, "skipped"), out)
     busy: list[RunEnd] = []
     # Only work of a test's own is defined in the script that runs here.
     script = any(setup.work is not None for setup in setups)
     for event in run_jobs(jobs, setups, make_crew=partial(LocalCrew, script=script)):
         if not isinstance(event, RunEnd):
-            if watch is not None:
-                tell(watch, event)
+            if callbacks is not None:
+                tell(callbacks, event)
         elif event.status == "busy":
             busy.append(event)
         else:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from qualms.shelf import suggest
 from qualms.spec import Part
+from qualms.wording import suggest
 
 PASSED = {"datasets": "root", "networks": "channels"}
 """Arguments that the program passes to the parts of a shelf; users cannot set them."""

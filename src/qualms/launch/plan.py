@@ -17,8 +17,9 @@ from qualms.launch._overrides import with_options
 from qualms.launch._selections import check_config, check_rules
 from qualms.launch.data import data_key
 from qualms.launch.options import option_texts
-from qualms.shelf import find, names, suggest
+from qualms.shelf import find, names
 from qualms.study import Benchmark, GivenData, RunPlan, TableRow
+from qualms.wording import suggest
 
 Declared = Callable[..., Benchmark]
 """The function of a benchmark."""

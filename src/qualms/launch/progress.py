@@ -18,7 +18,7 @@ EVERY = 30.0
 
 
 class RunsView(Protocol):
-    """Shows the progress of runs: a `Watch` that also shows datasets and outcomes."""
+    """Shows the progress of runs: `Callbacks` that also show datasets and outcomes."""
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int, *values: float) -> None:
         """Show an epoch of a run; loss, images per second and seconds left follow."""

@@ -1,13 +1,13 @@
 """Methods, one file each; the folder is the registry.
 
 A method is a function of its options that returns a `Method`: a record of a few
-functions, whose defaults are the plain network. This package exports the record, what
-training tells a method, and the parts of the plain network that methods share.
+functions, whose defaults are the plain network. This package exports that record, what
+training passes to a method, and the parts of the plain network that methods share.
 """
 
 from qualms.methods._batch import Batch, Batches, Loss, Moment
 from qualms.methods._headed import (
-    Embedded,
+    EmbeddingDraw,
     Headed,
     Readout,
     embed,
@@ -36,7 +36,7 @@ __all__ = [
     "Batch",
     "Batches",
     "Blend",
-    "Embedded",
+    "EmbeddingDraw",
     "Headed",
     "Loss",
     "Method",

@@ -1,4 +1,4 @@
-"""What a training step tells a method: a batch, and how far training has come."""
+"""What training passes to a method: a batch, and how far training has come."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Loss = Literal["likelihood", "dice_likelihood"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """The items of one step, on the device, augmented and normalised."""
+    """Items of one step, on the device, augmented and normalised."""
 
     x: Tensor
     """(views * B, channels, *space) inputs; view v of item i is row v * B + i."""
@@ -20,12 +20,12 @@ class Batch:
     weight: Tensor | None = None
     """(B,) factor of each item in the loss; None for 1."""
     loss: Loss = "likelihood"
-    """How far predictions are from label maps: their likelihood, or Dice as well."""
+    """Loss of label maps: the likelihood alone, or Dice as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """How far training has come; the plain numbers are constant within an epoch."""
+    """Progress of training; the plain numbers are constant within an epoch."""
 
     epoch: int
     epochs: int
@@ -33,12 +33,12 @@ class Moment:
     """Size of the training split, by which a KL term is divided. Where an item has
     several terms of the likelihood, the KL term is divided by their number too."""
     batch: int
-    """Items of a whole batch, also where one pass or one device sees a part of it."""
+    """Items of a full batch, also where one pass or one device sees a part of it."""
     progress: Tensor
-    """0-d, the share of all steps that are done, this one included: 1 in the last step.
-    It is a tensor, so that a captured step can follow it."""
+    """Share of all steps that are done, this one included: 1 in the last step. It is a
+    0-d tensor, so that a captured step can follow it."""
 
 
 Batches = Callable[[], Iterator[Batch]]
-"""One pass over a split, in order and without augmentation: the training split, but
-for `Method.calibrate`."""
+"""Function that starts a pass over a split, in order and without augmentation: over the
+training split, except in `Method.calibrate`."""

@@ -2,7 +2,7 @@
 
 As Kirchhof et al. (2023, arXiv:2307.03810) train it: the other view of an item is its
 positive, both views of all other items are its negatives, and only these stand in the
-denominator. Either view is an anchor once, and the loss is the mean over anchors;
+denominator. Each view is an anchor once, and the loss is the mean over anchors;
 equation 1 of the paper adds up both directions, but counts the positive once.
 """
 
@@ -14,8 +14,8 @@ from qualms.methods._batch import Batch
 VIEWS = 2
 
 
-def check_contrast(inverse_temperature: float) -> None:
-    """Refuse a temperature that is not positive."""
+def check_temperature(inverse_temperature: float) -> None:
+    """Raise unless the temperature is positive."""
     if inverse_temperature <= 0:
         raise ValueError(
             f"inverse_temperature must be positive, got {inverse_temperature}"
@@ -23,21 +23,21 @@ def check_contrast(inverse_temperature: float) -> None:
 
 
 def both_views(rows: Tensor, batch: Batch) -> Tensor:
-    """`rows` of two views, those of the first first.
+    """Return `rows` of two views, the first view of all items first.
 
-    Validation shows one view of each item, which then stands for both.
+    Validation has one view of each item, which then serves as both.
     """
     return rows if len(rows) > len(batch.target) else torch.cat([rows, rows])
 
 
-def contrast(vectors: Tensor, inverse_temperature: float) -> Tensor:
-    """Loss (..., B) of each item, from unit vectors (..., 2 B, D) of two views."""
+def contrastive_losses(vectors: Tensor, inverse_temperature: float) -> Tensor:
+    """Return the losses (..., B) of items with unit vectors (..., 2 B, D)."""
     count = vectors.shape[-2] // VIEWS
-    other = vectors.roll(count, -2)
-    loss = -inverse_temperature * (vectors * other).sum(-1)
+    positive = vectors.roll(count, -2)
+    loss = -inverse_temperature * (vectors * positive).sum(-1)
     if count > 1:  # a single item has no negatives
         similar = inverse_temperature * vectors @ vectors.mT
         item = torch.arange(count, device=vectors.device).repeat(VIEWS)
-        own = item[:, None] == item
-        loss = loss + similar.masked_fill(own, -torch.inf).logsumexp(-1)
+        same = item[:, None] == item
+        loss = loss + similar.masked_fill(same, -torch.inf).logsumexp(-1)
     return loss.view(*loss.shape[:-1], VIEWS, count).mean(-2)

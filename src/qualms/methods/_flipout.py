@@ -1,10 +1,10 @@
 """Layers with random weights: flipout (Wen et al., 2018, arXiv:1803.04386).
 
 A weight is its mean plus its standard deviation times noise. The noise is drawn once
-for a batch, and every item multiplies it by random signs of its own, one for each input
-and one for each output channel. If the signs leave the distribution of the noise as it
-is, each item has a fair draw of the weights, the draws of two items are uncorrelated,
-and the cost is that of two convolutions.
+for a batch, and every item multiplies it by its own random signs, one for each input
+and one for each output channel. If the signs do not change the distribution of the
+noise, each item has a fair draw of the weights, the draws of two items are
+uncorrelated, and the cost is that of two convolutions.
 """
 
 import math
@@ -21,9 +21,9 @@ from qualms.methods._layers import (
     Layer,
     Operation,
     channels_of,
+    copy_sizes,
     fan_in_of,
     is_transposed,
-    take_sizes,
     to_rows,
     transposed_operation,
 )
@@ -33,13 +33,13 @@ class Noise(NamedTuple):
     """Distribution of the noise on the weights of a layer; signs do not change it."""
 
     shared: Callable[[Tensor], Tensor]
-    """A tensor to noise of its shape: the part that all items of a batch share."""
-    own: Callable[[Tensor], Tensor]
-    """Signs (B, ...) of a batch to signs times what each item draws for itself."""
+    """From a tensor to noise of its shape: the part that all items of a batch share."""
+    per_item: Callable[[Tensor], Tensor]
+    """From signs (B, ...) of a batch to signs times the part that each item draws."""
     variance: Callable[[torch.Size], float]
-    """Shape of the weights, outputs first, to the variance of the noise of each."""
+    """From the shape of the weights, outputs first, to the variance of their noise."""
     entropy: Callable[[torch.Size], float]
-    """Shape of the weights to the differential entropy of the noise, in nats."""
+    """From the shape of the weights to the entropy of their noise, in nats."""
 
 
 class Flipout(nn.Module):
@@ -53,7 +53,7 @@ class Flipout(nn.Module):
         self, layer: Layer, noise: Noise, rho: Tensor, items: ItemCounter | None = None
     ) -> None:
         super().__init__()
-        take_sizes(self, layer)
+        copy_sizes(self, layer)
         self.weight = layer.weight
         self.rho = nn.Parameter(rho)
         """Standard deviations before a softplus."""
@@ -68,41 +68,41 @@ class Flipout(nn.Module):
 
     @property
     def stddev(self) -> Tensor:
-        """Standard deviations: what the noise is multiplied by."""
+        """Standard deviations, by which the noise is multiplied."""
         return functional.softplus(self.rho)
 
     def outputs_first(self, weight: Tensor) -> Tensor:
-        """A view of what is shaped as the weights, with output channels on axis 0."""
+        """View a tensor of the weights' shape with output channels on axis 0."""
         return weight.transpose(0, 1) if self._transposed else weight
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (B, C, *space), or (B, ..., C) of a linear layer."""
+        """Return outputs (B, C, *space), or (B, ..., C) of a linear layer."""
         incoming, outgoing = self._signs(x)
         noise = self.noise.shared(self.outputs_first(self.rho))
         disturbance = self.stddev * self.outputs_first(noise)
         mean = self._run(x, self.weight, self.bias)
-        turned = self._run(x * to_rows(incoming, len(x)), disturbance, None)
-        own = to_rows(self.noise.own(outgoing), len(x))
+        shared = self._run(x * to_rows(incoming, len(x)), disturbance, None)
+        signs = to_rows(self.noise.per_item(outgoing), len(x))
         # One pass over the outputs, in their own precision.
-        return torch.addcmul(mean, turned, own.to(mean.dtype))
+        return torch.addcmul(mean, shared, signs.to(mean.dtype))
 
     def _signs(self, x: Tensor) -> tuple[Tensor, ...]:
-        """For each item, signs of the input channels and of the output channels."""
-        shape = [self._items.among(len(x))] + [1] * (x.ndim - 1)
+        """Draw signs of input and of output channels for each item."""
+        shape = [self._items.items_of(len(x))] + [1] * (x.ndim - 1)
         shape[self._axis] = sum(self._channels)
         return torch.split(random_signs(shape, x), self._channels, self._axis)
 
 
 def random_signs(shape: Sequence[int], like: Tensor) -> Tensor:
-    """+1 or -1 with equal chances, with dtype and device of `like`."""
+    """Draw +1 or -1 with equal chances, with dtype and device of `like`."""
     return torch.randint(0, 2, shape, dtype=like.dtype, device=like.device) * 2 - 1
 
 
 def divergence(layer: Flipout, *, stddev: float, tied: bool) -> Tensor:
-    """KL of the weights of `layer` from a Gaussian prior in nats, 0-d, exact.
+    """Return the exact KL of the weights of `layer` from a Gaussian prior, in nats.
 
     It is the cross-entropy minus the entropy. The cross-entropy depends on the noise
-    through its variance alone. The entropy is that of the noise plus the sum of the
+    only through its variance. The entropy is that of the noise plus the sum of the
     logarithms of the standard deviations.
 
     Args:
@@ -120,7 +120,7 @@ def divergence(layer: Flipout, *, stddev: float, tied: bool) -> Tensor:
 
 
 def _operation(layer: Layer) -> Operation:
-    """What `layer` does, for any weight and bias."""
+    """Return the function of `layer`, for any weight and bias."""
     if isinstance(layer, nn.Linear):
         return functional.linear
     if is_transposed(layer):

@@ -3,8 +3,8 @@
 All methods share one convention. `build` returns a `Headed` network, or a network that
 holds one. `network.backbone(x)` gives features (B, F) or (B, F, *space), and
 `network(x)` gives outputs (B, K, *space) in float32 with K on axis 1: one logit per
-class, a single one for two classes, or the numbers that a regression method asks for.
-Maps of features may be coarser than the image; outputs have its size all the same.
+class, a single one for two classes, or the numbers that a regression method needs.
+Maps of features may be coarser than the image; outputs have the size of the image.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,33 +16,34 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._windows import Windows
+from qualms.networks import as_backbone
 from qualms.spec import Task
 
 HIDDEN = 512
 _FLAT = 2
-"""Axes of what has no space."""
+"""Axes of features without space."""
 
 
 class Headed(nn.Module):
-    """A backbone, the head that reads its features, and what `after` has found."""
+    """A backbone, the head that reads its features, and what `after` fits."""
 
     def __init__(
         self,
         backbone: nn.Module,
         head: nn.Module,
         task: Task,
-        found: nn.Module | None = None,
+        fitted: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.backbone = backbone
         self.head = head
         self.task = task
-        self.found = nn.Identity() if found is None else found
+        self.fitted = nn.Identity() if fitted is None else fitted
         self.windows: Windows | None = None
-        """Through which large images are seen; None to see them as they are."""
+        """Windows through which large images are seen; None to see them as a whole."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (B, K, *space) of inputs (B, channels, *space)."""
+        """Return outputs (B, K, *space) of inputs (B, channels, *space)."""
         if self.windows is not None:
             return self.windows.stitched(self._pass, x)
         return self._pass(x)
@@ -53,7 +54,7 @@ class Headed(nn.Module):
 
 @contextmanager
 def through_windows(network: nn.Module, windows: Windows | None) -> Iterator[None]:
-    """Let `network` see images through `windows` within."""
+    """Let `network` see images through `windows` inside the context."""
     parts = [part for part in network.modules() if isinstance(part, Headed)]
     if windows is not None and not parts:
         raise TypeError(
@@ -70,10 +71,10 @@ def through_windows(network: nn.Module, windows: Windows | None) -> Iterator[Non
 
 
 def upsampled(maps: Tensor, image: Tensor) -> Tensor:
-    """`maps` (B, K, *space) linearly interpolated to the size of `image`.
+    """Interpolate `maps` (B, K, *space) linearly to the size of `image`.
 
-    Interpolation and a 1x1 convolution can change places, so a head on coarse maps and
-    interpolated outputs give the same as a head on interpolated maps, and cost less.
+    Interpolation commutes with a 1x1 convolution, so interpolating the outputs of a
+    head on coarse maps equals a head on interpolated maps, and costs less.
     """
     size = image.shape[2:]
     if maps.shape[2:] == size or maps.ndim == _FLAT:
@@ -83,7 +84,7 @@ def upsampled(maps: Tensor, image: Tensor) -> Tensor:
 
 
 def headed(network: nn.Module) -> Headed:
-    """`network` as a `Headed` one, for the type checker; others are refused."""
+    """Return `network` with the type `Headed`; raise if it is of another type."""
     if not isinstance(network, Headed):
         raise TypeError(
             "this method needs the network that its own build returned, got "
@@ -94,10 +95,10 @@ def headed(network: nn.Module) -> Headed:
 
 
 def read_head(head: nn.Module, features: Tensor) -> Tensor:
-    """Outputs (B, K, *space) of `head` in float32, whatever the backbone runs in.
+    """Return outputs (B, K, *space) of `head` in float32.
 
-    Half precision would round a count of 150 to a whole number, so the head runs in
-    full precision. Only for maps it does not, where that would cost too much.
+    Half precision would round a count of 150 to an integer, so the head runs in full
+    precision whatever the backbone runs in. For maps this would cost too much.
     """
     if features.ndim > _FLAT:
         maps: Tensor = head(features)
@@ -108,9 +109,9 @@ def read_head(head: nn.Module, features: Tensor) -> Tensor:
 
 
 class Readout(nn.Module):
-    """A head in two parts: its last linear layer, and what comes before it.
+    """A head in two parts: its last linear layer, and the layers before it.
 
-    `beside` may read the inputs of the last layer for another purpose.
+    A second head `beside` the last layer may read the same inputs.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class Readout(nn.Module):
         self.register_module("beside", beside)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Outputs (B, K, *space) of features (B, F, *space)."""
+        """Return outputs (B, K, *space) of features (B, F, *space)."""
         outputs: Tensor = self.last(self.trunk(features))
         return outputs
 
@@ -136,12 +137,12 @@ class TwoHeads(nn.Module):
         self.second = regression_readout(width)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Outputs (B, 2) of features (B, F)."""
+        """Return outputs (B, 2) of features (B, F)."""
         return torch.cat([self.first(features), self.second(features)], 1)
 
 
 def features_of(backbone: nn.Module) -> int:
-    """The number of features that a backbone states in its attribute `features`."""
+    """Return the number of features that a backbone states."""
     width = backbone.features
     if not isinstance(width, int):
         raise TypeError(
@@ -154,17 +155,16 @@ def features_of(backbone: nn.Module) -> int:
 def class_readout(
     backbone: nn.Module, outputs: int, *, projection: int | None = None
 ) -> Readout:
-    """One linear layer over the features, or over a linear `projection` of them.
+    """Return a linear layer on the features, or on a linear `projection` of them.
 
-    A backbone may have the `classifier` that its weights were trained with, which is
-    taken where it has as many outputs. Or it states in `head_sd` the standard deviation
-    of the initial weights; the biases then start at 0. Otherwise torch's defaults hold.
+    It starts as the `classifier` of the backbone if the shapes agree, else with weights
+    of standard deviation `head_sd` if the backbone states it, else as torch has it.
     """
     trunk, width = _projected(backbone, projection)
     last = nn.Linear(width, outputs)
     if start_as_classifier(last, backbone):
         return Readout(trunk, last)
-    sd = getattr(backbone, "head_sd", None)
+    sd = as_backbone(backbone).head_sd
     if sd is not None:
         nn.init.normal_(last.weight, std=sd)
         nn.init.zeros_(last.bias)
@@ -172,22 +172,23 @@ def class_readout(
 
 
 def start_as_classifier(last: nn.Linear, backbone: nn.Module) -> bool:
-    """Let `last` begin as the `classifier` that the weights of a backbone came with.
+    """Copy the `classifier` of a backbone to `last`, if it has one of the same shape.
 
-    Returns whether it did: there is one, and it has the same shape.
+    Returns:
+        Whether there was one.
     """
-    known = getattr(backbone, "classifier", None)
-    if known is None or known.weight.shape != last.weight.shape:
+    classifier = as_backbone(backbone).classifier
+    if classifier is None or classifier.weight.shape != last.weight.shape:
         return False
     with torch.no_grad():
-        last.weight.copy_(known.weight)
+        last.weight.copy_(classifier.weight)
         if last.bias is not None:
-            last.bias.copy_(known.bias)
+            last.bias.copy_(classifier.bias)
     return True
 
 
 def embedding_readout(backbone: nn.Module, projection: int | None) -> Readout:
-    """A head without a classifier: its outputs are the embedding itself."""
+    """Return a head without a classifier: its outputs are the embedding itself."""
     return Readout(_projected(backbone, projection)[0], nn.Identity())
 
 
@@ -201,13 +202,13 @@ def _projected(backbone: nn.Module, projection: int | None) -> tuple[nn.Module, 
 
 
 def regression_readout(width: int) -> Readout:
-    """The head of Gustafsson et al. (2023): one hidden layer of 512, one output."""
+    """Return the head of Gustafsson et al. (2023), with one hidden layer of 512."""
     trunk = nn.Sequential(nn.Linear(width, HIDDEN), nn.ReLU())
     return Readout(trunk, nn.Linear(HIDDEN, 1))
 
 
 def last_inputs(network: Headed, x: Tensor) -> Tensor:
-    """The inputs (B, F, *space) of the last layer of a `Readout`, in float32."""
+    """Return the inputs (B, F, *space) of the last layer of a `Readout`, in float32."""
     features = network.backbone(x).float()
     head = network.head
     assert isinstance(head, Readout)
@@ -216,30 +217,30 @@ def last_inputs(network: Headed, x: Tensor) -> Tensor:
         return inputs
 
 
-class Embedded(NamedTuple):
-    """One draw of an embedding, and what the last layer makes of it."""
+class EmbeddingDraw(NamedTuple):
+    """One draw of embeddings, and the outputs of the last layer for it."""
 
     embedding: Tensor
     """(B, D)."""
     outputs: Tensor
-    """(B, K) logits; the embedding once more where there is no classifier."""
+    """(B, K) logits; the embedding again where there is no classifier."""
 
 
-def embed(network: Headed, x: Tensor) -> Embedded:
-    """Embedding and outputs of one pass: the embedding is what the last layer reads."""
+def embed(network: Headed, x: Tensor) -> EmbeddingDraw:
+    """Return embedding and outputs of one pass; the last layer reads the embedding."""
     embedding = last_inputs(network, x)
     head = network.head
     assert isinstance(head, Readout)
     with torch.autocast(embedding.device.type, enabled=False):
-        return Embedded(embedding, head.last(embedding))
+        return EmbeddingDraw(embedding, head.last(embedding))
 
 
 class FittedBuffers(nn.Module):
-    """Named buffers for what `after` finds, so that a checkpoint holds it.
+    """Named buffers for the results of `after`, so that a checkpoint holds them.
 
-    They are empty until something is kept in them. Their shapes may depend on the
-    training split, which is unknown when the network is built; so on loading they take
-    the shapes and dtypes of what is loaded.
+    They are empty at first. Their shapes may depend on the training split, which is
+    unknown when the network is built; so on loading they take the shapes and dtypes of
+    the stored values.
     """
 
     device_of: Tensor
@@ -259,19 +260,19 @@ class FittedBuffers(nn.Module):
         assert name in self.names
         self.register_buffer(name, values.detach().clone())
 
-    def held(self, name: str) -> Tensor:
-        """What is stored under `name`."""
+    def get(self, name: str) -> Tensor:
+        """Return what is stored under `name`."""
         values = self._buffers[name]
         assert values is not None
         return values
 
     def forget(self, name: str) -> None:
-        """Store nothing under `name` any more."""
+        """Remove what is stored under `name`."""
         assert name in self.names
         self.register_buffer(name, None)
 
     def has(self, name: str) -> bool:
-        """Whether something is stored under `name`."""
+        """Return whether something is stored under `name`."""
         return self._buffers[name] is not None
 
     @property
@@ -285,10 +286,10 @@ def _take_shapes(
 ) -> None:
     assert isinstance(module, FittedBuffers)
     for name in module.names:
-        given = state.get(prefix + name)
+        stored = state.get(prefix + name)
         empty = (
             None
-            if given is None
-            else torch.empty_like(given, device=module.device_of.device)
+            if stored is None
+            else torch.empty_like(stored, device=module.device_of.device)
         )
         module.register_buffer(name, empty)

@@ -1,9 +1,9 @@
-"""Layers of a network exchanged for random ones, and the items whose rows they see.
+"""Layers of a network replaced by random ones, and the items whose rows they see.
 
 Within a network axis 0 need not count items: Swin cuts every image into windows and
-hands them to its linear layers as rows, those of an image side by side. What is random
-for an item has to be the same for all of its rows. Networks that cut images into parts
-order the rows in this way; the number of rows alone cannot show it.
+passes them to its linear layers as rows, those of an image side by side. The random
+numbers of an item must be the same for all of its rows. Networks that cut images into
+parts order the rows in this way; the number of rows alone cannot show it.
 """
 
 import math
@@ -30,54 +30,54 @@ WITH_KERNELS = (_ConvNd, nn.Linear, nn.Bilinear, nn.MultiheadAttention, nn.RNNBa
 """Convolutions and linear layers, and modules that multiply by weights as they do."""
 
 
-def replaced(
+def replace_layers(
     network: nn.Module, make: Callable[[Layer], nn.Module | None]
 ) -> nn.Module:
-    """`network` with what `make` gives in place of its convolutions and linear layers.
+    """Replace each convolution and linear layer by what `make` returns for it.
 
-    The network is changed in place. None keeps a layer. A layer that stands in several
-    places is made once and stays shared. A network with subclasses of these layers, or
-    with parametrised ones, is refused: what those do with their weights is unknown.
+    The network is changed in place. None keeps a layer. A layer that is used in several
+    places is replaced once and stays shared. A network with subclasses of these layers,
+    or with parametrised ones, is refused: how they use their weights is unknown.
     """
     _check(network)
-    made: dict[nn.Module, nn.Module] = {}
+    replacements: dict[nn.Module, nn.Module] = {}
     for name, layer in list(network.named_modules(remove_duplicate=False)):
         if not _replaceable(layer):
             continue
-        if layer not in made:
-            made[layer] = make(layer) or layer
+        if layer not in replacements:
+            replacements[layer] = make(layer) or layer
         if not name:
-            return made[layer]
+            return replacements[layer]
         parent, _, child = name.rpartition(".")
-        network.get_submodule(parent).add_module(child, made[layer])
+        network.get_submodule(parent).add_module(child, replacements[layer])
     return network
 
 
 def channels_of(layer: Layer) -> list[int]:
-    """Numbers of input and of output channels."""
+    """Return the numbers of input and of output channels."""
     if isinstance(layer, nn.Linear):
         return [layer.in_features, layer.out_features]
     return [layer.in_channels, layer.out_channels]
 
 
 def is_transposed(layer: nn.Module) -> TypeGuard[Transposed]:
-    """Whether `layer` has input channels on axis 0 of its weight, and outputs next."""
+    """Return whether axis 0 of the weight of `layer` counts input channels."""
     return isinstance(layer, Transposed)
 
 
 def fan_in_of(layer: Layer) -> int:
-    """How many inputs an output sees; on average, for a transposed convolution."""
+    """Return how many inputs an output sees; a mean for transposed convolutions."""
     if is_transposed(layer):
         return layer.weight[:, 0].numel() // math.prod(layer.stride)
     return layer.weight[0].numel()
 
 
 Operation = Callable[[Tensor, Tensor, Tensor | None], Tensor]
-"""(x, weight, bias) to outputs."""
+"""From (x, weight, bias) to outputs."""
 
 
 def transposed_operation(layer: Transposed) -> Operation:
-    """What `layer` does, for any weight and bias."""
+    """Return the function of `layer`, for any weight and bias."""
     assert not isinstance(layer.padding, str)  # torch allows none here
     flat = isinstance(layer, nn.ConvTranspose2d)
     return partial(
@@ -89,14 +89,14 @@ def transposed_operation(layer: Transposed) -> Operation:
     )
 
 
-def take_sizes(random: nn.Module, layer: Layer) -> None:
-    """Give `random` the sizes of the `layer` it replaces, as networks look at them."""
+def copy_sizes(random: nn.Module, layer: Layer) -> None:
+    """Copy the sizes of `layer`, which networks read, to its replacement `random`."""
     for name in layer.__constants__:
         setattr(random, name, getattr(layer, name))
 
 
 class ItemCounter:
-    """Counts the items of the batch that a network sees, for the layers within it."""
+    """Number of items in the batch that a network sees, for the layers within it."""
 
     def __init__(self) -> None:
         self._count: int | None = None
@@ -105,8 +105,8 @@ class ItemCounter:
         """Count the items of every batch that enters `network`."""
         network.register_forward_pre_hook(self._note)
 
-    def among(self, rows: int) -> int:
-        """How many items the `rows` belong to; before any batch, each row is one."""
+    def items_of(self, rows: int) -> int:
+        """Return how many items `rows` belong to; before any batch, as many."""
         count = rows if self._count is None else self._count
         if rows % count:
             raise ValueError(
@@ -117,12 +117,12 @@ class ItemCounter:
         return count
 
     def _note(self, _network: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        # A compiler takes it for a constant, and compiles anew for another size.
+        # A compiler treats it as a constant, and compiles anew for another size.
         self._count = len(inputs[0])
 
 
 def to_rows(values: Tensor, rows: int) -> Tensor:
-    """`values` (B, ...) of items, repeated for their `rows`, which lie side by side."""
+    """Repeat `values` (B, ...) of items for their `rows`, which lie side by side."""
     count = len(values)
     return values if count == rows else values.repeat_interleave(rows // count, 0)
 
@@ -132,9 +132,9 @@ def check_first_pass(
 ) -> None:
     """Refuse a backbone that uses the weights of random layers without calling them.
 
-    Some networks read `layer.weight` and multiply by it themselves; what is random
-    about a layer of `kind` is only there when it is called. The first pass of a
-    training shows it, with random numbers of its own.
+    Some networks read `layer.weight` and multiply by it themselves, but a layer of
+    `kind` is random only when it is called. One pass before training shows which layers
+    are called; it has random numbers of its own.
     """
     if moment.epoch > 0:
         return
@@ -148,19 +148,19 @@ def check_first_pass(
         backbone._call_impl(x)  # type: ignore[no-untyped-call]
     for hook in hooks:
         hook.remove()
-    left = [name for layer, name in names.items() if layer not in called]
-    if left:
+    missed = [name for layer, name in names.items() if layer not in called]
+    if missed:
         raise ValueError(
             "this method makes layers random that are called, and the network uses the "
-            f"weights of {len(left)} layers without calling them, such as {left[0]!r}, "
-            "which would not be random; choose another network"
+            f"weights of {len(missed)} layers without calling them, such as "
+            f"{missed[0]!r}, which would not be random; choose another network"
         )
 
 
 def truncated_normal(like: Tensor) -> Tensor:
-    """Standard normal numbers between -2 and 2, with the shape of `like`.
+    """Draw standard normal numbers between -2 and 2, with the shape of `like`.
 
-    By the inverse distribution function, so that no value must be looked at.
+    By the inverse distribution function, so that no code depends on a value.
     """
     tail = math.erfc(math.sqrt(2)) / 2
     inner = torch.rand_like(like) * (1 - 2 * tail) + tail
@@ -169,13 +169,13 @@ def truncated_normal(like: Tensor) -> Tensor:
 
 
 def _check(network: nn.Module) -> None:
-    left = Counter(
+    refused = Counter(
         type(layer).__name__
         for layer in network.modules()
         if isinstance(layer, WITH_KERNELS) and not _replaceable(layer)
     )
-    if left:
-        kinds = ", ".join(f"{count} of type {name}" for name, count in left.items())
+    if refused:
+        kinds = ", ".join(f"{count} of type {name}" for name, count in refused.items())
         raise ValueError(
             "this method makes every convolution and linear layer random, and the "
             f"network has layers for which it cannot: {kinds}; choose a network "
@@ -184,7 +184,7 @@ def _check(network: nn.Module) -> None:
 
 
 def _replaceable(layer: nn.Module) -> TypeGuard[Layer]:
-    """Whether `layer` is one of our types, with a weight that is its own parameter.
+    """Return whether `layer` is of our types, and its weight a plain parameter.
 
     The weight of a transposed convolution in groups has no axis for its outputs.
     """

@@ -1,4 +1,4 @@
-"""The plain network: the head of each task, its likelihood, and what it predicts.
+"""The plain network: the head of each task, its likelihood, and its predictions.
 
 `_headed.py` says how a network is laid out and what `network(x)` is. Two classes have
 one logit z, that of class 1: it stands for the logits (0, z).
@@ -14,7 +14,7 @@ from torch.nn import functional
 from qualms.methods._batch import Batch, Moment
 from qualms.methods._flipout import Flipout
 from qualms.methods._headed import (
-    Embedded,
+    EmbeddingDraw,
     Headed,
     Readout,
     class_readout,
@@ -25,11 +25,12 @@ from qualms.methods._headed import (
     regression_readout,
 )
 from qualms.methods._layers import WITH_KERNELS
+from qualms.networks import as_backbone
 from qualms.spec import Task
 
 _KERNEL_AXES = 2
 _SMOOTH = 1e-5
-"""Keeps the Dice of a class that is nowhere defined: it is 1."""
+"""Added to both sides of the Dice, which is then 1 for a class that is nowhere."""
 _TWO = 2
 
 
@@ -40,19 +41,18 @@ def plain_head(
     *,
     projection: int | None = None,
 ) -> Headed:
-    """`backbone` with the head of `task`.
+    """Return `backbone` with the head of `task`.
 
-    Regression has one hidden layer of 512. An embedding is what the class head reads:
+    Regression has one hidden layer of 512. An embedding is the input of the class head:
     the features, or a linear projection of them. Without a number of classes it has no
-    class head. A backbone that is trained already gives its own head for that many
-    `outputs`, by its function `trained_head`.
+    class head. A backbone that is trained already brings its own head.
 
     Args:
-        backbone: gives the features.
-        task: says what is predicted.
-        outputs: numbers that the head of a classifier gives, or that of a segmentation
-            for each pixel; None for one logit per class, and a single one for two
-            classes of a classifier. Other tasks leave nothing to choose.
+        backbone: network that gives the features.
+        task: what is predicted.
+        outputs: numbers of the head of a classifier, or of a segmentation for each
+            pixel; None for one logit per class, and for a classifier of two classes a
+            single one. Other tasks leave nothing to choose.
         projection: width of the linear projection that is the embedding; None for the
             features themselves. For embeddings only.
     """
@@ -60,9 +60,9 @@ def plain_head(
         raise ValueError(
             f"a projection is for the task embedding, got {task.name}; leave it out"
         )
-    trained = getattr(backbone, "trained_head", None)
-    if trained is not None:
-        return Headed(backbone, trained(outputs), task)
+    trained_head = as_backbone(backbone).trained_head
+    if trained_head is not None:
+        return Headed(backbone, trained_head(outputs), task)
     if task.name == "regression":
         return Headed(backbone, regression_readout(features_of(backbone)), task)
     if task.name == "embedding" and task.classes is None:
@@ -81,20 +81,21 @@ def plain_head(
 
 
 def plain_loss(network: nn.Module, batch: Batch, _moment: Moment) -> Tensor:
-    """Mean negative log-likelihood: the cross-entropy, or the squared error."""
-    return likelihood_loss(headed(network)(batch.x), batch, headed(network).task)
+    """Return the mean negative log-likelihood: cross-entropy, or squared error."""
+    network = headed(network)
+    return likelihood_loss(network(batch.x), batch, network.task)
 
 
 def smoothed_loss(
     smoothing: float, network: nn.Module, batch: Batch, _moment: Moment
 ) -> Tensor:
-    """Mean cross-entropy with a share `smoothing` of each label over all classes."""
-    whole = headed(network)
-    return likelihood_loss(whole(batch.x), batch, whole.task, smoothing=smoothing)
+    """Return the mean cross-entropy of labels that are smoothed over all classes."""
+    network = headed(network)
+    return likelihood_loss(network(batch.x), batch, network.task, smoothing=smoothing)
 
 
 def check_smoothing(smoothing: float, task: Task | None = None) -> None:
-    """Refuse a share of the labels that is none, or labels where there are none."""
+    """Raise unless `smoothing` is in [0, 1) and the task has class labels."""
     if not 0 <= smoothing < 1:
         raise ValueError(f"smoothing must be at least 0 and below 1, got {smoothing}")
     if smoothing and task is not None and task.name == "regression":
@@ -105,7 +106,7 @@ def check_smoothing(smoothing: float, task: Task | None = None) -> None:
 
 
 def classes_of(task: Task, method: str) -> int:
-    """The number of classes of `task`, without which `method` cannot do."""
+    """Return the number of classes of `task`; raise if it states none."""
     if task.classes is None:
         raise ValueError(
             f"{method} needs a number of classes, and this task has none; choose a "
@@ -117,10 +118,10 @@ def classes_of(task: Task, method: str) -> int:
 def likelihood_loss(
     outputs: Tensor, batch: Batch, task: Task, *, smoothing: float = 0.0
 ) -> Tensor:
-    """Mean loss of `outputs` (B, K, *space): the cross-entropy, or the squared error.
+    """Return the mean cross-entropy or squared error of `outputs` (B, K, *space).
 
     Pixels with the task's `ignore` label do not count. Outputs (B, 1) of a classifier
-    are the logit of class 1 of two. A batch may ask for the Dice of label maps as well.
+    are the logit of class 1 of two. `batch.loss` adds the Dice of label maps.
     """
     if task.name == "regression":
         error = (outputs[:, 0] - batch.target.float()).square()
@@ -144,7 +145,7 @@ def likelihood_loss(
 def class_losses(
     outputs: Tensor, target: Tensor, task: Task, *, smoothing: float = 0.0
 ) -> Tensor:
-    """Cross-entropy (B, *space) of each item or pixel; 0 where nothing is labelled."""
+    """Return the cross-entropy (B, *space) of items or pixels; 0 without a label."""
     return functional.cross_entropy(
         class_logits(outputs),
         target.long(),
@@ -155,10 +156,10 @@ def class_losses(
 
 
 def soft_dice(probs: Tensor, target: Tensor, counted: Tensor) -> Tensor:
-    """(B,) soft Dice of each item, the mean over its classes (Kahl et al., 2024).
+    """Return the soft Dice (B,) of each item, a mean over classes (Kahl et al., 2024).
 
-    A class that an item does not have counts as well: it is near 0 if the network gives
-    it more than a trace of its probability.
+    A class that an item does not have counts as well: its Dice is near 0 if the network
+    gives it more than a trace of probability.
 
     Args:
         probs: (B, C, *space).
@@ -169,13 +170,13 @@ def soft_dice(probs: Tensor, target: Tensor, counted: Tensor) -> Tensor:
     classes = classes.view(-1, *(1,) * (target.ndim - 1))
     true = (target[:, None] == classes) & counted[:, None]
     space = tuple(range(2, probs.ndim))
-    both = (probs * true).sum(space)
+    overlap = (probs * true).sum(space)
     sizes = (probs * counted[:, None]).sum(space) + true.sum(space)
-    return ((2 * both + _SMOOTH) / (sizes + _SMOOTH)).mean(1)
+    return ((2 * overlap + _SMOOTH) / (sizes + _SMOOTH)).mean(1)
 
 
 def likelihood_terms(batch: Batch, task: Task) -> Tensor | int:
-    """Terms of the likelihood per item: 1, or the mean number of labelled pixels, 0-d.
+    """Return the terms of the likelihood per item: 1, or the mean of labelled pixels.
 
     `likelihood_loss` divides the loss of an item by this number, so a KL term has to be
     divided by it as well. A batch without any label counts as if all were labelled.
@@ -188,7 +189,7 @@ def likelihood_terms(batch: Batch, task: Task) -> Tensor | int:
 
 
 def weighted_mean(loss: Tensor, batch: Batch) -> Tensor:
-    """Mean of `loss` (B, *space), each item times its weight."""
+    """Return the mean of `loss` (B, *space), each item times its weight."""
     if batch.weight is None:
         return loss.mean()
     weight = batch.weight.view(-1, *(1,) * (loss.ndim - 1))
@@ -196,25 +197,25 @@ def weighted_mean(loss: Tensor, batch: Batch) -> Tensor:
 
 
 def plain_predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    """The predictions of one pass, as one draw."""
+    """Predict by one pass, as one draw."""
     return passes(1, network, x, task)
 
 
 def passes(draws: int, network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    """Predictions with one pass per draw, for networks that are random in each pass."""
+    """Predict by one pass per draw, for networks that are random in each pass."""
     if task.name == "embedding":
-        whole = headed(network)
-        return summarise_embeddings((embed(whole, x) for _ in range(draws)), task)
+        network = headed(network)
+        return summarise_embeddings((embed(network, x) for _ in range(draws)), task)
     return summarise((network(x) for _ in range(draws)), task)
 
 
 def summarise(draws: Iterable[Tensor], task: Task) -> dict[str, Tensor]:
-    """Draws of the outputs (B, K, *space) as arrays of the predictions schema.
+    """Turn draws of the outputs (B, K, *space) into arrays of the predictions schema.
 
     Classification: probs (M, B, C). Regression: mean (M, B), and var (M, B) where the
-    outputs are pairs of a mean and a variance. Segmentation: what scores
-    need of M draws and no more, mean_probs (B, C, *space), expected_entropy
-    (B, *space) in nats and draw_labels (M, B, *space).
+    outputs are pairs of a mean and a variance. Segmentation: only what scores need of M
+    draws, mean_probs (B, C, *space), expected_entropy (B, *space) in nats and
+    draw_labels (M, B, *space).
     """
     if task.name == "regression":
         values = torch.stack(list(draws))
@@ -225,8 +226,10 @@ def summarise(draws: Iterable[Tensor], task: Task) -> dict[str, Tensor]:
     return _label_maps(draws)
 
 
-def summarise_embeddings(draws: Iterable[Embedded], task: Task) -> dict[str, Tensor]:
-    """Draws of embeddings as arrays of the predictions schema.
+def summarise_embeddings(
+    draws: Iterable[EmbeddingDraw], task: Task
+) -> dict[str, Tensor]:
+    """Turn draws of embeddings into arrays of the predictions schema.
 
     `embedding` (B, D) is the mean over draws and `predicted` (B,) the class that is
     most probable on average. `uncertainty/entropy` (B,) is that of the mean
@@ -234,27 +237,27 @@ def summarise_embeddings(draws: Iterable[Embedded], task: Task) -> dict[str, Ten
     `mutual_information`. A network without classes has `uncertainty/inverse_norm`, one
     over the length of the embedding.
     """
-    drawn = list(draws)
-    embedding = torch.stack([draw.embedding for draw in drawn]).mean(0)
+    draws = list(draws)
+    embedding = torch.stack([draw.embedding for draw in draws]).mean(0)
     if task.classes is None:
         length: Tensor = torch.linalg.vector_norm(embedding.double(), dim=1)
         tiny = torch.finfo(torch.float32).tiny
         uncertainty = {"inverse_norm": 1 / length.clamp(min=tiny)}
         return _embedded(embedding, uncertainty)
     # In float64, as in float32 all very certain items would have an entropy of 0.
-    logs = torch.stack([class_logits(d.outputs).double().log_softmax(1) for d in drawn])
+    logs = torch.stack([class_logits(d.outputs).double().log_softmax(1) for d in draws])
     mean = logs.exp().mean(0)
     uncertainty = {"entropy": torch.special.entr(mean).sum(1)}
-    if len(drawn) > 1:
+    if len(draws) > 1:
         expected = -(logs.exp() * logs).sum(2).mean(0)
         uncertainty["expected_entropy"] = expected
-        # Rounding may leave the difference a hair below zero.
+        # Rounding may leave the difference slightly below zero.
         uncertainty["mutual_information"] = uncertainty["entropy"] - expected
     return {**_embedded(embedding, uncertainty), "predicted": mean.argmax(1)}
 
 
 def check_epochs(*, warmup: int, frozen: int = 0) -> None:
-    """Refuse phases of training that have a negative length."""
+    """Raise unless the lengths of training phases are at least 0."""
     if warmup < 0 or frozen < 0:
         raise ValueError(
             "warmup and frozen are numbers of epochs, at least 0, got "
@@ -265,22 +268,22 @@ def check_epochs(*, warmup: int, frozen: int = 0) -> None:
 def kernels_decay(
     network: nn.Module, apart: Iterable[Tensor] = ()
 ) -> list[dict[str, Any]]:
-    """Parameter groups in which the weight decay of the run acts on kernels only.
+    """Return parameter groups in which weight decay acts on kernels only.
 
     Kernels are the weights of convolutions and linear layers. Biases, the parameters of
     normalisation, gains, and embeddings of classes and positions do not decay.
     Parameters without a gradient are left out.
 
     Args:
-        network: whose parameters.
-        apart: parameters that have a group of their own, which are left out too.
+        network: network with the parameters.
+        apart: parameters with a group of their own, which are left out too.
     """
-    held = {id(weight) for weight in apart}
+    excluded = {id(weight) for weight in apart}
     kernels = {id(weight) for weight in _kernels(network)}
     trained = [
         weight
         for weight in network.parameters()
-        if weight.requires_grad and id(weight) not in held
+        if weight.requires_grad and id(weight) not in excluded
     ]
     decaying: dict[str, Any] = {"params": [w for w in trained if id(w) in kernels]}
     steady: dict[str, Any] = {"params": [w for w in trained if id(w) not in kernels]}
@@ -299,7 +302,7 @@ def _kernels(network: nn.Module) -> Iterator[nn.Parameter]:
 
 
 def _counted(target: Tensor, task: Task) -> Tensor:
-    """Which of the labels count."""
+    """Return which labels count."""
     return target != _ignored(task)
 
 
@@ -308,7 +311,7 @@ def _ignored(task: Task) -> int:
 
 
 def class_logits(outputs: Tensor) -> Tensor:
-    """One logit for each class, (B, C, *space), of outputs (B, K, *space)."""
+    """Return one logit for each class, (B, C, *space), of outputs (B, K, *space)."""
     if outputs.shape[1] > 1:
         return outputs
     return torch.cat([torch.zeros_like(outputs), outputs], 1)
@@ -332,16 +335,16 @@ def _label_maps(draws: Iterable[Tensor]) -> dict[str, Tensor]:
 
 
 def _add_classes(logits: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:
-    """Add a draw to the sums of probabilities and entropies; its labels, in 8 bits."""
+    """Add a draw to the sums of probabilities and entropies; return its labels."""
     logs = logits.log_softmax(1)
-    here = logs.exp()
-    probs.add_(here)
-    entropy.sub_(logs.mul_(here).sum(1))
+    draw_probs = logs.exp()
+    probs.add_(draw_probs)
+    entropy.sub_(logs.mul_(draw_probs).sum(1))
     return logits.argmax(1).to(torch.uint8)
 
 
 def _add_two_classes(outputs: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:
-    """As `_add_classes`, in less time: all follows from the difference of logits."""
+    """Do as `_add_classes` does, faster, from the difference of two logits."""
     logit = outputs[:, -1] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
     probs[:, 1].add_(logit.sigmoid())
     probs[:, 0].add_(logit.neg().sigmoid_())

@@ -5,9 +5,9 @@ mean angular distance to the k nearest training features and `knn<k>_l2` the Euc
 one (Gustafsson et al., 2023). Both are larger for items unlike the training split.
 
 The mixture is fitted with the algorithm and the constants of scikit-learn's
-GaussianMixture, from the same k-means start, so that both find the same mixture; but a
+GaussianMixture, from the same k-means start, so that both give the same mixture; but a
 step over 10,000 features of 512 dimensions takes milliseconds on an accelerator and
-seconds on its host. Neighbours are exact, and are the twin of
+seconds on its host. Neighbours are exact, the same as those of
 `qualms.scores.mean_neighbour_distance`. Both are computed on the device in float64.
 """
 
@@ -25,7 +25,7 @@ _NAME = re.compile(r"(gmm|knn)([1-9]\d*)(_l2)?")
 _TOLERANCE = 1e-3
 _STEPS = 100
 _BLOCK = 256
-RIDGE = 1e-6
+_RIDGE = 1e-6
 """Added to the variance of every feature within a component."""
 
 
@@ -37,7 +37,7 @@ class Mixture(NamedTuple):
     means: Tensor
     """(K, D)."""
     scales: Tensor
-    """(K, D, D) upper triangular: a centred feature times it is white."""
+    """(K, D, D) upper triangular; a centred feature times it has unit covariance."""
 
 
 class _SelectScore(NamedTuple):
@@ -49,17 +49,17 @@ class _SelectScore(NamedTuple):
 
 
 def pooling_rules(names: Iterable[str]) -> dict[str, str]:
-    """How each score is pooled over runs: by mean density, or by mean distance."""
+    """Return how each score is pooled over runs: by mean density or mean distance."""
     return {
         score.name: "logmeanexp" if score.kind == "gmm" else "mean"
         for score in map(_parsed, names)
     }
 
 
-class Selectors(nn.Module):
-    """Selection scores: fitted on training features, then scoring any features."""
+class SelectionScores(nn.Module):
+    """Selection scores that are fitted on training features."""
 
-    def __init__(self, names: Sequence[str], *, ridge: float = RIDGE) -> None:
+    def __init__(self, names: Sequence[str], *, ridge: float = _RIDGE) -> None:
         super().__init__()
         self.ridge = ridge
         self.scores = tuple(map(_parsed, names))
@@ -89,38 +89,38 @@ class Selectors(nn.Module):
                 self.neighbours.keep("features", values.float())
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
-        """select/<name> (1, B) of features (B, D); nothing before `fit`."""
+        """Return select/<name> (1, B) of features (B, D); nothing before `fit`."""
         if not all(store.ready for store in self._stores()):
             return {}
-        found = {
+        values = {
             score.name: -log_density(features, self._mixture(score.name))
             for score in self.scores
             if score.kind == "gmm"
         }
         for kind in ("knn", "knn_l2"):
-            found |= self._distances(features, kind)
+            values |= self._distances(features, kind)
         return {
-            f"select/{score.name}": found[score.name][None] for score in self.scores
+            f"select/{score.name}": values[score.name][None] for score in self.scores
         }
 
     def _distances(self, features: Tensor, kind: str) -> dict[str, Tensor]:
-        asked = [score for score in self.scores if score.kind == kind]
-        if not asked:
+        scores = [score for score in self.scores if score.kind == kind]
+        if not scores:
             return {}
         distances = neighbour_distances(
             features,
-            self.neighbours.held("features"),
-            [score.size for score in asked],
+            self.neighbours.get("features"),
+            [score.size for score in scores],
             angular=kind == "knn",
         )
-        return {s.name: values for s, values in zip(asked, distances, strict=True)}
+        return {s.name: values for s, values in zip(scores, distances, strict=True)}
 
     def _keep_mixture(self, name: str, mixture: Mixture) -> None:
         for part, values in zip(Mixture._fields, mixture, strict=True):
             self._store(name).keep(part, values)
 
     def _mixture(self, name: str) -> Mixture:
-        return Mixture(*(self._store(name).held(part) for part in Mixture._fields))
+        return Mixture(*(self._store(name).get(part) for part in Mixture._fields))
 
     def _stores(self) -> list[FittedBuffers]:
         kinds = {score.kind for score in self.scores}
@@ -134,9 +134,9 @@ class Selectors(nn.Module):
 
 
 def fit_mixture(
-    features: Tensor, components: int, *, ridge: float = RIDGE, seed: int = 0
+    features: Tensor, components: int, *, ridge: float = _RIDGE, seed: int = 0
 ) -> Mixture:
-    """The mixture of `components` Gaussians that EM fits to `features` (N, D)."""
+    """Fit a mixture of `components` Gaussians to `features` (N, D) by EM."""
     values = features.double()
     shares = _first_shares(values, components, seed)
     mixture = _maximised(values, shares, ridge)
@@ -153,12 +153,12 @@ def fit_mixture(
 
 
 def log_density(features: Tensor, mixture: Mixture) -> Tensor:
-    """(N,) log-density of `features` (N, D) under `mixture`, in float64."""
+    """Return the log-density (N,) of `features` (N, D) under `mixture`, in float64."""
     return _joint(features.double(), mixture).logsumexp(1)
 
 
 def _first_shares(values: Tensor, components: int, seed: int) -> Tensor:
-    """(N, K) one-hot k-means clusters."""
+    """Return one-hot k-means clusters, (N, K)."""
     from sklearn.cluster import KMeans
 
     if not components <= len(values):
@@ -177,7 +177,7 @@ def _first_shares(values: Tensor, components: int, seed: int) -> Tensor:
 
 
 def _maximised(values: Tensor, shares: Tensor, ridge: float) -> Mixture:
-    """The M step: the mixture that fits `values` best, given `shares` (N, K)."""
+    """Return the mixture that fits `values` best, given `shares` (N, K): the M step."""
     sizes = shares.sum(0) + 10 * torch.finfo(values.dtype).eps
     means = (shares.T @ values) / sizes[:, None]
     scales = torch.empty(len(sizes), *values.shape[1:] * 2).to(values)
@@ -202,7 +202,7 @@ def _whitening(covariance: Tensor) -> Tensor:
 
 
 def _joint(values: Tensor, mixture: Mixture) -> Tensor:
-    """(N, K) log of share times density."""
+    """Return the logarithms (N, K) of share times density."""
     columns = []
     for log, mean, scale in zip(*mixture, strict=True):
         white = (values - mean) @ scale
@@ -215,37 +215,38 @@ def _joint(values: Tensor, mixture: Mixture) -> Tensor:
 def neighbour_distances(
     query: Tensor, reference: Tensor, counts: Sequence[int], *, angular: bool
 ) -> list[Tensor]:
-    """Mean distances (N,) of `query` (N, D) to its k nearest in `reference` (R, D).
+    """Return mean distances (N,) of `query` (N, D) to the k nearest in `reference`.
 
-    One tensor for each k in `counts`. The distance is sqrt(2 - 2 cos) if `angular`, and
-    Euclidean otherwise. A zero vector has cosine 0 with everything.
+    `reference` is (R, D). There is one tensor for each k in `counts`. The distance is
+    sqrt(2 - 2 cos) if `angular`, and Euclidean otherwise. A zero vector has cosine 0
+    with everything.
     """
     if angular:
-        asked, known = _directions(query, spare=0), _directions(reference, spare=1)
+        query, reference = _directions(query, spare=0), _directions(reference, spare=1)
     else:
-        # Distances do not change, and their squares cancel less.
+        # Distances do not change, and their squares lose fewer digits.
         centre = reference.double().mean(0)
-        asked, known = query.double() - centre, reference.double() - centre
+        query, reference = query.double() - centre, reference.double() - centre
     blocks = [
-        _nearest(asked[start : start + _BLOCK], known, max(counts))
-        for start in range(0, len(asked), _BLOCK)
+        _nearest(query[start : start + _BLOCK], reference, max(counts))
+        for start in range(0, len(query), _BLOCK)
     ]
     nearest = torch.cat(blocks)
     return [nearest[:, :k].mean(1) for k in counts]
 
 
-def _nearest(rows: Tensor, known: Tensor, k: int) -> Tensor:
-    """(B, k) distances, ascending."""
-    closeness = torch.addmm(-known.square().sum(1) / 2, rows, known.T)
+def _nearest(query: Tensor, reference: Tensor, k: int) -> Tensor:
+    """Return the k smallest distances (B, k), ascending."""
+    closeness = torch.addmm(-reference.square().sum(1) / 2, query, reference.T)
     index = closeness.topk(k, 1).indices
-    # From differences, as 2 - 2 cos of a near neighbour is all rounding error.
-    gaps = known[index] - rows[:, None]
+    # From differences, as 2 - 2 cos of a near neighbour is mostly rounding error.
+    gaps = reference[index] - query[:, None]
     distances: Tensor = torch.linalg.vector_norm(gaps, dim=2)
     return distances.sort(1).values
 
 
 def _directions(rows: Tensor, *, spare: int) -> Tensor:
-    """Unit rows with two more axes, on which a zero row is orthogonal to all others."""
+    """Return unit rows; two more axes make zero rows orthogonal to all others."""
     wide = rows.double()
     # By the largest entry first, so that no square overflows or vanishes.
     largest = wide.abs().amax(1, keepdim=True)
@@ -253,12 +254,8 @@ def _directions(rows: Tensor, *, spare: int) -> Tensor:
     length = torch.linalg.vector_norm(wide, dim=1, keepdim=True)
     wide = wide / torch.where(length > 0, length, 1.0)
     zero = (largest == 0).double()
-    return torch.cat([wide, *_placed(zero, spare)], 1)
-
-
-def _placed(zero: Tensor, spare: int) -> tuple[Tensor, Tensor]:
-    other = torch.zeros_like(zero)
-    return (zero, other) if spare == 0 else (other, zero)
+    empty = torch.zeros_like(zero)
+    return torch.cat([wide, *((zero, empty) if spare == 0 else (empty, zero))], 1)
 
 
 def _parsed(name: str) -> _SelectScore:

@@ -1,8 +1,8 @@
-"""An uncertainty that a network of its own reads from the embedding.
+"""An uncertainty that a small network predicts from the embedding.
 
-Kirchhof et al. (2023, arXiv:2307.03810) put it beside the last layer: three hidden
-layers and one positive output u for each item. For distributions over the sphere 1 / u
-is the concentration.
+Kirchhof et al. (2023, arXiv:2307.03810) put that network beside the last layer: three
+hidden layers and one positive output u for each item. For distributions over the sphere
+1 / u is the concentration.
 """
 
 from itertools import islice
@@ -23,14 +23,13 @@ from qualms.methods._headed import (
 )
 from qualms.spec import Task
 
-WIDTH = 1024
 _HIDDEN_LAYERS = 3
 _LEAST = 1e-6
 _FIRST_BATCHES = 10
 
 
 class UncertaintyHead(nn.Module):
-    """A positive number (B,) for each embedding (B, D)."""
+    """Network from embeddings (B, D) to positive numbers (B,)."""
 
     scale: Tensor
     begun: Tensor
@@ -45,18 +44,18 @@ class UncertaintyHead(nn.Module):
         self.register_buffer("begun", torch.zeros((), dtype=torch.bool))
 
     def forward(self, embedding: Tensor) -> Tensor:
-        """Uncertainty (B,) of embeddings (B, D), in float64."""
-        # In float32 all very certain items would have the least uncertainty there is.
+        """Return the uncertainty (B,) of embeddings (B, D), in float64."""
+        # In float32 all very certain items would have the same, least uncertainty.
         outputs = self.layers(embedding)[:, 0].double()
         return (functional.softplus(outputs) + _LEAST) * self.scale
 
-    def begin(self, mean: Tensor, wanted: float) -> None:
-        """Scale all outputs, whose mean is `mean` now, so that it is `wanted`."""
-        self.scale.mul_(wanted / mean)
+    def begin(self, mean: Tensor, target: float) -> None:
+        """Scale all outputs so that their mean goes from `mean` to `target`."""
+        self.scale.mul_(target / mean)
         self.begun.fill_(True)
 
 
-class Uncertain(NamedTuple):
+class UncertainEmbedding(NamedTuple):
     """Embeddings of a batch with their uncertainty."""
 
     embedding: Tensor
@@ -66,22 +65,22 @@ class Uncertain(NamedTuple):
 
     @property
     def direction(self) -> Tensor:
-        """(B, D), embeddings of length 1."""
+        """Embeddings of length 1, (B, D)."""
         return functional.normalize(self.embedding, dim=1)
 
     @property
     def concentration(self) -> Tensor:
-        """(B,) in float64, of the von Mises-Fisher distribution of the direction."""
+        """Concentration (B,) of the von Mises-Fisher distribution, in float64."""
         return 1 / self.uncertainty.double()
 
     @property
     def arrays(self) -> dict[str, Tensor]:
-        """As the predictions schema names them."""
+        """Arrays, named as in the predictions schema."""
         return {"embedding": self.embedding, "uncertainty/head": self.uncertainty}
 
 
 def check_uncertainty(*, initial: float | None, width: int, draws: int = 1) -> None:
-    """Refuse an uncertainty that is not positive, an empty head, and no draws."""
+    """Raise unless all options are positive; `initial` may be None."""
     if initial is not None and initial <= 0:
         raise ValueError(
             f"initial_uncertainty must be positive, or None, got {initial}"
@@ -93,29 +92,29 @@ def check_uncertainty(*, initial: float | None, width: int, draws: int = 1) -> N
 
 
 def with_uncertainty(network: Headed, width: int) -> Headed:
-    """`network` with an uncertainty head beside its last layer."""
+    """Add an uncertainty head beside the last layer of `network`."""
     head = network.head
     assert isinstance(head, Readout)
     head.beside = UncertaintyHead(features_of(network.backbone), width)
     return network
 
 
-def undivided(backbone: nn.Module, task: Task, width: int) -> Headed:
-    """`backbone` with an uncertainty head and no classifier, whatever the classes."""
+def uncertainty_only(backbone: nn.Module, task: Task, width: int) -> Headed:
+    """Return `backbone` with an uncertainty head and no classifier."""
     network = Headed(backbone, embedding_readout(backbone, None), task)
     return with_uncertainty(network, width)
 
 
-def uncertain(network: nn.Module, x: Tensor) -> Uncertain:
-    """Embeddings and uncertainties of one pass."""
-    whole = headed(network)
-    embedding = last_inputs(whole, x)
+def embed_uncertain(network: nn.Module, x: Tensor) -> UncertainEmbedding:
+    """Return embeddings and uncertainties of one pass."""
+    network = headed(network)
+    embedding = last_inputs(network, x)
     with torch.autocast(embedding.device.type, enabled=False):
-        return Uncertain(embedding, uncertainty_head(whole)(embedding))
+        return UncertainEmbedding(embedding, uncertainty_head(network)(embedding))
 
 
 def uncertainty_head(network: Headed) -> UncertaintyHead:
-    """The part of the head that gives the uncertainty."""
+    """Return the part of the head that predicts the uncertainty."""
     head = network.head
     assert isinstance(head, Readout)
     assert isinstance(head.beside, UncertaintyHead)
@@ -125,7 +124,7 @@ def uncertainty_head(network: Headed) -> UncertaintyHead:
 def start_uncertainty(
     initial: float | None, network: nn.Module, _moment: Moment, batches: Batches
 ) -> None:
-    """Before the first step, scale the uncertainty so that its mean is `initial`.
+    """Scale the uncertainty before the first step so that its mean is `initial`.
 
     The scale is a buffer, which a checkpoint holds: a run that is resumed, or that
     continues another one, keeps it.
@@ -134,5 +133,5 @@ def start_uncertainty(
     if initial is None or bool(head.begun):
         return
     first = islice(batches(), _FIRST_BATCHES)
-    seen = [uncertain(network, batch.x).uncertainty for batch in first]
-    head.begin(torch.cat(seen).mean(), initial)
+    values = [embed_uncertain(network, batch.x).uncertainty for batch in first]
+    head.begin(torch.cat(values).mean(), initial)

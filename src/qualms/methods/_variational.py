@@ -1,6 +1,6 @@
 """Variational inference over the kernels of a network, for any noise on them.
 
-The weight of the KL term may rise while training goes on. Band et al. (2021) write of a
+The weight of the KL term may rise during training. Band et al. (2021) describe a
 cyclical schedule after Bowman et al. (2015), whose schedule rises only once, and give
 no constants; their runs rose linearly over 200 epochs and stopped after 90, at 0.45.
 Here "cyclical" is the schedule of that name (Fu et al., 2019, arXiv:1903.10145) with
@@ -23,7 +23,7 @@ from qualms.methods._layers import (
     ItemCounter,
     Layer,
     check_first_pass,
-    replaced,
+    replace_layers,
     truncated_normal,
 )
 from qualms.methods._method import Method
@@ -42,7 +42,7 @@ Prior = Literal["tied", "centred"] | float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariationalOptions:
-    """The options of a variational method; `mfvi` explains each."""
+    """Options of a variational method; `mfvi` explains each."""
 
     stddev_mean: float
     stddev_stddev: float
@@ -72,7 +72,7 @@ class VariationalOptions:
 
 
 def variational(noise: Noise, options: VariationalOptions) -> Method:
-    """The method whose kernels are means plus standard deviations times `noise`."""
+    """Return the method whose kernels are means plus deviations times `noise`."""
     return Method(
         build=partial(_build, noise, options),
         loss=partial(_loss, options),
@@ -85,9 +85,9 @@ def variational(noise: Noise, options: VariationalOptions) -> Method:
 def with_random_kernels(
     network: Headed, noise: Noise, options: VariationalOptions
 ) -> Headed:
-    """`network` with random kernels, in place."""
+    """Make the kernels of `network` random, in place."""
     items = ItemCounter()
-    replaced(network, partial(_random, noise, options, items))
+    replace_layers(network, partial(_random, noise, options, items))
     items.watch(network.backbone)
     return network
 
@@ -101,12 +101,12 @@ def kl_weight(
     rising: float = 0.5,
     tempering: float = 1.0,
 ) -> Tensor:
-    """The factor of the KL term in this step, 0-d, at most `tempering`.
+    """Return the factor of the KL term in this step, 0-d, at most `tempering`.
 
     Args:
         moment: how far training has come.
-        annealing: "linear" rises from 0 over `epochs` and then stays, "cyclical" starts
-            anew in each of `cycles` equal parts of training, "none" is constant.
+        annealing: "linear" rises from 0 over `epochs` and then stays, "cyclical"
+            restarts in each of `cycles` equal parts of training, "none" is constant.
         epochs: length of the linear rise, which training need not reach.
         cycles: parts of the cyclical schedule.
         rising: share of a cycle in which the factor rises.
@@ -125,7 +125,7 @@ def kl_weight(
 
 
 def check_annealing(*, annealing: str, epochs: int, tempering: float) -> None:
-    """Refuse a schedule that does not exist, and numbers that make none."""
+    """Raise unless the schedule exists and its numbers are valid."""
     if annealing not in get_args(Annealing):
         raise ValueError(
             f"annealing must be 'linear', 'cyclical' or 'none', got {annealing!r}"
@@ -180,7 +180,7 @@ def _loss(
 
 
 def _divergence(prior: Prior, network: nn.Module) -> Tensor:
-    """KL of all random kernels from the prior, 0-d."""
+    """Return the KL of all random kernels from the prior, 0-d."""
     terms = [
         divergence(layer, stddev=_prior_stddev(prior, layer), tied=prior == "tied")
         for layer in _layers(network)
@@ -195,13 +195,13 @@ def _prior_stddev(prior: Prior, layer: Flipout) -> float:
 
 
 def _squares(network: nn.Module) -> Tensor:
-    """Sum of squares of biases and of the parameters of normalisation."""
+    """Return the sum of squares of biases and of normalisation parameters."""
     fixed: list[Tensor] = [w for w in network.parameters() if w.ndim == 1]
     return torch.cat(fixed).square().sum() if fixed else torch.zeros(())
 
 
 def _groups(options: VariationalOptions, network: nn.Module) -> list[dict[str, Any]]:
-    """Weight decay acts on the kernels, unless the prior already pulls them to 0."""
+    """Return parameter groups; kernels decay unless the prior pulls them to 0."""
     layers = list(_layers(network))
     steady: list[Tensor] = [layer.rho for layer in layers]
     if options.prior != "tied":

@@ -3,8 +3,8 @@
 Its density at a unit vector z of dimension p is C_p(kappa) exp(kappa mean'z), with
 C_p(kappa) = kappa^v / ((2 pi)^(p/2) I_v(kappa)) and v = p/2 - 1. Logarithms of the
 Bessel function I come from its uniform expansion for large orders (DLMF 10.41.3), which
-holds for every kappa; small orders are reached from large ones by recurrence. All of
-it is in float64, differentiable, and without a look at any value.
+holds for every kappa; small orders follow from large ones by recurrence. All of it is
+in float64 and differentiable, and no code depends on a value.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 _LEAST_ORDER = 64
-"""From here on the expansion is exact to about 1e-11."""
+"""Order from which on the expansion is exact to about 1e-11."""
 _TERMS = (
     (1 / 24, (3, -5)),
     (1 / 1152, (81, -462, 385)),
@@ -24,23 +24,23 @@ _TERMS = (
 )
 """A factor and the coefficients of 1, t^2, t^4 ... in U_k(t) / t^k, for k from 1 on."""
 _TRIES = 32
-"""Proposals for each draw. One in three or fewer is refused, so that all of them are
-in less than one of 10^14 draws; the first one is then taken."""
+"""Proposals for each draw. At most one in three is rejected, so all of them are in less
+than one of 10^14 draws; the first one is then taken."""
 _NODES = 33
 _ENDS = 2.7
 _REACH = 9.0
-"""Of the quadrature of gradients: its nodes, the last of them before they are bent, and
-its length in standard deviations."""
+"""Quadrature of gradients: number of nodes, last node before the transformation, and
+length in standard deviations."""
 
 
 def log_normaliser(kappa: Tensor, dimension: int) -> Tensor:
-    """The logarithm of C_p of `kappa`, in float64."""
+    """Return the logarithm of C_p of `kappa`, in float64."""
     scaled = _log_bessel(kappa.double(), dimension / 2 - 1)
     return -scaled - dimension / 2 * math.log(2 * math.pi)
 
 
 def mean_cosine(kappa: Tensor, dimension: int) -> Tensor:
-    """Mean of the cosine between a draw and the mean direction, in float64.
+    """Return the mean cosine between a draw and the mean direction, in float64.
 
     It is the ratio of Bessel functions I_(v+1) / I_v, and minus the derivative of the
     logarithm of the normaliser.
@@ -51,7 +51,7 @@ def mean_cosine(kappa: Tensor, dimension: int) -> Tensor:
 
 
 def draw_vmf(mean: Tensor, kappa: Tensor, draws: int) -> Tensor:
-    """Draws (draws, B, D) around unit vectors `mean` (B, D), by concentration (B,).
+    """Draw vectors (draws, B, D) around unit vectors `mean` (B, D), by `kappa` (B,).
 
     The cosine to the mean is exact for every concentration and dimension (Wood, 1994).
     Gradients are those of the implicit function that keeps the quantile of the cosine
@@ -67,7 +67,7 @@ def draw_vmf(mean: Tensor, kappa: Tensor, draws: int) -> Tensor:
 
 
 def _log_bessel(kappa: Tensor, order: float) -> Tensor:
-    """log(I_order(kappa) / kappa^order), finite at 0 too."""
+    """Return log(I_order(kappa) / kappa^order), which is finite at 0 too."""
     high = order + max(0, math.ceil(_LEAST_ORDER - order))
     value = _expanded(kappa, high)
     if high == order:
@@ -96,17 +96,18 @@ def _expanded(kappa: Tensor, order: float) -> Tensor:
 
 
 def _gap(kappa: Tensor, dimension: int, draws: int) -> Tensor:
-    """1 minus the cosine to the mean, (draws, B)."""
+    """Draw 1 minus the cosine to the mean, (draws, B)."""
     with torch.no_grad():
-        gap = _drawn(kappa, dimension, draws)
+        gap = _draw_gap(kappa, dimension, draws)
         if not kappa.requires_grad:
             return gap
         slope = gap_slope(gap, kappa, dimension)
-    # Adds nothing but the gradient.
+    # The second term is 0, and adds the gradient.
     return gap + slope * (kappa - kappa.detach())
 
 
-def _drawn(kappa: Tensor, dimension: int, draws: int) -> Tensor:
+def _draw_gap(kappa: Tensor, dimension: int, draws: int) -> Tensor:
+    """Draw 1 minus the cosine without a gradient, by rejection (Wood, 1994)."""
     shape = (_TRIES, draws, len(kappa))
     first, second, third = (
         torch.rand(shape, dtype=torch.float64, device=kappa.device) for _ in range(3)
@@ -117,7 +118,7 @@ def _drawn(kappa: Tensor, dimension: int, draws: int) -> Tensor:
     radius = -(2 * first.log() / around).expm1() if around else torch.ones_like(first)
     share = (1 + radius.sqrt() * (2 * math.pi * second).cos()) / 2
     gap = 2 * b * share / (1 - (1 - b) * share)
-    best = 2 * b / (1 + b)  # 1 minus the cosine that is proposed best
+    best = 2 * b / (1 + b)  # 1 minus the cosine of the best proposal
     ratio = (best + (1 - best) * gap) / (best * (2 - best))
     accepted = kappa * (best - gap) + slim * ratio.log() >= third.log()
     chosen = accepted.to(torch.uint8).argmax(0, keepdim=True)
@@ -125,11 +126,11 @@ def _drawn(kappa: Tensor, dimension: int, draws: int) -> Tensor:
 
 
 def gap_slope(gap: Tensor, kappa: Tensor, dimension: int) -> Tensor:
-    """Derivative by `kappa` (B,) of 1 minus the cosine, `gap` (draws, B).
+    """Return the derivative by `kappa` (B,) of 1 minus the cosine, `gap` (draws, B).
 
-    With the angle a and its density g, that of a is minus the derivative of the
-    distribution function, over g. The integral goes over the side of a that lies off
-    the mean, where all that is summed has one sign.
+    For the angle a with density g, the derivative is minus that of the distribution
+    function, over g. The integral is over the side of a away from the mean, where all
+    terms have the same sign.
     """
     angle = 2 * (gap / 2).sqrt().clamp(max=1).asin()
     mean = mean_cosine(kappa, dimension)
@@ -161,10 +162,9 @@ class _Nodes(NamedTuple):
 
 
 def _quadrature(device: torch.device) -> _Nodes:
-    """Nodes in 0..1 and their weights by tanh and sinh, (nodes, 1, 1).
+    """Return nodes in 0..1 and their weights by the tanh-sinh rule, (nodes, 1, 1).
 
-    Unlike the tables of other rules they are made on the device, where a recorded step
-    could not copy a table.
+    They are computed on the device, since a captured step could not copy a table.
     """
     steps = torch.linspace(-_ENDS, _ENDS, _NODES, dtype=torch.float64, device=device)
     bent = math.pi / 2 * steps.view(-1, 1, 1).sinh()

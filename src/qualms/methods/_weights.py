@@ -1,7 +1,7 @@
-"""Sets of weights of one network, each of which gives a draw.
+"""Sets of weights of one network; each set gives a draw.
 
-The backbone's weights come first and those of the head last. Where only the head is
-trained, on features that are computed once, a set has the last of them alone.
+The weights of the backbone come first and those of the head last. Where only the head
+is trained, on cached features, a set holds the weights of the head alone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,27 +18,26 @@ WEIGHTS = "weights"
 
 
 def trained_parts(network: Headed) -> list[Tensor]:
-    """All parameters."""
+    """Return all parameters."""
     return [*network.backbone.parameters(), *network.head.parameters()]
 
 
 def all_parts(network: Headed) -> list[Tensor]:
-    """All parameters, and buffers of real numbers such as normalisation statistics."""
-    parts = (network.backbone, network.head)
+    """Return all parameters and all buffers of floats, such as running means."""
     return [
-        held
-        for part in parts
-        for held in (*part.parameters(), *part.buffers())
-        if held.is_floating_point()
+        tensor
+        for part in (network.backbone, network.head)
+        for tensor in (*part.parameters(), *part.buffers())
+        if tensor.is_floating_point()
     ]
 
 
 def flattened(parts: Sequence[Tensor]) -> Tensor:
-    """A copy of all numbers of `parts`, (P,) float32."""
+    """Copy all numbers of `parts` into one vector (P,) of float32."""
     return torch.cat([part.detach().flatten().float() for part in parts])
 
 
-def put_back(parts: Sequence[Tensor], values: Tensor) -> None:
+def assign(parts: Sequence[Tensor], values: Tensor) -> None:
     """Set `parts`, or the last of them, to `values` (P,)."""
     end = len(values)
     for part in reversed(parts):
@@ -50,36 +49,37 @@ def put_back(parts: Sequence[Tensor], values: Tensor) -> None:
 
 
 @contextmanager
-def borrowed(parts: Sequence[Tensor]) -> Iterator[None]:
-    """Give `parts` their values back at the end, also after an error."""
-    own = flattened(parts)
+def restoring(parts: Sequence[Tensor]) -> Iterator[None]:
+    """Restore the values of `parts` at the end, also after an error."""
+    before = flattened(parts)
     try:
         yield
     finally:
-        put_back(parts, own)
+        assign(parts, before)
 
 
 def weight_sets(network: nn.Module) -> FittedBuffers:
-    """Where the sets of weights of `network` are kept, as `WEIGHTS` (M, P)."""
-    found = headed(network).found
-    assert isinstance(found, FittedBuffers)
-    return found
+    """Return the buffers that hold the sets of weights, as `WEIGHTS` (M, P)."""
+    buffers = headed(network).fitted
+    assert isinstance(buffers, FittedBuffers)
+    return buffers
 
 
 def predict_by_sets(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    """One draw for each set of weights; one pass as it is where there are none yet."""
-    whole, found = headed(network), weight_sets(network)
-    if not found.has(WEIGHTS):
+    """Predict a draw for each set of weights; one plain pass if there is no set."""
+    network = headed(network)
+    if not weight_sets(network).has(WEIGHTS):
         return plain_predict(network, x, task)
-    parts = all_parts(whole)
-    with borrowed(parts):
+    parts = all_parts(network)
+    with restoring(parts):
+        members = _members(network, parts)
         if task.name == "embedding":
-            drawn = (embed(net, x) for net in _each(whole, parts))
-            return summarise_embeddings(drawn, task)
-        return summarise((net(x) for net in _each(whole, parts)), task)
+            return summarise_embeddings((embed(member, x) for member in members), task)
+        return summarise((member(x) for member in members), task)
 
 
-def _each(network: Headed, parts: Sequence[Tensor]) -> Iterator[Headed]:
-    for values in weight_sets(network).held(WEIGHTS):
-        put_back(parts, values)
+def _members(network: Headed, parts: Sequence[Tensor]) -> Iterator[Headed]:
+    """Yield `network` with each set of weights in turn."""
+    for values in weight_sets(network).get(WEIGHTS):
+        assign(parts, values)
         yield network

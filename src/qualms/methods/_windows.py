@@ -1,15 +1,15 @@
 """A large image seen through windows, and the stitched outputs of a network.
 
-By default a pixel is that of the window whose centre is nearest, as in the overlapping
-tiles of Ronneberger et al. (2015): what a method says of a pixel is said by one pass.
-Or the windows of a pixel are averaged, as in nnU-Net (Isensee et al., 2021). That is an
-ensemble over windows, which no method has asked for: draws become more alike.
+By default a pixel is taken from the window whose centre is nearest, as in the
+overlapping tiles of Ronneberger et al. (2015): the outputs of a pixel come from one
+pass. Or the windows of a pixel are averaged, as in nnU-Net (Isensee et al., 2021). That
+is an additional ensemble over windows, which makes draws more alike.
 
-Outputs are stitched before anything is made of them: logits, not probabilities. So a
-draw is one map of outputs of the whole image, and all that follows is as for a small
-one: temperatures, the Gaussian over logits of an SSN, evidence, flips, the labels and
-the entropy of each draw. Averaged probabilities would count a disagreement of two
-windows as noise of the labels.
+The network's outputs are stitched, that is logits and not probabilities. So a draw is
+one map of outputs of the whole image, and everything after it is as for a small image:
+temperatures, the Gaussian over logits of an SSN, evidence, flips, the labels and the
+entropy of each draw. Averaged probabilities would count a disagreement of two windows
+as noise of the labels.
 
 Each window of a pass sees the same random numbers. A draw of weights is then one
 network for the whole image. Dropout of activations has one pattern, which moves with
@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import functional
 
 Blend = Literal["nearest", "gaussian", "flat"]
-_Place = tuple[slice, ...]
+_Region = tuple[slice, ...]
 _SIGMA = 1 / 8
 """Standard deviation of the Gaussian as a share of the side, as in nnU-Net."""
 
@@ -37,52 +37,51 @@ class Windows:
 
     sides: tuple[int, ...]
     overlap: float = 0.25
-    """Share of a side that neighbours have in common, at least."""
+    """Least share of a side that neighbours have in common."""
     blend: Blend = "nearest"
-    """How the windows of a pixel count: the one alone whose centre is nearest, where a
-    network sees the surroundings on all sides; near ones more than others; or all the
-    same."""
+    """How the windows of a pixel count: "nearest" takes that with the nearest centre,
+    "gaussian" gives near ones more weight, and "flat" gives all the same."""
     together: int = 1
-    """Windows in one pass, of networks that are not random."""
+    """Windows in one pass, for networks that are not random."""
     device: torch.device | None = None
-    """Where the network is, if images are too large to lie there as a whole."""
+    """Device of the network, if images are too large to be moved there."""
 
     def stitched(self, run: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-        """Outputs (B, K, *space) of `run` for images (B, channels, *space).
+        """Return outputs (B, K, *space) of `run` for images (B, channels, *space).
 
         An image with a side that is shorter than that of a window has its rim repeated.
         """
-        grown = _grown(x, self.sides)
+        padded = _padded(x, self.sides)
         axes = [
-            _along(length, side, self, x.device)
-            for length, side in zip(grown.shape[2:], self.sides, strict=True)
+            _spans(length, side, self, x.device)
+            for length, side in zip(padded.shape[2:], self.sides, strict=True)
         ]
-        spans = list(product(*axes))
-        places = [_place(here) for here in spans]
-        whole = torch.empty(0)
-        passes = self._passes(run, grown, places)
-        for here, place, outputs in zip(spans, places, passes, strict=True):
-            if not len(whole):
-                whole = outputs.new_zeros(*outputs.shape[:2], *grown.shape[2:])
-            whole[place] += outputs * _weight(here)
-        return whole[_inner(x.shape[2:], self.sides)]
+        windows = list(product(*axes))
+        regions = [_region(window) for window in windows]
+        stitched = torch.empty(0)
+        passes = self._passes(run, padded, regions)
+        for window, region, outputs in zip(windows, regions, passes, strict=True):
+            if not len(stitched):
+                stitched = outputs.new_zeros(*outputs.shape[:2], *padded.shape[2:])
+            stitched[region] += outputs * _weight(window)
+        return stitched[_inner(x.shape[2:], self.sides)]
 
     def _passes(
-        self, run: Callable[[Tensor], Tensor], x: Tensor, places: Sequence[_Place]
+        self, run: Callable[[Tensor], Tensor], x: Tensor, regions: Sequence[_Region]
     ) -> Iterator[Tensor]:
-        """Outputs of the window at each of `places`, in order."""
-        there = self.device or x.device
-        before = _random_state(there)
-        yield run(x[places[0]].to(there)).to(x.device)
-        if not torch.equal(before, _random_state(there)):
-            for place in places[1:]:
-                _set_random_state(before, there)
-                yield run(x[place].to(there)).to(x.device)
+        """Yield the outputs of the window at each of `regions`, in order."""
+        device = self.device or x.device
+        before = _random_state(device)
+        yield run(x[regions[0]].to(device)).to(x.device)
+        if not torch.equal(before, _random_state(device)):
+            for region in regions[1:]:
+                _set_random_state(before, device)
+                yield run(x[region].to(device)).to(x.device)
             return
-        for first in range(1, len(places), self.together):
-            some = places[first : first + self.together]
-            outputs = run(torch.cat([x[place] for place in some]).to(there))
-            yield from outputs.to(x.device).chunk(len(some))
+        for first in range(1, len(regions), self.together):
+            batch = regions[first : first + self.together]
+            outputs = run(torch.cat([x[region] for region in batch]).to(device))
+            yield from outputs.to(x.device).chunk(len(batch))
 
 
 class _WindowSpan(NamedTuple):
@@ -90,11 +89,11 @@ class _WindowSpan(NamedTuple):
 
     start: int
     weight: Tensor
-    """(side,) its share of each pixel."""
+    """(side,) share of the window in each pixel."""
 
 
 def window_starts(length: int, side: int, overlap: float) -> list[int]:
-    """Where windows of `side` begin that cover `length` pixels, evenly spread.
+    """Return where windows of `side` begin that cover `length` pixels evenly.
 
     >>> window_starts(10, 4, 0.5)
     [0, 2, 4, 6]
@@ -110,64 +109,64 @@ def window_starts(length: int, side: int, overlap: float) -> list[int]:
 
 
 def margins(length: int, side: int) -> tuple[int, int]:
-    """Pixels to add before and after `length` ones, so that they fill a window."""
+    """Return how many pixels to add before and after `length` to fill a window."""
     missing = max(0, side - length)
     return missing // 2, missing - missing // 2
 
 
-def _grown(x: Tensor, sides: Sequence[int]) -> Tensor:
-    each = [margins(n, side) for n, side in zip(x.shape[2:], sides, strict=True)]
-    flat = [width for pair in reversed(each) for width in pair]
+def _padded(x: Tensor, sides: Sequence[int]) -> Tensor:
+    added = [margins(n, side) for n, side in zip(x.shape[2:], sides, strict=True)]
+    flat = [width for pair in reversed(added) for width in pair]
     return functional.pad(x, flat, mode="replicate") if any(flat) else x
 
 
-def _inner(lengths: Sequence[int], sides: Sequence[int]) -> _Place:
-    """Where the image lies in what `_grown` made of it."""
+def _inner(lengths: Sequence[int], sides: Sequence[int]) -> _Region:
+    """Return where the image lies in the result of `_padded`."""
     firsts = [margins(n, side)[0] for n, side in zip(lengths, sides, strict=True)]
     space = (slice(a, a + n) for a, n in zip(firsts, lengths, strict=True))
     return slice(None), slice(None), *space
 
 
-def _along(
+def _spans(
     length: int, side: int, windows: Windows, device: torch.device
 ) -> list[_WindowSpan]:
-    """The windows along one axis; their shares of a pixel sum to 1."""
+    """Return the windows along one axis; their shares of a pixel sum to 1."""
     starts = window_starts(length, side, windows.overlap)
-    away = (torch.arange(side, dtype=torch.float64) - (side - 1) / 2) / side
-    own = torch.ones_like(away)
+    distance = (torch.arange(side, dtype=torch.float64) - (side - 1) / 2) / side
+    profile = torch.ones_like(distance)
     if windows.blend == "gaussian":
-        own = torch.exp(-0.5 * (away / _SIGMA).square())
-    each = torch.zeros(len(starts), length, dtype=torch.float64)
+        profile = torch.exp(-0.5 * (distance / _SIGMA).square())
+    weights = torch.zeros(len(starts), length, dtype=torch.float64)
     for number, start in enumerate(starts):
-        each[number, start : start + side] = own
+        weights[number, start : start + side] = profile
     if windows.blend == "nearest":
-        each = _nearest(starts, away.abs(), length)
-    shares = (each / each.sum(0)).float().to(device)
+        weights = _nearest_weights(starts, distance.abs(), length)
+    shares = (weights / weights.sum(0)).float().to(device)
     return [
         _WindowSpan(start, share[start : start + side])
         for start, share in zip(starts, shares, strict=True)
     ]
 
 
-def _nearest(starts: Sequence[int], away: Tensor, length: int) -> Tensor:
-    """(windows, length) 1 for the window whose centre is nearest, else 0."""
+def _nearest_weights(starts: Sequence[int], distance: Tensor, length: int) -> Tensor:
+    """Return 1 for the window whose centre is nearest, else 0: (windows, length)."""
     far = torch.ones(len(starts), length, dtype=torch.float64)
     for number, start in enumerate(starts):
-        far[number, start : start + len(away)] = away
-    first = far.argmin(0)  # the first of two that are as near
+        far[number, start : start + len(distance)] = distance
+    first = far.argmin(0)  # the first of two that are equally near
     return functional.one_hot(first, len(starts)).T.double()
 
 
-def _place(spans: Sequence[_WindowSpan]) -> _Place:
-    space = (slice(one.start, one.start + len(one.weight)) for one in spans)
+def _region(spans: Sequence[_WindowSpan]) -> _Region:
+    space = (slice(span.start, span.start + len(span.weight)) for span in spans)
     return slice(None), slice(None), *space
 
 
 def _weight(spans: Sequence[_WindowSpan]) -> Tensor:
-    """(*sides) the share of a window of each of its pixels."""
+    """Return the share of a window in each of its pixels, (*sides)."""
     weight = torch.ones(())
-    for one in spans:
-        weight = weight[..., None].to(one.weight) * one.weight
+    for span in spans:
+        weight = weight[..., None].to(span.weight) * span.weight
     return weight
 
 

@@ -6,13 +6,13 @@ probabilities. The loss is the expected squared error (equation 5) and the diver
 the misleading evidence from none, whose weight grows to 1. Label maps have a Dirichlet
 distribution for each pixel.
 
-Two defaults are not the paper's, as its own suit 60,000 digits and lose few items. It
-makes evidence by a ReLU: a class whose output is negative for all items then has no
+Two defaults differ from the paper's, which suit 60,000 digits and fail with few items.
+Evidence there is a ReLU: a class whose output is negative for all items then has no
 gradient and is never learned. And the divergence counts fully after ten epochs, which
 is early where epochs are short. On the 1,300 digits of scikit-learn, 40 epochs of Adam
-end at an accuracy of 0.68 or 0.95, as the seed has it, and with our defaults at 0.96 to
-0.98. `evidence="relu", annealing=10` is the paper's. It trains with Adam; with SGD all
-evidence may vanish before anything is learned.
+end at an accuracy of 0.68 or 0.95, depending on the seed, and with our defaults at 0.96
+to 0.98. `evidence="relu", annealing=10` is the paper's. Train it with Adam; with SGD
+all evidence may vanish before anything is learned.
 
 Values (Amini et al., 2020, arXiv:1910.02600): four outputs are the parameters of a
 normal-inverse-gamma distribution over mean and variance. The loss is the likelihood of
@@ -44,7 +44,7 @@ from qualms.spec import Task
 
 Evidence = Literal["relu", "softplus", "exp"]
 _LARGEST = 10.0
-"""Of an exponent, as in the code of Sensoy et al."""
+"""Largest exponent, as in the code of Sensoy et al."""
 _LEAST = 1e-6
 """Keeps parameters positive where softplus is zero in float32."""
 
@@ -59,12 +59,12 @@ def evidential(
     """Probabilities with the `uncertainty/vacuity`, label maps, or a mean and variance.
 
     Args:
-        evidence: function of the outputs that is the evidence of classes. "relu" is the
+        evidence: function from outputs to the evidence for classes. "relu" is the
             paper's; an item to which it gives no evidence at all has no gradient.
         annealing: epochs until the divergence of misleading evidence counts fully; None
             for all epochs. The paper has 10, of 60,000 items each.
-        penalty: of values: weight of the error times the evidence.
-        draws: of label maps; probabilities and values are exact without draws.
+        penalty: for values: weight of the error times the evidence.
+        draws: draws of label maps; probabilities and values are exact without draws.
     """
     if evidence not in get_args(Evidence):
         raise ValueError(
@@ -98,29 +98,29 @@ def _loss(
     batch: Batch,
     moment: Moment,
 ) -> Tensor:
-    whole = headed(network)
-    outputs = whole(batch.x)
-    if whole.task.name == "regression":
+    network = headed(network)
+    outputs = network(batch.x)
+    if network.task.name == "regression":
         return weighted_mean(value_losses(outputs, batch.target, penalty), batch)
     # The share of all steps rather than the epoch, so that a captured step follows it.
     epochs = moment.epochs if annealing is None else annealing
     share = (moment.progress * moment.epochs / epochs).clamp(max=1)
-    known, target = _known(batch.target.long(), whole.task)
+    counted, target = _counted_labels(batch.target.long(), network.task)
     losses = dirichlet_losses(_concentration(evidence, outputs), target, share)
-    number = known.to(losses.dtype).sum().clamp(min=1)
-    return weighted_mean(losses * known, batch) * known.numel() / number
+    number = counted.to(losses.dtype).sum().clamp(min=1)
+    return weighted_mean(losses * counted, batch) * counted.numel() / number
 
 
-def _known(target: Tensor, task: Task) -> tuple[Tensor, Tensor]:
-    """Which labels count, and labels in which the others are class 0."""
-    known = torch.ones_like(target, dtype=torch.bool)
+def _counted_labels(target: Tensor, task: Task) -> tuple[Tensor, Tensor]:
+    """Return which labels count, and the labels with class 0 where they do not."""
+    counted = torch.ones_like(target, dtype=torch.bool)
     if task.ignore is not None:
-        known = target != task.ignore
-    return known, target.where(known, 0)
+        counted = target != task.ignore
+    return counted, target.where(counted, 0)
 
 
 def _concentration(evidence: Evidence, outputs: Tensor) -> Tensor:
-    """Parameters (B, C, *space) of the Dirichlet distributions, at least 1."""
+    """Return the parameters (B, C, *space) of Dirichlet distributions, at least 1."""
     if evidence == "relu":
         return outputs.relu() + 1
     if evidence == "softplus":
@@ -131,7 +131,7 @@ def _concentration(evidence: Evidence, outputs: Tensor) -> Tensor:
 def dirichlet_losses(
     concentration: Tensor, target: Tensor, share: Tensor | float
 ) -> Tensor:
-    """Losses (B, *space) of Dirichlet parameters (B, C, *space).
+    """Return the losses (B, *space) of Dirichlet parameters (B, C, *space).
 
     `share` is the weight of the divergence.
     """
@@ -145,7 +145,7 @@ def dirichlet_losses(
 
 
 def dirichlet_divergence(concentration: Tensor) -> Tensor:
-    """KL divergence (B, *space) of Dirichlet distributions from the flat one."""
+    """Return the KL (B, *space) of Dirichlet distributions from the flat one."""
     total = concentration.sum(1)
     normaliser = torch.lgamma(total) - torch.lgamma(concentration).sum(1)
     apart = torch.digamma(concentration) - torch.digamma(total)[:, None]
@@ -153,7 +153,7 @@ def dirichlet_divergence(concentration: Tensor) -> Tensor:
     return normaliser - math.lgamma(concentration.shape[1]) + shape
 
 
-class _Evidence(NamedTuple):
+class NormalInverseGamma(NamedTuple):
     """Parameters (B,) of normal-inverse-gamma distributions, named as in the paper."""
 
     gamma: Tensor
@@ -162,20 +162,20 @@ class _Evidence(NamedTuple):
     beta: Tensor
 
 
-def _evidence(outputs: Tensor) -> _Evidence:
+def _normal_inverse_gamma(outputs: Tensor) -> NormalInverseGamma:
     gamma, nu, alpha, beta = outputs.unbind(1)
     nu, alpha, beta = (functional.softplus(v) + _LEAST for v in (nu, alpha, beta))
-    return _Evidence(gamma, nu, alpha + 1, beta)
+    return NormalInverseGamma(gamma, nu, alpha + 1, beta)
 
 
 def value_losses(outputs: Tensor, target: Tensor, penalty: float) -> Tensor:
-    """Losses (B,) of outputs (B, 4): equations 8 and 9 of Amini et al."""
-    gamma, nu, alpha, beta = _evidence(outputs)
-    error, both = target.float() - gamma, 2 * beta * (1 + nu)
+    """Return the losses (B,) of outputs (B, 4): equations 8 and 9 of Amini et al."""
+    gamma, nu, alpha, beta = _normal_inverse_gamma(outputs)
+    error, omega = target.float() - gamma, 2 * beta * (1 + nu)
     likelihood = (
         0.5 * (math.pi / nu).log()
-        - alpha * both.log()
-        + (alpha + 0.5) * (error.square() * nu + both).log()
+        - alpha * omega.log()
+        + (alpha + 0.5) * (error.square() * nu + omega).log()
         + torch.lgamma(alpha)
         - torch.lgamma(alpha + 0.5)
     )
@@ -187,7 +187,7 @@ def _predict(
 ) -> dict[str, Tensor]:
     outputs = headed(network)(x)
     if task.name == "regression":
-        gamma, nu, alpha, beta = _evidence(outputs)
+        gamma, nu, alpha, beta = _normal_inverse_gamma(outputs)
         var = beta * (1 + 1 / nu) / (alpha - 1)
         return {"mean": gamma[None], "var": var[None]}
     concentration = _concentration(evidence, outputs)
@@ -210,14 +210,14 @@ def _predict(
 
 
 def dirichlet_entropy(concentration: Tensor) -> Tensor:
-    """Mean entropy (B, *space), in nats, of draws from Dirichlet distributions."""
+    """Return the mean entropy (B, *space) of Dirichlet draws, in nats."""
     total = concentration.sum(1)
-    each = concentration * torch.digamma(concentration + 1)
-    return torch.digamma(total + 1) - each.sum(1) / total
+    terms = concentration * torch.digamma(concentration + 1)
+    return torch.digamma(total + 1) - terms.sum(1) / total
 
 
 def _label_draws(draws: int, concentration: Tensor) -> Tensor:
-    """The most probable classes (M, B, *space) of draws, each pixel by itself."""
+    """Draw the most probable classes (M, B, *space), each pixel independently."""
     # Probabilities are gamma variates divided by their sum.
     gamma = torch.distributions.Gamma(concentration, 1.0)
     labels = [gamma.sample().argmax(1).to(torch.uint8) for _ in range(draws)]

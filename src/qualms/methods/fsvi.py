@@ -1,6 +1,6 @@
 """Function-space variational inference (Rudner et al., 2021; Band et al., 2021).
 
-Every weight and bias of the last layer has a Gaussian of its own; all else is fixed.
+Every weight and bias of the last layer has its own Gaussian; everything else is fixed.
 The prior is one on functions, not on weights: it pulls the outputs at inducing inputs
 x, where the network is linearised in its random weights. The outputs are then Gaussian
 with variance sum_j J_j(x)^2 sigma_j^2. For a last layer the Jacobian J is the input of
@@ -8,10 +8,10 @@ that layer, and 1 for the bias, so this is exact and costs next to nothing. The
 objective is the released one: outputs count as independent, and the KL term of a batch
 is divided by the number of inducing inputs and by the batch, not by the training split.
 
-Inducing inputs are items of the batch. In the released code they pass the network once
-more, normalised as a batch of their own; here they keep the features that they have in
-the whole batch. Draws share the features too, so several cost one pass. The squared
-error of a regression stands for Gaussian noise of variance 1/2.
+Inducing inputs are items of the batch. In the released code they pass through the
+network once more, normalised as a separate batch; here they keep the features that they
+have in the full batch. Draws share the features too, so several cost one pass. The
+squared error of a regression stands for Gaussian noise of variance 1/2.
 """
 
 import math
@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from qualms.methods._batch import Batch, Moment
 from qualms.methods._headed import (
-    Embedded,
+    EmbeddingDraw,
     Headed,
     Readout,
     features_of,
@@ -42,7 +42,7 @@ from qualms.methods._plain import (
 from qualms.spec import Task
 
 _LOG_VARIANCE = (-20.0, -18.0)
-"""Range in which every logarithm of a variance starts."""
+"""Range of the initial logarithms of variances."""
 _NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm)
 
 
@@ -73,16 +73,16 @@ def fsvi(
     _check_counts(inducing=inducing, train_draws=train_draws, draws=draws)
 
     def loss(network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
-        whole, last = headed(network), _last(network)
-        inputs = last_inputs(whole, batch.x)
+        network = headed(network)
+        last, inputs = _last(network), last_inputs(network, batch.x)
         with torch.autocast(inputs.device.type, enabled=False):
             drawn = last.draws(inputs, train_draws)
-            fits = [likelihood_loss(outputs, batch, whole.task) for outputs in drawn]
+            fits = [likelihood_loss(outputs, batch, network.task) for outputs in drawn]
             # A batch comes in random order: its first items are a random choice.
-            chosen = inputs[:inducing]
-            mean = last(chosen) if stochastic_linearisation else last.mean(chosen)
-            pull = _divergence(mean, last.variance(chosen), prior_cov) / len(chosen)
-        objective = torch.stack(fits).mean() + pull / moment.batch
+            points = inputs[:inducing]
+            mean = last(points) if stochastic_linearisation else last.mean(points)
+            kl = _divergence(mean, last.variance(points), prior_cov) / len(points)
+        objective = torch.stack(fits).mean() + kl / moment.batch
         return objective + l2 * _squares(network) if l2 else objective
 
     return Method(
@@ -118,14 +118,14 @@ class _GaussianLast(nn.Module):
         self.log_variance = nn.Parameter(
             torch.empty(outputs, width + 1).uniform_(*_LOG_VARIANCE)
         )
-        """Of the weights; the last column is that of the biases."""
+        """Log-variances of the weights, and in the last column of the biases."""
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """One draw of the outputs (B, K) of inputs (B, F)."""
+        """Draw outputs (B, K) of inputs (B, F) once."""
         return self.draws(inputs, 1)[0]
 
     def draws(self, inputs: Tensor, count: int) -> Tensor:
-        """Outputs (count, B, K) of as many draws of the layer."""
+        """Return the outputs (count, B, K) of `count` draws of the layer."""
         logs = self.log_variance
         noise = torch.randn(count, *logs.shape, dtype=logs.dtype, device=logs.device)
         shifts = (0.5 * logs).exp() * noise
@@ -134,13 +134,13 @@ class _GaussianLast(nn.Module):
         return torch.einsum("bf,skf->sbk", inputs, weights) + biases[:, None]
 
     def variance(self, inputs: Tensor) -> Tensor:
-        """(B, K) of the outputs over all draws."""
+        """Return the variance (B, K) of the outputs over all draws."""
         variances = self.log_variance.exp()
         return functional.linear(inputs.square(), variances[:, :-1], variances[:, -1])
 
 
 def _build(backbone: nn.Module, task: Task) -> Headed:
-    """Softmax over one logit for each class, for two classes too."""
+    """Build a head with one logit for each class, for two classes too."""
     trunk: nn.Module = nn.Identity()
     width, outputs = features_of(backbone), task.classes
     if task.name == "regression":
@@ -153,7 +153,7 @@ def _build(backbone: nn.Module, task: Task) -> Headed:
 
 
 def _divergence(mean: Tensor, variance: Tensor, prior: float) -> Tensor:
-    """Summed KL of N(mean, variance) from N(0, prior) in nats, 0-d."""
+    """Return the summed KL of N(mean, variance) from N(0, prior) in nats, 0-d."""
     excess = (variance + mean.square()) / prior - 1
     return 0.5 * (excess + math.log(prior) - variance.log()).sum()
 
@@ -165,7 +165,7 @@ def _squares(network: nn.Module) -> Tensor:
 
 
 def _groups(network: nn.Module) -> list[dict[str, Any]]:
-    """The last layer does not decay, as its prior is one on functions."""
+    """Return parameter groups; the last layer does not decay, as it has a prior."""
     random = list(_last(network).parameters())
     last = {"params": random, "weight_decay": 0.0}
     return [*kernels_decay(network, apart=random), last]
@@ -178,7 +178,8 @@ def _predict(
     with torch.autocast(inputs.device.type, enabled=False):
         outputs = _last(network).draws(inputs, draws)
         if task.name == "embedding":
-            return summarise_embeddings((Embedded(inputs, o) for o in outputs), task)
+            drawn = (EmbeddingDraw(inputs, logits) for logits in outputs)
+            return summarise_embeddings(drawn, task)
         return summarise(outputs, task)
 
 

@@ -19,11 +19,11 @@ from qualms.methods._batch import Batch, Batches, Moment
 from qualms.methods._headed import Headed, TwoHeads, features_of, headed, read_head
 from qualms.methods._method import Method
 from qualms.methods._plain import check_epochs, weighted_mean
-from qualms.methods._select import RIDGE, Selectors, pooling_rules
+from qualms.methods._select import SelectionScores, pooling_rules
 from qualms.spec import Task
 
-# Beyond this the variance is infinite in float32, and no file would accept it.
 _LARGEST = 80.0
+"""Logarithm of a variance beyond which it is infinite in float32."""
 
 
 def gaussian(
@@ -31,13 +31,13 @@ def gaussian(
     warmup: int = 20,
     frozen: int = 5,
     select: Sequence[str] = (),
-    ridge: float = RIDGE,
+    ridge: float = 1e-6,
 ) -> Method:
     """Mean and variance of a Gaussian likelihood, and scores that select items.
 
     Args:
         warmup: epochs of squared error, for the mean alone.
-        frozen: epochs after them in which the likelihood trains the heads only.
+        frozen: epochs after them in which the likelihood trains only the heads.
         select: scores of the features to predict as select/<name>, larger for items to
             leave out: gmm<components>, knn<neighbours>, knn<neighbours>_l2.
         ridge: number added to the variance of every feature within a component of a
@@ -68,18 +68,19 @@ def _build(
     select: tuple[str, ...], ridge: float, backbone: nn.Module, task: Task
 ) -> Headed:
     heads = TwoHeads(features_of(backbone))
-    return Headed(backbone, heads, task, Selectors(select, ridge=ridge))
+    return Headed(backbone, heads, task, SelectionScores(select, ridge=ridge))
 
 
 def _loss(
     phase: Callable[[int], str], network: nn.Module, batch: Batch, moment: Moment
 ) -> Tensor:
-    heads, target = headed(network).head, batch.target.float()
+    network = headed(network)
+    heads, target = network.head, batch.target.float()
     assert isinstance(heads, TwoHeads)
-    form = phase(moment.epoch)
-    with torch.no_grad() if form == "frozen" else nullcontext():
-        features = headed(network).backbone(batch.x)
-    if form == "warmup":
+    current = phase(moment.epoch)
+    with torch.no_grad() if current == "frozen" else nullcontext():
+        features = network.backbone(batch.x)
+    if current == "warmup":
         # The other head is left out: its gradient must be None rather than zero, so
         # that the optimiser counts no steps for it.
         mean = read_head(heads.first, features)[:, 0]
@@ -90,14 +91,16 @@ def _loss(
 
 
 def _predict(network: nn.Module, x: Tensor, _task: Task) -> dict[str, Tensor]:
-    features = headed(network).backbone(x)
-    mean, log_variance = read_head(headed(network).head, features).unbind(1)
+    network = headed(network)
+    features = network.backbone(x)
+    mean, log_variance = read_head(network.head, features).unbind(1)
     var = log_variance.clamp(-_LARGEST, _LARGEST).exp()
-    scores: dict[str, Tensor] = headed(network).found(features)
+    scores: dict[str, Tensor] = network.fitted(features)
     return {"mean": mean[None], "var": var[None], **scores}
 
 
 def _after(network: nn.Module, batches: Batches) -> None:
-    found = headed(network).found
-    assert isinstance(found, Selectors)
-    found.fit(headed(network).backbone(batch.x) for batch in batches())
+    network = headed(network)
+    scores = network.fitted
+    assert isinstance(scores, SelectionScores)
+    scores.fit(network.backbone(batch.x) for batch in batches())

@@ -2,8 +2,8 @@
 
 As in URL (Kirchhof et al., 2023, arXiv:2307.03810), whose ensemble has ten linear
 classifiers that read the same embedding. The mean of their probabilities is trained,
-not each of them; they differ as they start from different weights. Ensembles of whole
-networks are runs of `map` that are pooled.
+not each head by itself; heads differ as they start from different weights. Ensembles of
+complete networks are pooled runs of `map`.
 """
 
 import math
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from qualms.methods._headed import (
-    Embedded,
+    EmbeddingDraw,
     Headed,
     Readout,
     features_of,
@@ -35,7 +35,7 @@ def head_ensemble(*, heads: int = 10, smoothing: float = 0.0) -> Method:
     """Each head is a draw; embeddings have the entropy and its two parts.
 
     Args:
-        heads: linear classifiers on the embedding.
+        heads: number of linear classifiers on the embedding.
         smoothing: share of each label that is spread over all classes in the loss.
     """
     if heads < 1:
@@ -58,12 +58,12 @@ class ManyHeads(nn.Module):
         self.linear = nn.Linear(features, heads * classes)
 
     def each(self, embedding: Tensor) -> Tensor:
-        """Logits (heads, B, C) of embeddings (B, D)."""
+        """Return the logits (heads, B, C) of embeddings (B, D)."""
         logits: Tensor = self.linear(embedding)
         return logits.view(len(logits), self.heads, -1).movedim(1, 0)
 
     def forward(self, embedding: Tensor) -> Tensor:
-        """Logarithm (B, C) of the mean probabilities."""
+        """Return the logarithm (B, C) of the mean probabilities."""
         logs = self.each(embedding).log_softmax(2)
         return logs.logsumexp(0) - math.log(self.heads)
 
@@ -75,12 +75,13 @@ def _build(heads: int, backbone: nn.Module, task: Task) -> Headed:
 
 
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    whole = headed(network)
-    embedding, head = last_inputs(whole, x), whole.head
+    network = headed(network)
+    embedding, head = last_inputs(network, x), network.head
     assert isinstance(head, Readout)
     assert isinstance(head.last, ManyHeads)
     with torch.autocast(embedding.device.type, enabled=False):
-        drawn = head.last.each(embedding)
+        outputs = head.last.each(embedding)
     if task.name == "classification":
-        return summarise(drawn, task)
-    return summarise_embeddings((Embedded(embedding, o) for o in drawn), task)
+        return summarise(outputs, task)
+    draws = (EmbeddingDraw(embedding, logits) for logits in outputs)
+    return summarise_embeddings(draws, task)

@@ -1,9 +1,9 @@
 """HET-XL (Collier et al., 2023, arXiv:2301.12860): noise in the space of embeddings.
 
 The embedding of an item is Gaussian around the features, with a covariance
-V V' + diag(d) that a linear layer reads from them. The class probabilities are a mean
-over draws, at a temperature that is learned. As in URL (Kirchhof et al., 2023,
-arXiv:2307.03810) V has one column. Here every dimension has noise of its own, and the
+V V' + diag(d) that a linear layer predicts from them. The class probabilities are a
+mean over draws, at a learned temperature. As in URL (Kirchhof et al., 2023,
+arXiv:2307.03810) V has one column. Here every dimension has its own noise, and the
 determinant is that of the covariance; in URL's released code all dimensions share one
 number, and the product of the diagonal stands for the determinant.
 """
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._headed import (
-    Embedded,
+    EmbeddingDraw,
     Headed,
     Readout,
     features_of,
@@ -48,10 +48,10 @@ def hetxl(
     as one draw, their mean.
 
     Args:
-        rank: columns of V.
-        draws: of the noise of each item. URL has 10 for ResNet-50 and 1000 for
+        rank: number of columns of V.
+        draws: draws of the noise of each item. URL has 10 for ResNet-50 and 1000 for
             ViT-Medium.
-        scale: standard deviation of the initial weights of the layer that gives the
+        scale: standard deviation of the initial weights of the layer that predicts the
             covariance. The default is URL's best for ResNet-50; that for ViT-Medium is
             0.011587.
         smoothing: share of each label that is spread over all classes in the loss.
@@ -70,8 +70,8 @@ def hetxl(
     )
 
 
-class LowRank(NamedTuple):
-    """The covariance V V' + diag(d) of each item."""
+class LowRankCovariance(NamedTuple):
+    """Covariance V V' + diag(d) of each item."""
 
     factor: Tensor
     """V, (B, D, rank)."""
@@ -79,23 +79,23 @@ class LowRank(NamedTuple):
     """d, (B, D), positive."""
 
     def draw(self, draws: int) -> Tensor:
-        """Noise (draws, B, D) with this covariance."""
+        """Draw noise (draws, B, D) with this covariance."""
         factor, diagonal = self.factor, self.diagonal
         shared = factor.new_empty(draws, len(factor), factor.shape[2]).normal_()
-        own = factor.new_empty(draws, *diagonal.shape).normal_()
-        return torch.einsum("bdr,sbr->sbd", factor, shared) + diagonal.sqrt() * own
+        separate = factor.new_empty(draws, *diagonal.shape).normal_()
+        return torch.einsum("bdr,sbr->sbd", factor, shared) + diagonal.sqrt() * separate
 
     @property
     def log_determinant(self) -> Tensor:
-        """(B,) in float64, by the matrix determinant lemma."""
+        """Logarithm (B,) in float64, by the matrix determinant lemma."""
         factor, diagonal = self.factor.double(), self.diagonal.double()
         inner = factor.mT @ (factor / diagonal[..., None])
-        one = torch.eye(inner.shape[1], dtype=inner.dtype, device=inner.device)
-        lifted: Tensor = torch.linalg.slogdet(one + inner).logabsdet
+        identity = torch.eye(inner.shape[1], dtype=inner.dtype, device=inner.device)
+        lifted: Tensor = torch.linalg.slogdet(identity + inner).logabsdet
         return diagonal.log().sum(1) + lifted
 
 
-class NoisyClasses(nn.Module):
+class NoisyClassifier(nn.Module):
     """A linear classifier of noisy embeddings."""
 
     def __init__(self, linear: nn.Linear, rank: int, draws: int, scale: float) -> None:
@@ -106,18 +106,19 @@ class NoisyClasses(nn.Module):
         self.covariance = nn.Linear(width, width * (rank + 1), bias=False)
         nn.init.normal_(self.covariance.weight, std=scale)
         self.temperature = nn.Parameter(torch.ones(()))
-        """Before the softplus."""
+        """Temperature before the softplus."""
 
-    def noise(self, embedding: Tensor) -> LowRank:
-        """The covariance of the noise of embeddings (B, D)."""
+    def noise(self, embedding: Tensor) -> LowRankCovariance:
+        """Return the covariance of the noise of embeddings (B, D)."""
         width = embedding.shape[1]
         parts: Tensor = self.covariance(embedding)
         factor = parts[:, : width * self.rank].view(-1, width, self.rank)
         diagonal = functional.softplus(parts[:, width * self.rank :])
-        return LowRank(factor, diagonal.clamp(min=torch.finfo(diagonal.dtype).tiny))
+        tiny = torch.finfo(diagonal.dtype).tiny
+        return LowRankCovariance(factor, diagonal.clamp(min=tiny))
 
     def forward(self, embedding: Tensor) -> Tensor:
-        """Logarithm (B, C) of the mean probabilities of embeddings (B, D)."""
+        """Return the log (B, C) of the mean probabilities of embeddings (B, D)."""
         noisy = embedding + self.noise(embedding).draw(self.draws)
         logits = self.linear(noisy) / functional.softplus(self.temperature)
         logs: Tensor = logits.log_softmax(2).logsumexp(0)
@@ -128,20 +129,20 @@ def _build(
     rank: int, draws: int, scale: float, backbone: nn.Module, task: Task
 ) -> Headed:
     linear = nn.Linear(features_of(backbone), classes_of(task, "hetxl"))
-    last = NoisyClasses(linear, rank, draws, scale)
+    last = NoisyClassifier(linear, rank, draws, scale)
     return Headed(backbone, Readout(nn.Identity(), last), task)
 
 
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    whole = headed(network)
-    embedding, head = last_inputs(whole, x), whole.head
+    network = headed(network)
+    embedding, head = last_inputs(network, x), network.head
     assert isinstance(head, Readout)
-    assert isinstance(head.last, NoisyClasses)
+    assert isinstance(head.last, NoisyClassifier)
     with torch.autocast(embedding.device.type, enabled=False):
         outputs = head.last(embedding)
-        spread = head.last.noise(embedding).log_determinant
-    found = {"uncertainty/log_determinant": spread}
+        log_determinant = head.last.noise(embedding).log_determinant
+    uncertainty = {"uncertainty/log_determinant": log_determinant}
     if task.name == "classification":
-        return {**summarise([outputs], task), **found}
-    embedded = Embedded(embedding, outputs)
-    return {**summarise_embeddings([embedded], task), **found}
+        return {**summarise([outputs], task), **uncertainty}
+    draw = EmbeddingDraw(embedding, outputs)
+    return {**summarise_embeddings([draw], task), **uncertainty}

@@ -2,8 +2,8 @@
 
 Kirchhof et al. (2023, arXiv:2307.03810, equation 5) compare draws of von Mises-Fisher
 embeddings by their cosine. The probability that two images match is a mean over draws;
-it shall be high for images of one class and low for others. In their released code the
-positives are neighbours in the batch, whatever their classes.
+training makes it high for images of one class and low for others. In their released
+code the positives are neighbours in the batch, whatever their classes.
 """
 
 import math
@@ -14,16 +14,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._batch import Batch, Moment
-from qualms.methods._contrastive import check_contrast
+from qualms.methods._contrastive import check_temperature
 from qualms.methods._headed import Headed
 from qualms.methods._method import Method
 from qualms.methods._plain import weighted_mean
 from qualms.methods._uncertain import (
-    WIDTH,
     check_uncertainty,
+    embed_uncertain,
     start_uncertainty,
-    uncertain,
-    undivided,
+    uncertainty_only,
 )
 from qualms.methods._vmf import draw_vmf
 from qualms.spec import Task
@@ -35,7 +34,7 @@ def hib(
     offset: float = 2.0435,
     initial_uncertainty: float | None = 0.001,
     draws: int = 16,
-    width: int = WIDTH,
+    width: int = 1024,
 ) -> Method:
     """Embeddings by pairs of a class, and the learned `uncertainty/head`.
 
@@ -43,13 +42,14 @@ def hib(
         inverse_temperature: factor of cosines in the logit of a match. The default is
             URL's best for ResNet-50; that for ViT-Medium is 13.956, the range of its
             search 8 to 64.
-        offset: added to that logit. For ViT-Medium -5.3607, the range -8 to 8.
+        offset: number added to that logit. URL's best for ViT-Medium is -5.3607, the
+            range of its search -8 to 8.
         initial_uncertainty: mean uncertainty before the first step; None leaves it as
             the head starts, near 0.7, as in URL's best runs: draws then lie anywhere.
-        draws: of each embedding in a step.
-        width: of the three hidden layers of the uncertainty head.
+        draws: draws of each embedding in a step.
+        width: width of the three hidden layers of the uncertainty head.
     """
-    check_contrast(inverse_temperature)
+    check_temperature(inverse_temperature)
     check_uncertainty(initial=initial_uncertainty, width=width, draws=draws)
     return Method(
         build=partial(_build, width),
@@ -61,7 +61,7 @@ def hib(
 
 
 def _build(width: int, backbone: nn.Module, task: Task) -> Headed:
-    return undivided(backbone, task, width)
+    return uncertainty_only(backbone, task, width)
 
 
 def _loss(
@@ -72,32 +72,32 @@ def _loss(
     batch: Batch,
     _moment: Moment,
 ) -> Tensor:
-    found = uncertain(network, batch.x)
+    embeddings = embed_uncertain(network, batch.x)
     with torch.autocast(batch.x.device.type, enabled=False):
-        drawn = draw_vmf(found.direction, found.concentration, draws)
-        logs = match_logs(drawn, inverse_temperature, offset)
+        vectors = draw_vmf(embeddings.direction, embeddings.concentration, draws)
+        logs = match_logs(vectors, inverse_temperature, offset)
         return weighted_mean(pair_losses(logs, batch.target), batch)
 
 
-def match_logs(drawn: Tensor, inverse_temperature: float, offset: float) -> Tensor:
-    """Log probability (B, B) that two items match, from unit vectors (draws, B, D)."""
-    logits = inverse_temperature * drawn @ drawn.mT + offset
-    return functional.logsigmoid(logits).logsumexp(0) - math.log(len(drawn))
+def match_logs(vectors: Tensor, inverse_temperature: float, offset: float) -> Tensor:
+    """Return log probabilities (B, B) of matches, from unit vectors (draws, B, D)."""
+    logits = inverse_temperature * vectors @ vectors.mT + offset
+    return functional.logsigmoid(logits).logsumexp(0) - math.log(len(vectors))
 
 
 def pair_losses(logs: Tensor, target: Tensor) -> Tensor:
-    """The part (B,) of each item in the loss, whose mean over items is equation 5.
+    """Return the terms (B,) of items, whose mean is equation 5.
 
-    A batch without a pair of one class, or without one of two, lacks that term.
+    A batch without pairs of the same class, or of different ones, lacks that term.
     """
-    alike = target[:, None] == target
-    alone = torch.eye(len(target), dtype=torch.bool, device=target.device)
-    return len(target) * (_share(logs, ~alike) - _share(logs, alike & ~alone))
+    same = target[:, None] == target
+    itself = torch.eye(len(target), dtype=torch.bool, device=target.device)
+    return len(target) * (_pair_mean(logs, ~same) - _pair_mean(logs, same & ~itself))
 
 
-def _share(logs: Tensor, pairs: Tensor) -> Tensor:
+def _pair_mean(logs: Tensor, pairs: Tensor) -> Tensor:
     return (logs * pairs).sum(1) / pairs.sum().clamp(min=1)
 
 
 def _predict(network: nn.Module, x: Tensor, _task: Task) -> dict[str, Tensor]:
-    return uncertain(network, x).arrays
+    return embed_uncertain(network, x).arrays

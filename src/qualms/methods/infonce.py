@@ -1,8 +1,8 @@
 """InfoNCE (Oord et al., 2018, arXiv:1807.03748), as URL uses it without labels.
 
 Kirchhof et al. (2023, arXiv:2307.03810) train the embedding itself, without a
-projection on top, on two views of each image. They take one over the length of the
-embedding as its uncertainty; training never sees the length.
+projection on top, on two views of each image. Its uncertainty is one over the length
+of the embedding; training does not depend on that length.
 """
 
 from dataclasses import replace
@@ -13,7 +13,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._batch import Batch, Moment
-from qualms.methods._contrastive import VIEWS, both_views, check_contrast, contrast
+from qualms.methods._contrastive import (
+    VIEWS,
+    both_views,
+    check_temperature,
+    contrastive_losses,
+)
 from qualms.methods._headed import (
     Headed,
     embed,
@@ -33,7 +38,7 @@ def infonce(*, inverse_temperature: float = 15.183) -> Method:
         inverse_temperature: factor of cosines. The default is URL's best for ResNet-50;
             that for ViT-Medium is 20.820, the range of its search 8 to 64.
     """
-    check_contrast(inverse_temperature)
+    check_temperature(inverse_temperature)
     return Method(
         build=_build,
         loss=partial(_loss, inverse_temperature),
@@ -52,10 +57,10 @@ def _loss(
 ) -> Tensor:
     rows = both_views(last_inputs(headed(network), batch.x), batch)
     with torch.autocast(rows.device.type, enabled=False):
-        loss = contrast(functional.normalize(rows, dim=1), inverse_temperature)
-        return weighted_mean(loss, batch)
+        vectors = functional.normalize(rows, dim=1)
+        return weighted_mean(contrastive_losses(vectors, inverse_temperature), batch)
 
 
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    embedded = embed(headed(network), x)
-    return summarise_embeddings([embedded], replace(task, classes=None))
+    draw = embed(headed(network), x)
+    return summarise_embeddings([draw], replace(task, classes=None))

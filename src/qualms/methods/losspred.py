@@ -1,11 +1,11 @@
 """Loss prediction (Yoo & Kweon, 2019, arXiv:1905.03677), in two forms.
 
-A classifier, and beside its last layer a head that predicts the loss of each item; the
-classifier learns nothing from being predicted. As in URL (Kirchhof et al., 2023,
-arXiv:2307.03810, equation 8) the head learns the value of the loss. By "ranking" it
-learns which of two items has the larger one, from an embedding that it does not change
-(Kirchhof et al., 2024, arXiv:2402.16569); with cached features of a frozen backbone
-that takes minutes.
+A classifier, and beside its last layer a head that predicts the loss of each item; no
+gradient flows through the losses that it is compared with. As in URL (Kirchhof et al.,
+2023, arXiv:2307.03810, equation 8) the head learns the value of the loss. By "ranking"
+it learns which of two items has the larger loss, from an embedding that it does not
+change (Kirchhof et al., 2024, arXiv:2402.16569); with cached features of a frozen
+backbone that takes minutes.
 """
 
 from functools import partial
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from qualms.methods._batch import Batch, Moment
-from qualms.methods._headed import Embedded, Headed, Readout, headed, last_inputs
+from qualms.methods._headed import EmbeddingDraw, Headed, Readout, headed, last_inputs
 from qualms.methods._method import Method
 from qualms.methods._plain import (
     class_losses,
@@ -26,7 +26,6 @@ from qualms.methods._plain import (
     weighted_mean,
 )
 from qualms.methods._uncertain import (
-    WIDTH,
     check_uncertainty,
     start_uncertainty,
     uncertainty_head,
@@ -43,7 +42,7 @@ def losspred(
     goal: LossGoal = "value",
     margin: float = 0.1,
     initial_uncertainty: float | None = None,
-    width: int = WIDTH,
+    width: int = 1024,
 ) -> Method:
     """Classes or embeddings, and the predicted loss as `uncertainty/head`.
 
@@ -54,11 +53,10 @@ def losspred(
         goal: "value" for the squared error of the predicted loss; "ranking" for the
             hinge loss of pairs, the first item and the second, the third and the
             fourth ..., which leaves the backbone alone.
-        margin: by how much the item with the larger loss shall stand out, for "ranking"
-            only.
+        margin: least distance of the predictions of a pair, for "ranking" only.
         initial_uncertainty: mean prediction before the first step; None leaves it as
             the head starts, near 0.7. URL has 0.001 for ViT-Medium.
-        width: of the three hidden layers of the uncertainty head.
+        width: width of the three hidden layers of the uncertainty head.
     """
     if weight <= 0 or margin < 0:
         raise ValueError(
@@ -88,45 +86,45 @@ def _loss(
     batch: Batch,
     _moment: Moment,
 ) -> Tensor:
-    whole = headed(network)
-    embedding = last_inputs(whole, batch.x)
+    network = headed(network)
+    embedding = last_inputs(network, batch.x)
     with torch.autocast(embedding.device.type, enabled=False):
-        losses = class_losses(_last(whole)(embedding), batch.target, whole.task)
-        known, head = losses.detach(), uncertainty_head(whole)
+        losses = class_losses(_last(network)(embedding), batch.target, network.task)
+        fixed, head = losses.detach(), uncertainty_head(network)
         if margin is None:
-            error = (head(embedding) - known).square()
+            error = (head(embedding) - fixed).square()
             return weighted_mean(losses + weight * error, batch).float()
-        pairs = ranking_losses(head(embedding.detach()), known, margin)
-        half = None if batch.weight is None else _pairs(batch.weight).mean(1)
-        counted = pairs if half is None else pairs * half
-        # A single item has nothing to be compared with.
-        ranking = counted.sum() / max(len(counted), 1)
+        pairs = ranking_losses(head(embedding.detach()), fixed, margin)
+        if batch.weight is not None:
+            pairs = pairs * _pairs(batch.weight).mean(1)
+        # A single item makes no pair.
+        ranking = pairs.sum() / max(len(pairs), 1)
         return weighted_mean(losses, batch) + weight * ranking.float()
 
 
 def ranking_losses(predicted: Tensor, losses: Tensor, margin: float) -> Tensor:
-    """Hinge loss (B // 2,) of each pair of neighbours, by the order of their losses."""
+    """Return the hinge losses (B // 2,) of pairs of neighbours, by their losses."""
     first, second = _pairs(predicted).unbind(1)
-    one, other = _pairs(losses).unbind(1)
-    sign = torch.where(one > other, 1.0, -1.0).to(predicted.dtype)
+    first_loss, second_loss = _pairs(losses).unbind(1)
+    sign = torch.where(first_loss > second_loss, 1.0, -1.0).to(predicted.dtype)
     return (margin - sign * (first - second)).clamp(min=0)
 
 
 def _pairs(values: Tensor) -> Tensor:
-    """(B // 2, 2); an odd last one is left out."""
+    """Return neighbours as pairs (B // 2, 2), without an odd last one."""
     return values[: len(values) // 2 * 2].view(-1, 2)
 
 
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    whole = headed(network)
-    embedding = last_inputs(whole, x)
+    network = headed(network)
+    embedding = last_inputs(network, x)
     with torch.autocast(embedding.device.type, enabled=False):
-        outputs: Tensor = _last(whole)(embedding)
-        predicted = {"uncertainty/head": uncertainty_head(whole)(embedding)}
+        outputs: Tensor = _last(network)(embedding)
+        uncertainty = {"uncertainty/head": uncertainty_head(network)(embedding)}
     if task.name == "classification":
-        return {**summarise([outputs], task), **predicted}
-    embedded = Embedded(embedding, outputs)
-    return {**summarise_embeddings([embedded], task), **predicted}
+        return {**summarise([outputs], task), **uncertainty}
+    draw = EmbeddingDraw(embedding, outputs)
+    return {**summarise_embeddings([draw], task), **uncertainty}
 
 
 def _last(network: Headed) -> nn.Module:

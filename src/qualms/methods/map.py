@@ -1,6 +1,6 @@
 """The plain network, trained by maximum likelihood.
 
-Every paper has it under a label of its own: MAP, softmax, direct, CE.
+Papers call it MAP, softmax, direct or CE.
 """
 
 from functools import partial

@@ -1,19 +1,19 @@
 """Mean-field variational inference (Blundell et al., 2015, arXiv:1505.05424).
 
 By flipout, as trained by Band et al. (2021). Every weight of every convolution and
-linear layer has a Gaussian of its own; biases and normalisation are not random. A batch
-is trained with one draw of the noise, and flipout decorrelates its items. To predict,
+linear layer has its own Gaussian; biases and normalisation are not random. A batch is
+trained with one draw of the noise, and flipout decorrelates its items. For predictions
 each draw is one such pass: every item has a fair draw of the weights, the draws of two
 items share the sizes of the noise but are uncorrelated, and the draws of one item are
 independent. A network with other layers that have kernels is refused, as those would
 stay fixed. The KL term is divided by the number of items, and for label maps by the
 number of labelled pixels, as the likelihood is a mean over them.
 
-In the paper's runs the weight of the KL term rose linearly to 0.45, for they stopped
-after 90 of 200 epochs; its text describes a cyclical schedule. There the means of the
-last layer also start by He's rule; here all means start as the network's own weights,
-which for a `resnet50` classifier are N(0, 0.01^2) in the last layer. The squared error
-of a regression stands for Gaussian noise of variance 1/2.
+In the runs of Band et al. the weight of the KL term rose linearly to 0.45, as they
+stopped after 90 of 200 epochs; their text describes a cyclical schedule. There the
+means of the last layer also start by He's rule; here all means start as the network's
+own weights, which for a `resnet50` classifier are N(0, 0.01^2) in the last layer. The
+squared error of a regression stands for Gaussian noise of variance 1/2.
 """
 
 import math
@@ -30,7 +30,7 @@ from qualms.methods._variational import (
 )
 
 
-def mfvi(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedule's
+def mfvi(  # noqa: PLR0913 - what the paper tunes, and the schedule
     *,
     stddev_mean: float = 1e-3,
     stddev_stddev: float = 0.1,
@@ -43,8 +43,8 @@ def mfvi(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedule'
 ) -> Method:
     """Gaussian weights, and `draws` passes to predict.
 
-    The run's weight decay acts on the means only where the prior is "tied", as that
-    prior says nothing about them.
+    The run's weight decay acts on the means only if the prior is "tied", as that prior
+    does not pull them to 0.
 
     Args:
         stddev_mean: median of the initial standard deviations.
@@ -54,7 +54,7 @@ def mfvi(  # noqa: PLR0913 - the numbers that the paper tunes, and the schedule'
             2 / fan_in; "centred" for the same around 0; a number for the standard
             deviation of one around 0.
         annealing: schedule of the weight of the KL term: "linear", "cyclical", "none".
-        annealing_epochs: epochs in which the linear schedule rises to its end.
+        annealing_epochs: length of the linear rise.
         tempering: weight of the KL term at the end of the schedule.
         l2: factor of the sum of squares of biases and of the parameters of
             normalisation in the loss.
@@ -79,7 +79,7 @@ def _entropy(shape: torch.Size) -> float:
 
 GAUSSIAN = Noise(
     shared=torch.randn_like,
-    own=lambda signs: signs,
+    per_item=lambda signs: signs,
     variance=lambda _: 1.0,
     entropy=_entropy,
 )

@@ -1,12 +1,12 @@
 """Non-isotropic von Mises-Fisher classes (Kirchhof et al., 2022, arXiv:2207.03784).
 
 As in `elk`, an image is a von Mises-Fisher distribution over directions. The density of
-a class has a concentration for every axis: z belongs to it if z, stretched by these
-concentrations K and brought back to length 1, follows the von Mises-Fisher distribution
+a class has a concentration for every axis: z follows it if z, stretched by these
+concentrations K and normalised to length 1, follows the von Mises-Fisher distribution
 whose mean and concentration are direction and length of K mean. Its normaliser has the
 determinant of that map, det K / |K z|^D, so that it is a density whatever K is. The
-expected likelihood is a mean over draws of the image, and the classes' logarithms of it
-are the logits of a cross-entropy.
+expected likelihood is a mean over draws of the image, and its logarithms for all
+classes are the logits of a cross-entropy.
 
 In the released code of URL (Kirchhof et al., 2023, arXiv:2307.03810) concentrations of
 classes are never trained, the normaliser is that of dimension 10, and z itself is
@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from qualms.methods._batch import Batch, Moment
-from qualms.methods._contrastive import check_contrast
+from qualms.methods._contrastive import check_temperature
 from qualms.methods._headed import (
-    Embedded,
+    EmbeddingDraw,
     Headed,
     Readout,
     features_of,
@@ -34,18 +34,17 @@ from qualms.methods._headed import (
 from qualms.methods._method import Method
 from qualms.methods._plain import classes_of, summarise_embeddings, weighted_mean
 from qualms.methods._uncertain import (
-    WIDTH,
-    Uncertain,
+    UncertainEmbedding,
     check_uncertainty,
+    embed_uncertain,
     start_uncertainty,
-    uncertain,
     with_uncertainty,
 )
 from qualms.methods._vmf import draw_vmf, log_normaliser
 from qualms.spec import Task
 
 _LEAST = 0.1
-"""Of a concentration."""
+"""Least concentration."""
 
 
 def nivmf(
@@ -53,7 +52,7 @@ def nivmf(
     inverse_temperature: float = 10.896,
     initial_uncertainty: float | None = 0.001,
     draws: int = 16,
-    width: int = WIDTH,
+    width: int = 1024,
 ) -> Method:
     """Embeddings for classification, the learned `uncertainty/head`, and the entropy.
 
@@ -65,10 +64,10 @@ def nivmf(
             range of its search 8 to 64.
         initial_uncertainty: mean uncertainty before the first step; None leaves it as
             the head starts, near 0.7.
-        draws: of each embedding in a step.
-        width: of the three hidden layers of the uncertainty head.
+        draws: draws of each embedding in a step.
+        width: width of the three hidden layers of the uncertainty head.
     """
-    check_contrast(inverse_temperature)
+    check_temperature(inverse_temperature)
     check_uncertainty(initial=initial_uncertainty, width=width, draws=draws)
     return Method(
         build=partial(_build, inverse_temperature, width),
@@ -85,12 +84,12 @@ class ClassDensities(nn.Module):
     def __init__(self, features: int, classes: int, concentration: float) -> None:
         super().__init__()
         self.mean = nn.Linear(features, classes, bias=False)
-        """Its weights point to the means; their lengths do not matter."""
+        """Weights whose directions are the means; their lengths do not matter."""
         stretch = torch.full((classes, features), concentration)
         self.concentration = nn.Parameter(stretch)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Log densities (..., C) of directions of `vectors` (..., D), in float64."""
+        """Return log densities (..., C) of directions of `vectors` (..., D)."""
         directions = functional.normalize(vectors, dim=-1)
         mean = functional.normalize(self.mean.weight, dim=1)
         stretch, dimension = self.concentration.clamp(min=_LEAST), mean.shape[1]
@@ -120,23 +119,23 @@ def _build(
 
 
 def _loss(draws: int, network: nn.Module, batch: Batch, _moment: Moment) -> Tensor:
-    logits = _logits(draws, network, uncertain(network, batch.x))
+    logits = _logits(draws, network, embed_uncertain(network, batch.x))
     loss = functional.cross_entropy(logits, batch.target.long(), reduction="none")
     return weighted_mean(loss, batch).float()
 
 
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    found = uncertain(network, x)
+    embeddings = embed_uncertain(network, x)
     with torch.autocast(x.device.type, enabled=False):
-        densities = _classes(network)(found.embedding)
-    embedded = Embedded(found.embedding, densities)
-    return {**summarise_embeddings([embedded], task), **found.arrays}
+        densities = _classes(network)(embeddings.embedding)
+    draw = EmbeddingDraw(embeddings.embedding, densities)
+    return {**summarise_embeddings([draw], task), **embeddings.arrays}
 
 
-def _logits(draws: int, network: nn.Module, found: Uncertain) -> Tensor:
-    with torch.autocast(found.embedding.device.type, enabled=False):
-        drawn = draw_vmf(found.direction, found.concentration, draws)
-        densities: Tensor = _classes(network)(drawn)
+def _logits(draws: int, network: nn.Module, embeddings: UncertainEmbedding) -> Tensor:
+    with torch.autocast(embeddings.embedding.device.type, enabled=False):
+        vectors = draw_vmf(embeddings.direction, embeddings.concentration, draws)
+        densities: Tensor = _classes(network)(vectors)
         return densities.logsumexp(0) - math.log(draws)
 
 

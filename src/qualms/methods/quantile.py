@@ -1,7 +1,7 @@
 """Two quantiles for every item (Koenker & Bassett, 1978).
 
 As trained by Gustafsson et al. (2023, arXiv:2302.03679): two separate heads, whose
-order is not enforced. Both learn the mean first, and then each its quantile. The level
+order is not enforced. Both learn the mean first, and then one quantile each. The level
 is part of training, so every level needs its own runs.
 """
 
@@ -55,14 +55,14 @@ def _loss(
 ) -> Tensor:
     lower, upper = (batch.target.float()[:, None] - network(batch.x)).unbind(1)
     if phase(moment.epoch) == "warmup":
-        both = lower.square() + upper.square()
+        losses = lower.square() + upper.square()
     else:
-        both = _pinball(lower, alpha / 2) + _pinball(upper, 1 - alpha / 2)
-    return weighted_mean(both / 2, batch)
+        losses = _pinball(lower, alpha / 2) + _pinball(upper, 1 - alpha / 2)
+    return weighted_mean(losses / 2, batch)
 
 
 def _pinball(error: Tensor, level: float) -> Tensor:
-    """Quantile loss of `error`, target minus output; its mean is least at `level`."""
+    """Return the quantile loss of `error`, target minus output, at `level`."""
     return (level * error).maximum((level - 1) * error)
 
 

@@ -1,17 +1,17 @@
 """Rank-1 Bayesian networks (Dusenberry et al., 2020, arXiv:2005.07186).
 
 One component, as trained by Band et al. (2021). The kernel W of every convolution and
-linear layer is not random. Two vectors beside it are, s over input channels and r over
-output channels: the layer has the kernel W * (r s^T). Biases and normalisation are not
-random. This is one multiplication before the layer and one after it, so every item, in
-training and in every draw, has vectors of its own, as in the released code. Networks
-are refused, and the KL term is divided, as for `mfvi`.
+linear layer is not random, but two vectors are, s over input channels and r over output
+channels: the layer has the kernel W * (r s^T). Biases and normalisation are not random.
+This is one multiplication before the layer and one after it, so every item has its own
+vectors, in training and in every draw, as in the released code. Networks are refused,
+and the KL term is divided, as for `mfvi`.
 
 The released code multiplies by its fast learning rate the gradients of all variables
-whose names contain neither "kernel" nor "batch_norm". Its normalisation layers are
-named otherwise, so they and the biases learn at that rate too. Its penalty l2 acts on
-kernels and on the bias of the last layer. Here `fast_lr` is for the random vectors
-alone, and the run's weight decay for kernels alone. The squared error of a regression
+whose names contain neither "kernel" nor "batch_norm". Its normalisation layers have
+other names, so they and the biases learn at that rate too. Its penalty l2 acts on
+kernels and on the bias of the last layer. Here `fast_lr` acts only on the random
+vectors, and the run's weight decay only on kernels. The squared error of a regression
 stands for Gaussian noise of variance 1/2.
 """
 
@@ -31,9 +31,9 @@ from qualms.methods._layers import (
     Layer,
     channels_of,
     check_first_pass,
+    copy_sizes,
     is_transposed,
-    replaced,
-    take_sizes,
+    replace_layers,
     to_rows,
     transposed_operation,
     truncated_normal,
@@ -50,7 +50,7 @@ from qualms.methods._variational import Annealing, check_annealing, kl_weight
 from qualms.spec import Task
 
 _POSITIVE = 0.75
-"""Share of entries whose mean starts at 1; that of all others starts at -1."""
+"""Share of entries whose mean starts at 1; all others start at -1."""
 _SPREAD = 0.1
 """Standard deviation of rho, the inverse softplus of their deviations, at the start."""
 _FEW = 4
@@ -74,7 +74,7 @@ def rank1(
         prior_stddev: standard deviation of the Gaussian prior of the vectors around 1.
         fast_lr: factor of the learning rate of the vectors.
         annealing: schedule of the weight of the KL term: "linear", "cyclical", "none".
-        annealing_epochs: epochs in which the linear schedule rises to 1.
+        annealing_epochs: length of the linear rise.
         draws: passes for each item.
     """
     check_annealing(annealing=annealing, epochs=annealing_epochs, tempering=1.0)
@@ -100,11 +100,11 @@ def rank1(
         loss=loss,
         predict=partial(passes, draws),
         groups=partial(_groups, fast_lr),
-        epoch=partial(check_first_pass, _Scaled),
+        epoch=partial(check_first_pass, _ScaledLayer),
     )
 
 
-class _Scaled(nn.Module):
+class _ScaledLayer(nn.Module):
     """A layer between two random scalings of its channels.
 
     Axis 0 of its input counts items, or parts of items side by side. Both vectors lie
@@ -115,7 +115,7 @@ class _Scaled(nn.Module):
         self, layer: Layer, stddev: float, items: ItemCounter | None = None
     ) -> None:
         super().__init__()
-        take_sizes(self, layer)
+        copy_sizes(self, layer)
         self.layer = layer
         self._items = items or ItemCounter()
         self._linear = isinstance(layer, nn.Linear)
@@ -129,13 +129,13 @@ class _Scaled(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """The kernel, for networks that look at it."""
+        """Kernel, for networks that read it."""
         return self.layer.weight
 
     def forward(self, x: Tensor) -> Tensor:
-        """Outputs (B, C, *space), or (B, ..., C) of a linear layer."""
+        """Return outputs (B, C, *space), or (B, ..., C) of a linear layer."""
         noise = torch.randn(
-            self._items.among(len(x)),
+            self._items.items_of(len(x)),
             len(self.mean),
             dtype=self.mean.dtype,
             device=x.device,
@@ -143,13 +143,13 @@ class _Scaled(nn.Module):
         scales = torch.addcmul(self.mean, functional.softplus(self.rho), noise)
         scales = to_rows(scales, len(x))
         before, after = torch.split_with_sizes(scales, self._channels, 1)
-        y = _without_bias(self.layer, x * self._beside(before, x))
-        y = y * self._beside(after, y)
+        y = _without_bias(self.layer, x * self._broadcast(before, x))
+        y = y * self._broadcast(after, y)
         bias = self.layer.bias
-        return y if bias is None else y + self._beside(bias[None], y)
+        return y if bias is None else y + self._broadcast(bias[None], y)
 
-    def _beside(self, scales: Tensor, maps: Tensor) -> Tensor:
-        """`scales` (B, C) in the dtype of `maps`, with axes of 1 for space."""
+    def _broadcast(self, scales: Tensor, maps: Tensor) -> Tensor:
+        """Return `scales` (B, C) in the dtype of `maps`, with axes of 1 for space."""
         ones = (1,) * (maps.ndim - 2)
         rows, count = scales.shape
         shape = (rows, *ones, count) if self._linear else (rows, count, *ones)
@@ -171,13 +171,13 @@ def _without_bias(layer: Layer, x: Tensor) -> Tensor:
 def _build(stddev: float, backbone: nn.Module, task: Task) -> Headed:
     network = plain_head(backbone, task)
     items = ItemCounter()
-    replaced(network, lambda layer: _Scaled(layer, stddev, items))
+    replace_layers(network, lambda layer: _ScaledLayer(layer, stddev, items))
     items.watch(network.backbone)
     return network
 
 
 def _divergence(network: nn.Module, stddev: float) -> Tensor:
-    """KL of all random vectors from their Gaussian prior around 1 in nats, 0-d."""
+    """Return the KL of all random vectors from their prior around 1, in nats."""
     layers = list(_layers(network))
     # All at once: a sum for each layer would take hundreds of tiny kernels.
     mean = torch.cat([layer.mean for layer in layers])
@@ -192,12 +192,12 @@ def _groups(fast_lr: float, network: nn.Module) -> list[dict[str, Any]]:
     return [*kernels_decay(network, apart=fast), random]
 
 
-def _layers(network: nn.Module) -> Iterator[_Scaled]:
-    return (layer for layer in network.modules() if isinstance(layer, _Scaled))
+def _layers(network: nn.Module) -> Iterator[_ScaledLayer]:
+    return (layer for layer in network.modules() if isinstance(layer, _ScaledLayer))
 
 
 def worth_folding(layer: nn.Module, x: Tensor) -> bool:
-    """Whether `folded` does what `layer` does with `x`, and faster."""
+    """Return whether `folded` computes what `layer` does with `x`, and faster."""
     return (
         x.is_cuda
         and isinstance(layer, nn.Conv2d)
@@ -211,13 +211,13 @@ def worth_folding(layer: nn.Module, x: Tensor) -> bool:
 
 
 def folded(x: Tensor, weight: Tensor, padding: tuple[int, ...]) -> Tensor:
-    """`conv2d` with stride 2 up to rounding, over squares of pixels as channels.
+    """Compute `conv2d` with stride 2, up to rounding, over squares of pixels.
 
     Every window of such a convolution starts at the corner of a 2x2 square once the
     image is padded accordingly, so it is a convolution of stride 1 over squares, with
     half the side and four times the channels. On a GPU the gradient of an image of
     three channels then takes a third of the time: 2.4 instead of 8.2 ms for 128 images
-    of 512 pixels on an H200. Only a method that scales the image by something it learns
+    of 512 pixels on an H200. Only a method that scales the image by learned numbers
     needs that gradient. The result has the memory layout of `x`.
     """
     margins = [
@@ -239,7 +239,7 @@ def folded(x: Tensor, weight: Tensor, padding: tuple[int, ...]) -> Tensor:
 def _margins(
     side: int, width: int, padding: int
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Padding of the image and of the weights, before and after, along one axis.
+    """Return the padding of image and weights, before and after, along one axis.
 
     Windows start at whole squares. Where the padding is odd they start a pixel earlier,
     and a window whose width would be odd ends a pixel later; the weights there are 0.
@@ -248,5 +248,5 @@ def _margins(
     late = (width + early) % 2
     windows = (side + 2 * padding - width) // 2 + 1
     before = padding + early
-    needed = 2 * (windows - 1) + early + width + late
-    return (before, needed - before - side), (early, late)
+    covered = 2 * (windows - 1) + early + width + late
+    return (before, covered - before - side), (early, late)

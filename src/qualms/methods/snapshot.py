@@ -4,9 +4,8 @@ One training visits several minima. The learning rate falls along a cosine from 
 rate to almost zero, jumps back, and falls again; the weights at the end of every cycle
 are a member. Members keep their own statistics of batch normalisation.
 
-Cycles are whole epochs, as equal as they can be. The schedule takes the place of the
-run's, whose `lr` is the rate that every cycle starts from; the paper has 0.1 or 0.2
-with SGD.
+Cycles are whole epochs, of equal length as far as possible. The schedule replaces that
+of the run; every cycle starts at the run's `lr`. The paper has 0.1 or 0.2 with SGD.
 """
 
 import math
@@ -33,7 +32,8 @@ def snapshot(*, cycles: int = 5) -> Method:
     """A draw from the end of each cycle of one training.
 
     Args:
-        cycles: falls of the learning rate, and so members; at most one for each epoch.
+        cycles: falls of the learning rate, each of which gives a member; at most one
+            for each epoch.
             The paper has 5 or 6, of 40 or 50 epochs each.
     """
     if cycles < 1:
@@ -49,21 +49,21 @@ def snapshot(*, cycles: int = 5) -> Method:
 
 
 def cycle_ends(cycles: int, epochs: int) -> list[int]:
-    """Epochs that are done when each cycle ends."""
+    """Return how many epochs are done when each cycle ends."""
     count = min(cycles, epochs)
     return [epochs * number // count for number in range(1, count + 1)]
 
 
 def _schedule(cycles: int, time: Tensor, epochs: int) -> Tensor:
     ends = torch.tensor([0, *cycle_ends(cycles, epochs)], dtype=time.dtype)
-    place = torch.searchsorted(ends, time, right=True).clamp(max=len(ends) - 1)
-    start, end = ends[place - 1], ends[place]
+    cycle = torch.searchsorted(ends, time, right=True).clamp(max=len(ends) - 1)
+    start, end = ends[cycle - 1], ends[cycle]
     return (1 + (math.pi * (time - start) / (end - start)).cos()) / 2
 
 
 def _build(backbone: nn.Module, task: Task) -> Headed:
     network = plain_head(backbone, task)
-    network.found = FittedBuffers([WEIGHTS])
+    network.fitted = FittedBuffers([WEIGHTS])
     return network
 
 
@@ -77,6 +77,6 @@ def _after(network: nn.Module, _batches: Batches) -> None:
 
 
 def _keep(network: nn.Module) -> None:
-    found, values = weight_sets(network), flattened(all_parts(headed(network)))
-    before = [found.held(WEIGHTS)] if found.has(WEIGHTS) else []
-    found.keep(WEIGHTS, torch.cat([*before, values[None]]))
+    buffers, values = weight_sets(network), flattened(all_parts(headed(network)))
+    before = [buffers.get(WEIGHTS)] if buffers.has(WEIGHTS) else []
+    buffers.keep(WEIGHTS, torch.cat([*before, values[None]]))

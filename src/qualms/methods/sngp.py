@@ -3,13 +3,12 @@
 The last layer is a Gaussian process: linear in random cosine features of the embedding,
 with the posterior covariance (I + Phi' Phi)^-1 of the weights over the training split.
 Logits are shrunk by their variance (the mean-field approximation). Every layer but the
-first may be kept from stretching its input by more than a bound, so that distances
-between embeddings mean something.
+first may be bounded in how much it stretches its input, so that distances between
+embeddings are meaningful.
 
 As in URL (Kirchhof et al., 2023, arXiv:2307.03810, equation 7), but with a covariance:
-in its released code that is never fitted. While training it grows with the batches of
-an epoch; after training it is computed once more, exactly, for the weights that are
-kept.
+in its released code that is never fitted. During training it is updated with the
+batches of an epoch; after training it is computed anew, exactly, for the final weights.
 """
 
 import math
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from qualms.methods._batch import Batch, Batches, Moment
 from qualms.methods._headed import (
-    Embedded,
+    EmbeddingDraw,
     FittedBuffers,
     Headed,
     Readout,
@@ -42,7 +41,7 @@ from qualms.spec import Task
 _START = 0.01
 """Standard deviation of the initial weights of the last layer."""
 _SIDE = 16
-"""Of the maps on which a convolution is bounded; on larger ones its norm is hardly any
+"""Side of the maps on which a convolution is bounded; on larger maps its norm is hardly
 larger, and on smaller ones it is smaller."""
 
 
@@ -58,9 +57,9 @@ def sngp(
     """Classes or embeddings, with the entropy and the `uncertainty/variance` of logits.
 
     Args:
-        features: random features.
+        features: number of random features.
         layer_norm: whether embeddings are normalised before the random features.
-        spectral_bound: on the operator norm of every 2-D convolution but the first;
+        spectral_bound: bound on the operator norm of 2-D convolutions but the first;
             None for no bound. URL's best for ResNet-50 is 3.0035; it has none for
             ViT-Medium.
         length_scale: distance of embeddings at which the kernel has fallen to 0.61.
@@ -118,40 +117,40 @@ class RandomFeatures(nn.Module):
         self.register_buffer("bias", 2 * math.pi * torch.rand(features))
         empty = torch.zeros(features, features, dtype=torch.float64)
         self.register_buffer("precision", empty)
-        self.forget()
+        self.reset()
 
     def phi(self, embedding: Tensor) -> Tensor:
-        """Random features (B, features)."""
+        """Return the random features (B, features)."""
         projected: Tensor = nn.functional.linear(
             self.norm(embedding), self.weight, self.bias
         )
         return projected.cos()
 
     def forward(self, embedding: Tensor) -> Tensor:
-        """Logits (B, C), as they are trained."""
+        """Return the logits (B, C), as in training."""
         logits: Tensor = self.linear(self.phi(embedding))
         return logits
 
-    def forget(self) -> None:
-        """Go back to the precision of the prior."""
+    def reset(self) -> None:
+        """Set the precision to that of the prior."""
         self.precision.zero_()
         self.precision.diagonal().fill_(self.ridge)
 
-    def see(self, phi: Tensor) -> None:
+    def update(self, phi: Tensor) -> None:
         """Add random features (B, features) of training items to the precision."""
         rows = phi.detach().double()
         self.precision.add_(rows.T @ rows)
 
     def factor(self) -> Tensor:
-        """(features, features), whose product with phi has the variance as square."""
+        """Return a matrix whose product with phi squares to the variance of a logit."""
         lower: Tensor = torch.linalg.cholesky(self.precision)
-        one = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
-        inverse: Tensor = torch.linalg.solve_triangular(lower, one, upper=False)
+        identity = torch.eye(len(lower), dtype=lower.dtype, device=lower.device)
+        inverse: Tensor = torch.linalg.solve_triangular(lower, identity, upper=False)
         return inverse.T * math.sqrt(self.ridge)
 
 
 def orthogonal_rows(rows: int, width: int) -> Tensor:
-    """Random directions (rows, width), orthogonal in blocks, of the length of normals.
+    """Draw directions (rows, width), orthogonal in blocks, as long as normal vectors.
 
     Yu et al. (2016): the kernel has less variance than with independent normals.
     """
@@ -163,7 +162,7 @@ def orthogonal_rows(rows: int, width: int) -> Tensor:
 
 
 def mean_field(logits: Tensor, variance: Tensor) -> Tensor:
-    """Logits (B, C) shrunk by their common variance (B,), as softmax averages them."""
+    """Shrink logits (B, C) by their common variance (B,), to average the softmax."""
     return logits / (1 + variance).sqrt()[:, None]
 
 
@@ -176,8 +175,8 @@ def _build(
     if bound is not None:
         _bound(backbone, bound)
     last = process(features_of(backbone), classes_of(task, "sngp"))
-    found = FittedBuffers(("factor",))
-    return Headed(backbone, Readout(nn.Identity(), last), task, found)
+    buffers = FittedBuffers(("factor",))
+    return Headed(backbone, Readout(nn.Identity(), last), task, buffers)
 
 
 def _bound(backbone: nn.Module, bound: float) -> None:
@@ -195,44 +194,45 @@ def _bound(backbone: nn.Module, bound: float) -> None:
 def _loss(
     smoothing: float, network: nn.Module, batch: Batch, _moment: Moment
 ) -> Tensor:
-    whole, process = headed(network), _process(network)
-    embedding = last_inputs(whole, batch.x)
+    network = headed(network)
+    process, embedding = _process(network), last_inputs(network, batch.x)
     with torch.autocast(embedding.device.type, enabled=False):
         phi = process.phi(embedding)
         if network.training:
-            process.see(phi)
+            process.update(phi)
         logits = process.linear(phi)
-        return likelihood_loss(logits, batch, whole.task, smoothing=smoothing)
+        return likelihood_loss(logits, batch, network.task, smoothing=smoothing)
 
 
 def _epoch(network: nn.Module, _moment: Moment, _batches: Batches) -> None:
-    _process(network).forget()
+    _process(network).reset()
 
 
 def _after(network: nn.Module, batches: Batches) -> None:
-    whole, process = headed(network), _process(network)
-    process.forget()
+    network = headed(network)
+    process = _process(network)
+    process.reset()
     for batch in batches():
-        process.see(process.phi(last_inputs(whole, batch.x)))
-    assert isinstance(whole.found, FittedBuffers)
-    whole.found.keep("factor", process.factor().float())
+        process.update(process.phi(last_inputs(network, batch.x)))
+    assert isinstance(network.fitted, FittedBuffers)
+    network.fitted.keep("factor", process.factor().float())
 
 
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    whole, process = headed(network), _process(network)
-    assert isinstance(whole.found, FittedBuffers)
-    fitted = whole.found.ready
-    factor = whole.found.held("factor") if fitted else process.factor().float()
-    embedding = last_inputs(whole, x)
+    network = headed(network)
+    process, buffers = _process(network), network.fitted
+    assert isinstance(buffers, FittedBuffers)
+    factor = buffers.get("factor") if buffers.ready else process.factor().float()
+    embedding = last_inputs(network, x)
     with torch.autocast(embedding.device.type, enabled=False):
         phi = process.phi(embedding)
         variance = (phi @ factor).square().sum(1)
         outputs = mean_field(process.linear(phi), variance)
-    found = {"uncertainty/variance": variance}
+    uncertainty = {"uncertainty/variance": variance}
     if task.name == "classification":
-        return {**summarise([outputs], task), **found}
-    embedded = Embedded(embedding, outputs)
-    return {**summarise_embeddings([embedded], task), **found}
+        return {**summarise([outputs], task), **uncertainty}
+    draw = EmbeddingDraw(embedding, outputs)
+    return {**summarise_embeddings([draw], task), **uncertainty}
 
 
 def _process(network: nn.Module) -> RandomFeatures:

@@ -1,30 +1,30 @@
 """Stochastic segmentation networks (Monteiro et al., 2020, arXiv:2006.06015).
 
-The logits of all pixels of an image together have a Gaussian: a mean, a variance of
-each logit's own, and a factor of low rank that correlates all of them. Three 1x1
-convolutions on the features give the three. Draws of the logits are whole label maps
-that raters could have drawn, at the cost of one pass of the network. For the label of a
-whole image, the same is the heteroscedastic classifier of Collier et al. (2021).
+The logits of all pixels of an image have a joint Gaussian: a mean, a separate variance
+of each logit, and a factor of low rank that correlates all of them. Three 1x1
+convolutions on the features predict the three. Draws of the logits are complete label
+maps that raters could have drawn, at the cost of one pass of the network. For the label
+of an image, this is the heteroscedastic classifier of Collier et al. (2021).
 
-A draw is mean + deviation * noise + factor @ noise. No covariance is ever made, and
-nothing is factorised, so nothing can fail to be. The released code of VALUES (Kahl et
-al., 2024) builds a distribution from a Cholesky decomposition, and falls back to
-independent logits where it fails. Its HRNet takes the logits of the mean for the
-logarithm of the variance; here both have outputs of their own.
+A draw is mean + deviation * noise + factor @ noise. No covariance is ever computed or
+factorised, so no factorisation can fail. The released code of VALUES (Kahl et al.,
+2024) builds a distribution from a Cholesky decomposition, and falls back to independent
+logits where it fails. Its HRNet uses the logits of the mean as the logarithm of the
+variance; here both have separate outputs.
 
 The loss is the negative logarithm of the mean likelihood of a label map over a few
 draws. It is a sum over pixels, as in the paper, so it is large: thousands for a volume.
-Adam and RMSprop do not mind; a norm to clip gradients at has to be large too, and the
-weight decay of a run weighs less than beside a mean over pixels.
+Adam and RMSprop are not affected; a norm at which gradients are clipped has to be large
+too, and the weight decay of a run weighs less than beside a mean over pixels.
 
-The factor starts small, a hundredth of what a new layer gives, and learns at a tenth of
-the rate of all else. As large as any layer, as in the released code (`factor_scale=1`),
-it fills whole images with either class, and what the best of a few draws is worth never
-makes it small again: trained for a thousand steps, such a network segments worse than a
-plain one.
+The factor starts small, at a hundredth of the outputs of a new layer, and learns at a
+tenth of the rate of the other outputs. At the usual size, as in the released code
+(`factor_scale=1`), it fills complete images with either class, and the loss, which
+rewards the best of a few draws, never makes it small again: after a thousand steps such
+a network segments worse than a plain one.
 
-Two classes have a draw of the difference of their logits, which is all that their
-probabilities depend on, in half of the time.
+For two classes the difference of their logits is drawn, which determines their
+probabilities, in half of the time.
 """
 
 import math
@@ -43,7 +43,7 @@ from qualms.methods._plain import plain_head, summarise, weighted_mean
 from qualms.spec import Task
 
 _TOGETHER = 5
-"""Draws whose correlated part is computed at once: memory against time."""
+"""Draws whose correlated part is computed at once: time against memory."""
 _TWO = 2
 
 
@@ -64,9 +64,9 @@ def ssn(
         draws: draws for each item.
         train_draws: draws for the likelihood of an item in training.
         mean_epochs: epochs at the start in which the factor is 0.
-        least_variance: added to the variances.
-        factor_scale: by which the outputs for the factor are multiplied, and the
-            weights that they start with as well; 1 for the released code.
+        least_variance: number added to the variances.
+        factor_scale: multiplies the outputs for the factor, and also their initial
+            weights; 1 for the released code.
     """
     if rank < 1 or draws < 1 or train_draws < 1:
         raise ValueError(
@@ -86,15 +86,16 @@ def ssn(
 
     def loss(network: nn.Module, batch: Batch, moment: Moment) -> Tensor:
         task = headed(network).task
-        found = gaussian(network(batch.x), task)
-        found = found if moment.epoch >= mean_epochs else found._replace(factor=None)
-        logs = draw_likelihoods(found, batch.target, task, train_draws)
+        logits = gaussian(network(batch.x), task)
+        if moment.epoch < mean_epochs:
+            logits = logits._replace(factor=None)
+        logs = draw_likelihoods(logits, batch.target, task, train_draws)
         return weighted_mean(math.log(train_draws) - logs.logsumexp(1), batch)
 
     def predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-        found = gaussian(network(x), task)
+        drawn = _in_parts(gaussian(network(x), task), draws)
         shape = (len(x), -1, *x.shape[2:]) if task.name == "segmentation" else None
-        logits = (draw.reshape(shape or draw.shape) for draw in _drawn(found, draws))
+        logits = (draw.reshape(shape or draw.shape) for draw in drawn)
         return _checked(summarise(logits, task))
 
     return Method(
@@ -115,16 +116,16 @@ class LogitGaussian(NamedTuple):
     mean: Tensor
     """(B, K * V)."""
     deviation: Tensor
-    """(B, K * V) standard deviations of what each logit has for itself."""
+    """(B, K * V) standard deviations of the independent part of each logit."""
     factor: Tensor | None
-    """(B, rank, K * V); its product with its transpose is what logits share. None for
-    nothing."""
+    """(B, rank, K * V); its product with its transpose is what logits have in common.
+    None for independent logits."""
 
 
 def logit_gaussian(
     outputs: Tensor, task: Task, *, rank: int, least: float, scale: float = 1.0
 ) -> LogitGaussian:
-    """What `outputs` (B, (2 + rank) * C, *space) of a network say about its logits.
+    """Return the Gaussian that `outputs` (B, (2 + rank) * C, *space) define.
 
     They are C means, C logarithms of variances, and `rank` times C entries of the
     factor, which are multiplied by `scale`.
@@ -148,9 +149,9 @@ def logit_gaussian(
 def draw_likelihoods(
     gaussian: LogitGaussian, target: Tensor, task: Task, draws: int
 ) -> Tensor:
-    """(B, draws) log-likelihoods of label maps `target` (B, *space), given each draw.
+    """Draw logits and return the log-likelihoods (B, draws) of `target` (B, *space).
 
-    Sums over pixels; those with the task's `ignore` label add 0.
+    They are sums over pixels; those with the task's `ignore` label add 0.
     """
     logits = logit_draws(gaussian, draws)
     labels = target.long().view(len(target), -1)
@@ -161,10 +162,10 @@ def draw_likelihoods(
             logs = torch.where(labels[:, None] == task.ignore, 0.0, logs)
         return logs.sum(2)
     assert task.classes is not None
-    each = logits.view(logits.shape[0] * draws, task.classes, -1)
+    flat = logits.view(logits.shape[0] * draws, task.classes, -1)
     ignored = -100 if task.ignore is None else task.ignore
     loss = functional.cross_entropy(
-        each, labels.repeat_interleave(draws, 0), ignore_index=ignored, reduction="none"
+        flat, labels.repeat_interleave(draws, 0), ignore_index=ignored, reduction="none"
     )
     return -loss.view(len(logits), draws, -1).sum(2)
 
@@ -172,25 +173,25 @@ def draw_likelihoods(
 def _build(rank: int, scale: float, backbone: nn.Module, task: Task) -> Headed:
     if task.classes is None:
         raise ValueError(f"ssn needs a number of classes, got {task}")
-    whole = plain_head(backbone, task, (2 + rank) * task.classes)
-    assert isinstance(whole.head, Readout)
-    last = whole.head.last
+    network = plain_head(backbone, task, (2 + rank) * task.classes)
+    assert isinstance(network.head, Readout)
+    last = network.head.last
     assert isinstance(last, nn.Linear | nn.Conv2d | nn.Conv3d)
     with torch.no_grad():
         last.weight[2 * task.classes :] *= scale
         if last.bias is not None:
             last.bias[2 * task.classes :] *= scale
-    return whole
+    return network
 
 
-def _drawn(gaussian: LogitGaussian, draws: int) -> Iterator[Tensor]:
-    """Draws (B, K * V) of the logits, made a few at a time."""
+def _in_parts(gaussian: LogitGaussian, draws: int) -> Iterator[Tensor]:
+    """Yield draws (B, K * V) of the logits, computed a few at a time."""
     for first in range(0, draws, _TOGETHER):
         yield from logit_draws(gaussian, min(_TOGETHER, draws - first)).unbind(1)
 
 
 def logit_draws(gaussian: LogitGaussian, draws: int) -> Tensor:
-    """(B, draws, K * V) logits."""
+    """Draw logits (B, draws, K * V)."""
     mean, deviation, factor = gaussian
     centre = mean[:, None].expand(-1, draws, -1)
     normal = partial(torch.randn, dtype=mean.dtype, device=mean.device)
@@ -202,7 +203,7 @@ def logit_draws(gaussian: LogitGaussian, draws: int) -> Tensor:
 
 
 def _checked(arrays: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Refuse what follows from logits that are not finite."""
+    """Return `arrays`; raise if logits that are not finite led to them."""
     for values in arrays.values():
         if values.is_floating_point() and not bool(values.isfinite().all()):
             raise ValueError(

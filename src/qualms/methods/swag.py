@@ -2,14 +2,14 @@
 
 arXiv:1902.02476. From some epoch on, the weights at the end of every epoch are
 collected. Their mean, their variances and their last deviations from the running mean
-make a Gaussian whose covariance is half diagonal and half of low rank. After training,
-weights are drawn from it, and the statistics of batch normalisation are computed anew
-for each draw, by one pass over the training split.
+define a Gaussian whose covariance is half diagonal and half of low rank. After
+training, weights are drawn from it, and the statistics of batch normalisation are
+computed anew for each draw, by one pass over the training split.
 
 The learning rate must not vanish while weights are collected, or they do not spread. So
-the paper's schedule takes the place of the run's: the full rate for half of the time
-before collecting starts, then a linear fall, and a constant rate from nine tenths on.
-Its rate for VGG-16 and CIFAR is 0.05 at first and 0.01 at the end.
+the paper's schedule replaces that of the run: the full rate for half of the time before
+collecting starts, then a linear fall, and a constant rate from nine tenths on. Its rate
+for VGG-16 and CIFAR is 0.05 at first and 0.01 at the end.
 
 A checkpoint holds `rank` + 2 copies of the weights while they are collected, and
 `draws` copies at the end. Choose fewer where a network is large.
@@ -29,10 +29,10 @@ from qualms.methods._plain import plain_head
 from qualms.methods._weights import (
     WEIGHTS,
     all_parts,
-    borrowed,
+    assign,
     flattened,
     predict_by_sets,
-    put_back,
+    restoring,
     trained_parts,
     weight_sets,
 )
@@ -55,9 +55,9 @@ def swag(
     Args:
         start: share of training after which weights are collected, once per epoch; the
             paper starts after 160 of 300 epochs. Draws differ if there are two or more.
-        rank: deviations that are kept, the last ones.
+        rank: number of last deviations that are kept.
         draws: sets of weights, each of which serves all items.
-        rate: constant learning rate in which weights are collected, as a share of the
+        rate: constant learning rate while weights are collected, as a share of the
             run's; None keeps the run's own schedule.
     """
     if not 0 <= start < 1:
@@ -86,27 +86,27 @@ def _schedule(start: float, rate: float, time: Tensor, epochs: int) -> Tensor:
 
 def _build(backbone: nn.Module, task: Task) -> Headed:
     network = plain_head(backbone, task)
-    network.found = FittedBuffers((WEIGHTS, *_MOMENTS))
+    network.fitted = FittedBuffers((WEIGHTS, *_MOMENTS))
     return network
 
 
 def _epoch(
     start: float, rank: int, network: nn.Module, moment: Moment, _batches: Batches
 ) -> None:
-    # The hook sees the weights that the epoch before has left.
+    # The hook sees the weights at the end of the epoch before.
     if moment.epoch >= max(1, start * moment.epochs):
         _collect(rank, network)
 
 
 def _collect(rank: int, network: nn.Module) -> None:
-    """Add the weights as they are to the moments, by Welford's update."""
-    found, values = weight_sets(network), flattened(trained_parts(headed(network)))
-    if not found.has("count"):
-        found.keep("count", torch.zeros((), dtype=torch.int64, device=values.device))
-        found.keep("mean", torch.zeros_like(values))
-        found.keep("squares", torch.zeros_like(values))
-        found.keep("deviations", values.new_zeros(rank, len(values)))
-    count, mean, squares, deviations = map(found.held, _MOMENTS)
+    """Add the current weights to the moments, by Welford's update."""
+    buffers, values = weight_sets(network), flattened(trained_parts(headed(network)))
+    if not buffers.has("count"):
+        buffers.keep("count", torch.zeros((), dtype=torch.int64, device=values.device))
+        buffers.keep("mean", torch.zeros_like(values))
+        buffers.keep("squares", torch.zeros_like(values))
+        buffers.keep("deviations", values.new_zeros(rank, len(values)))
+    count, mean, squares, deviations = map(buffers.get, _MOMENTS)
     before = values - mean
     mean += before / (count + 1)
     squares += before * (values - mean)
@@ -115,31 +115,32 @@ def _collect(rank: int, network: nn.Module) -> None:
 
 
 def draw_weights(network: nn.Module) -> Tensor:
-    """Weights (P,) drawn from the Gaussian of those that were collected."""
-    count, mean, squares, deviations = map(weight_sets(network).held, _MOMENTS)
+    """Draw weights (P,) from the Gaussian of the collected ones."""
+    count, mean, squares, deviations = map(weight_sets(network).get, _MOMENTS)
     columns = deviations[: int(count)]
-    wide = (squares / count / 2).sqrt() * torch.randn_like(mean)
-    turns = torch.randn(len(columns), dtype=mean.dtype, device=mean.device)
-    low_rank = turns @ columns / math.sqrt(2 * max(1, len(columns) - 1))
-    return mean + wide + low_rank
+    diagonal = (squares / count / 2).sqrt() * torch.randn_like(mean)
+    noise = torch.randn(len(columns), dtype=mean.dtype, device=mean.device)
+    low_rank = noise @ columns / math.sqrt(2 * max(1, len(columns) - 1))
+    return mean + diagonal + low_rank
 
 
 def _after(rank: int, draws: int, network: nn.Module, batches: Batches) -> None:
-    whole, found = headed(network), weight_sets(network)
+    network = headed(network)
     _collect(rank, network)
-    drawn = []
-    with borrowed(all_parts(whole)):
+    sets = []
+    with restoring(all_parts(network)):
         for _ in range(draws):
-            put_back(trained_parts(whole), draw_weights(network))
-            _renew_statistics(whole, batches)
-            drawn.append(flattened(all_parts(whole)))
-    found.keep(WEIGHTS, torch.stack(drawn))
+            assign(trained_parts(network), draw_weights(network))
+            _renew_statistics(network, batches)
+            sets.append(flattened(all_parts(network)))
+    buffers = weight_sets(network)
+    buffers.keep(WEIGHTS, torch.stack(sets))
     for name in _MOMENTS:
-        found.forget(name)
+        buffers.forget(name)
 
 
 def _renew_statistics(network: Headed, batches: Batches) -> None:
-    """Give every batch normalisation the mean statistics of all batches."""
+    """Set the statistics of batch normalisation to their means over all batches."""
     layers = [
         layer
         for layer in network.modules()

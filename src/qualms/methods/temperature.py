@@ -1,11 +1,11 @@
 """Temperature scaling (Guo et al., 2017, arXiv:1706.04599).
 
-Trained as `map`, with whose weights it can predict. One number then divides all logits:
+Trained as `map`, whose weights it can take over. One number then divides all logits:
 the one with the smallest NLL on the split `val`, which training did not see. It changes
 no predicted class. Pixels of label maps share one temperature.
 
-A validation split by which an epoch was chosen, or on which the benchmark fits
-something else, serves twice then.
+If `val` also chose the epoch, or the benchmark fits something else on it, it is used
+twice.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from qualms.methods._plain import class_logits, plain_head, plain_predict, summa
 from qualms.spec import Task
 
 _PIXELS = 2**12
-"""Random pixels of each item that the temperature is fitted to, at most."""
+"""Largest number of random pixels of an item that the temperature is fitted to."""
 
 
 def temperature() -> Method:
@@ -36,13 +36,15 @@ def temperature() -> Method:
 
 def _build(backbone: nn.Module, task: Task) -> Headed:
     network = plain_head(backbone, task)
-    network.found = FittedBuffers(["temperature"])
+    network.fitted = FittedBuffers(["temperature"])
     return network
 
 
 class _LabelledProbs(NamedTuple):
+    """Probabilities of items or pixels with a label."""
+
     probs: Tensor
-    """(n, C) in float64, of items or pixels with a label."""
+    """(n, C) in float64."""
     target: Tensor
     """(n,)."""
 
@@ -50,44 +52,44 @@ class _LabelledProbs(NamedTuple):
 def _calibrate(network: nn.Module, batches: Batches) -> None:
     from qualms.scores import fit_temperature  # compiles kernels
 
-    whole = headed(network)
-    parts = [_known(whole, batch) for batch in batches()]
-    probs, target = (torch.cat(held) for held in zip(*parts, strict=True))
+    network = headed(network)
+    parts = [_labelled_probs(network, batch) for batch in batches()]
+    probs, target = map(torch.cat, zip(*parts, strict=True))
     if not len(target):
         raise ValueError(
             "temperature needs items with a known class in the split 'val', and there "
             "are none; label some, or take the method 'map'"
         )
     fitted = fit_temperature(probs.numpy(), target.numpy())
-    device = next((w.device for w in whole.parameters()), torch.device("cpu"))
-    _found(whole).keep("temperature", torch.tensor(fitted.value, device=device))
+    device = next((w.device for w in network.parameters()), torch.device("cpu"))
+    _buffers(network).keep("temperature", torch.tensor(fitted.value, device=device))
 
 
-def _known(network: Headed, batch: Batch) -> _LabelledProbs:
+def _labelled_probs(network: Headed, batch: Batch) -> _LabelledProbs:
     outputs, target = network(batch.x), batch.target.long()
     if target.ndim > 1:
-        outputs, target = _some_pixels(outputs, target)
+        outputs, target = _random_pixels(outputs, target)
     ignore = -1 if network.task.ignore is None else network.task.ignore
-    known = (target != ignore) & (target >= 0)
+    labelled = (target != ignore) & (target >= 0)
     probs = class_logits(outputs.double()).softmax(1)
-    return _LabelledProbs(probs[known].cpu(), target[known].cpu())
+    return _LabelledProbs(probs[labelled].cpu(), target[labelled].cpu())
 
 
-def _some_pixels(outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Outputs (n, K) and targets (n,) of random pixels, as many of each item."""
+def _random_pixels(outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return outputs (n, K) and targets (n,) of random pixels, as many of each item."""
     flat = target.flatten(1)
-    some = torch.randperm(flat.shape[1], device=flat.device)[:_PIXELS]
-    chosen = outputs.flatten(2)[:, :, some].movedim(1, 2)
-    return chosen.flatten(0, 1), flat[:, some].flatten()
+    pixels = torch.randperm(flat.shape[1], device=flat.device)[:_PIXELS]
+    chosen = outputs.flatten(2)[:, :, pixels].movedim(1, 2)
+    return chosen.flatten(0, 1), flat[:, pixels].flatten()
 
 
 def _predict(network: nn.Module, x: Tensor, task: Task) -> dict[str, Tensor]:
-    found = _found(headed(network))
-    if not found.ready:
+    buffers = _buffers(headed(network))
+    if not buffers.ready:
         return plain_predict(network, x, task)
-    return summarise([network(x) / found.held("temperature")], task)
+    return summarise([network(x) / buffers.get("temperature")], task)
 
 
-def _found(network: Headed) -> FittedBuffers:
-    assert isinstance(network.found, FittedBuffers)
-    return network.found
+def _buffers(network: Headed) -> FittedBuffers:
+    assert isinstance(network.fitted, FittedBuffers)
+    return network.fitted

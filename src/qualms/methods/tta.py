@@ -1,16 +1,15 @@
 """Test-time augmentation (Wang et al., 2019; Kahl et al., 2024).
 
-Trained as `map`, with whose weights it can predict. An item is predicted as it is and
+Trained as `map`, whose weights it can take over. An item is predicted unflipped and
 flipped along its axes, each time clean and with noise; the noise is drawn once for an
 item. Maps of outputs are flipped back before the softmax. Volumes are flipped along all
-axes, which makes 16 draws, and images from left to right, which makes 4.
+axes, which gives 16 draws, and images from left to right, which gives 4.
 
-Noise is added to what the network sees, after normalisation. Its standard deviation is
-drawn for every item between 0 and 0.1, as in the released code for volumes, which adds
-it to volumes of mean 0 and variance 1. For street scenes that code adds noise of
-variance 10 to 50 to 8-bit images: after normalisation by ImageNet's colours these are
-standard deviations of 0.055 to 0.123. It draws the noise of a flipped scene anew, and
-here that is the noise of the scene itself.
+Noise is added after normalisation. Its standard deviation is drawn for every item
+between 0 and 0.1, as in the released code for volumes, which adds it to volumes of mean
+0 and variance 1. For street scenes that code adds noise of variance 10 to 50 to 8-bit
+images: after normalisation by ImageNet's colours these are standard deviations of 0.055
+to 0.123. It draws new noise for a flipped scene; here the noise is flipped as well.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from typing import Literal, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from qualms.methods._headed import Embedded, embed, headed
+from qualms.methods._headed import EmbeddingDraw, embed, headed
 from qualms.methods._method import Method
 from qualms.methods._plain import summarise, summarise_embeddings
 from qualms.spec import Task
@@ -35,7 +34,7 @@ def tta(*, flips: Flips | None = None, noise: Sequence[float] = (0.0, 0.1)) -> M
     Args:
         flips: "all" for every combination of axes, "horizontal" for the last axis,
             "none" for no flip, where a target depends on the side. None is "all" for
-            volumes, "horizontal" for images and "none" for what is neither.
+            volumes, "horizontal" for images and "none" for other inputs.
         noise: least and largest standard deviation of the noise, uniform in between;
             (0, 0) leaves the noisy draws out.
     """
@@ -52,7 +51,7 @@ def tta(*, flips: Flips | None = None, noise: Sequence[float] = (0.0, 0.1)) -> M
 class _View(NamedTuple):
     x: Tensor
     axes: tuple[int, ...]
-    """Along which it is flipped."""
+    """Axes along which the input is flipped."""
 
 
 def _predict(
@@ -64,21 +63,20 @@ def _predict(
 ) -> dict[str, Tensor]:
     views = _views(x, _flipped_axes(flips, x.ndim - 2), noise)
     if task.name == "embedding":
-        whole = headed(network)
-        return summarise_embeddings((_embedded(whole, v) for v in views), task)
+        return summarise_embeddings((_embedding(network, v) for v in views), task)
     return summarise((_outputs(network, view) for view in views), task)
 
 
 def _flipped_axes(flips: Flips | None, space: int) -> list[tuple[int, ...]]:
-    """Every set of axes to flip along, the empty one first."""
-    chosen = flips or {3: "all", 2: "horizontal"}.get(space, "none")
-    if chosen != "none" and space < 1:
+    """Return every set of axes to flip along, the empty one first."""
+    name = flips or {3: "all", 2: "horizontal"}.get(space, "none")
+    if name != "none" and space < 1:
         raise ValueError(
-            f"flips={chosen!r} is for inputs with axes of space, and these have none;"
+            f"flips={name!r} is for inputs with axes of space, and these have none;"
             " say flips='none'"
         )
-    axes = {"all": range(-space, 0), "horizontal": (-1,), "none": ()}[chosen]
-    return [some for size in range(len(axes) + 1) for some in combinations(axes, size)]
+    axes = {"all": range(-space, 0), "horizontal": (-1,), "none": ()}[name]
+    return [sets for size in range(len(axes) + 1) for sets in combinations(axes, size)]
 
 
 def _views(
@@ -99,5 +97,5 @@ def _outputs(network: nn.Module, view: _View) -> Tensor:
     return outputs.flip(back) if back else outputs
 
 
-def _embedded(network: nn.Module, view: _View) -> Embedded:
+def _embedding(network: nn.Module, view: _View) -> EmbeddingDraw:
     return embed(headed(network), view.x)

@@ -1,12 +1,8 @@
 """Networks, one file per family; the folder is the registry.
 
-A network is a function of its options that returns an `nn.Module` with the attribute
-`features` and `forward(x)` from (B, channels, *space) to (B, features), or to maps
-(B, features, *space) for segmentation. It may also state `dropout_after`, the names of
-the layers after which Monte Carlo dropout acts; `head_sd`, the standard deviation of
-the initial weights of a classifier; or `classifier`, the last layer that came with its
-weights; or `trained_head`, a function that gives the whole head of a network that is
-trained already. Networks of timm need no file.
+A network is a function of its options that returns an `nn.Module`, from inputs
+(B, channels, *space) to features. `Backbone` says which attributes it has, and which it
+may have. Networks of timm need no file.
 """
 
 import inspect
@@ -15,6 +11,7 @@ from typing import Any
 
 from torch import nn
 
+from qualms.networks._backbone import Backbone, as_backbone
 from qualms.networks._timm import (
     IMAGENET,
     Colours,
@@ -26,13 +23,16 @@ from qualms.networks._timm import (
     timm_colours,
     timm_names,
 )
-from qualms.shelf import find, names, suggest
+from qualms.shelf import find, names
 from qualms.spec import Part
+from qualms.wording import suggest
 
 __all__ = [
     "IMAGENET",
+    "Backbone",
     "Colours",
     "TimmClassifier",
+    "as_backbone",
     "load_torchvision",
     "make_classifier",
     "make_network",
@@ -43,28 +43,27 @@ _PREFIX = "timm:"
 
 
 def make_network(part: Part, *, channels: int) -> nn.Module:
-    """The backbone that `part` names, for images with `channels` channels.
+    """Return the backbone that `part` names, for images with `channels` channels.
 
     A name is looked up on our own shelf, then among timm's networks; `timm:<name>`
-    always means timm's. The network states its `features` and maps
-    (B, channels, *space) to (B, features).
+    always means timm's.
     """
-    known = names("networks")
-    if part.name in known:
-        made: nn.Module = _called(find("networks", part.name), part, channels)
-        return made
+    own = names("networks")
+    if part.name in own:
+        network: nn.Module = _call(find("networks", part.name), part, channels)
+        return network
     name = part.name.removeprefix(_PREFIX)
     if not is_timm_name(name):
-        hint = suggest(name, (*known, *timm_names()))
+        hint = suggest(name, (*own, *timm_names()))
         raise LookupError(
             f"no {part.name!r} in networks, nor in timm.{hint} Known:"
-            f" {', '.join(known)}, and any timm name."
+            f" {', '.join(own)}, and any timm name."
         )
     return TimmBackbone(name, channels=channels, options=part.options)
 
 
 def make_classifier(name: str, weights: str) -> TimmClassifier:
-    """The network `name` or `timm:<name>` of timm, with the classifier it has."""
+    """Return the network `name` or `timm:<name>` of timm, with its classifier."""
     plain = name.removeprefix(_PREFIX)
     if not is_timm_name(plain):
         raise LookupError(f"no {plain!r} in timm.{suggest(plain, timm_names())}")
@@ -72,10 +71,10 @@ def make_classifier(name: str, weights: str) -> TimmClassifier:
 
 
 def network_colours(part: Part) -> Colours:
-    """What images are normalised by for the network that `part` names.
+    """Return the colours by which images are normalised for the network of `part`.
 
-    Networks of timm state what their weights were trained with. Those of our own shelf
-    take the colours of ImageNet.
+    Networks of timm state the colours that their weights were trained with. Those of
+    our own shelf take the colours of ImageNet.
     """
     if part.name in names("networks"):
         return IMAGENET
@@ -83,7 +82,7 @@ def network_colours(part: Part) -> Colours:
     return timm_colours(name) if is_timm_name(name) else IMAGENET
 
 
-def _called(make: Callable[..., Any], part: Part, channels: int) -> Any:
+def _call(make: Callable[..., Any], part: Part, channels: int) -> Any:
     options: Mapping[str, Any] = part.options
     allowed = [
         name for name in inspect.signature(make).parameters if name != "channels"

@@ -2,7 +2,7 @@
 
 Where a block changes the shape, its shortcut averages over the stride and appends zero
 channels. It never contracts its input, so distances between features stay meaningful,
-which densities of features need.
+as densities of features require.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ class ResidualStage(NamedTuple):
 
 
 class ResidualTrunk(nn.Module):
-    """A 3x3 stem, stages of residual blocks, and the mean over what is left of space.
+    """A 3x3 stem, stages of residual blocks, and the mean over the remaining space.
 
     Images (B, channels, H, W) become features (B, width of the last stage). `fold` is
     the side of the squares of pixels that become channels first, `stride` that of the
@@ -52,7 +52,7 @@ class ResidualTrunk(nn.Module):
         self.blocks = nn.Sequential(*blocks)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features (B, features) of images (B, channels, H, W)."""
+        """Return features (B, features) of images (B, channels, H, W)."""
         if self.fold > 1:
             x = functional.pixel_unshuffle(x, self.fold)
         maps: Tensor = self.blocks(self.stem(x))

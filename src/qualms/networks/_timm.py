@@ -1,10 +1,10 @@
-"""Any network of timm as a backbone, and torchvision beside any torch.
+"""Any network of timm as a backbone, and torchvision beside any build of torch.
 
 The torchvision wheel of PyPI is compiled for the CUDA build of torch. Beside the CPU
 build its library does not load: importing it fails with "operator torchvision::nms does
 not exist", and so do timm and torchmetrics, which import it. It is enough to declare
-the two operators that it looks for; detection operators remain unavailable. Call
-`load_torchvision` before anything that imports torchvision.
+the two operators that it needs; detection operators remain unavailable. Call
+`load_torchvision` before importing anything that imports torchvision.
 """
 
 import sys
@@ -19,15 +19,15 @@ from torch import Tensor, nn
 from qualms.networks._weights import Classifier, load_weights, weights_file
 
 Pool = Literal["own", "average", "max"]
-_OURS = ("num_classes", "in_chans", "global_pool", "pretrained", "checkpoint_path")
+_SET_BY_US = ("num_classes", "in_chans", "global_pool", "pretrained", "checkpoint_path")
 _INSTEAD = {
     "global_pool": "; state pool='average' or 'max'",
     "pretrained": "; state weights='pretrained'",
     "checkpoint_path": "; state weights=PATH",
 }
 _POOLS = {"average": "avg", "max": "max"}
-# The windows of an image meet the global queries of another one: timm repeats them in
-# another order than the windows.
+# The windows of an image meet the global queries of another image: timm repeats the
+# queries in another order than the windows.
 _MIXING = ("gcvit",)
 _OPERATORS = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
@@ -51,102 +51,99 @@ class TimmBackbone(nn.Module):
     """A timm network without its classifier.
 
     Images (B, channels, H, W) become pooled features (B, features). Besides the options
-    of timm it has two of its own. `weights` is "random"; "pretrained" for those of
-    timm, which are read from its cache or downloaded; the path of a file with a state
-    dict or safetensors; or "package:NAME" for the file of weights in an installed
-    package. `pool` is "own" for the network's (the mean in most
-    networks), "average" or "max".
-
-    `classifier` is the last layer that came with the weights, if any, and `note` says
-    what the user should know of them.
+    of timm there are two more. `weights` is "random"; "pretrained" for those of timm,
+    which are read from its cache or downloaded; the path of a file with a state dict or
+    safetensors; or "package:NAME" for the file of weights in an installed package.
+    `pool` is "own" for the network's pooling (the mean in most networks), "average" or
+    "max".
     """
 
     def __init__(self, name: str, *, channels: int, options: Mapping[str, Any]) -> None:
         super().__init__()
-        given = {"weights": "random", "pool": "own", **options}
-        weights, pool = given.pop("weights"), given.pop("pool")
+        of_timm = {"weights": "random", "pool": "own", **options}
+        weights, pool = of_timm.pop("weights"), of_timm.pop("pool")
         if pool not in get_args(Pool):
             raise ValueError(f"pool must be 'own', 'average' or 'max', got {pool!r}")
         if pool != "own":
-            given["global_pool"] = _POOLS[pool]
-        _check_ours(name, options)
+            of_timm["global_pool"] = _POOLS[pool]
+        _check(name, options)
         self.classifier: Classifier | None = None
         self.note = ""
         if weights == "pretrained":
-            self.network = _pretrained(name, channels, given)
+            self.network = _pretrained(name, channels, of_timm)
             self.classifier = _split_off(self.network)
         else:
-            self.network = _created(name, channels, {**given, "num_classes": 0})
+            self.network = _created(name, channels, {**of_timm, "num_classes": 0})
         if weights not in ("pretrained", "random"):
             path = weights_file(str(weights))
             self.classifier, self.note = load_weights(self.network, path)
-        # Where a network does not state what its classifier would read, these are that.
+        # Not every network states how many inputs its classifier would have.
         width = getattr(self.network, "head_hidden_size", self.network.num_features)
         self.features = int(width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features (B, features) of images (B, channels, H, W)."""
+        """Return features (B, features) of images (B, channels, H, W)."""
         features: Tensor = self.network(x)
         return features
 
 
 def timm_colours(name: str) -> Colours:
-    """What the images that timm's network `name` was trained on are normalised by."""
+    """Return the colours by which timm normalises images for its network `name`."""
     load_timm()
-    stated = import_module("timm.models").get_pretrained_cfg(name)
-    if stated is None:
+    config = import_module("timm.models").get_pretrained_cfg(name)
+    if config is None:
         return IMAGENET
-    return Colours(tuple(stated.mean), tuple(stated.std))
+    return Colours(tuple(config.mean), tuple(config.std))
 
 
 class TimmClassifier(NamedTuple):
-    """A network of timm as it was trained, and how it wants to see pictures."""
+    """A network of timm with its classifier, and the preparation of its pictures."""
 
     network: nn.Module
-    """(B, 3, H, W) to outputs (B, K)."""
+    """From images (B, 3, H, W) to outputs (B, K)."""
     outputs: int
     prepare: Callable[[Any], Tensor]
-    """A picture of Pillow to (3, H, W): resized, cropped and normalised."""
+    """From a picture of Pillow to (3, H, W), resized, cropped and normalised."""
     note: str
-    """What the user should know of the weights; '' for nothing."""
+    """What the user should know of the weights, or ''."""
 
 
 def timm_classifier(name: str, weights: str) -> TimmClassifier:
-    """The network `name` of timm with the classifier of its `weights`.
+    """Return the network `name` of timm with the classifier of its `weights`.
 
     They are "pretrained", or the path of a file.
     """
-    body = TimmBackbone(name, channels=3, options={"weights": weights})
-    known = body.classifier
-    if known is None:
+    backbone = TimmBackbone(name, channels=3, options={"weights": weights})
+    classifier = backbone.classifier
+    if classifier is None:
         raise ValueError(
             f"{'the pretrained weights' if weights == 'pretrained' else weights} of"
             f" timm's {name!r} must end in a linear classifier with a bias, and have"
             " none; choose other weights, or pass the network to qualms.predict"
         )
-    last = nn.Linear(known.weight.shape[1], len(known.weight))
+    last = nn.Linear(classifier.weight.shape[1], len(classifier.weight))
     with torch.no_grad():
-        last.weight.copy_(known.weight)
-        last.bias.copy_(known.bias)
+        last.weight.copy_(classifier.weight)
+        last.bias.copy_(classifier.bias)
     data = import_module("timm.data")
-    prepare = data.create_transform(**data.resolve_model_data_config(body.network))
-    network = nn.Sequential(body, last).eval()
-    return TimmClassifier(network, len(known.weight), prepare, body.note)
+    prepare = data.create_transform(**data.resolve_model_data_config(backbone.network))
+    network = nn.Sequential(backbone, last).eval()
+    return TimmClassifier(network, len(last.weight), prepare, backbone.note)
 
 
 def is_timm_name(name: str) -> bool:
-    """Whether timm has a network `name`, with or without the tag of its weights."""
+    """Return whether timm has a network `name`, with or without a tag of weights."""
     return bool(load_timm().is_model(name))
 
 
 def timm_names() -> list[str]:
-    """The names of all networks of timm."""
+    """Return the names of all networks of timm."""
     return list(load_timm().list_models())
 
 
 @cache
 def load_timm() -> Any:
-    """The package timm, which imports torchvision."""
+    """Import timm, which imports torchvision."""
     load_torchvision()
     return import_module("timm")
 
@@ -173,13 +170,13 @@ def _declare() -> None:
         del sys.modules[name]
 
 
-def _check_ours(name: str, options: Mapping[str, Any]) -> None:
-    taken = sorted(set(options) & set(_OURS))
-    if taken:
-        instead = "".join(_INSTEAD.get(one, "") for one in taken)
+def _check(name: str, options: Mapping[str, Any]) -> None:
+    refused = sorted(set(options) & set(_SET_BY_US))
+    if refused:
+        instead = "".join(_INSTEAD.get(option, "") for option in refused)
         raise ValueError(
-            f"{', '.join(taken)} of {name!r} follow from the task and the data; leave "
-            f"them out{instead}"
+            f"{', '.join(refused)} of {name!r} follow from the task and the data; "
+            f"leave them out{instead}"
         )
     if name.startswith(_MIXING):
         raise ValueError(
@@ -189,14 +186,13 @@ def _check_ours(name: str, options: Mapping[str, Any]) -> None:
 
 
 def _created(name: str, channels: int, options: Mapping[str, Any]) -> Any:
-    ours = {"num_classes", "global_pool", "pretrained"}
+    of_user = {k: v for k, v in options.items() if k not in _SET_BY_US}
     try:
         create = load_timm().create_model
         return create(name, in_chans=channels, **options)
     except TypeError as error:
-        stated = {key: value for key, value in options.items() if key not in ours}
         raise ValueError(
-            f"timm's {name!r} cannot be made with the options {stated}: {error}"
+            f"timm's {name!r} cannot be made with the options {of_user}: {error}"
         ) from error
 
 
@@ -213,7 +209,7 @@ def _pretrained(name: str, channels: int, options: Mapping[str, Any]) -> Any:
 
 
 def _split_off(network: Any) -> Classifier | None:
-    """Take the classifier away from `network`."""
+    """Remove the classifier of `network` and return it."""
     last = network.get_classifier()
     network.reset_classifier(0)
     if not isinstance(last, nn.Linear) or last.bias is None:

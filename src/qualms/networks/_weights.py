@@ -1,8 +1,8 @@
 """Weights of a network from a file: state dicts of torch, and safetensors.
 
-The names in a file may be those of another code for the same network. Its tensors are
-then taken in their order, as long as all shapes agree, and that is said. The file may
-lie in an installed package that brings weights.
+The names in a file may come from another implementation of the same network. Its
+tensors are then taken in their order if all shapes agree, and a note says so. The file
+may lie in an installed package that brings weights.
 """
 
 from collections.abc import Mapping
@@ -26,17 +26,17 @@ _UNREADABLE = (
     SafetensorError,
 )
 _WRAPPED = ("state_dict", "model", "network", "model_state_dict")
-"""Where a checkpoint keeps the weights."""
+"""Keys under which checkpoints keep the weights."""
 _PREFIXES = ("module.", "_orig_mod.", "network.")
 _PACKAGE = "package:"
-"""What `weights` begins with if an installed package brings them."""
+"""Prefix of `weights` that an installed package brings."""
 _ENDINGS = (".safetensors", ".pth", ".pt", ".bin")
 _CLASSIFIER = 2
-"""Axes of the weight of a classifier, and the most tensors that it has."""
+"""Axes of the weight of a classifier, and the largest number of its tensors."""
 
 
 class Classifier(NamedTuple):
-    """The last layer that weights were trained with."""
+    """Last layer that came with the weights of a network."""
 
     weight: Tensor
     """(C, F)."""
@@ -45,63 +45,62 @@ class Classifier(NamedTuple):
 
 
 class FileWeights(NamedTuple):
-    """What a file had for a network."""
+    """Result of loading a file: the classifier in it, and a note."""
 
     classifier: Classifier | None
     note: str
-    """What the user should know; '' for nothing."""
+    """What the user should know, or ''."""
 
 
-def weights_file(stated: str) -> Path:
-    """The file that the option `weights` names.
+def weights_file(option: str) -> Path:
+    """Return the file that the option `weights` names.
 
     It is a path, or "package:NAME" for the one file of weights in the installed package
     NAME.
     """
-    if not stated.startswith(_PACKAGE):
-        return Path(stated)
-    name = stated.removeprefix(_PACKAGE)
-    known = find_spec(name) if name.isidentifier() else None
-    if known is None or not known.submodule_search_locations:
+    if not option.startswith(_PACKAGE):
+        return Path(option)
+    name = option.removeprefix(_PACKAGE)
+    package = find_spec(name) if name.isidentifier() else None
+    if package is None or not package.submodule_search_locations:
         raise ValueError(
-            f"weights={stated!r} must name an installed package, and there is no"
+            f"weights={option!r} must name an installed package, and there is no"
             f" {name!r}; install it, or give the path of a file"
         )
     files = [
         file
-        for folder in known.submodule_search_locations
+        for folder in package.submodule_search_locations
         for file in sorted(Path(folder).rglob("*"))
         if file.suffix in _ENDINGS
     ]
     if len(files) != 1:
-        found = ", ".join(file.name for file in files) or "none"
+        listed = ", ".join(file.name for file in files) or "none"
         raise ValueError(
             f"the package {name!r} must hold one file of weights"
-            f" ({', '.join(_ENDINGS)}), got {found}; give the path of a file"
+            f" ({', '.join(_ENDINGS)}), got {listed}; give the path of a file"
         )
     return files[0]
 
 
 def load_weights(network: nn.Module, path: Path) -> FileWeights:
-    """Give `network`, which has no classifier, the weights of the file `path`.
+    """Load the weights of the file `path` into `network`, which has no classifier.
 
     Raises:
         ValueError: In a sentence, if there is no such file or it does not fit.
     """
-    held = _read(path)
-    own = _counted(network.state_dict())
-    if all(name in held and held[name].shape == own[name].shape for name in own):
-        network.load_state_dict({name: held[name] for name in own}, strict=False)
-        left = [part for name, part in held.items() if name not in own]
-        return FileWeights(_classifier(left), "")
-    taken = _in_order(own, held, path)
-    network.load_state_dict(taken, strict=False)
-    left = list(held.values())[len(own) :]
+    stored = _read(path)
+    own = _without_counters(network.state_dict())
+    if all(name in stored and stored[name].shape == own[name].shape for name in own):
+        network.load_state_dict({name: stored[name] for name in own}, strict=False)
+        rest = [tensor for name, tensor in stored.items() if name not in own]
+        return FileWeights(_classifier(rest), "")
+    network.load_state_dict(_in_order(own, stored, path), strict=False)
+    rest = list(stored.values())[len(own) :]
     note = (
         f"names in {path.name} are not those of the network; its {len(own)} tensors"
         " were taken in their order, and all shapes agree"
     )
-    return FileWeights(_classifier(left), note)
+    return FileWeights(_classifier(rest), note)
 
 
 def _read(path: Path) -> dict[str, Tensor]:
@@ -123,7 +122,7 @@ def _read(path: Path) -> dict[str, Tensor]:
             f"{path} must be a state dict of torch or a safetensors file, and cannot be"
             f" read: {why}"
         ) from error
-    return _counted(_unwrapped(stored, path))
+    return _without_counters(_unwrapped(stored, path))
 
 
 def _unwrapped(stored: Any, path: Path) -> dict[str, Tensor]:
@@ -132,43 +131,45 @@ def _unwrapped(stored: Any, path: Path) -> dict[str, Tensor]:
             stored = stored[name]
     if not isinstance(stored, Mapping) or not stored:
         raise ValueError(f"{path} must hold tensors by name, and holds something else")
-    held = {str(n): part for n, part in stored.items() if isinstance(part, Tensor)}
+    tensors = {str(n): part for n, part in stored.items() if isinstance(part, Tensor)}
     for prefix in _PREFIXES:
-        if all(name.startswith(prefix) for name in held):
-            held = {name.removeprefix(prefix): part for name, part in held.items()}
-    return held
+        if all(name.startswith(prefix) for name in tensors):
+            tensors = {n.removeprefix(prefix): part for n, part in tensors.items()}
+    return tensors
 
 
-def _counted(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """All but counters of batches, which not every file has."""
+def _without_counters(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return all but counters of batches, which not every file has."""
     return {name: part for name, part in weights.items() if part.ndim}
 
 
 def _in_order(
-    own: Mapping[str, Tensor], held: Mapping[str, Tensor], path: Path
+    expected: Mapping[str, Tensor], stored: Mapping[str, Tensor], path: Path
 ) -> dict[str, Tensor]:
-    shapes = zip_longest(own.items(), held.items())
-    for (name, part), found in ((one, other) for one, other in shapes if one):
-        if found is None or found[1].shape != part.shape:
-            there = "nothing more" if found is None else f"{tuple(found[1].shape)}"
+    """Return the stored tensors under the names of the network, in their order."""
+    tensors = list(stored.values())[: len(expected)]
+    for (name, part), other in zip_longest(expected.items(), tensors):
+        if other is None or other.shape != part.shape:
+            shape = "nothing more" if other is None else f"{tuple(other.shape)}"
             raise ValueError(
                 f"{path} does not fit the network: {name!r} has the shape"
-                f" {tuple(part.shape)}, and the file has {there} in its place; give"
+                f" {tuple(part.shape)}, and the file has {shape} in its place; give"
                 " weights of the same network"
             )
-    if len(held) > len(own) + _CLASSIFIER:
+    if len(stored) > len(expected) + _CLASSIFIER:
         raise ValueError(
-            f"{path} does not fit the network: it has {len(held)} tensors, and the"
-            f" network {len(own)} and a classifier; give weights of the same network"
+            f"{path} does not fit the network: it has {len(stored)} tensors, and the"
+            f" network {len(expected)} and a classifier; give weights of the same"
+            " network"
         )
-    return dict(zip(own, held.values(), strict=False))
+    return dict(zip(expected, stored.values(), strict=False))
 
 
-def _classifier(left: list[Tensor]) -> Classifier | None:
-    """The classifier among tensors that the network has no place for."""
-    weights = [part for part in left if part.ndim == _CLASSIFIER]
-    biases = [part for part in left if part.ndim == 1]
-    if len(left) != _CLASSIFIER or len(weights) != 1 or len(biases) != 1:
+def _classifier(tensors: list[Tensor]) -> Classifier | None:
+    """Return the classifier among tensors that the network does not have."""
+    weights = [part for part in tensors if part.ndim == _CLASSIFIER]
+    biases = [part for part in tensors if part.ndim == 1]
+    if len(tensors) != _CLASSIFIER or len(weights) != 1 or len(biases) != 1:
         return None
     weight, bias = weights[0], biases[0]
     return Classifier(weight, bias) if len(weight) == len(bias) else None

@@ -1,12 +1,12 @@
 """HRNet-W48 as the VALUES benchmark segments street scenes (Kahl et al., 2024).
 
-The backbone of Wang et al. (2020) is timm's; what follows is the released code's. Its
-four branches are brought to a quarter of the image's size and joined, and a 1x1
-convolution with normalisation mixes them. The last convolution belongs to the head, and
-its outputs are interpolated to the size of the image.
+The backbone of Wang et al. (2020) is timm's; the layers after it are those of the
+released code. The four branches are resized to a quarter of the image and joined, and a
+1x1 convolution with normalisation mixes them. The last convolution belongs to the head,
+and its outputs are interpolated to the size of the image.
 
 Two things differ from timm's own forward pass and are as in the released code: coarse
-branches are interpolated bilinearly, and to the very size of the finer one, so that
+branches are interpolated bilinearly, and to the exact size of the finer one, so that
 sides need not be multiples of 32.
 """
 
@@ -22,7 +22,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from qualms.networks._timm import load_timm
 
 _STEM = 4
-"""Pixels for one of the finest branch, along an axis."""
+"""Pixels of the image for one of the finest branch, along an axis."""
 
 
 def hrnet_w48(
@@ -37,12 +37,12 @@ def hrnet_w48(
     Dropout acts after each of the four branches.
 
     Args:
-        channels: of the images.
+        channels: channels of the images.
         weights: "random"; "imagenet" for timm's, which are read from its cache or
             downloaded; or the path of a file with weights of timm's network.
         batch_statistics: whether normalisation uses the mean and variance of the batch
             in evaluation mode too, as the released code does. A prediction then depends
-            on the items that are predicted with it; there they are 12.
+            on the other items of its batch, of 12 items there.
         variant: another HRNet of timm, such as "hrnet_w18_small".
     """
     if not variant.startswith("hrnet"):
@@ -56,10 +56,7 @@ def hrnet_w48(
 
 
 class HRNet(nn.Module):
-    """Images (B, channels, H, W) become maps (B, features, H / 4, W / 4).
-
-    `dropout_after` names the ends of the branches.
-    """
+    """Network from images (B, channels, H, W) to maps (B, features, H / 4, W / 4)."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
@@ -77,20 +74,20 @@ class HRNet(nn.Module):
         _fit_branches(network, self._sizes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features (B, features, H / 4, W / 4) of images (B, channels, H, W)."""
+        """Return features (B, features, H / 4, W / 4) of images (B, channels, H, W)."""
         self._sizes.note(x)
         maps = [
-            branch(found)
-            for branch, found in zip(self.branches, self.network(x), strict=True)
+            branch(features)
+            for branch, features in zip(self.branches, self.network(x), strict=True)
         ]
         finest = maps[0].shape[2:]
-        maps = [maps[0], *(_interpolated(found, finest) for found in maps[1:])]
+        maps = [maps[0], *(_interpolated(coarse, finest) for coarse in maps[1:])]
         mixed: Tensor = self.mix(torch.cat(maps, 1))
         return mixed
 
 
 class _BranchSizes:
-    """The sizes of all branches, which follow from that of the image."""
+    """Sizes of all branches, which follow from that of the image."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -102,8 +99,8 @@ class _BranchSizes:
         self.sizes = [tuple(-(-n // by) for n in image.shape[2:]) for by in strides]
 
 
-class _ToBranch(nn.Module):
-    """Interpolates a coarse map to the size of a finer branch."""
+class _Interpolation(nn.Module):
+    """Interpolation of a coarse map to the size of a finer branch."""
 
     def __init__(self, branch: int, sizes: _BranchSizes) -> None:
         super().__init__()
@@ -119,13 +116,13 @@ def _interpolated(x: Tensor, size: tuple[int, ...]) -> Tensor:
 
 
 def _fit_branches(network: nn.Module, sizes: _BranchSizes) -> None:
-    """Exchange what brings a coarse branch to the size of a finer one."""
+    """Replace the layers that resize a coarse branch to a finer one."""
     for name, layer in list(network.named_modules()):
         if isinstance(layer, nn.Upsample):
             # Its name ends in fuse_layers.<finer>.<coarser>.<number>.
             parent, _, last = name.rpartition(".")
             finer = int(parent.split(".")[-2])
-            network.get_submodule(parent).add_module(last, _ToBranch(finer, sizes))
+            network.get_submodule(parent).add_module(last, _Interpolation(finer, sizes))
 
 
 def _forget_statistics(network: nn.Module) -> None:

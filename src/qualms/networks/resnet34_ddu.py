@@ -3,11 +3,11 @@
 The backbone of the regression benchmark (Gustafsson et al., 2023, arXiv:2302.03679): a
 3x3 stem without pooling, stages of 3, 4, 6 and 3 blocks with stride 2 in the first
 block of each, shortcuts without parameters, LeakyReLU, 512 features. Its 64x64 images
-end at 4x4; other sizes are averaged over what is left.
+end at 4x4; the mean over the remaining space follows.
 
 Soft spectral normalisation is an option: no convolution then stretches its input by
-more than a bound. The norm is that of the convolution as an operator on images of the
-size it sees. Power iteration finds it, one more step in every training step (Gouk et
+more than a bound. The norm is that of the convolution as an operator on images of its
+input size. Power iteration computes it, with one step in every training step (Gouk et
 al., 2021; Miyato et al., 2018). A weight is scaled only where its norm exceeds the
 bound.
 """
@@ -37,7 +37,7 @@ def resnet34_ddu(
     """512 features of an image; 21,103,168 parameters for 3 channels.
 
     Args:
-        channels: of the images.
+        channels: channels of the images.
         spectral: bound on the operator norm of every convolution, kept by soft spectral
             normalisation; None for no bound. The paper's variation has 3.
         size: side of the images, on which the operator norm depends.
@@ -92,7 +92,7 @@ class _SpectralBound(nn.Module):
                 self._iterate(weight)
 
     def forward(self, weight: Tensor) -> Tensor:
-        """`weight`, scaled down where its norm exceeds the coefficient."""
+        """Scale `weight` down where its norm exceeds the coefficient."""
         with torch.autocast(weight.device.type, enabled=False):
             if self.training:
                 with torch.no_grad():
@@ -104,7 +104,7 @@ class _SpectralBound(nn.Module):
             return bounded
 
     def _iterate(self, weight: Tensor) -> None:
-        turned: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
+        images: Tensor = conv2d_input(  # type: ignore[no-untyped-call]
             self.inputs.shape,
             weight,
             self.outputs,
@@ -113,7 +113,7 @@ class _SpectralBound(nn.Module):
             dilation=self.dilation,
             groups=self.groups,
         )
-        self.inputs.copy_(_normalised(turned))
+        self.inputs.copy_(_normalised(images))
         self.outputs.copy_(_normalised(self._apply_to(self.inputs, weight)))
 
     def _apply_to(self, images: Tensor, weight: Tensor) -> Tensor:
@@ -136,12 +136,12 @@ def _normalised(images: Tensor) -> Tensor:
 def _input_shapes(
     network: nn.Module, shape: tuple[int, ...]
 ) -> list[tuple[nn.Conv2d, torch.Size]]:
-    """Every convolution with the shape of its input, noted in one pass."""
-    seen: list[tuple[nn.Conv2d, torch.Size]] = []
+    """Return every convolution with the shape of its input, noted in one pass."""
+    shapes: list[tuple[nn.Conv2d, torch.Size]] = []
 
     def note(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         assert isinstance(layer, nn.Conv2d)
-        seen.append((layer, inputs[0].shape))
+        shapes.append((layer, inputs[0].shape))
 
     hooks = [
         layer.register_forward_pre_hook(note)
@@ -154,4 +154,4 @@ def _input_shapes(
     network.train(was_training)
     for hook in hooks:
         hook.remove()
-    return seen
+    return shapes

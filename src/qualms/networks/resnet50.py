@@ -1,12 +1,12 @@
 """ResNet-50 as the RETINA benchmark trains it (Band et al., 2021).
 
 He et al. (2016) in version 1.5: the stride of a block lies in its 3x3 convolution.
-Training starts from random weights. Batch normalisation has momentum 0.9 there, which
-is 0.1 here.
+Training starts from random weights. Momentum 0.9 of batch normalisation there is 0.1
+in torch.
 
 Layers are padded as in TensorFlow. There "same" padding, in strided 3x3 convolutions
 and in the max-pooling, is one-sided where a side is even: nothing before, one after.
-Weights mean the same in both frameworks only if this holds in both.
+The same weights give the same outputs in both frameworks only with equal padding.
 """
 
 import math
@@ -29,10 +29,10 @@ def resnet50(
     """2048 features of an image; 23,508,032 parameters for 3 channels.
 
     Args:
-        channels: of the images.
+        channels: channels of the images.
         zero_last: whether the last normalisation of each block starts with scale 0, so
             that every block starts as its shortcut.
-        init: how kernels start: "he_normal", a truncated normal of variance 2 / fan_in,
+        init: initial kernels: "he_normal", a truncated normal of variance 2 / fan_in,
             or "uniform" between -1 and 1 / sqrt(fan_in). The released code of RETINA
             has the latter for `fsvi`, with `zero_last`.
     """
@@ -51,9 +51,7 @@ class Bottlenecks(nn.Module):
     """A 7x7 stem, max-pooling, stages of bottleneck blocks, and the mean over space.
 
     Images (B, channels, H, W) become features (B, features). The first block of every
-    stage but the first has stride 2, and the width doubles there. `dropout_after` names
-    the layers after which Monte Carlo dropout acts; `head_sd` is the standard deviation
-    of the initial weights of a classifier.
+    stage but the first has stride 2, and the width doubles there.
     """
 
     head_sd = 0.01
@@ -68,35 +66,35 @@ class Bottlenecks(nn.Module):
         init: KernelInit = "he_normal",
     ) -> None:
         super().__init__()
-        self.stem = _convolved(nn.Conv2d(channels, width, 7, 2, padding=3, bias=False))
-        before, made = width, []
+        self.stem = _activated(nn.Conv2d(channels, width, 7, 2, padding=3, bias=False))
+        before, layers = width, []
         for stage, count in enumerate(blocks):
             inner = width * 2**stage
             for number in range(count):
                 stride = 2 if stage and not number else 1
-                made.append(
+                layers.append(
                     _BottleneckBlock(before, inner, stride, projects=not number)
                 )
                 before = inner * _WIDEN
-        self.blocks = nn.Sequential(*made)
+        self.blocks = nn.Sequential(*layers)
         self.features = before
-        self.dropout_after = ("stem.2", *_places(made))
-        self._begin(zero_last, init)
+        self.dropout_after = ("stem.2", *_dropout_places(layers))
+        self._initialise(zero_last, init)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features (B, features) of images (B, channels, H, W)."""
+        """Return features (B, features) of images (B, channels, H, W)."""
         maps: Tensor = self.blocks(_pooled(self.stem(x)))
         return maps.mean((2, 3))
 
-    def _begin(self, zero_last: bool, init: KernelInit) -> None:
+    def _initialise(self, zero_last: bool, init: KernelInit) -> None:
         for layer in self.modules():
             if isinstance(layer, nn.Conv2d):
-                _start(layer.weight, init)
+                _initialise_kernel(layer.weight, init)
             elif isinstance(layer, _BottleneckBlock) and zero_last:
                 nn.init.zeros_(layer.last_scale)
 
 
-def _start(kernel: Tensor, init: KernelInit) -> None:
+def _initialise_kernel(kernel: Tensor, init: KernelInit) -> None:
     fan_in = kernel[0].numel()
     if init == "uniform":
         nn.init.uniform_(kernel, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
@@ -109,8 +107,10 @@ class _BottleneckBlock(nn.Module):
     def __init__(self, before: int, inner: int, stride: int, *, projects: bool) -> None:
         super().__init__()
         after = inner * _WIDEN
-        self.first = _convolved(nn.Conv2d(before, inner, 1, bias=False))
-        self.second = _convolved(_Halving(inner) if stride == 2 else _same(inner))
+        self.first = _activated(nn.Conv2d(before, inner, 1, bias=False))
+        self.second = _activated(
+            _HalvingConvolution(inner) if stride == 2 else _same(inner)
+        )
         self.third = nn.Sequential(
             nn.Conv2d(inner, after, 1, bias=False), nn.BatchNorm2d(after)
         )
@@ -135,12 +135,12 @@ class _BottleneckBlock(nn.Module):
         return active
 
 
-class _Halving(nn.Module):
+class _HalvingConvolution(nn.Module):
     """A 3x3 convolution of stride 2 with "same" padding.
 
     On an even side its windows start at 0, 2, 4 ...: those of a convolution padded by
-    two on both sides, without the first. Leaving that one out is cheaper than padding
-    one side, which copies an input of four times the size.
+    two on both sides, without the first. Dropping that one is cheaper than padding one
+    side, which copies an input of four times the size.
     """
 
     def __init__(self, width: int) -> None:
@@ -159,14 +159,15 @@ def _same(width: int) -> nn.Conv2d:
     return nn.Conv2d(width, width, 3, padding=1, bias=False)
 
 
-def _convolved(layer: nn.Conv2d | _Halving) -> nn.Sequential:
-    convolution = layer.layer if isinstance(layer, _Halving) else layer
-    norm = nn.BatchNorm2d(convolution.out_channels)
+def _activated(layer: nn.Conv2d | _HalvingConvolution) -> nn.Sequential:
+    """Return `layer` with batch normalisation and an activation after it."""
+    inner = layer.layer if isinstance(layer, _HalvingConvolution) else layer
+    norm = nn.BatchNorm2d(inner.out_channels)
     return nn.Sequential(layer, norm, nn.ReLU(inplace=True))
 
 
-def _places(blocks: Sequence[_BottleneckBlock]) -> list[str]:
-    """The two inner activations of every block, and the end of every projection."""
+def _dropout_places(blocks: Sequence[_BottleneckBlock]) -> list[str]:
+    """Name both inner activations of each block, and the end of each projection."""
     return [
         f"blocks.{number}.{name}.2"
         for number, block in enumerate(blocks)
@@ -176,9 +177,9 @@ def _places(blocks: Sequence[_BottleneckBlock]) -> list[str]:
 
 
 def _pooled(maps: Tensor) -> Tensor:
-    """3x3 max-pooling of stride 2 with "same" padding.
+    """Apply 3x3 max-pooling of stride 2 with "same" padding.
 
-    Windows reach over the end of an even side, and over both ends of an odd one.
+    Windows extend over the end of an even side, and over both ends of an odd one.
     """
     odd = (maps.shape[2] % 2, maps.shape[3] % 2)
     return functional.max_pool2d(maps, 3, 2, padding=odd, ceil_mode=True)

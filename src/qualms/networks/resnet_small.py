@@ -1,6 +1,6 @@
 """A residual network small enough for a laptop's CPU, for demonstrations.
 
-Blocks are those of `resnet34_ddu`, so that densities of its features mean something.
+Blocks are those of `resnet34_ddu`, so that densities of its features are meaningful.
 Squares of pixels are folded into channels first, which halves the time at the same
 accuracy. The stem halves the image, and so does each stage: 64x64 ends at 2x2.
 """
@@ -22,8 +22,8 @@ def resnet_small(
     """64 features of an image by default; 75,936 parameters for 3 channels.
 
     Args:
-        channels: of the images.
-        width: of the first stage; it doubles with every stage.
+        channels: channels of the images.
+        width: width of the first stage; it doubles with every stage.
         blocks: residual blocks in each stage.
         fold: side of the squares of pixels that become channels; it must divide the
             sides of the images.

@@ -1,9 +1,9 @@
 """The predictions file: one artifact for every task, written by us or by anyone.
 
-`read` checks a file in full and gives it in one normal form, and `build` does so for
-arrays in memory. `write` and `SegmentationWriter` make files, and `pool` makes an
-ensemble from files alone. `same_items` tells whether two files can be compared item by
-item. Whatever is wrong ends in a `PredictionsError` that says so.
+`read` checks a file in full and returns it in one normal form; `build` does the same
+for arrays in memory. `write` and `SegmentationWriter` write files, and `pool` makes an
+ensemble from files alone. `same_items` says whether two files can be compared item by
+item. Invalid predictions raise a `PredictionsError` that says what is wrong.
 """
 
 from qualms.predictions._errors import PredictionsError

@@ -1,9 +1,9 @@
-"""The files .npz and .safetensors: arrays by name, with a header.
+"""Files .npz and .safetensors: arrays by name, with a header.
 
 In .npz the header is a 0-d string named `header`. In .safetensors numbers are float32
-and the header stands in the metadata. That format has no text, so an array of text
-(`item`, `group`, `cluster`, `extra/<name>`) stands in the metadata under its own name,
-as a JSON list; and it has no checksums, so ours stand there too, under `crc32`.
+and the header is in the metadata. The format has no text, so arrays of text (`item`,
+`group`, `cluster`, `extra/<name>`) are JSON lists in the metadata, each under its name.
+It has no checksums either, so ours are in the metadata under `crc32`.
 """
 
 import json
@@ -32,7 +32,7 @@ from qualms.predictions._values import text_array, where_in
 _NPZ_HEADER = "a 0-d string array 'header' (JSON)"
 _SAFETENSORS_HEADER = "the metadata under 'header' (JSON)"
 _TEXTS = ("item", "group", "cluster")
-# The dtypes of .safetensors that NumPy has too; bfloat16 is read as its bits.
+# Dtypes of .safetensors that NumPy has too; the bits of bfloat16 are read as uint16.
 _DTYPES = {
     "F64": "<f8",
     "F32": "<f4",
@@ -53,7 +53,7 @@ _CODES[np.dtype(np.bool_)] = "BOOL"
 
 
 class Declared(NamedTuple):
-    """What the file says of an array before it is read."""
+    """The shape and dtype that a file declares for an array."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -65,7 +65,7 @@ class Declared(NamedTuple):
 
 
 class _StoredTensor(NamedTuple):
-    """Where a tensor lies in a .safetensors file, and what it is."""
+    """The dtype, the shape and the first byte of a tensor in a .safetensors file."""
 
     code: str
     shape: tuple[int, ...]
@@ -73,7 +73,7 @@ class _StoredTensor(NamedTuple):
 
 
 def read_npz(path: Path) -> RawArrays:
-    """The arrays and header of an .npz file; nothing in it is ever unpickled."""
+    """Read the arrays and the header of an .npz file; nothing is ever unpickled."""
     with parsing(path):
         members, unread = _members(path)
         header = members.pop("header", None)
@@ -92,16 +92,16 @@ def read_npz(path: Path) -> RawArrays:
 def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]], header: Header) -> None:
     """Write an .npz file, numbers as they are in memory."""
     text = dumps(header, {name: array.shape for name, array in arrays.items()})
-    held: dict[str, Any] = {**arrays, "header": np.array(text)}
+    members: dict[str, Any] = {**arrays, "header": np.array(text)}
     with path.open("xb") as file:
-        np.savez(file, **held)
+        np.savez(file, **members)
 
 
 def _members(path: Path) -> tuple[dict[str, Declared], tuple[str, ...]]:
     members: dict[str, Declared] = {}
     unread: dict[str, None] = {}
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-        _refuse_missing(file, len(archive.infolist()))
+        _check_count(file, len(archive.infolist()))
         for info in archive.infolist():
             name = info.filename.removesuffix(".npy")
             if name in members or name in unread:
@@ -112,17 +112,18 @@ def _members(path: Path) -> tuple[dict[str, Declared], tuple[str, ...]]:
                 members[name] = _declared(archive, info, name)
             else:
                 unread[name] = None
-                archive.open(info).close()  # compares its name with the directory
+                archive.open(info).close()  # checks its name against the directory
     return members, tuple(unread)
 
 
-def _refuse_missing(file: BinaryIO, found: int) -> None:
-    # A damaged length in the directory of a zip file can swallow the entries after it.
+def _check_count(file: BinaryIO, found: int) -> None:
+    """Raise unless the directory of a zip file has as many entries as it states."""
+    # A damaged length in the directory can swallow the entries after it.
     file.seek(max(0, file.seek(0, 2) - 2**16 - 22))
     tail = file.read()
     count = tail.rfind(b"PK\5\6") + 10
     stated = int.from_bytes(tail[count : count + 2], "little")
-    if stated not in (found, 0xFFFF):  # 0xFFFF: more than fit in here
+    if stated not in (found, 0xFFFF):  # 0xFFFF: more than this field can state
         raise PredictionsError(
             f"states {stated} arrays, but {found} are found; the file is damaged: "
             "write it again"
@@ -134,17 +135,17 @@ def _declared(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> Dec
         version = npy.read_magic(stream)
         header = npy.read_array_header_1_0 if version < (2, 0) else _header_2_0
         shape, _, dtype = header(stream)
-        held = info.file_size - stream.tell()
+        stored = info.file_size - stream.tell()
     if dtype.hasobject:
         raise PredictionsError(
             f"array '{name}' holds Python objects, which are never loaded; save it as "
             "numbers or text, for example np.asarray(values, dtype=float)"
         )
     declared = Declared(shape, dtype)
-    if min(shape, default=0) < 0 or declared.bytes != held:
+    if min(shape, default=0) < 0 or declared.bytes != stored:
         raise PredictionsError(
             f"array '{name}' declares shape {shape} of {dtype}, which takes "
-            f"{declared.bytes} bytes, but {held} bytes are stored; the file is "
+            f"{declared.bytes} bytes, but {stored} bytes are stored; the file is "
             "damaged: write it again"
         )
     if dtype.kind in "US" and shape:
@@ -164,10 +165,10 @@ def _header_2_0(stream: Any) -> Any:
 
 def _load_npz(path: Path, name: str) -> NDArray[Any]:
     with parsing(path), zipfile.ZipFile(path) as archive:
-        held = name if name in archive.namelist() else f"{name}.npy"
-        with archive.open(held) as stream:
+        member = name if name in archive.namelist() else f"{name}.npy"
+        with archive.open(member) as stream:
             array = npy.read_array(stream, allow_pickle=False)
-            # The checksum is compared at the very end, and only if it is reached.
+            # The checksum is compared only when the end of the member is reached.
             if stream.read(1):
                 raise ValueError(f"array '{name}' is longer than it declares")
     return numpy_array(name, np.asarray(array))
@@ -183,22 +184,22 @@ def _npz_header(path: Path, declared: Declared) -> dict[str, Any]:
 
 
 def read_safetensors(path: Path) -> RawArrays:
-    """The arrays and header of a .safetensors file."""
+    """Read the arrays and the header of a .safetensors file."""
     # Opening it checks that the tensors lie end to end and fill the file.
     with parsing(path), safe_open(path, framework="np"), path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
-        held = json.loads(file.read(size))
-        metadata = held.pop("__metadata__", {})
+        index = json.loads(file.read(size))
+        metadata = index.pop("__metadata__", {})
         tensors = {
             name: _StoredTensor(
                 about["dtype"],
                 tuple(about["shape"]),
                 8 + size + about["data_offsets"][0],
             )
-            for name, about in held.items()
+            for name, about in index.items()
             if is_array_name(name)
         }
-    sums = _sums(metadata, held)
+    sums = _sums(metadata, index)
     texts = {
         name: _text(name, text, sums)
         for name, text in metadata.items()
@@ -215,7 +216,7 @@ def read_safetensors(path: Path) -> RawArrays:
         ),
         header={} if header is None else loads(header, "the metadata's 'header'"),
         header_at=_SAFETENSORS_HEADER,
-        unread=tuple(name for name in held if name not in tensors),
+        unread=tuple(name for name in index if name not in tensors),
     )
 
 
@@ -237,11 +238,27 @@ def write_safetensors(
         for name, array in tensors.items()
     }
     metadata["crc32"] = json.dumps(sums)
-    # The library makes files that the user alone may read, whatever the umask says.
+    # The library writes files that only their owner may read, whatever the umask is.
     path.touch()
-    usual = path.stat().st_mode
+    mode = path.stat().st_mode
     safetensors_numpy.save_file(tensors, path, metadata=metadata)
-    path.chmod(usual)
+    _sort_metadata(path)
+    path.chmod(mode)
+
+
+def _sort_metadata(path: Path) -> None:
+    """Sort the metadata, which the library writes in any order.
+
+    Equal predictions then make equal files.
+    """
+    with path.open("r+b") as file:
+        size = int.from_bytes(file.read(8), "little")
+        index = json.loads(file.read(size))
+        index["__metadata__"] = dict(sorted(index["__metadata__"].items()))
+        text = json.dumps(index, ensure_ascii=False, separators=(",", ":")).encode()
+        assert len(text) <= size  # the same characters in another order
+        file.seek(8)
+        file.write(text.ljust(size))
 
 
 def _load(
@@ -253,7 +270,7 @@ def _load(
             f"array '{name}' is stored as {code:.20}, which NumPy does not have; "
             "convert it to float32"
         )
-    # Read, not mapped: the pages of a mapping would count as memory a second time.
+    # Not memory-mapped: the pages of a mapping would count as memory a second time.
     with parsing(path):
         flat = np.fromfile(path, _DTYPES[code], count=prod(shape), offset=start)
         array = flat.reshape(shape)
@@ -272,7 +289,7 @@ def _as_numpy(array: NDArray[Any], code: str) -> NDArray[Any]:
 
 
 def _sum(array: NDArray[Any], code: str) -> int:
-    # Dtype and shape are part of it, for they lie outside the bytes of the tensor.
+    # The sum covers dtype and shape, which are not among the bytes of the tensor.
     about = zlib.crc32(f"{code}{list(array.shape)}".encode())
     return zlib.crc32(array.reshape(-1).view(np.uint8).data, about)
 
@@ -281,10 +298,10 @@ def _sums(metadata: Mapping[str, str], names: Collection[str]) -> dict[str, int]
     if "crc32" not in metadata:
         return {}
     sums = loads(metadata["crc32"], "the metadata's 'crc32'")
-    lacking = sorted(sums.keys() - metadata.keys() - set(names))
-    if lacking:
+    missing = sorted(sums.keys() - metadata.keys() - set(names))
+    if missing:
         raise PredictionsError(
-            f"has a checksum of {listed(lacking)}, which is not there; the file is "
+            f"has a checksum of {listed(missing)}, which is not there; the file is "
             "incomplete: write it again"
         )
     return sums
@@ -292,9 +309,9 @@ def _sums(metadata: Mapping[str, str], names: Collection[str]) -> dict[str, int]
 
 def _compare(name: str, found: int, sums: Mapping[str, int]) -> None:
     if sums.get(name, found) != found:
-        what = "the header" if name == "header" else f"array '{shortened(name)}'"
+        part = "the header" if name == "header" else f"array '{shortened(name)}'"
         raise PredictionsError(
-            f"{what} does not match its checksum: the file was damaged or changed; "
+            f"{part} does not match its checksum: the file was damaged or changed; "
             "write it again (or remove 'crc32' from the metadata, if the change is "
             "meant)"
         )

@@ -1,4 +1,4 @@
-"""The .csv file: one row per item, in UTF-8, columns separated by commas."""
+"""Files .csv: one row per item, in UTF-8, columns separated by commas."""
 
 import csv
 import re
@@ -18,30 +18,30 @@ from qualms.predictions._tables import field_of, raw_table, wanted_columns
 from qualms.predictions._values import text_array
 
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
-# A spreadsheet takes such a cell for a formula. A quote before it makes it text.
+# Cells that a spreadsheet takes for formulas. A quote before them makes them text.
 _FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-](?![0-9.]+$))")
 _QUOTED = re.compile(r"'+(?:[=@\t\r]|[+-](?![0-9.]+$))")
 
 
 def read_csv(path: Path) -> RawArrays:
-    """The arrays of a .csv file, and the header of its sidecar."""
+    """Read the arrays of a .csv file, and the header beside it."""
     # Spreadsheets put a byte order mark before the first column.
     with parsing(path), path.open(encoding="utf-8-sig", newline="") as file:
         lines = filter(None, csv.reader(file, strict=True))
         names = _names(next(lines, []))
         columns = [_CsvColumn(name) for name in wanted_columns(names)]
         rows = _read_rows(lines, names, columns)
-    held = {column.name: column for column in columns}
+    by_name = {column.name: column for column in columns}
     return raw_table(
-        path, names, rows, lambda wanted: (held[name].values() for name in wanted)
+        path, names, rows, lambda wanted: (by_name[name].values() for name in wanted)
     )
 
 
 def write_csv_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """Write columns as a .csv file; numbers come back with the same bits.
+    """Write columns as a .csv file; numbers are read again with the same bits.
 
-    Text that a spreadsheet would take for a formula gets a quote before it, which
-    reading takes away again.
+    Text that a spreadsheet would take for a formula is written with a quote before it,
+    which reading removes.
     """
     cells = [_cells(values) for values in columns.values()]
     with path.open("x", encoding="utf-8", newline="") as file:
@@ -51,12 +51,12 @@ def write_csv_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _cells(values: NDArray[Any]) -> list[Any]:
-    held: list[Any] = values.tolist()
+    cells: list[Any] = values.tolist()
     if values.dtype.kind == "b":
-        return ["true" if value else "false" for value in held]
+        return ["true" if cell else "false" for cell in cells]
     if values.dtype.kind == "U":
-        return [f"'{cell}" if _FORMULA.match(cell) else cell for cell in held]
-    return held
+        return [f"'{cell}" if _FORMULA.match(cell) else cell for cell in cells]
+    return cells
 
 
 def _names(first: Sequence[str]) -> list[str]:
@@ -77,21 +77,20 @@ def _names(first: Sequence[str]) -> list[str]:
 def _read_rows(
     lines: Iterator[list[str]], names: Sequence[str], columns: Sequence["_CsvColumn"]
 ) -> int:
-    places = {name: place for place, name in enumerate(names)}
-    taken = [(column, places[column.name]) for column in columns]
+    positions = {name: position for position, name in enumerate(names)}
     count = 0
     # Few rows at a time: with a list per row of the whole file, the garbage collector
     # would take most of the time.
     while rows := list(islice(lines, 256)):
-        for row, found in enumerate(rows):
-            if len(found) != len(names):
+        for row, cells in enumerate(rows):
+            if len(cells) != len(names):
                 raise PredictionsError(
-                    f"row {count + row} has {len(found)} cells, the first line names "
+                    f"row {count + row} has {len(cells)} cells, the first line names "
                     f"{len(names)} columns; correct the row"
                 )
         parts = list(zip(*rows, strict=True))
-        for column, place in taken:
-            column.extend(parts[place])
+        for column in columns:
+            column.extend(parts[positions[column.name]])
         count += len(rows)
     if not count:
         raise PredictionsError(
@@ -102,12 +101,12 @@ def _read_rows(
 
 
 class _CsvColumn:
-    """The cells of one column: numbers as soon as they are read, text at the end."""
+    """The cells of one column; numbers are parsed at once, text at the end."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        about = field_of(name)
-        self._kind: Kind = "any" if about is None else about.kind
+        field = field_of(name)
+        self._kind: Kind = "any" if field is None else field.kind
         self._numbers = array("d")
         self._texts: list[str] = []
 
@@ -128,34 +127,34 @@ class _CsvColumn:
         return _PARSERS[self._kind](self)
 
     def flags(self) -> NDArray[Any]:
-        found = [_FLAGS.get(cell.strip().lower()) for cell in self._texts]
-        if None in found:
-            row = found.index(None)
+        flags = [_FLAGS.get(cell.strip().lower()) for cell in self._texts]
+        if None in flags:
+            row = flags.index(None)
             self._refuse(row, self._texts[row], "true or false (1 or 0)")
-        return np.array(found)
+        return np.array(flags)
 
     def texts(self) -> NDArray[Any]:
-        held = [
+        texts = [
             cell[1:] if cell.startswith("'") and _QUOTED.match(cell) else cell
             for cell in self._texts
         ]
-        return text_array(self.name, held)
+        return text_array(self.name, texts)
 
     def names(self) -> NDArray[Any]:
-        # '3' is a number and '03' a name: only what prints the same again is a number.
-        held = self._texts
-        if all(cell.isdecimal() and cell.isascii() and len(cell) < 19 for cell in held):
-            whole = list(map(int, held))
-            if list(map(str, whole)) == held:
-                return np.array(whole)
+        # '3' is a number, and '03' is a name since it is not how a number is printed.
+        cells = self._texts
+        if all(c.isdecimal() and c.isascii() and len(c) < 19 for c in cells):
+            integers = list(map(int, cells))
+            if list(map(str, integers)) == cells:
+                return np.array(integers)
         return self.texts()
 
     def guessed(self) -> NDArray[Any]:
         if set(self._texts) <= {"true", "false"}:
             return self.flags()
-        whole = self.names()
-        numbers = None if whole.dtype.kind == "i" else _as_floats(self._texts)
-        return whole if numbers is None else np.array(numbers)
+        names = self.names()
+        numbers = None if names.dtype.kind == "i" else _as_floats(self._texts)
+        return names if numbers is None else np.array(numbers)
 
     def _refuse(self, row: int, cell: str, wanted: str) -> None:
         got = f"{cell!r:.60}" if cell.strip() else "empty"
@@ -174,7 +173,7 @@ _PARSERS: dict[Kind, Callable[[_CsvColumn], NDArray[Any]]] = {
 
 
 def _as_floats(cells: Sequence[str]) -> list[float] | None:
-    # Python also takes 1_000 and the digits of other scripts. Other programs do not.
+    # Python also reads 1_000 and the digits of other scripts. Other programs do not.
     together = "".join(cells)
     if "_" in together or not together.isascii():
         return None

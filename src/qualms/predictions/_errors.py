@@ -1,19 +1,18 @@
-"""How predictions are refused: one sentence with what is wrong, where, and the remedy.
+"""Errors of predictions: one sentence with what is wrong, where, and the remedy.
 
-`parsing` and `encoding` turn whatever a parser or a writer raises into such a sentence.
+`parsing` and `encoding` turn all errors of a parser or a writer into such a sentence.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from errno import EINVAL
-from itertools import islice
 from pathlib import Path
 
-# Characters of a message, and of a name inside one. Names come from files and may be
-# of any length.
+# Most characters of a message, and of a name in it. Names come from files and may have
+# any length.
 _MESSAGE = 1000
 _NAME = 60
-# Names that are listed one by one in a message.
+# Most names that a message lists.
 _LISTED = 12
 
 _BEGINNINGS = {
@@ -35,7 +34,7 @@ class PredictionsError(ValueError):
 
 
 def shortened(text: str, length: int = _NAME) -> str:
-    """`text` if it has at most `length` characters, else its beginning and its end.
+    """Return `text`, or its beginning and its end if it has over `length` characters.
 
     >>> shortened("abcdefghijklmnopqrstuvwxyz", 15)
     'abcdef[...]wxyz'
@@ -48,22 +47,22 @@ def shortened(text: str, length: int = _NAME) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names in quotes, for a sentence: the first dozen, and how many more.
+    """Return names in quotes for a sentence: the first dozen, and how many more.
 
     >>> listed(["target", "probs"])
     "'target', 'probs'"
     """
-    held = list(names)
-    shown = ", ".join(f"'{shortened(name)}'" for name in islice(held, _LISTED))
-    more = len(held) - _LISTED
+    names = list(names)
+    shown = ", ".join(f"'{shortened(name)}'" for name in names[:_LISTED])
+    more = len(names) - _LISTED
     return f"{shown} and {more} more" if more > 0 else shown or "nothing"
 
 
 @contextmanager
 def naming(source: str) -> Iterator[None]:
-    """Put `source` before every refusal made inside, and reword the system's errors.
+    """Put `source` before messages of errors inside, and reword the system's errors.
 
-    Used once per file: errors raised inside must not name the file themselves.
+    Use it once per file: errors raised inside must not name the file themselves.
     """
     try:
         yield
@@ -75,7 +74,7 @@ def naming(source: str) -> Iterator[None]:
             "or run on a larger machine"
         ) from None
     except OSError as error:
-        if error.strerror is None:  # raised by us, already a sentence
+        if error.strerror is None:  # an error of our own, which is a sentence already
             raise PredictionsError(f"{source}: {error}") from error
         raise PredictionsError(
             f"{source}: the system says '{error.strerror}'; check the path, its "
@@ -84,7 +83,7 @@ def naming(source: str) -> Iterator[None]:
 
 
 def parsing(path: Path) -> AbstractContextManager[None]:
-    """Turn whatever a parser raises on the bytes of `path` into one sentence."""
+    """Turn all errors of a parser on the bytes of `path` into one sentence."""
     return _refusing(
         lambda error: (
             f"is not a readable {path.suffix.lower()} file ({said_by(error)})"
@@ -95,7 +94,7 @@ def parsing(path: Path) -> AbstractContextManager[None]:
 
 
 def encoding(path: Path) -> AbstractContextManager[None]:
-    """Turn whatever the writer of a format raises into one sentence."""
+    """Turn all errors of the writer of a format into one sentence."""
     return _refusing(
         lambda error: (
             f"cannot be written as {path.suffix.lower()} ({said_by(error)}); try "
@@ -118,13 +117,13 @@ def _refusing(sentence: Callable[[Exception], str]) -> Iterator[None]:
 
 
 def said_by(error: BaseException) -> str:
-    """The first line of an error's own message, or the name of its class."""
+    """Return the first line of an error's message, or the name of its class."""
     first = next(iter(str(error).splitlines()), type(error).__name__)
     return shortened(first, 200)
 
 
 def refuse_undecodable(path: Path) -> None:
-    """Refuse a path whose bytes are not text: no table or report could name it."""
+    """Raise if the bytes of a path are not text: no table or report could name it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -136,8 +135,8 @@ def refuse_undecodable(path: Path) -> None:
 
 
 def _by_the_system(error: Exception) -> bool:
-    # Damaged bytes are an OSError too: without a number from pyarrow, and an invalid
-    # argument where an offset in them points before the beginning of the file.
+    # Damaged bytes raise OSError too: without an error number in pyarrow, and as an
+    # invalid argument if an offset in them points before the beginning of the file.
     return isinstance(error, OSError) and error.errno not in (None, EINVAL)
 
 
@@ -145,12 +144,12 @@ def _looks(path: Path) -> str:
     if not path.is_file():
         return ""
     with path.open("rb") as file:
-        begins = file.read(16)
-    if not begins:
+        beginning = file.read(16)
+    if not beginning:
         return "; it is empty"
-    for magic, what in _BEGINNINGS.items():
-        if begins.startswith(magic):
-            return f"; it begins like {what}"
-    if begins[8:10] in (b'{"', b"{ "):
+    for magic, kind in _BEGINNINGS.items():
+        if beginning.startswith(magic):
+            return f"; it begins like {kind}"
+    if beginning[8:10] in (b'{"', b"{ "):
         return "; it begins like a .safetensors file"
     return ""

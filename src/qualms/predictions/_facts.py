@@ -1,4 +1,4 @@
-"""What predictions hold, in words: classes, sizes, raters, shift, groups."""
+"""Facts about predictions in words: classes, sizes, raters, shift, groups."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,23 +11,23 @@ from qualms.predictions._record import Maps, Predictions
 from qualms.predictions._segmentation import check_entropies, entropy_excess
 
 LISTED = 6
-"""At most so many classes or groups are listed one by one."""
+"""Most classes or groups that are listed one by one."""
 _LETTERS = 30
-"""Of the name of a group."""
+"""Most letters of the name of a group."""
 
 
 def facts(predictions: Predictions) -> tuple[str, ...]:
-    """Lines that somebody who checks a file wants to compare with what they know.
+    """Return lines on the contents, for users who compare them with their data.
 
-    Of segmented items, every one is read, and so checked.
+    Every segmented item is read, and checked thereby.
     """
-    about = {
+    lines = {
         "classification": _classes,
         "embedding": _classes,
         "regression": _range,
         "segmentation": _segmented,
     }
-    return (*about[predictions.task](predictions), *_kinds(predictions))
+    return (*lines[predictions.task](predictions), *_marks(predictions))
 
 
 def _classes(predictions: Predictions) -> Iterator[str]:
@@ -40,15 +40,15 @@ def _classes(predictions: Predictions) -> Iterator[str]:
         return
     labels, counts = np.unique(target[target >= 0], return_counts=True)
     if predictions.task == "classification":
-        # Classes without an item count; those of embeddings have any numbers.
-        every = np.zeros(predictions.classes or 0, np.int64)
-        every[labels] = counts
-        labels, counts = np.arange(len(every)), every
+        # Include classes without items; embeddings may number classes in any way.
+        all_counts = np.zeros(predictions.classes or 0, np.int64)
+        all_counts[labels] = counts
+        labels, counts = np.arange(len(all_counts)), all_counts
     yield f"classes: {_counted(labels, counts)}"
 
 
 def _counted(names: NDArray[Any], counts: NDArray[np.int64]) -> str:
-    """How many items each has: one by one if they are few."""
+    """Return the number of items of each name, one by one if there are few names."""
     if not len(names):
         return "none"
     if len(names) > LISTED:
@@ -60,9 +60,9 @@ def _counted(names: NDArray[Any], counts: NDArray[np.int64]) -> str:
 def _range(predictions: Predictions) -> Iterator[str]:
     target = predictions.get("target")
     if target is not None:
-        known = target[np.isfinite(target)]
-        if len(known):
-            low, middle, high = np.quantile(known, (0.0, 0.5, 1.0))
+        finite = target[np.isfinite(target)]
+        if len(finite):
+            low, middle, high = np.quantile(finite, (0.0, 0.5, 1.0))
             yield f"target: {low:.4g} to {high:.4g}, median {middle:.4g}"
     lower, upper = predictions.get("lower"), predictions.get("upper")
     if lower is not None and upper is not None:
@@ -71,39 +71,39 @@ def _range(predictions: Predictions) -> Iterator[str]:
 
 @dataclass(slots=True)
 class _MapFacts:
-    """What the maps seen so far hold."""
+    """Shapes, numbers of raters and counts of labels of the maps read so far."""
 
     shapes: set[tuple[int, ...]] = field(default_factory=set)
     raters: set[int] = field(default_factory=set)
     labels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(256, np.int64))
 
     def add(self, maps: Maps) -> None:
-        """One item more."""
+        """Add one item."""
         self.shapes.add(maps.raters.shape[1:])
         self.raters.add(len(maps.raters))
         self.labels += np.bincount(maps.raters.ravel(), minlength=256)
 
 
 def _segmented(predictions: Predictions) -> Iterator[str]:
-    seen = _MapFacts()
+    contents = _MapFacts()
     excess = []
     for maps in predictions.maps or ():
-        seen.add(maps)
-        # Of one draw the mean entropy enters no score.
+        contents.add(maps)
+        # The mean entropy of one draw enters no score.
         excess.append(entropy_excess(maps) if predictions.draws > 1 else 0.0)
     check_entropies(predictions, np.array(excess))
     classes, ignore = predictions.classes or 0, predictions.header.ignore
-    ignored = 0 if ignore is None else int(seen.labels[ignore])
-    rated = int(seen.labels.sum()) - ignored
+    ignored = 0 if ignore is None else int(contents.labels[ignore])
+    rated = int(contents.labels.sum()) - ignored
     shares = [
-        f"{label}: {seen.labels[label] / max(rated, 1):.1%}"
+        f"{label}: {contents.labels[label] / max(rated, 1):.1%}"
         for label in range(classes)
         if label != ignore
     ]
     each = f" (pixels of each: {', '.join(shares)})" if classes <= LISTED else ""
     yield f"classes: {classes}{each}"
-    yield f"sizes: {_sizes(seen.shapes)}"
-    yield f"raters: {_span(seen.raters)}"
+    yield f"sizes: {_sizes(contents.shapes)}"
+    yield f"raters: {_span(contents.raters)}"
     if ignore is None:
         yield "ignored: no label (none is stated in the header)"
     else:
@@ -126,8 +126,8 @@ def _span(counts: set[int]) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _kinds(predictions: Predictions) -> Iterator[str]:
-    """Marks of items, whatever the task."""
+def _marks(predictions: Predictions) -> Iterator[str]:
+    """Yield a line for each mark of items that every task may have."""
     for name in ("shifted", "upstream"):
         marks = predictions.get(name)
         if marks is not None:

@@ -1,4 +1,4 @@
-"""Reading, building and writing predictions, by what the path ends in."""
+"""Reading, building and writing predictions; the ending of a path sets the format."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ from qualms.predictions._header import Header, as_header, dumps, parse_header
 from qualms.predictions._normal import RawArrays, ReadOptions, normal_form
 from qualms.predictions._record import Predictions
 from qualms.predictions._schema import is_array_name
-from qualms.predictions._segmentation import held_in_memory, segmentation_form
+from qualms.predictions._segmentation import maps_in_memory, segmentation_form
 from qualms.predictions._tables import (
     Frame,
     columns_of,
@@ -40,7 +40,7 @@ from qualms.predictions._tables import (
     table_arrays,
     write_parquet_table,
 )
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 _SOURCE = "arrays"
 _Arrays = Mapping[str, NDArray[Any]]
@@ -49,7 +49,7 @@ _Write = Callable[[Path, _Arrays, Header], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileKind:
-    """How one kind of file is read and written."""
+    """Functions that read and write one kind of file."""
 
     read: Callable[[Path], RawArrays]
     write: _Write
@@ -58,26 +58,26 @@ class FileKind:
 def read(
     path: str | PathLike[str], *, task: str | None = None, logits: bool = False
 ) -> Predictions:
-    """The predictions at `path`, checked in full and in normal form.
+    """Read the predictions at `path`, checked in full and in normal form.
 
-    Reads .safetensors, .npz, .csv and .parquet files, and folders of segmented items,
-    whose maps are read and checked when asked for. The task is that of the header, else
-    what the names of the arrays show; `task` overrules both. `logits` says that `probs`
-    or `prob` hold logits, which is never guessed.
+    `path` may be a .safetensors, .npz, .csv or .parquet file, or a folder of segmented
+    items, whose maps are read and checked on access. The task is stated in the header,
+    or else follows from the names of the arrays; `task` overrules both. `logits` says
+    that `probs` or `prob` hold logits, which is never guessed.
 
     Raises:
-        PredictionsError: In one sentence: which array, which row, what was found and
+        PredictionsError: In one sentence, which array and row is wrong, its value, and
             what to do. Rows count from 0.
     """
-    where = Path(path)
-    asked = ReadOptions(task, logits)
-    refuse_undecodable(where)
-    if where.is_dir():
-        return read_folder(where, asked)
+    source = Path(path)
+    options = ReadOptions(task, logits)
+    refuse_undecodable(source)
+    if source.is_dir():
+        return read_folder(source, options)
     with naming(str(path)):
-        _refuse_absent(where)
-        _refuse_index(where)
-        return normal_form(_file_kind(where).read(where), asked, str(path))
+        _refuse_absent(source)
+        _refuse_index(source)
+        return normal_form(_file_kind(source).read(source), options, str(path))
 
 
 def build(
@@ -87,16 +87,16 @@ def build(
     task: str | None = None,
     logits: bool = False,
 ) -> Predictions:
-    """Predictions from a mapping of names to arrays, checked and in normal form.
+    """Build predictions from a mapping of names to arrays, checked and in normal form.
 
-    Takes NumPy, PyTorch, JAX and TensorFlow arrays, pandas columns and lists, and a
-    whole frame of pandas or polars with the columns of a .csv file. For
-    segmentation, `maps` is a sequence of `Maps`, checked item by item when asked for,
+    Arrays may be of NumPy, PyTorch, JAX and TensorFlow, columns of pandas, or lists;
+    `arrays` may be a frame of pandas or polars with the columns of a .csv file. For
+    segmentation, `maps` is a sequence of `Maps`, each of which is checked on access,
     with `item`, `group`, `cluster`, `shifted` and `known` beside it. `task` and
     `logits` are those of `read`.
 
-    >>> made = build({"target": [0, 1], "prob": [0.2, 0.9]})
-    >>> made.task, made.arrays["probs"].shape
+    >>> predictions = build({"target": [0, 1], "prob": [0.2, 0.9]})
+    >>> predictions.task, predictions.arrays["probs"].shape
     ('classification', (1, 2, 2))
     """
     return _built(arrays, header, ReadOptions(task, logits))
@@ -110,81 +110,84 @@ def write(
     task: str | None = None,
     logits: bool = False,
 ) -> Path:
-    """Write predictions, whole or not at all; gives the path written.
+    """Write predictions, completely or not at all, and return the path.
 
     `predictions` may be a mapping of arrays of any framework, which is checked first,
-    as in `build`; an array that is not part of the task is refused, for it would be
-    lost. The ending of `path` decides: .safetensors (float32; added where there is no
-    ending), .npz, .csv, .parquet; segmentation makes a folder. `header` stands in for
-    that of the predictions.
+    as in `build`; an array that is not part of the task is refused, since it would be
+    lost. The ending of `path` sets the format: .safetensors (float32; the default),
+    .npz, .csv or .parquet; segmentation makes a folder. `header` replaces the header of
+    the predictions.
     """
     refuse_undecodable(Path(path))
     if not isinstance(predictions, Predictions):
-        asked = ReadOptions(task, logits, strict=True)
-        predictions = _built(predictions, header, asked)
+        options = ReadOptions(task, logits, strict=True)
+        predictions = _built(predictions, header, options)
     else:
-        _refuse_again(predictions, task, logits=logits)
+        _refuse_options(predictions, task, logits=logits)
         if header is not None:
-            stated = parse_header(as_header(header), strict=True).header
+            new = parse_header(as_header(header), strict=True).header
             predictions = replace(
-                predictions, header=replace(stated, task=predictions.task)
+                predictions, header=replace(new, task=predictions.task)
             )
-    where = Path(path)
+    destination = Path(path)
     if predictions.maps is not None:
-        return write_folder(where, predictions)
-    if not where.suffix:
-        where = where.with_name(f"{where.name}.safetensors")
-    with naming(str(where)):
-        kind = _file_kind(where)
-        with encoding(where):
-            kind.write(where, predictions.arrays, predictions.header)
-    return where
+        return write_folder(destination, predictions)
+    if not destination.suffix:
+        destination = destination.with_name(f"{destination.name}.safetensors")
+    with naming(str(destination)):
+        kind = _file_kind(destination)
+        with encoding(destination):
+            kind.write(destination, predictions.arrays, predictions.header)
+    return destination
 
 
 def check_destination(path: str | PathLike[str], *, task: str) -> None:
-    """Refuse a path that predictions of `task` cannot be written to, before the work.
+    """Raise unless predictions of `task` can be written to `path`.
+
+    Call it before predictions are made.
 
     Raises:
-        PredictionsError: If the ending is unknown, or the folder is not there.
+        PredictionsError: If the ending is unknown, or the folder does not exist.
     """
-    where = Path(path)
-    refuse_undecodable(where)
+    destination = Path(path)
+    refuse_undecodable(destination)
     with naming(str(path)):
-        if not where.parent.is_dir():
+        if not destination.parent.is_dir():
             raise PredictionsError(
-                f"there is no folder {where.parent}; make it first, or choose another"
+                f"there is no folder {destination.parent}; make it first, or choose"
+                " another"
             )
         if task == "segmentation":
-            refuse_replacing(where)
-        elif where.suffix:
-            _file_kind(where)
+            refuse_replacing(destination)
+        elif destination.suffix:
+            _file_kind(destination)
 
 
 def _built(
     arrays: Mapping[str, Any] | Frame,
     header: Header | Mapping[str, Any] | None,
-    asked: ReadOptions,
+    options: ReadOptions,
 ) -> Predictions:
     with naming(_SOURCE):
         if not isinstance(arrays, Mapping) and isinstance(arrays, Frame):
             arrays = frame_arrays(arrays)
         _refuse_unnamed(arrays)
-        held = {
+        converted = {
             name: to_array(name, values)
             for name, values in arrays.items()
             if is_array_name(name) and name != "maps"
         }
         raw = RawArrays(
-            shapes={name: array.shape for name, array in held.items()},
-            load=held.__getitem__,
+            shapes={name: array.shape for name, array in converted.items()},
+            load=converted.__getitem__,
             header=as_header(header),
             header_at="header=...",
             unread=tuple(name for name in arrays if not is_array_name(name)),
         )
         if "maps" not in arrays:
-            return normal_form(raw, asked, _SOURCE)
+            return normal_form(raw, options, _SOURCE)
         maps = _sequence(arrays["maps"])
-    return segmentation_form(raw, partial(held_in_memory, maps), asked, _SOURCE)
+    return segmentation_form(raw, partial(maps_in_memory, maps), options, _SOURCE)
 
 
 def _refuse_unnamed(arrays: Any) -> None:
@@ -207,7 +210,9 @@ def _sequence(maps: Any) -> Sequence[Any]:
     )
 
 
-def _refuse_again(predictions: Predictions, task: str | None, *, logits: bool) -> None:
+def _refuse_options(
+    predictions: Predictions, task: str | None, *, logits: bool
+) -> None:
     if logits or task not in (None, predictions.task):
         raise PredictionsError(
             f"{predictions.source}: these {predictions.task} predictions are checked "
@@ -218,8 +223,8 @@ def _refuse_again(predictions: Predictions, task: str | None, *, logits: bool) -
 def _refuse_absent(path: Path) -> None:
     if path.is_file():
         return
-    there = path.parent.iterdir() if path.parent.is_dir() else ()
-    hint = suggest(path.name, [other.name for other in there])
+    siblings = path.parent.iterdir() if path.parent.is_dir() else ()
+    hint = suggest(path.name, [sibling.name for sibling in siblings])
     raise PredictionsError(f"there is no such file.{hint} Check the path")
 
 
@@ -241,28 +246,32 @@ def _file_kind(path: Path) -> FileKind:
     return kind
 
 
-def _whole(write: _Write) -> _Write:
-    def atomic(path: Path, arrays: _Arrays, header: Header) -> None:
+def _atomic(write: _Write) -> _Write:
+    """Return a writer whose file appears completely or not at all."""
+
+    def write_atomically(path: Path, arrays: _Arrays, header: Header) -> None:
         with replacing(path) as temporary:
             write(temporary, arrays, header)
 
-    return atomic
+    return write_atomically
 
 
 def _table(write: Callable[[Path, _Arrays], None]) -> _Write:
-    def atomic(path: Path, arrays: _Arrays, header: Header) -> None:
-        held = table_arrays(arrays)
-        text = dumps(header, {name: array.shape for name, array in held.items()})
+    """Return a writer of a table with its header beside it."""
+
+    def write_table(path: Path, arrays: _Arrays, header: Header) -> None:
+        one_draw = table_arrays(arrays)
+        text = dumps(header, {name: array.shape for name, array in one_draw.items()})
         with replacing(sidecar(path)) as header_file, replacing(path) as temporary:
             header_file.write_text(text, encoding="utf-8")
-            write(temporary, columns_of(held))
+            write(temporary, columns_of(one_draw))
 
-    return atomic
+    return write_table
 
 
 FILE_KINDS = {
-    ".safetensors": FileKind(read=read_safetensors, write=_whole(write_safetensors)),
-    ".npz": FileKind(read=read_npz, write=_whole(write_npz)),
+    ".safetensors": FileKind(read=read_safetensors, write=_atomic(write_safetensors)),
+    ".npz": FileKind(read=read_npz, write=_atomic(write_npz)),
     ".csv": FileKind(read=read_csv, write=_table(write_csv_table)),
     ".parquet": FileKind(read=read_parquet, write=_table(write_parquet_table)),
 }

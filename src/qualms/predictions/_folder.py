@@ -1,4 +1,4 @@
-"""Segmentation predictions on disk: a folder with `index.json` and a file per item.
+"""Reading segmentation predictions: a folder with `index.json` and a file per item.
 
 `index.json` is {"header": {...}, "items": [{"item": "case 1", "file":
 "000000.safetensors"}, ...]}, where an entry may also state `group`, `cluster`,
@@ -27,7 +27,7 @@ from qualms.predictions._segmentation import (
     load_maps,
     segmentation_form,
 )
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 _READERS = {".safetensors": read_safetensors, ".npz": read_npz}
 OPTIONAL = ("group", "cluster", "shifted", "known")
@@ -43,8 +43,8 @@ class ItemFile(NamedTuple):
     shapes: dict[str, tuple[int, ...]]
 
 
-def read_folder(folder: Path, asked: ReadOptions) -> Predictions:
-    """The segmentation predictions in `folder`; its maps are read when asked for."""
+def read_folder(folder: Path, options: ReadOptions) -> Predictions:
+    """Read the segmentation predictions in `folder`; maps are read on access."""
     with naming(str(folder)):
         index = _index(folder)
         items = _items(index)
@@ -58,10 +58,11 @@ def read_folder(folder: Path, asked: ReadOptions) -> Predictions:
             header=_header(index),
             header_at="'header' in index.json",
         )
-    made = segmentation_form(raw, partial(_open, entries), asked, str(folder))
-    # Of the first item alone: the others are read when asked for.
+    open_maps = partial(_open, entries)
+    predictions = segmentation_form(raw, open_maps, options, str(folder))
+    # On the first item only: the others are read on access.
     notes += ignored_notes("segmentation", _unknown_arrays(entries[0].path))
-    return replace(made, notes=(*made.notes, *notes))
+    return replace(predictions, notes=(*predictions.notes, *notes))
 
 
 def _unknown_arrays(path: Path) -> list[str]:
@@ -124,7 +125,7 @@ def _items(index: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _unknown_keys(
     index: Mapping[str, Any], items: Sequence[Mapping[str, Any]]
 ) -> tuple[str, ...]:
-    """Refuse misspelt keys in the index; give a note on other unknown ones."""
+    """Raise on misspelt keys in the index; return a note on other unknown keys."""
     unknown = _unknown("index.json", index, _INDEX)
     for row, item in enumerate(items):
         unknown |= _unknown(f"row {row} of 'items' in index.json", item, _ENTRY)
@@ -134,13 +135,13 @@ def _unknown_keys(
 
 
 def _unknown(
-    where: str, found: Mapping[str, Any], known: tuple[str, ...]
+    where: str, entry: Mapping[str, Any], known: tuple[str, ...]
 ) -> dict[str, None]:
-    unknown = [key for key in found if key not in known]
-    # A key that stands there already is not what another one was meant for.
-    lacking = tuple(key for key in known if key not in found)
+    unknown = [key for key in entry if key not in known]
+    # No key is a misspelling of one that is present too.
+    absent = tuple(key for key in known if key not in entry)
     for key in unknown:
-        if hint := _hint(key, lacking):
+        if hint := _hint(key, absent):
             raise PredictionsError(
                 f"{where} has '{key}', which is not known.{hint} Rename it, or leave "
                 "it out"
@@ -181,10 +182,10 @@ def _leaves(file: str) -> bool:
 
 
 def _inside(folder: Path, path: Path) -> bool:
-    """Whether a path below `folder` stays there, wherever links lead."""
+    """Return whether a path below `folder` stays there when links are followed."""
     steps = (path, *path.parents[: len(path.parts) - len(folder.parts) - 1])
     try:
-        # Without links it does; following all of them takes far longer.
+        # Resolving every path takes far longer than looking for links.
         if not any(step.is_symlink() for step in steps):
             return True
         return path.resolve().is_relative_to(folder.resolve())
@@ -218,6 +219,6 @@ def _column(name: str, values: Sequence[Any]) -> NDArray[Any]:
             f"'{name}' in index.json must be given for all items or none, row "
             f"{values.index(None)} has none; add it"
         )
-    held = np.empty(len(values), dtype=object)
-    held[:] = values
-    return numpy_array(name, held)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return numpy_array(name, array)

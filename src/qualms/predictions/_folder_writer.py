@@ -1,4 +1,4 @@
-"""Writing segmentation predictions: a folder that appears whole or not at all."""
+"""Writing segmentation predictions: a folder that appears complete or not at all."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from qualms.atomic import beside, replace_folder, sync
+from qualms.atomic import replace_folder, sync, temporary_path
 from qualms.predictions._binary import write_safetensors
 from qualms.predictions._errors import (
     PredictionsError,
@@ -37,19 +37,19 @@ def write_folder(folder: Path, predictions: Predictions) -> Path:
     with SegmentationWriter(folder, header=predictions.header) as writer:
         for row, maps in enumerate(predictions.maps or ()):
             name = f"{row:06d}" if names is None else str(names[row])
-            held = {k: None if a is None else a[row].item() for k, a in extra.items()}
-            writer.add(name, maps, **held)
+            about = {k: None if a is None else a[row].item() for k, a in extra.items()}
+            writer.add(name, maps, **about)
     return folder
 
 
 class SegmentationWriter:
-    """Writes a folder of segmentation predictions, holding one item at a time.
+    """Writer of a folder of segmentation predictions, one item in memory at a time.
 
-    Statistics are stored in float32, labels in uint8: with 16 bits, items that are
-    almost equally uncertain would change places. The folder appears when the `with`
-    block ends, and not at all if it fails; predictions that were there are then
-    replaced. If `threads` write in the background, a later call or the end of the block
-    tells of an item that cannot be written.
+    Statistics are stored in float32, labels in uint8: with 16 bits, the order of items
+    that are almost equally uncertain would change. The folder appears when the `with`
+    block ends, and replaces predictions of the same name; if the block fails, nothing
+    changes. If `threads` write in the background, an item that cannot be written raises
+    in a later call, or at the end of the block.
 
         with SegmentationWriter("preds", header={"ignore": 255}) as writer:
             writer.add("case 1", maps)
@@ -76,7 +76,7 @@ class SegmentationWriter:
 
     def __enter__(self) -> Self:
         with naming(str(self._folder)):
-            self._temporary = beside(self._folder)
+            self._temporary = temporary_path(self._folder)
             self._temporary.mkdir()
         return self
 
@@ -92,8 +92,8 @@ class SegmentationWriter:
     ) -> None:
         """Check `maps` and write them to a file of their own."""
         with naming(f"{self._folder}, item {item!r:.60}"):
-            stated = dict(zip(OPTIONAL, (group, cluster, shifted, known), strict=True))
-            self._add(str(item), maps, _stated_entry(stated))
+            about = dict(zip(OPTIONAL, (group, cluster, shifted, known), strict=True))
+            self._add(str(item), maps, _checked_entry(about))
 
     def _add(self, item: str, maps: Maps, entry: dict[str, Any]) -> None:
         if self._temporary is None:
@@ -102,30 +102,30 @@ class SegmentationWriter:
             raise PredictionsError("was added before; items must have different names")
         _refuse_partial(entry, next(iter(self._items.values()), entry))
         path = self._temporary / f"{len(self._items):06d}.safetensors"
-        held = {"item": item, "file": path.name, **entry}
-        # The first item says what all others must have.
+        entry = {"item": item, "file": path.name, **entry}
+        # All others must have the classes and draws of the first item.
         if self._pool is None or not self._items:
-            self._counts = counts_of(self._put(path, held, maps), self._header.ignore)
-            self._items[item] = held
+            self._counts = counts_of(self._put(path, entry, maps), self._header.ignore)
+            self._items[item] = entry
             return
-        self._items[item] = held
-        self._waiting.append(self._pool.submit(self._put_named, path, held, maps))
+        self._items[item] = entry
+        self._waiting.append(self._pool.submit(self._put_named, path, entry, maps))
         while len(self._waiting) > self._most:
             self._waiting[0].result()
             self._waiting.popleft()
 
-    def _put_named(self, path: Path, held: dict[str, Any], maps: Maps) -> None:
-        with naming(f"{self._folder}, item {held['item']!r:.60}"):
-            self._put(path, held, maps)
+    def _put_named(self, path: Path, entry: dict[str, Any], maps: Maps) -> None:
+        with naming(f"{self._folder}, item {entry['item']!r:.60}"):
+            self._put(path, entry, maps)
 
-    def _put(self, path: Path, held: dict[str, Any], maps: Maps) -> Maps:
-        """Check `maps`, write them to `path`, and say in `held` what was written."""
+    def _put(self, path: Path, entry: dict[str, Any], maps: Maps) -> Maps:
+        """Check `maps`, write them to `path`, and state their shapes in `entry`."""
         checked = check_maps(maps, self._counts)
         arrays = {name: getattr(checked, name) for name in ARRAYS}
         with encoding(path):
             write_safetensors(path, arrays, None)
         sync(path)
-        held["shapes"] = {name: array.shape for name, array in arrays.items()}
+        entry["shapes"] = {name: array.shape for name, array in arrays.items()}
         return checked
 
     def __exit__(
@@ -139,8 +139,8 @@ class SegmentationWriter:
             return
         try:
             if kind is None:
-                for written in self._waiting:
-                    written.result()
+                for write in self._waiting:
+                    write.result()
                 with naming(str(self._folder)):
                     self._finish(temporary)
         finally:
@@ -169,7 +169,7 @@ def _segmentation_header(given: Header | Mapping[str, Any] | None) -> Header:
 
 
 def refuse_replacing(folder: Path) -> None:
-    """Refuse a folder that predictions cannot take the place of."""
+    """Raise unless `folder` is new, or holds only predictions, to be replaced."""
     if folder.suffix.lower() in (*_FILES, ".csv", ".parquet"):
         raise PredictionsError(
             "segmentation predictions are a folder; give a path without "
@@ -179,7 +179,7 @@ def refuse_replacing(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise PredictionsError("is a file, not a folder; choose another path")
-    # Replacing deletes what was there, so it must be predictions and nothing else.
+    # Replacing deletes all files, so the folder must hold nothing but predictions.
     for path in folder.rglob("*"):
         if path.is_file() and path.name != "index.json" and path.suffix not in _FILES:
             raise PredictionsError(
@@ -188,10 +188,11 @@ def refuse_replacing(folder: Path) -> None:
             )
 
 
-def _stated_entry(stated: Mapping[str, Any]) -> dict[str, Any]:
+def _checked_entry(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts about an item that are not None, as JSON values."""
     entry = {
         key: value.item() if isinstance(value, np.generic) else value
-        for key, value in stated.items()
+        for key, value in about.items()
         if value is not None
     }
     for key, value in entry.items():

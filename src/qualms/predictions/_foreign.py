@@ -1,4 +1,4 @@
-"""Arrays of any framework as NumPy arrays; no framework is imported for it."""
+"""Arrays of any framework as NumPy arrays, without importing a framework."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,10 +10,10 @@ from qualms.predictions._values import text_array
 
 
 def to_array(name: str, values: Any) -> NDArray[Any]:
-    """`values` as a NumPy array of numbers, booleans or text.
+    """Return `values` as a NumPy array of numbers, booleans or text.
 
-    Takes NumPy, PyTorch (any device, bfloat16, with gradient), JAX, TensorFlow, pandas
-    and nested lists.
+    They may be arrays of NumPy, PyTorch (any device, bfloat16, with gradient), JAX,
+    TensorFlow and pandas, or nested lists.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise PredictionsError(
@@ -33,7 +33,7 @@ def to_array(name: str, values: Any) -> NDArray[Any]:
 
 
 def numpy_array(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """`array` in a dtype of NumPy's own; objects are unboxed or refused."""
+    """Return `array` in a dtype of NumPy itself; unbox objects or raise."""
     kind = array.dtype.kind
     if kind == "V" and array.dtype.names is None:
         return _widened(name, array)
@@ -52,18 +52,18 @@ class _Torch(Protocol):
 
 def _on_host(values: Any) -> Any:
     if isinstance(values, _Torch):
-        held = values.detach().cpu()
+        tensor = values.detach().cpu()
         # NumPy has no bfloat16; every float below 32 bits fits into float32 exactly.
-        if held.is_floating_point() and held.element_size() < 4:
-            held = held.float()
-        return held.numpy()
+        if tensor.is_floating_point() and tensor.element_size() < 4:
+            tensor = tensor.float()
+        return tensor.numpy()
     if isinstance(values, list | tuple) and values and isinstance(values[0], _Torch):
         return np.stack([np.asarray(_on_host(value)) for value in values])
     return values
 
 
 def _widened(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    # JAX and TensorFlow hand out bfloat16 as a dtype that only casts know about.
+    # JAX and TensorFlow have a bfloat16 dtype that supports only casts.
     try:
         return array.astype(np.float32)
     except (TypeError, ValueError) as error:
@@ -76,19 +76,19 @@ def _unboxed(name: str, array: NDArray[Any]) -> NDArray[Any]:
     values = array.ravel().tolist()
     if all(isinstance(value, str) for value in values):
         return text_array(name, values).reshape(array.shape)
-    for wanted in (bool, int | np.integer, int | float | np.number):
-        if all(isinstance(value, wanted) for value in values):
-            made = np.array(values).reshape(array.shape)
-            if made.dtype.kind != "O":
-                return made
-    row = next((i for i, v in enumerate(values) if _odd(v)), 0)
-    place = f"row {row}" if array.ndim == 1 else f"value {row}"
-    got = f", {place} is {values[row]!r:.60}" if values else ""
+    for kind in (bool, int | np.integer, int | float | np.number):
+        if all(isinstance(value, kind) for value in values):
+            unboxed = np.array(values).reshape(array.shape)
+            if unboxed.dtype.kind != "O":
+                return unboxed
+    row = next((i for i, v in enumerate(values) if _is_foreign(v)), 0)
+    where = f"row {row}" if array.ndim == 1 else f"value {row}"
+    got = f", {where} is {values[row]!r:.60}" if values else ""
     raise PredictionsError(
         f"array '{name}' must be numbers or text, not Python objects{got}; convert it, "
         "for example with np.asarray(values, dtype=float)"
     )
 
 
-def _odd(value: Any) -> bool:
+def _is_foreign(value: Any) -> bool:
     return not isinstance(value, str | bool | int | float | np.number)

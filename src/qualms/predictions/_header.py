@@ -1,4 +1,4 @@
-"""The header: what made the predictions, on what, and how to read their arrays."""
+"""The header: the run and the data of predictions, and how to read their arrays."""
 
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -10,28 +10,28 @@ import numpy as np
 
 from qualms.predictions._errors import PredictionsError, listed, said_by, shortened
 from qualms.predictions._schema import TASKS
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 FORMAT = 1
-# How the draws of a `select/<name>` become one value per item.
+# Rules that pool the draws of a `select/<name>` into one value per item.
 RULES = ("mean", "logmeanexp")
-# Levels of mappings and lists in a file, and in one field of the header. Python's own
-# limit would end in a traceback.
+# Most levels of nested mappings and lists in a header, and in one of its fields. The
+# limit of Python itself would end in a traceback.
 _DEPTH = 50
 _FIELD_DEPTH = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """Who made the predictions and on what; every field is optional in foreign files.
+    """The run and the data of predictions; every field is optional in foreign files.
 
     `alpha` is the miscoverage of `lower` and `upper` (0.1 for 90 % intervals), `ignore`
-    the label of pixels that do not count, `fingerprint` that of the data, `pooled` the
-    number of runs pooled (None for one run), `parameters` those of one network.
-    `select/<name>` is larger for items that should be left out, and `select` gives its
-    pooling rule: 'mean', or 'logmeanexp' for negative log-likelihoods, whose pool is
-    minus the logarithm of the mean likelihood. `about` keeps whatever else a file says
-    of itself.
+    the label of pixels that scores leave out, `fingerprint` a hash of the data,
+    `pooled` the number of pooled runs (None for one run), `parameters` their number in
+    one network. `select` has the pooling rule of each `select/<name>`: 'mean', or
+    'logmeanexp' for negative log-likelihoods, whose pool is minus the logarithm of the
+    mean likelihood. `about` holds all other fields of a file. `seconds` is for foreign
+    files: runs state it in their folder, so that equal runs write equal files.
 
     >>> Header(dataset="eyepacs", split="test", seed=3).seed
     3
@@ -71,45 +71,45 @@ class Header:
             object.__setattr__(self, name, _as_json(name, getattr(self, name)))
 
 
-class Stated(NamedTuple):
-    """A header as found: its fields, the shapes it claims, and notes on the rest."""
+class ParsedHeader(NamedTuple):
+    """A header, the shapes that it states for arrays, and notes on unknown fields."""
 
     header: Header
     shapes: dict[str, tuple[int, ...]]
     notes: tuple[str, ...]
 
 
-def parse_header(mapping: Mapping[str, Any], *, strict: bool = False) -> Stated:
-    """The header in `mapping`; what it does not know is kept under `about`.
+def parse_header(mapping: Mapping[str, Any], *, strict: bool = False) -> ParsedHeader:
+    """Parse the header in `mapping`; unknown fields are kept under `about`.
 
-    With `strict`, a misspelt field, and one that could not be kept, is refused.
+    With `strict`, raise on a misspelt field, and on a field that cannot be kept.
     """
-    found = {key: value for key, value in mapping.items() if key in _NAMES}
+    values = {key: value for key, value in mapping.items() if key in _NAMES}
     for name in (*_MAPPINGS, "format"):
-        if name in found and found[name] is None:
-            del found[name]
-    header = Header(**found)
+        if name in values and values[name] is None:
+            del values[name]
+    header = Header(**values)
     about, notes = dict(header.about), []
     for key in mapping:
         if key not in _NAMES and key != "shapes":
             if strict:
                 _refuse_lost(str(key), mapping[key])
-            kept, note = _unknown(str(key), mapping[key])
-            about |= kept
+            entry, note = _unknown(str(key), mapping[key])
+            about |= entry
             notes.append(note)
-    return Stated(
+    return ParsedHeader(
         replace(header, about=about), shapes_of(mapping.get("shapes")), tuple(notes)
     )
 
 
 def _unknown(key: str, value: Any) -> tuple[dict[str, Any], str]:
-    """What is kept of a field that the header does not have, and a note on it."""
-    shown = f"header field '{shortened(key)}' is not known"
+    """Return the entry of `about` for an unknown field, and a note on it."""
+    unknown = f"header field '{shortened(key)}' is not known"
     try:
-        kept = _as_json("about", {key: value})
+        entry = _as_json("about", {key: value})
     except PredictionsError:
-        return {}, f"{shown} and does not hold JSON values: left out"
-    return kept, f"{shown} and is kept under 'about'.{_misspelt(key)}"
+        return {}, f"{unknown} and does not hold JSON values: left out"
+    return entry, f"{unknown} and is kept under 'about'.{_misspelt(key)}"
 
 
 def _misspelt(key: str) -> str:
@@ -117,7 +117,7 @@ def _misspelt(key: str) -> str:
 
 
 def _refuse_lost(key: str, value: Any) -> None:
-    """Refuse a field to be written that is misspelt, or that JSON cannot hold."""
+    """Raise if a field to be written is misspelt, or JSON cannot hold it."""
     if hint := _misspelt(key):
         raise PredictionsError(
             f"header field '{key}' is not known.{hint} Rename it, or write it inside "
@@ -127,7 +127,7 @@ def _refuse_lost(key: str, value: Any) -> None:
 
 
 def version_of(mapping: Mapping[str, Any]) -> int:
-    """The format version a header states; files without one are read as the first."""
+    """Return the format version of a header; 1 if it states none."""
     version = mapping.get("format")
     if version is None:
         return 1
@@ -145,7 +145,7 @@ def version_of(mapping: Mapping[str, Any]) -> int:
 
 
 def as_header(given: Header | Mapping[str, Any] | None) -> dict[str, Any]:
-    """A header given in Python as the mapping a file would hold."""
+    """Return a header given in Python as the mapping that a file would hold."""
     if given is None:
         return {}
     if isinstance(given, Header):
@@ -159,58 +159,58 @@ def as_header(given: Header | Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def dumps(header: Header, shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """The header as JSON, with the shapes of the arrays it comes with."""
+    """Return the header as JSON text, with the shapes of its arrays."""
     return json.dumps(as_json(header) | {"shapes": dict(shapes)})
 
 
 def as_json(header: Header) -> dict[str, Any]:
-    """The header as JSON values; what is not set is left out."""
+    """Return the header as JSON values, without fields that are not set."""
     stamped = replace(header, format=FORMAT, version=header.version or _version())
-    held = as_header(stamped)
-    return {name: value for name, value in held.items() if value not in (None, {})}
+    values = as_header(stamped)
+    return {name: value for name, value in values.items() if value not in (None, {})}
 
 
 def loads(
     text: str | bytes, where: str, *, form: str = '{"dataset": ..., "split": ...}'
 ) -> dict[str, Any]:
-    """The JSON object in `text`, which stands at `where` and has the given `form`."""
+    """Return the JSON object in `text`; messages name `where` it is and its `form`."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise PredictionsError(
             f"{where} must be a JSON object, got {text[:40]!r} ({said_by(error)}); "
             "correct it"
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise PredictionsError(
             f"{where} must be a JSON object, got {text[:40]!r}; write {form}"
         )
-    if _deeper(found, _DEPTH):
+    if _deeper(value, _DEPTH):
         raise PredictionsError(
             f"{where} must not be nested more than {_DEPTH} levels deep; flatten it"
         )
-    return found
+    return value
 
 
 def check_shapes(
     stated: Mapping[str, tuple[int, ...]],
-    held: Mapping[str, tuple[int, ...]],
+    actual: Mapping[str, tuple[int, ...]],
     unread: Collection[str] = (),
 ) -> None:
-    """Refuse a header that states other shapes than the arrays have."""
+    """Raise if a header states other shapes than the arrays have."""
     for name, shape in stated.items():
         if name in unread:
             continue
-        if name not in held:
+        if name not in actual:
             raise PredictionsError(
                 f"the header states an array '{shortened(name)}', found only "
-                f"{listed(held)}; the file is incomplete: write it again, or remove "
+                f"{listed(actual)}; the file is incomplete: write it again, or remove "
                 "'shapes' from the header"
             )
-        if held[name] != shape:
+        if actual[name] != shape:
             raise PredictionsError(
                 f"the header states shape {shape} for array '{name}', which has "
-                f"{held[name]}; write the file again, or remove 'shapes' from the "
+                f"{actual[name]}; write the file again, or remove 'shapes' from the "
                 "header"
             )
 
@@ -222,7 +222,7 @@ def _version() -> str:
 
 
 def shapes_of(stated: Any) -> dict[str, tuple[int, ...]]:
-    """The shapes that a header or an entry of the index states."""
+    """Return the shapes that a header or an entry of the index states."""
     if stated is None:
         return {}
     if not isinstance(stated, Mapping) or not all(map(_shape, stated.values())):
@@ -253,16 +253,16 @@ def _as_json(name: str, value: Mapping[str, Any]) -> Any:
 
 
 def _deeper(value: Any, levels: int) -> bool:
-    """Whether mappings and lists in `value` are nested more than `levels` deep."""
-    held = [value]
+    """Return whether mappings and lists are nested more than `levels` deep."""
+    values = [value]
     for _ in range(levels + 1):
-        held = [
+        values = [
             inner
-            for outer in held
+            for outer in values
             if isinstance(outer, Mapping | list | tuple)
             for inner in (outer.values() if isinstance(outer, Mapping) else outer)
         ]
-    return bool(held)
+    return bool(values)
 
 
 def _plain(value: Any) -> Any:

@@ -1,21 +1,21 @@
-"""What a small file may cost: memory is compared with the file before it is taken."""
+"""Limits on memory: a small file must not unpack to a very large one."""
 
 import os
 
 from qualms.predictions._errors import PredictionsError
 
-# Unpacking below this many bytes is never refused.
+# Bytes that every file may unpack to.
 _SMALL = 2**30
-# Real predictions do not shrink this much; constants do.
+# Most bytes unpacked from one byte. Real predictions stay below; constants do not.
 _PACKED = 200
-# Characters in a column of text below which its width does not matter.
+# Characters that a column of text may always take, whatever its width.
 _SHORT_TEXT = 2**22
-# NumPy stores text as wide as its longest entry: how much of that may be padding.
+# Most characters stored for one of text: NumPy pads all entries to the longest one.
 _PADDING = 64
 
 
 def machine_memory() -> int:
-    """The machine's memory in bytes."""
+    """Return the machine's memory in bytes."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -23,7 +23,7 @@ def machine_memory() -> int:
 
 
 def refuse_unpacking(unpacked: int, packed: int) -> None:
-    """Refuse a file of `packed` bytes whose arrays would take `unpacked` bytes."""
+    """Raise if a file of `packed` bytes must not unpack to `unpacked` bytes."""
     if unpacked > machine_memory():
         raise PredictionsError(
             f"unpacks to {unpacked / 2**30:.0f} GiB, more than this machine's memory; "
@@ -38,7 +38,7 @@ def refuse_unpacking(unpacked: int, packed: int) -> None:
 
 
 def refuse_wide_text(name: str, *, rows: int, longest: int, characters: int) -> None:
-    """Refuse text in which one long entry would widen all rows of a large array."""
+    """Raise if one long entry would widen all rows of a large array of text."""
     if rows * longest > max(_SHORT_TEXT, _PADDING * characters):
         raise PredictionsError(
             f"array '{name}' has {rows} rows and an entry of {longest} characters, "

@@ -1,6 +1,6 @@
-"""From arrays as found to predictions in normal form; a function per format version.
+"""From the arrays of a file to predictions in normal form, by format version.
 
-What a file declares is compared before any of its arrays is loaded.
+Declared shapes are compared before any array is loaded.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from qualms.predictions._errors import PredictionsError, shortened
 from qualms.predictions._header import Header, check_shapes, parse_header, version_of
 from qualms.predictions._names import check_names, settle_task
 from qualms.predictions._probabilities import (
-    Renormalised,
+    Converted,
     checked_probs,
     softmax,
     two_class_softmax,
@@ -22,20 +22,20 @@ from qualms.predictions._probabilities import (
 )
 from qualms.predictions._record import Predictions
 from qualms.predictions._schema import TASKS, Field
-from qualms.predictions._values import GivenArray, check_axes, normal_values, where_in
-from qualms.shelf import suggest
+from qualms.predictions._values import RawArray, check_axes, normal_values, where_in
+from qualms.wording import suggest
 
-# Notes that are kept of one file; a hostile header could fill the screen.
+# Most notes on one file; a hostile header could fill the screen.
 _NOTES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawArrays:
-    """What a file holds: arrays of names the schema knows, and the header.
+    """The arrays of a file that the schema knows, and its header.
 
-    `shapes` is what the file declares and `load` gives one of these arrays. `unread`
-    names the arrays that no task has; `header_at` says where this kind of file keeps
-    its header, for sentences.
+    `shapes` are the declared shapes, and `load` returns an array by name. `unread` are
+    the names of arrays that no task has. `header_at` says in messages where this kind
+    of file keeps its header.
     """
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -45,20 +45,21 @@ class RawArrays:
     unread: tuple[str, ...] = ()
 
     def array(self, name: str) -> NDArray[Any]:
-        """One of the arrays, of the shape that was declared."""
-        found = self.load(name)
-        if found.shape != self.shapes[name]:
+        """Load an array; raise unless it has the declared shape."""
+        array = self.load(name)
+        if array.shape != self.shapes[name]:
             raise PredictionsError(
-                f"array '{name}' has shape {found.shape}, but the file declares "
+                f"array '{name}' has shape {array.shape}, but the file declares "
                 f"{self.shapes[name]}; the file is damaged: write it again"
             )
-        return found
+        return array
 
 
 class ReadOptions(NamedTuple):
-    """What the user said about the predictions beyond what they hold.
+    """Options of the user for reading, building and writing predictions.
 
-    `strict` refuses arrays that would be left out, and misspelt fields of the header.
+    With `strict`, arrays that would be left out and misspelt fields of the header are
+    errors.
     """
 
     task: str | None = None
@@ -66,29 +67,29 @@ class ReadOptions(NamedTuple):
     strict: bool = False
 
 
-def normal_form(raw: RawArrays, asked: ReadOptions, source: str) -> Predictions:
-    """`raw` checked in full and in normal form."""
-    return FORMATS[version_of(raw.header)](raw, asked, source)
+def normal_form(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
+    """Check `raw` in full and return it in normal form."""
+    return FORMATS[version_of(raw.header)](raw, options, source)
 
 
-def _format_1(raw: RawArrays, asked: ReadOptions, source: str) -> Predictions:
-    stated = parse_header(raw.header, strict=asked.strict)
-    check_shapes(stated.shapes, raw.shapes, frozenset(raw.unread))
+def _format_1(raw: RawArrays, options: ReadOptions, source: str) -> Predictions:
+    parsed = parse_header(raw.header, strict=options.strict)
+    check_shapes(parsed.shapes, raw.shapes, frozenset(raw.unread))
     names = (*raw.shapes, *raw.unread)
-    task = settle_task(names, stated.header.task, asked.task)
-    _refuse_unfit(task, asked)
-    notes = [*stated.notes, *check_names(task, names, strict=asked.strict)]
+    task = settle_task(names, parsed.header.task, options.task)
+    _check_options(task, options)
+    notes = [*parsed.notes, *check_names(task, names, strict=options.strict)]
     fields = in_order(task, raw.shapes)
-    header = _settled(replace(stated.header, task=task), fields, raw.header_at)
+    header = _with_rules(replace(parsed.header, task=task), fields, raw.header_at)
     axes, sizes = check_axes(fields, raw.shapes)
     arrays: dict[str, NDArray[Any]] = {}
     for name, field in fields.items():
-        given = GivenArray(name, raw.array(name), field, axes[name], sizes)
+        raw_array = RawArray(name, raw.array(name), field, axes[name], sizes)
         if name == "target" and field.unknown and "known" in fields:
-            given = _without_unknown(given, raw.array("known"))
-        made = _finished(given, normal_values(given), asked)
-        arrays[field.becomes or name] = made.probs
-        notes += made.notes
+            raw_array = _mark_unknown(raw_array, raw.array("known"))
+        converted = _converted(raw_array, normal_values(raw_array), options)
+        arrays[field.becomes or name] = converted.array
+        notes += converted.notes
     return Predictions(
         task=task,
         header=header,
@@ -107,7 +108,7 @@ FORMATS: dict[int, _Reader] = {1: _format_1}
 
 
 def in_order(task: str, names: Mapping[str, Any]) -> dict[str, Field]:
-    """The field of every array that `task` has, in the order of the schema."""
+    """Return the fields of the arrays of `task`, in the order of the schema."""
     return {
         name: field
         for field in TASKS[task].fields
@@ -117,26 +118,27 @@ def in_order(task: str, names: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def bounded_notes(notes: list[str]) -> tuple[str, ...]:
-    """The first of many notes, each of bounded length."""
-    kept = [shortened(note, 500) for note in notes[:_NOTES]]
-    more = len(notes) - len(kept)
-    return (*kept, *([f"and {more} more notes like these"] if more else []))
+    """Return the first notes, each of bounded length, and the number of others."""
+    first = [shortened(note, 500) for note in notes[:_NOTES]]
+    more = len(notes) - len(first)
+    return (*first, *([f"and {more} more notes like these"] if more else []))
 
 
-def _refuse_unfit(task: str, asked: ReadOptions) -> None:
+def _check_options(task: str, options: ReadOptions) -> None:
     if task == "segmentation":
         raise PredictionsError(
             "segmentation predictions are a folder with index.json and one file per "
             "item; write it with qualms.predictions.SegmentationWriter"
         )
-    if asked.logits and task != "classification":
+    if options.logits and task != "classification":
         raise PredictionsError(
             f"logits are for classification only, these are {task} predictions; leave "
             "out --logits (logits=True)"
         )
 
 
-def _settled(header: Header, fields: Mapping[str, Any], header_at: str) -> Header:
+def _with_rules(header: Header, fields: Mapping[str, Any], header_at: str) -> Header:
+    """Return the header with a rule for each `select/<name>`; raise if it misfits."""
     if "lower" in fields and header.alpha is None:
         raise PredictionsError(
             "arrays 'lower' and 'upper' need the header's 'alpha', 0.1 for 90 % "
@@ -154,10 +156,10 @@ def _settled(header: Header, fields: Mapping[str, Any], header_at: str) -> Heade
     return replace(header, select=rules | dict(header.select))
 
 
-def _without_unknown(target: GivenArray, known: NDArray[Any]) -> GivenArray:
-    """`target` with -1 where `known` is false, whatever class was written there."""
+def _mark_unknown(target: RawArray, known: NDArray[Any]) -> RawArray:
+    """Return `target` with -1 where `known` is false, whatever class was there."""
     if target.array.dtype.kind not in "fiub" or known.dtype.kind not in "fiub":
-        return target  # refused in its own words a little later
+        return target  # the check of its values raises
     if target.array.dtype.kind in "ub":
         target = replace(target, array=target.array.astype(np.float64))
     wrong = (target.array == -1) & (known != 0)
@@ -171,31 +173,32 @@ def _without_unknown(target: GivenArray, known: NDArray[Any]) -> GivenArray:
 
 
 def _with_known(task: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """`arrays` with 'known' wherever a class is unknown, in the order of the schema."""
+    """Return `arrays` with 'known' if any class is unknown, in the schema's order."""
     target = arrays.get("target")
     if "known" in arrays or target is None or target.dtype != np.int64:
         return dict(arrays)
     if target.min() >= 0:
         return dict(arrays)
-    held = {**arrays, "known": target >= 0}
-    return {name: held[name] for name in in_order(task, held)}
+    arrays = {**arrays, "known": target >= 0}
+    return {name: arrays[name] for name in in_order(task, arrays)}
 
 
-def _finished(
-    given: GivenArray, array: NDArray[Any], asked: ReadOptions
-) -> Renormalised:
-    made = Renormalised(array, ())
+def _converted(
+    raw_array: RawArray, array: NDArray[Any], options: ReadOptions
+) -> Converted:
+    """Convert checked values to probabilities or variances, and add the draws' axis."""
+    converted = Converted(array, ())
     with np.errstate(all="ignore"):
-        if given.field.probability:
-            made = _probabilities(given, array, asked)
-        elif given.field.becomes == "var":
-            made = _squared(given.name, array)
-    if given.field.draws and "M" not in given.axes:
-        return Renormalised(made.probs[np.newaxis], made.notes)
-    return made
+        if raw_array.field.probability:
+            converted = _probabilities(raw_array, array, options)
+        elif raw_array.field.becomes == "var":
+            converted = _squared(raw_array.name, array)
+    if raw_array.field.draws and "M" not in raw_array.axes:
+        return Converted(converted.array[np.newaxis], converted.notes)
+    return converted
 
 
-def _squared(name: str, array: NDArray[Any]) -> Renormalised:
+def _squared(name: str, array: NDArray[Any]) -> Converted:
     squared = array * array
     if not np.isfinite(squared.max()):
         raise PredictionsError(
@@ -203,19 +206,19 @@ def _squared(name: str, array: NDArray[Any]) -> Renormalised:
             "variance; correct it"
         )
     note = f"array '{name}' was taken as a standard deviation: 'var' is its square"
-    return Renormalised(squared, (note,))
+    return Converted(squared, (note,))
 
 
 def _probabilities(
-    given: GivenArray, array: NDArray[Any], asked: ReadOptions
-) -> Renormalised:
-    name, axes = given.name, given.axes
+    raw_array: RawArray, array: NDArray[Any], options: ReadOptions
+) -> Converted:
+    name, axes = raw_array.name, raw_array.axes
     if "C" not in axes:
-        if asked.logits:
-            return Renormalised(two_class_softmax(name, array, axes), ())
+        if options.logits:
+            return Converted(two_class_softmax(name, array, axes), ())
         prob = unit_interval(name, array, axes)
-        return Renormalised(np.stack([1.0 - prob, prob], axis=-1), ())
-    # The true label distribution is never a network's output, so never logits.
-    if given.field.draws and asked.logits:
-        return Renormalised(softmax(name, array, axes), ())
+        return Converted(np.stack([1.0 - prob, prob], axis=-1), ())
+    # The true label distribution is no output of a network, and never logits.
+    if raw_array.field.draws and options.logits:
+        return Converted(softmax(name, array, axes), ())
     return checked_probs(name, array, axes)

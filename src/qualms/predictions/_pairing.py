@@ -1,7 +1,7 @@
-"""Whether predictions are on the same items: what pools and paired tests rest on.
+"""Comparing the items of predictions, as pools and paired tests require.
 
-Items and names compare as texts, targets within the resolution of float32: a file and
-its copy in another format hold the same items.
+Items and names compare as texts, and targets within the resolution of float32, so that
+a file and its copy in another format hold the same items.
 """
 
 import hashlib
@@ -18,15 +18,15 @@ from qualms.predictions._record import Maps, Predictions
 
 _HEADER = ("dataset", "split", "fingerprint", "alpha", "ignore")
 _ARRAYS = ("target", "known", "group", "cluster", "shifted", "target_probs")
-# Which items are drawn together, and which count where.
+# Arrays that decide how items are drawn and counted.
 _DESIGN = ("cluster", "shifted", "known")
-# The same number written in float32 and in float64 is still the same number.
+# Relative error within which numbers of float32 and float64 are equal.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pairing:
-    """What `same_items` needs of one file: digests of its names, and its targets."""
+    """Digests of the names in one file, and its targets, for `same_items`."""
 
     n: int
     digests: Mapping[str, str]
@@ -34,7 +34,7 @@ class Pairing:
 
 
 def pairing(predictions: Predictions) -> Pairing:
-    """What tells whether other predictions are on the same items, in the same order."""
+    """Return what `same_items` compares of these predictions."""
     names = [name for name in ("item", *_DESIGN) if predictions.get(name) is not None]
     return Pairing(
         n=predictions.n,
@@ -44,11 +44,11 @@ def pairing(predictions: Predictions) -> Pairing:
 
 
 def same_items(first: Pairing, other: Pairing) -> bool:
-    """Whether two files hold the same items in the same order, with the same targets.
+    """Return whether two files hold equal items in equal order, with equal targets.
 
-    One file may leave out the names of its items, or its targets. Clusters, the marks
-    of shifted items and of unknown ones must be in both or in neither, for they decide
-    how items are drawn and counted.
+    One file may leave out the names of its items, or its targets. Clusters and the
+    arrays `shifted` and `known` must be in both or in neither, since they decide how
+    items are drawn and counted.
 
     >>> from qualms.predictions import build
     >>> a = build({"target": [0, 1], "prob": [0.2, 0.9], "item": [7, 8]})
@@ -59,9 +59,9 @@ def same_items(first: Pairing, other: Pairing) -> bool:
     if first.n != other.n:
         return False
     for name in ("item", *_DESIGN):
-        mine, theirs = first.digests.get(name), other.digests.get(name)
-        absent = None in (mine, theirs)
-        if mine != theirs and not (name == "item" and absent):
+        digests = first.digests.get(name), other.digests.get(name)
+        optional = name == "item" and None in digests
+        if digests[0] != digests[1] and not optional:
             return False
     if first.target is None or other.target is None:
         return True
@@ -69,13 +69,13 @@ def same_items(first: Pairing, other: Pairing) -> bool:
 
 
 def check_same(first: Predictions, other: Predictions, names: tuple[str, str]) -> None:
-    """Refuse to pool predictions on different data; `names` are those of the two."""
+    """Raise unless predictions on equal data can be pooled; `names` are their names."""
     a, b = names
     if first.task != other.task:
         _refuse(f"'{a}' holds {first.task} and '{b}' {other.task} predictions", names)
     for field in _HEADER:
         mine, theirs = getattr(first.header, field), getattr(other.header, field)
-        # A foreign file need not say; then the items and targets decide.
+        # A foreign file need not state it; then the items and targets decide.
         if mine is not None and theirs is not None and mine != theirs:
             _refuse(
                 f"the {field} of '{a}' is {_value(mine)}, that of '{b}' "
@@ -92,7 +92,7 @@ def check_same(first: Predictions, other: Predictions, names: tuple[str, str]) -
 
 
 def check_same_item(first: Maps, other: Maps, row: int, names: tuple[str, str]) -> None:
-    """Refuse to pool maps of one item that differ in classes, space or raters."""
+    """Raise if two maps of one item differ in classes, space or raters."""
     a, b = names
     mine, theirs = first.mean_probs.shape, other.mean_probs.shape
     if mine != theirs:
@@ -126,8 +126,8 @@ def _check_items(
             f"'{b}'",
             names,
         )
-    lacking = sorted(set(mine.tolist()) - set(theirs.tolist()))
-    _refuse(f"item {_value(lacking[0])} of '{a}' is not in '{b}'", names)
+    missing = sorted(set(mine.tolist()) - set(theirs.tolist()))
+    _refuse(f"item {_value(missing[0])} of '{a}' is not in '{b}'", names)
 
 
 def _check_array(
@@ -138,9 +138,9 @@ def _check_array(
 ) -> None:
     if mine is None or theirs is None:
         return
-    differs = ~_same(mine, theirs).reshape(len(mine), -1).all(axis=1)
-    if differs.any():
-        row = int(np.flatnonzero(differs)[0])
+    different = ~_same(mine, theirs).reshape(len(mine), -1).all(axis=1)
+    if different.any():
+        row = int(np.flatnonzero(different)[0])
         _refuse(
             f"'{name}' differs, row {row} is {_value(mine[row].tolist())} in "
             f"'{names[0]}' and {_value(theirs[row].tolist())} in '{names[1]}'",
@@ -158,7 +158,7 @@ def _same(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _digest(array: NDArray[Any]) -> str:
-    """A digest of the values as text, whatever width or type they are stored in."""
+    """Return a digest of the values as texts, whatever their dtype and width."""
     return hashlib.sha256(
         json.dumps(list(map(str, array.tolist()))).encode()
     ).hexdigest()

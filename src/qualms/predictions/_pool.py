@@ -17,17 +17,17 @@ from qualms.predictions._pairing import check_same, check_same_item
 from qualms.predictions._record import LazyMaps, Maps, Predictions, are_on_disk
 
 _Array = NDArray[Any]
-_OF_THE_DATA = ("benchmark", "dataset", "split", "fingerprint", "alpha", "ignore")
+_DATA_FIELDS = ("benchmark", "dataset", "split", "fingerprint", "alpha", "ignore")
 
 
 def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
-    """One set of predictions whose draws are those of all `sources` together.
+    """Return predictions that have the draws of all `sources`.
 
     Draws are concatenated (`probs`, or `mean` with `var`). Segmentation statistics are
     averaged, each source weighted by its number of draws, and draw labels concatenated,
-    when an item is asked for. `select/<name>` is combined over all draws by its rule.
-    An `uncertainty/<name>` or `extra/<name>` belongs to one run and is left out, with a
-    note, unless it is the same in all.
+    on access to an item. `select/<name>` is combined over all draws by its rule. An
+    `uncertainty/<name>` or `extra/<name>` belongs to one run and is left out, with a
+    note, unless it is equal in all.
 
     Raises:
         PredictionsError: If the sources differ in task, data, items, order or targets.
@@ -35,16 +35,17 @@ def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
     members = _members(sources)
     names = _labels(members)
     for row, member in enumerate(members):
-        _refuse_unpoolable(member, names[row])
+        _check_poolable(member, names[row])
         check_same(members[0], member, (names[0], names[row]))
     first = members[0]
-    kept = {k: a for member in reversed(members) for k, a in member.arrays.items()}
+    # Of arrays that several have, the first is taken.
+    arrays = {k: a for member in reversed(members) for k, a in member.arrays.items()}
     pooled = replace(
         first,
         header=_header(members),
-        arrays={name: kept[name] for name in kept if "/" not in name},
+        arrays={name: arrays[name] for name in arrays if "/" not in name},
         source=f"pool of {', '.join(names)}",
-        notes=_notes(members, kept),
+        notes=_notes(members, arrays),
         draws=sum(member.draws for member in members),
     )
     if first.maps is not None:
@@ -52,10 +53,10 @@ def pool(sources: Iterable[str | PathLike[str] | Predictions]) -> Predictions:
     return _with_families(_with_draws(pooled, members, names), members)
 
 
-def _notes(members: Sequence[Predictions], kept: Iterable[str]) -> tuple[str, ...]:
+def _notes(members: Sequence[Predictions], arrays: Iterable[str]) -> tuple[str, ...]:
     notes = dict.fromkeys(note for member in members for note in member.notes)
-    # The targets of one file are those of all.
-    if "target" in kept:
+    # The targets of one file are the targets of all.
+    if "target" in arrays:
         notes.pop(NO_TARGET, None)
     return tuple(notes)
 
@@ -80,7 +81,7 @@ def _labels(members: Sequence[Predictions]) -> list[str]:
     ]
 
 
-def _refuse_unpoolable(member: Predictions, name: str) -> None:
+def _check_poolable(member: Predictions, name: str) -> None:
     if member.task == "embedding":
         raise PredictionsError(
             f"cannot pool '{name}': embeddings of different runs share no axes, so "
@@ -97,23 +98,15 @@ def _with_draws(
     pooled: Predictions, members: Sequence[Predictions], names: Sequence[str]
 ) -> Predictions:
     arrays = dict(pooled.arrays)
-    for name in ("probs", "mean", "var"):
-        held = [member.get(name) for member in members]
-        parts = [array for array in held if array is not None]
-        if not parts:
-            continue
-        if len(parts) < len(members):
-            has = next(
-                n for n, array in zip(names, held, strict=True) if array is not None
-            )
-            lacks = next(
-                n for n, array in zip(names, held, strict=True) if array is None
-            )
+    for name in [name for name in arrays if pooled.item_axis(name) == 1]:
+        having = [n for n, m in zip(names, members, strict=True) if name in m.arrays]
+        missing = [n for n in names if n not in having]
+        if missing:
             raise PredictionsError(
-                f"cannot pool '{has}' and '{lacks}': only the first has '{name}'; pool "
-                "runs of one kind"
+                f"cannot pool '{having[0]}' and '{missing[0]}': only the first has "
+                f"'{name}'; pool runs of one kind"
             )
-        arrays[name] = np.concatenate(parts)
+        arrays[name] = np.concatenate([member.arrays[name] for member in members])
     return replace(pooled, arrays=arrays)
 
 
@@ -121,8 +114,7 @@ def _with_families(pooled: Predictions, members: Sequence[Predictions]) -> Predi
     arrays, notes, rules = dict(pooled.arrays), list(pooled.notes), {}
     families = dict.fromkeys(n for m in members for n in m.arrays if "/" in n)
     for name in families:
-        held = [member.get(name) for member in members]
-        parts = [array for array in held if array is not None]
+        parts = [m.arrays[name] for m in members if name in m.arrays]
         if len(parts) < len(members):
             notes.append(f"array '{name}' is not in all that were pooled: left out")
         elif name.startswith("select/"):
@@ -149,8 +141,8 @@ def _rule(name: str, members: Sequence[Predictions]) -> str:
 
 
 def _combined(parts: Sequence[_Array], draws: Sequence[int], rule: str) -> _Array:
-    # A row may stand for several draws and is weighted by their number, so that pools
-    # can be pooled again.
+    # A row may be the combination of several draws. It is weighted by their number, so
+    # that pools can be pooled again.
     weights = np.concatenate(
         [
             np.full(len(part), n / len(part))
@@ -161,20 +153,20 @@ def _combined(parts: Sequence[_Array], draws: Sequence[int], rule: str) -> _Arra
     if rule == "mean":
         return _weighted_mean(values, weights)[np.newaxis]
     # Minus the logarithm of the mean likelihood. The largest likelihood is factored
-    # out, so that they do not all round to zero.
+    # out, so that not all likelihoods are rounded to zero.
     least = values.min(axis=0)
     likelihood = _weighted_mean(np.exp(least - values), weights)
     return np.asarray(least - np.log(likelihood))[np.newaxis]
 
 
 def _weighted_mean(values: _Array, weights: _Array) -> _Array:
-    # Sorted, so that the order of the runs does not matter even to the last bit.
+    # Sorted, so that the order of the runs changes no bit.
     terms = np.sort(values * weights[:, np.newaxis], axis=0)
     return np.asarray(terms.sum(axis=0) / weights.sum())
 
 
 class _MapSource(NamedTuple):
-    """What pooling the maps of an item needs of a run."""
+    """The name, the number of draws and the maps of one run of a pool."""
 
     name: str
     draws: int
@@ -195,12 +187,12 @@ def _maps(parts: Sequence[_MapSource], row: int) -> Maps:
     labels = []
     probs: Any = np.float64(0.0)
     entropy: Any = np.float64(0.0)
-    for name, draws, every in parts:
-        maps = every[row]
+    for name, draws, all_maps in parts:
+        maps = all_maps[row]
         first = maps if first is None else first
         check_same_item(first, maps, row, (parts[0].name, name))
-        # Weighed by whole numbers and divided at the end: such sums of float32 are
-        # exact in float64, so the order of the runs does not matter.
+        # Weighted by whole numbers and divided at the end: such sums of float32 are
+        # exact in float64, so that the order of the runs changes no bit.
         probs = probs + maps.mean_probs * np.float64(draws)
         entropy = entropy + maps.expected_entropy * np.float64(draws)
         labels.append(maps.draw_labels)
@@ -219,9 +211,9 @@ def _header(members: Sequence[Predictions]) -> Header:
     shared: dict[str, Any] = {}
     for field in fields(Header):
         values = [getattr(header, field.name) for header in headers]
-        # What is said of the data may come from any file. What is said of the runs is
-        # kept only where all files agree.
-        if field.name in _OF_THE_DATA:
+        # Fields on the data may come from any file. Fields on the runs are kept only if
+        # all files agree.
+        if field.name in _DATA_FIELDS:
             values = [value for value in values if value is not None]
         if values and all(value == values[0] for value in values):
             shared[field.name] = values[0]

@@ -1,4 +1,4 @@
-"""Class probabilities: in [0, 1], summing to one, or logits where the user says so."""
+"""Class probabilities: in [0, 1] with sum one, or logits if the user says so."""
 
 from typing import Any, NamedTuple
 
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._values import where_in
 
-# Probabilities may miss summing to one by this much; they are then renormalised.
+# Probabilities whose sum differs from one by at most this much are renormalised.
 SUM_TOLERANCE = 1e-3
-# What rounding to float32 may do. Rows that miss by less are left alone, so that values
-# which were equal stay equal, and what is written in float32 comes back bit by bit.
+# Largest error of rounding to float32. Rows within it stay as they are, so that equal
+# values stay equal, and values written in float32 are read again with the same bits.
 ROUNDING = 1e-6
 _LOGITS = "if these are logits, say so: --logits (logits=True)"
 
 
-class Renormalised(NamedTuple):
-    """Probabilities that sum to one, and a note where they did not at first."""
+class Converted(NamedTuple):
+    """An array in normal form, and notes on how it was converted."""
 
-    probs: NDArray[Any]
+    array: NDArray[Any]
     notes: tuple[str, ...]
 
 
@@ -30,8 +30,8 @@ def checked_probs(
     *,
     remedy: str = _LOGITS,
     dtype: type[np.floating[Any]] = np.float64,
-) -> Renormalised:
-    """`array` with its class axis 'C' summing to one; what is divided is of `dtype`."""
+) -> Converted:
+    """Return `array` with sum one over its class axis 'C', divided in `dtype`."""
     array = unit_interval(name, array, axes, remedy=remedy)
     axis = axes.index("C")
     total = array.sum(axis=axis, keepdims=True, dtype=np.float64)
@@ -45,24 +45,24 @@ def checked_probs(
             f"{hint}"
         )
     if off[worst] <= ROUNDING:
-        return Renormalised(array, ())
+        return Converted(array, ())
     note = (
         f"array '{name}' missed summing to 1 by up to {float(off[worst]):.1g} "
         f"({where_in(axes, worst, skip='C')}) and was renormalised"
     )
     if dtype == np.float64:
-        # The same probabilities in another order of the classes must have the same sum
-        # to the last bit, so that ties between items stay ties.
+        # Sorted, so that the same probabilities in another order of the classes have
+        # the same sum to the last bit, and ties between items stay ties.
         ordered = np.sort(array.astype(dtype, copy=False), axis=axis)
         total = ordered.sum(axis=axis, keepdims=True)
     divisor = np.where(off > ROUNDING, total, 1.0).astype(dtype)
-    return Renormalised(array / divisor, (note,))
+    return Converted(array / divisor, (note,))
 
 
 def unit_interval(
     name: str, array: NDArray[Any], axes: str, *, remedy: str = _LOGITS
 ) -> NDArray[Any]:
-    """`array` inside [0, 1]; excess by rounding is cut off, more is refused."""
+    """Return `array` cut to [0, 1]; raise if it exceeds that by more than rounding."""
     low, high = float(array.min()), float(array.max())
     if low >= 0.0 and high <= 1.0:
         return array
@@ -77,7 +77,7 @@ def unit_interval(
 
 
 def softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:
-    """Probabilities of `logits` over the last axis, in float64."""
+    """Return the probabilities of `logits` over the last axis, in float64."""
     logits = logits.astype(np.float64, copy=False)
     total = logits.sum(axis=-1)
     if _all_in_unit(logits) and np.abs(total - 1.0).max() <= SUM_TOLERANCE:
@@ -87,7 +87,7 @@ def softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:
 
 
 def two_class_softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any]:
-    """Probabilities of both classes from the logit of P(y=1), classes last."""
+    """Return probabilities of both classes, last axis, from the logit of P(y=1)."""
     if _all_in_unit(logits):
         raise PredictionsError(_not_logits(name, logits, axes))
     # exp of the log-sigmoid keeps both tails; 1 - p would lose the small one.
@@ -96,7 +96,7 @@ def two_class_softmax(name: str, logits: NDArray[Any], axes: str) -> NDArray[Any
 
 
 def _classes_elsewhere(name: str, array: NDArray[Any], axis: int) -> str:
-    """A remedy where another axis sums to one: the classes lie there."""
+    """Return a remedy if another axis has sum one, so that the classes lie there."""
     for other in reversed(range(array.ndim)):
         if other == axis or array.shape[other] < 2:
             continue

@@ -1,4 +1,4 @@
-"""The records: predictions in one normal form, and the maps of one segmented item."""
+"""Records of predictions in normal form, and of the maps of one segmented item."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from qualms.predictions._errors import PredictionsError
 from qualms.predictions._header import Header
+from qualms.predictions._schema import array_field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -16,8 +17,8 @@ class Maps:
     """One segmented item: statistics over draws, labels by draw and labels by rater.
 
     `mean_probs` (C, *space) and `expected_entropy` (*space, in nats) are float32,
-    `draw_labels` (M, *space) and `raters` (R, *space) uint8. For writing, any array
-    will do.
+    `draw_labels` (M, *space) and `raters` (R, *space) uint8. Writers convert arrays of
+    other dtypes and frameworks.
     """
 
     mean_probs: NDArray[Any]
@@ -27,7 +28,7 @@ class Maps:
 
 
 class LazyMaps(Sequence[Maps]):
-    """Maps that are read and checked one at a time, when asked for; none is kept."""
+    """A sequence whose maps are read and checked on access, and not kept."""
 
     __slots__ = ("_load", "_rows", "on_disk")
 
@@ -37,7 +38,7 @@ class LazyMaps(Sequence[Maps]):
         self._load = load
         self._rows = rows
         self.on_disk = on_disk
-        """Whether every process can read them; if so, no map travels with these."""
+        """Whether other processes can read the maps, so that none is sent to them."""
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -54,20 +55,20 @@ class LazyMaps(Sequence[Maps]):
 
 
 def join_maps(first: Sequence[Maps], second: Sequence[Maps]) -> LazyMaps:
-    """The maps of two splits one after the other, none of which is read yet."""
+    """Return the maps of two splits one after the other, without reading them."""
     return LazyMaps(
-        partial(_one_of, first, second),
+        partial(_maps_at, first, second),
         range(len(first) + len(second)),
         on_disk=are_on_disk(first) and are_on_disk(second),
     )
 
 
-def _one_of(first: Sequence[Maps], second: Sequence[Maps], row: int) -> Maps:
+def _maps_at(first: Sequence[Maps], second: Sequence[Maps], row: int) -> Maps:
     return first[row] if row < len(first) else second[row - len(first)]
 
 
 def are_on_disk(maps: Sequence[Maps] | None) -> bool:
-    """Whether any process can read these maps, so that they need not be sent to it."""
+    """Return whether any process can read these maps by itself."""
     return isinstance(maps, LazyMaps) and maps.on_disk
 
 
@@ -75,14 +76,14 @@ def are_on_disk(maps: Sequence[Maps] | None) -> bool:
 class Predictions:
     """Predictions of one run on one split (or a pool of runs), checked.
 
-    `arrays` has one normal form per task, whatever the file: `probs` (M, N, C), `mean`,
-    `var` and `select/<name>` (M, N), everything else with N first; numbers in float64
-    (`embedding` in float32), classes in int64, `item` as text. `probs` that were given
-    in float32 stay so: reduce them in float64. `target` may be absent.
-    Where an item has no known class, its `target` is -1 and `known` is there, false for
-    it. `maps` holds the segmented items, read when asked for, and `pixels` says how
-    many the first of them has. `notes` says in sentences what was ignored, taken for
-    something else or renormalised.
+    `arrays` has the same normal form for every kind of file: `probs` (M, N, C), `mean`,
+    `var` and `select/<name>` (M, N), all others with N first (`item_axis`); numbers are
+    float64 (`embedding` float32), classes int64, and `item` is text. `probs` stored in
+    float32 stay float32: reduce them in float64. `target` may be missing. An item of no
+    known class has `target` -1, and `known` is present and false for it.
+
+    `maps` are the segmented items, read on access, and `pixels` the size of the first.
+    `notes` are sentences on arrays that were ignored, converted or renormalised.
     """
 
     task: str
@@ -104,11 +105,26 @@ class Predictions:
         )
 
     def get(self, name: str) -> NDArray[Any] | None:
-        """The array `name`, or None where the predictions have none."""
+        """Return the array `name`, or None if the predictions have none."""
         return self.arrays.get(name)
 
+    def item_axis(self, name: str) -> int | None:
+        """Return the axis of array `name` that counts items: 1 after draws, else 0.
+
+        None for an `extra/<name>` that has no row for each item.
+
+        >>> from qualms.predictions import build
+        >>> built = build({"target": [0, 1], "prob": [0.2, 0.9]})
+        >>> built.item_axis("target"), built.item_axis("probs")
+        (0, 1)
+        """
+        field = array_field(self.task, name)
+        if field is not None and field.axes:
+            return 1 if field.draws else 0
+        return 0 if self.arrays[name].shape[:1] == (self.n,) else None
+
     def require_target(self) -> None:
-        """Refuse predictions without `target`, which cannot be scored."""
+        """Raise unless the predictions have a `target`, which scores need."""
         if self.maps is None and "target" not in self.arrays:
             raise PredictionsError(
                 f"{self.source}: has no 'target', so it can be checked and pooled, but "
@@ -116,10 +132,13 @@ class Predictions:
             )
 
     def named(self, family: str) -> dict[str, NDArray[Any]]:
-        """The arrays of a family, e.g. 'uncertainty', by the name after the slash."""
-        head = f"{family}/"
+        """Return the arrays of a family such as 'uncertainty' by the rest of the name.
+
+        The rest of `uncertainty/entropy` is `entropy`.
+        """
+        prefix = f"{family}/"
         return {
-            name.removeprefix(head): array
+            name.removeprefix(prefix): array
             for name, array in self.arrays.items()
-            if name.startswith(head)
+            if name.startswith(prefix)
         }

@@ -1,8 +1,8 @@
-"""The schema as data: which arrays a task has, with their axes, kind and range.
+"""The schema as data: the arrays of each task, with their axes, kind and range.
 
 Axes: N items, M draws, C classes, D embedding dimensions, K vote columns, H and W
-pixels; a digit is that very size. Where an array may lack the axis of draws, both forms
-are listed. A name that ends in '/' is a family, for example `uncertainty/<name>`.
+pixels; a digit is a fixed size. An array whose axis of draws may be left out has both
+forms. A name that ends in '/' is a family, for example `uncertainty/<name>`.
 """
 
 from dataclasses import dataclass
@@ -29,22 +29,22 @@ class Field:
     """One array of the schema."""
 
     name: str
-    # Without axes any shape will do.
+    # Without axes, any shape is valid.
     axes: tuple[str, ...] = ("N",)
     kind: Kind = "real"
     low: float = -inf
     dtype: str = "float64"
-    # Whether float32 stays float32: these arrays are the largest, and are reduced in
-    # float64 by whoever reads them.
+    # Whether float32 stays float32: these are the largest arrays. Scores reduce them in
+    # float64.
     single: bool = False
     # Class probabilities are renormalised, and may be given as logits.
     probability: bool = False
     # Whether -1 is allowed, for an item of no known class.
     unknown: bool = False
-    # The array that this one is turned into: P(y=1) into both classes, a standard
-    # deviation into a variance.
+    # The array that this array is converted to: P(y=1) to the probabilities of both
+    # classes, a standard deviation to a variance.
     becomes: str = ""
-    # The size of an axis that the array settles without having it.
+    # Sizes of axes that the array has no axis for.
     implies: tuple[tuple[str, int], ...] = ()
     hint: str = ""
 
@@ -55,7 +55,7 @@ class Field:
 
     @property
     def shown(self) -> str:
-        """The name as a sentence writes it."""
+        """The name as messages write it."""
         return f"'{self.name}<name>'" if self.family else f"'{self.name}'"
 
     @property
@@ -64,7 +64,7 @@ class Field:
         return any("M" in axes for axes in self.axes)
 
     def covers(self, name: str) -> bool:
-        """Whether the array `name` is this one, or a member of this family."""
+        """Return whether array `name` is this field or a member of this family."""
         if self.family:
             return name.startswith(self.name) and len(name) > len(self.name)
         return name == self.name
@@ -72,19 +72,18 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSchema:
-    """The arrays of one task: those it must have, those it may have.
+    """The required and optional arrays of one task.
 
-    `needs` holds alternatives: of each inner tuple at least one array must be there.
-    `marks` are the arrays by which the task is recognised. `given` pairs an array with
-    another that must come with it, `instead` lists arrays of which only one may be
-    there.
+    Of each tuple in `required` at least one array must be present, and of each tuple in
+    `exclusive` at most one. `together` pairs an array with another that it requires. A
+    task is recognised by its `marks`.
     """
 
-    needs: tuple[tuple[str, ...], ...]
+    required: tuple[tuple[str, ...], ...]
     marks: tuple[str, ...]
     fields: tuple[Field, ...]
-    given: tuple[tuple[str, str], ...] = ()
-    instead: tuple[tuple[str, ...], ...] = ()
+    together: tuple[tuple[str, str], ...] = ()
+    exclusive: tuple[tuple[str, ...], ...] = ()
 
 
 _TARGET = Field(
@@ -103,14 +102,14 @@ _EVERYWHERE = (
 )
 _THUMBNAIL = Field(name="thumbnail", axes=("NHW3",), kind="byte")
 _EXTRA = Field(name="extra/", axes=(), kind="any")
-# What others call a standard deviation.
+# Names of a standard deviation.
 _DEVIATIONS = ("std", "sigma", "scale")
 
 TASKS = {
     "classification": TaskSchema(
-        needs=(("probs", "prob"),),
+        required=(("probs", "prob"),),
         marks=("probs", "prob"),
-        instead=(("probs", "prob"),),
+        exclusive=(("probs", "prob"),),
         fields=(
             _TARGET,
             Field(
@@ -136,14 +135,14 @@ TASKS = {
         ),
     ),
     "regression": TaskSchema(
-        needs=(("mean", "lower"),),
+        required=(("mean", "lower"),),
         marks=("mean", "var", "lower", "upper"),
-        given=(
+        together=(
             ("lower", "upper"),
             ("upper", "lower"),
             *((name, "mean") for name in ("var", *_DEVIATIONS)),
         ),
-        instead=(("var", *_DEVIATIONS),),
+        exclusive=(("var", *_DEVIATIONS),),
         fields=(
             Field(name="target"),
             Field(name="mean", axes=("MN", "N")),
@@ -161,7 +160,7 @@ TASKS = {
         ),
     ),
     "embedding": TaskSchema(
-        needs=(("embedding",), ("uncertainty/",)),
+        required=(("embedding",), ("uncertainty/",)),
         marks=("embedding",),
         fields=(
             _TARGET,
@@ -177,14 +176,14 @@ TASKS = {
         ),
     ),
     "segmentation": TaskSchema(
-        needs=(),
+        required=(),
         marks=("maps", "mean_probs", "expected_entropy", "draw_labels", "raters"),
         fields=_EVERYWHERE,
     ),
 }
 
-# What people call an array elsewhere. A sentence says so; the array is never renamed.
-ELSEWHERE = {
+# Our name of arrays by their common names. A message suggests it; nothing is renamed.
+SYNONYMS = {
     "label": "target",
     "labels": "target",
     "y": "target",
@@ -211,15 +210,15 @@ _FAMILIES = {
 
 
 def array_field(task: str, name: str) -> Field | None:
-    """The field of `task` that the array `name` belongs to, or None."""
-    found = _PLAIN[task].get(name)
-    if found is not None or "/" not in name:
-        return found
+    """Return the field of `task` that array `name` belongs to, or None."""
+    field = _PLAIN[task].get(name)
+    if field is not None or "/" not in name:
+        return field
     return next((f for f in _FAMILIES[task] if f.covers(name)), None)
 
 
 def is_array_name(name: str) -> bool:
-    """Whether any task has an array of this name."""
+    """Return whether any task has an array of this name."""
     return name in TASKS["segmentation"].marks or any(
         array_field(task, name) is not None for task in TASKS
     )

@@ -1,4 +1,4 @@
-"""Segmentation predictions: arrays per item, and maps read one item at a time."""
+"""Segmentation predictions: arrays over items, and maps read one item at a time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from qualms.predictions._normal import (
 from qualms.predictions._probabilities import checked_probs
 from qualms.predictions._record import LazyMaps, Maps, Predictions
 from qualms.predictions._values import (
-    GivenArray,
+    RawArray,
     as_numbers,
     check_axes,
     finite_span,
@@ -42,12 +42,12 @@ _CALLED = {"C": "class", "M": "draw", "R": "rater"}
 _REMEDY = "store probabilities averaged over draws, not logits"
 
 
-# Rounding to half precision may lift a mean entropy as far above its bound.
+# Rounding to half precision may raise a mean entropy this far above its bound.
 _SLACK = 0.01
 
 
 class Counts(NamedTuple):
-    """What all items of a file share: classes and draws, and the label to ignore."""
+    """Numbers of classes and draws, and the ignored label, of all items of a file."""
 
     classes: int | None = None
     draws: int | None = None
@@ -55,7 +55,7 @@ class Counts(NamedTuple):
 
 
 def check_maps(maps: Maps, counts: Counts) -> Maps:
-    """`maps` in the normal dtypes, probabilities renormalised."""
+    """Return `maps` in the normal dtypes, with probabilities renormalised."""
     if not isinstance(maps, Maps):
         raise PredictionsError(
             f"must be a Maps record, got {type(maps).__name__}; build it with "
@@ -71,7 +71,7 @@ def load_maps(
     load: Callable[[str], NDArray[Any]],
     counts: Counts,
 ) -> Maps:
-    """The maps of one item, checked; shapes are compared before anything is loaded."""
+    """Load and check the maps of one item; shapes are compared before loading."""
     missing = [name for name in ARRAYS if name not in shapes]
     if missing:
         raise PredictionsError(
@@ -91,7 +91,7 @@ def load_maps(
 
 
 def counts_of(maps: Maps, ignore: int | None) -> Counts:
-    """The counts of checked `maps`; all other items must have the same."""
+    """Return the counts of checked `maps`, which all other items must share."""
     return Counts(
         classes=maps.mean_probs.shape[0],
         draws=maps.draw_labels.shape[0],
@@ -99,8 +99,8 @@ def counts_of(maps: Maps, ignore: int | None) -> Counts:
     )
 
 
-def held_in_memory(maps: Sequence[Maps], counts: Counts) -> LazyMaps:
-    """`maps` of any kind, each checked when asked for."""
+def maps_in_memory(maps: Sequence[Maps], counts: Counts) -> LazyMaps:
+    """Return maps in memory as a sequence that checks them on access."""
     return LazyMaps(partial(_check_row, maps, counts), range(len(maps)))
 
 
@@ -151,29 +151,29 @@ def _check_counts(shapes: Mapping[str, tuple[int, ...]], counts: Counts) -> None
 
 
 def _mean_probs(array: NDArray[Any]) -> NDArray[Any]:
-    given = as_numbers("mean_probs", array)
-    finite_span("mean_probs", given, "C")
-    made = given.astype(np.float32, copy=False)
+    numbers = as_numbers("mean_probs", array)
+    finite_span("mean_probs", numbers, "C")
+    probs = numbers.astype(np.float32, copy=False)
     return np.ascontiguousarray(
-        checked_probs("mean_probs", made, "C", remedy=_REMEDY, dtype=np.float32).probs
+        checked_probs("mean_probs", probs, "C", remedy=_REMEDY, dtype=np.float32).array
     )
 
 
 def _entropy(array: NDArray[Any], classes: int) -> NDArray[Any]:
     name = "expected_entropy"
-    given = as_numbers(name, array)
-    low, high = finite_span(name, given, "")
-    # Half precision rounds. An entropy given in bits misses by far more than this.
+    entropy = as_numbers(name, array)
+    low, high = finite_span(name, entropy, "")
+    # Half precision rounds. An entropy in bits exceeds the limit by far more.
     limit, slack = log(classes), 2e-3 * (1.0 + log(classes))
     if low < -slack or high > limit + slack:
-        wrong = (given < -slack) | (given > limit + slack)
+        wrong = (entropy < -slack) | (entropy > limit + slack)
         where = tuple(np.argwhere(wrong)[0])
         raise PredictionsError(
             f"array '{name}' must lie in [0, {limit:.4g}] (log C, in nats), "
-            f"{where_in('', where)} is {float(given[where]):.6g}; use natural "
+            f"{where_in('', where)} is {float(entropy[where]):.6g}; use natural "
             "logarithms"
         )
-    return np.ascontiguousarray(np.maximum(given.astype(np.float32, copy=False), 0))
+    return np.ascontiguousarray(np.maximum(entropy.astype(np.float32, copy=False), 0))
 
 
 def _labels(
@@ -201,14 +201,14 @@ def _labels(
 
 
 def entropy_excess(maps: Maps) -> float:
-    """How far the mean entropy of draws lies above that of their mean, at most."""
+    """Return how far the mean entropy of draws exceeds that of their mean, at most."""
     probs = maps.mean_probs
     logs = np.log(probs, where=probs > 0, out=np.zeros_like(probs))
     return float((maps.expected_entropy + (probs * logs).sum(axis=0)).max())
 
 
 def check_entropies(predictions: Predictions, excess: NDArray[np.float64]) -> None:
-    """Refuse items whose `entropy_excess`, (N,), is more than rounding."""
+    """Raise if the `entropy_excess` (N,) of an item is more than rounding."""
     row = int(excess.argmax())
     if excess[row] > _SLACK:
         names = predictions.get("item")
@@ -220,21 +220,22 @@ def check_entropies(predictions: Predictions, excess: NDArray[np.float64]) -> No
         )
 
 
-# Opens the maps of a source. Each is checked against the counts when it is read.
+# Opens the maps of a source, each of which is checked against the counts on access.
 Open = Callable[[Counts], Sequence[Maps]]
 
 
 def segmentation_form(
-    raw: RawArrays, open_maps: Open, asked: ReadOptions, source: str
+    raw: RawArrays, open_maps: Open, options: ReadOptions, source: str
 ) -> Predictions:
-    """Segmentation predictions of the items in `raw`; the first item is read."""
+    """Return segmentation predictions of the items in `raw`; the first is read."""
     with naming(source):
-        assembled = FORMATS[version_of(raw.header)](raw, open_maps, asked, source)
+        predictions = FORMATS[version_of(raw.header)](raw, open_maps, options, source)
     # Outside `naming`, because an error in an item already names its own file.
-    first = open_maps(Counts(ignore=assembled.header.ignore))[0]
-    counts = counts_of(first, assembled.header.ignore)
+    ignore = predictions.header.ignore
+    first = open_maps(Counts(ignore=ignore))[0]
+    counts = counts_of(first, ignore)
     return replace(
-        assembled,
+        predictions,
         maps=open_maps(counts),
         draws=counts.draws or 1,
         classes=counts.classes,
@@ -243,29 +244,29 @@ def segmentation_form(
 
 
 def _format_1(
-    raw: RawArrays, open_maps: Open, asked: ReadOptions, source: str
+    raw: RawArrays, open_maps: Open, options: ReadOptions, source: str
 ) -> Predictions:
-    stated = parse_header(raw.header, strict=asked.strict)
-    _refuse_other(stated.header.task, asked)
+    parsed = parse_header(raw.header, strict=options.strict)
+    _check_options(parsed.header.task, options)
     names = (*raw.shapes, *raw.unread)
-    notes = check_names("segmentation", names, strict=asked.strict)
+    notes = check_names("segmentation", names, strict=options.strict)
     n = len(open_maps(Counts()))
     if n == 0:
         raise PredictionsError("has no items; there must be at least one")
-    check_shapes(stated.shapes, raw.shapes, frozenset(raw.unread))
+    check_shapes(parsed.shapes, raw.shapes, frozenset(raw.unread))
     fields = in_order("segmentation", raw.shapes)
     axes, sizes = check_axes(fields, raw.shapes, maps=n)
     return Predictions(
         task="segmentation",
-        header=replace(stated.header, task="segmentation"),
+        header=replace(parsed.header, task="segmentation"),
         arrays={
             name: normal_values(
-                GivenArray(name, raw.array(name), field, axes[name], sizes)
+                RawArray(name, raw.array(name), field, axes[name], sizes)
             )
             for name, field in fields.items()
         },
         source=source,
-        notes=bounded_notes([*stated.notes, *notes]),
+        notes=bounded_notes([*parsed.notes, *notes]),
         n=n,
     )
 
@@ -275,14 +276,14 @@ _Reader = Callable[[RawArrays, Open, ReadOptions, str], Predictions]
 FORMATS: dict[int, _Reader] = {1: _format_1}
 
 
-def _refuse_other(stated: str | None, asked: ReadOptions) -> None:
-    for task in (asked.task, stated):
+def _check_options(stated: str | None, options: ReadOptions) -> None:
+    for task in (options.task, stated):
         if task not in (None, "segmentation"):
             raise PredictionsError(
                 f"holds maps of segmented items, but the task is said to be '{task}'; "
                 "leave the task out"
             )
-    if asked.logits:
+    if options.logits:
         raise PredictionsError(
             "logits are for classification only, these are segmentation predictions; "
             "leave out --logits (logits=True)"

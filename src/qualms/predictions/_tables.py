@@ -1,8 +1,8 @@
-"""Columns and arrays: what .csv and .parquet share, and .parquet itself.
+"""Tables: the columns of .csv and .parquet files and of frames, and .parquet itself.
 
-An array (N,) is a column of its name; (N, K) is K columns `name_0` to `name_{K-1}`, and
-`probs` is `prob_0`, `prob_1`, ... A table holds one draw. Its header, where it has one,
-stands beside it under the same name with `.json` added: `preds.csv.json`.
+An array (N,) is a column of the same name; (N, K) is K columns `name_0` to
+`name_{K-1}`, and `probs` is `prob_0`, `prob_1`, ... A table holds one draw. Its header
+may be in a file beside it with `.json` added to the name: `preds.csv.json`.
 """
 
 import re
@@ -19,33 +19,33 @@ from numpy.typing import NDArray
 from qualms.predictions._errors import PredictionsError, parsing, shortened
 from qualms.predictions._header import loads
 from qualms.predictions._limits import refuse_unpacking, refuse_wide_text
-from qualms.predictions._names import tasks_shown
+from qualms.predictions._names import matching_tasks
 from qualms.predictions._normal import RawArrays
 from qualms.predictions._schema import TASKS, Field, array_field
 
-# Gives the columns of some names, one after the other.
+# Yields the columns of the given names in turn.
 _ReadColumns = Callable[[Sequence[str]], Iterator[NDArray[Any]]]
 _NUMBERED = re.compile(r"(.+)_(0|[1-9][0-9]{0,8})")
 
 
 def sidecar(path: Path) -> Path:
-    """Where the header of the table at `path` stands."""
+    """Return the path of the header of the table at `path`."""
     return path.with_name(f"{path.name}.json")
 
 
 def field_of(column: str) -> Field | None:
-    """The field a column belongs to, whatever the task."""
+    """Return the field that a column belongs to in any task."""
     return _field(_array_of(column))
 
 
 @lru_cache(maxsize=1024)
 def _field(name: str) -> Field | None:
-    found = (array_field(task, name) for task in TASKS)
-    return next((f for f in found if f is not None), None)
+    fields = (array_field(task, name) for task in TASKS)
+    return next((field for field in fields if field is not None), None)
 
 
 def wanted_columns(names: Sequence[str]) -> list[str]:
-    """Those of the columns that belong to an array of the task they show."""
+    """Return the columns that belong to an array of the task that the names match."""
     counts = Counter(names)
     if len(counts) < len(names):
         twice = next(name for name in names if counts[name] > 1)
@@ -53,8 +53,8 @@ def wanted_columns(names: Sequence[str]) -> list[str]:
             f"column '{shortened(twice)}' is there twice; rename one"
         )
     arrays = {name: _array_of(name) for name in names}
-    fits = tasks_shown(arrays.values())
-    tasks = fits if len(fits) == 1 else list(TASKS)
+    matching = matching_tasks(arrays.values())
+    tasks = matching if len(matching) == 1 else list(TASKS)
     return [
         name
         for name, array in arrays.items()
@@ -68,9 +68,9 @@ def raw_table(
     rows: int,
     read_columns: _ReadColumns,
 ) -> RawArrays:
-    """The arrays of a table whose columns `read_columns` gives, and its header."""
+    """Return the arrays and the header of a table, columns read by `read_columns`."""
     columns = _columns_by_array(wanted_columns(tuple(names)))
-    held = {column for parts in columns.values() for column in parts}
+    used = {column for parts in columns.values() for column in parts}
     return RawArrays(
         shapes={
             name: (rows,) if parts == [name] else (rows, len(parts))
@@ -79,7 +79,7 @@ def raw_table(
         load=partial(_joined, columns, read_columns),
         header=_header(sidecar(path)),
         header_at=f"a file '{sidecar(path).name}' beside it (JSON)",
-        unread=tuple(name for name in names if name not in held),
+        unread=tuple(name for name in names if name not in used),
     )
 
 
@@ -94,29 +94,29 @@ class Frame(Protocol):
 
 
 def frame_arrays(frame: Frame) -> dict[str, Any]:
-    """The arrays of a frame whose columns are named as in a .csv file."""
+    """Return the arrays of a frame whose columns are named as in a .csv file."""
     names = list(frame.columns)
     wrong = next((name for name in names if not isinstance(name, str)), None)
     if wrong is not None:
         raise PredictionsError(f"the name of a column must be text, got {wrong!r:.60}")
     columns = _columns_by_array(wanted_columns(names))
-    held = {column for parts in columns.values() for column in parts}
-    found = {
+    used = {column for parts in columns.values() for column in parts}
+    arrays = {
         name: frame[parts[0]]
         if parts == [name]
         else np.stack([np.asarray(frame[part]) for part in parts], axis=1)
         for name, parts in columns.items()
     }
-    return found | {name: frame[name] for name in names if name not in held}
+    return arrays | {name: frame[name] for name in names if name not in used}
 
 
 def table_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Arrays in normal form as those a table can hold: without the axis of draws."""
+    """Return arrays in normal form without the axis of draws, for a table."""
     return {name: _one_draw(name, array) for name, array in arrays.items()}
 
 
 def columns_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The columns of `arrays` that `table_arrays` made."""
+    """Return the columns of arrays that `table_arrays` made."""
     columns: dict[str, NDArray[Any]] = {}
     for name, array in arrays.items():
         if array.ndim == 1:
@@ -128,7 +128,7 @@ def columns_of(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _array_of(column: str) -> str:
-    # Families have no numbered columns: what follows the slash is the user's own name.
+    # Families have no numbered columns: users choose the name after the slash.
     numbered = None if "/" in column else _NUMBERED.fullmatch(column)
     if numbered is None:
         return column
@@ -182,12 +182,12 @@ def _joined(
     columns: Mapping[str, Sequence[str]], read_columns: _ReadColumns, name: str
 ) -> NDArray[Any]:
     parts = columns[name]
-    found = read_columns(parts)
-    first = next(iter(found))
+    arrays = read_columns(parts)
+    first = next(arrays)
     if parts == [name]:
         return first
     joined = np.empty((len(first), len(parts)), dtype=np.float64)
-    for k, values in enumerate(chain([first], found)):
+    for k, values in enumerate(chain([first], arrays)):
         if values.dtype.kind not in "fiub":
             raise PredictionsError(
                 f"column '{parts[k]}' must be numbers, got {values.dtype}; convert it"
@@ -208,15 +208,15 @@ def _header(path: Path) -> dict[str, Any]:
 
 
 def _one_draw(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    about = field_of(name)
-    if about is not None and about.draws:
+    field = field_of(name)
+    if field is not None and field.draws:
         if len(array) > 1:
             raise PredictionsError(
                 f"array '{name}' has {len(array)} draws, a table holds one; write "
                 ".safetensors or .npz"
             )
         array = array[0]
-    if array.ndim > (2 if about is None or about.axes else 1) or array.ndim == 0:
+    if array.ndim > (2 if field is None or field.axes else 1) or array.ndim == 0:
         raise PredictionsError(
             f"array '{name}' of shape {array.shape} does not fit into a table; leave "
             "it out, or write .safetensors or .npz"
@@ -225,7 +225,7 @@ def _one_draw(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 
 def read_parquet(path: Path) -> RawArrays:
-    """The arrays of a .parquet file, and the header of its sidecar."""
+    """Read the arrays of a .parquet file, and the header beside it."""
     with parsing(path), _parquet_file(path) as file:
         names = list(file.schema_arrow.names)
         rows = int(file.metadata.num_rows)
@@ -244,10 +244,10 @@ def write_parquet_table(path: Path, columns: Mapping[str, NDArray[Any]]) -> None
     parquet = _parquet()
     from pyarrow import array, table
 
-    held = {
+    arrays = {
         name: array(np.ascontiguousarray(values)) for name, values in columns.items()
     }
-    parquet.write_table(table(held), path, write_page_checksum=True)
+    parquet.write_table(table(arrays), path, write_page_checksum=True)
 
 
 def _parquet() -> Any:
@@ -261,7 +261,7 @@ def _parquet() -> Any:
 
 
 def _parquet_file(path: Path, texts: Sequence[str] = ()) -> Any:
-    # A dictionary keeps repeated text once; unpacked it could fill the memory.
+    # A dictionary stores repeated text once; unpacked it could fill the memory.
     return _parquet().ParquetFile(
         path, page_checksum_verification=True, read_dictionary=list(texts)
     )
@@ -270,14 +270,14 @@ def _parquet_file(path: Path, texts: Sequence[str] = ()) -> Any:
 def _read_columns(
     path: Path, texts: Collection[str], names: Sequence[str]
 ) -> Iterator[NDArray[Any]]:
-    held = [name for name in names if name in texts]
-    with parsing(path), _parquet_file(path, held) as file:
+    wanted_texts = [name for name in names if name in texts]
+    with parsing(path), _parquet_file(path, wanted_texts) as file:
         # A dot in a name would be taken for a path into a nested column.
         dotted = any("." in name for name in names)
         table = file.read(columns=None if dotted else list(names))
-        places = {name: place for place, name in enumerate(table.column_names)}
+        positions = {name: position for position, name in enumerate(table.column_names)}
         for name in names:
-            column = table.column(places[name])
+            column = table.column(positions[name])
             _refuse_nulls(name, column)
             if name in texts:
                 yield _texts(name, column, path.stat().st_size)
@@ -296,9 +296,9 @@ def _refuse_nulls(name: str, column: Any) -> None:
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
-    held = kind.value_type if types.is_dictionary(kind) else kind
+    values = kind.value_type if types.is_dictionary(kind) else kind
     tests = (types.is_string, types.is_large_string, types.is_string_view)
-    return any(is_kind(held) for is_kind in tests)
+    return any(is_kind(values) for is_kind in tests)
 
 
 def _numbers(name: str, column: Any) -> NDArray[Any]:

@@ -1,8 +1,8 @@
 """Checks of shapes and values, array by array.
 
-Every array has the axes of its field, and sizes agree between arrays. Its values are
-numbers, classes, flags, items, names or bytes, by the kind of its field, and come out
-in the normal dtype. A refusal names the array, the row and the value.
+Every array has the axes of its field, and sizes agree between arrays. By the kind of
+the field its values are numbers, classes, flags, items, names or bytes, and are
+converted to the normal dtype. Messages name the array, the row and the value.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ _Shape = tuple[int, ...]
 
 
 class Shaped(NamedTuple):
-    """The axes each array was given with, and the size of every axis."""
+    """The axes of each array, and the size of every axis."""
 
     axes: dict[str, str]
     sizes: dict[str, int]
@@ -34,10 +34,10 @@ def check_axes(
     *,
     maps: int | None = None,
 ) -> Shaped:
-    """Refuse wrong numbers of axes, empty axes and sizes that disagree.
+    """Raise on wrong numbers of axes, empty axes and sizes that disagree.
 
-    `fields` is in the order of the schema, so that `target` says how many items there
-    are; for segmentation it is the number of `maps`.
+    `fields` is in the order of the schema, so that `target` sets the number of items;
+    in segmentation, the number of `maps` does.
     """
     axes: dict[str, str] = {}
     sizes = {} if maps is None else {"N": maps}
@@ -48,9 +48,9 @@ def check_axes(
         _refuse_empty(name, axes[name], shape)
         for axis, size in zip(axes[name], shape, strict=False):
             if not _agrees(axis, size, sizes, name):
-                known = (sizes.get(axis, 3), stated_by.get(axis, ""))
+                expected = (sizes.get(axis, 3), stated_by.get(axis, ""))
                 raise PredictionsError(
-                    _disagreement(name, axes[name], shape, axis, known)
+                    _disagreement(name, axes[name], shape, axis, expected)
                     + _remedy(field, name, shape, axes[name], sizes)
                 )
         for axis, size in (*zip(axes[name], shape, strict=False), *field.implies):
@@ -105,10 +105,10 @@ def _stands_for_all(axis: str, size: int, name: str) -> bool:
 
 
 def _disagreement(
-    name: str, axes: str, shape: _Shape, axis: str, known: tuple[int, str]
+    name: str, axes: str, shape: _Shape, axis: str, expected: tuple[int, str]
 ) -> str:
     counted = _COUNTED[axis]
-    size, other = known
+    size, other = expected
     got = f"array '{name}' has {shape[axes.index(axis)]} {counted} (shape {shape})"
     if not other:
         return f"{got}, there must be {size}"
@@ -138,7 +138,7 @@ def _remedy(
 
 
 def where_in(axes: str, index: Sequence[Any], skip: str = "") -> str:
-    """Where in an array: 'draw 0, row 3, class 1'; space is given as one position."""
+    """Say where an index is: 'draw 0, row 3, class 1', axes of space as a position."""
     named = [
         f"{AXES[axis]} {int(i)}"
         for axis, i in zip(axes, index, strict=False)
@@ -149,8 +149,8 @@ def where_in(axes: str, index: Sequence[Any], skip: str = "") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenArray:
-    """An array as found, with its name, its field, its axes and all sizes."""
+class RawArray:
+    """An array before its values are checked, with its field, axes and all sizes."""
 
     name: str
     array: NDArray[Any]
@@ -159,11 +159,11 @@ class GivenArray:
     sizes: Mapping[str, int]
 
 
-def normal_values(given: GivenArray) -> NDArray[Any]:
-    """The array checked and in the dtype of its field's kind."""
+def normal_values(raw: RawArray) -> NDArray[Any]:
+    """Check the values of an array and convert them to the dtype of its kind."""
     with np.errstate(all="ignore"):
-        made = _KINDS[given.field.kind](given)
-    return np.ascontiguousarray(made) if made.ndim else made
+        values = _KINDS[raw.field.kind](raw)
+    return np.ascontiguousarray(values) if values.ndim else values
 
 
 class Span(NamedTuple):
@@ -174,7 +174,7 @@ class Span(NamedTuple):
 
 
 def finite_span(name: str, array: NDArray[Any], axes: str) -> Span:
-    """The range of `array`; nan and infinity are refused."""
+    """Return the range of `array`; raise on nan and infinity."""
     span = Span(array.min().item(), array.max().item())
     if np.isfinite(span.low) and np.isfinite(span.high):
         return span
@@ -186,7 +186,7 @@ def finite_span(name: str, array: NDArray[Any], axes: str) -> Span:
 
 
 def as_numbers(name: str, array: NDArray[Any], hint: str = "") -> NDArray[Any]:
-    """`array` if its dtype is one of numbers or booleans."""
+    """Return `array`; raise unless its dtype is one of numbers or booleans."""
     if array.dtype.kind in "fiub":
         return array
     got = f"{array.dtype}"
@@ -198,7 +198,7 @@ def as_numbers(name: str, array: NDArray[Any], hint: str = "") -> NDArray[Any]:
 
 
 def refuse_fractions(name: str, array: NDArray[Any], axes: str) -> None:
-    """Refuse numbers that are not whole."""
+    """Raise unless all numbers are whole."""
     if array.dtype.kind != "f":
         return
     wrong = array != np.floor(array)
@@ -211,7 +211,7 @@ def refuse_fractions(name: str, array: NDArray[Any], axes: str) -> None:
 
 
 def to_bytes(name: str, array: NDArray[Any], axes: str) -> NDArray[Any]:
-    """`array` as uint8; anything but whole numbers in 0..255 is refused."""
+    """Return `array` as uint8; raise unless it holds whole numbers in 0..255."""
     if array.dtype == np.uint8:
         return array
     if array.dtype.kind not in "iub":
@@ -228,115 +228,115 @@ def to_bytes(name: str, array: NDArray[Any], axes: str) -> NDArray[Any]:
     return array.astype(np.uint8)
 
 
-def _real(given: GivenArray) -> NDArray[Any]:
-    name, field, axes = given.name, given.field, given.axes
-    found = as_numbers(name, given.array)
-    span = finite_span(name, found, axes)
-    single = field.single and found.dtype in (np.float16, np.float32)
-    made = found.astype(np.float32 if single else field.dtype, copy=False)
-    if made is not found:
-        span = finite_span(name, made, axes)
+def _real(raw: RawArray) -> NDArray[Any]:
+    name, field, axes = raw.name, raw.field, raw.axes
+    numbers = as_numbers(name, raw.array)
+    span = finite_span(name, numbers, axes)
+    single = field.single and numbers.dtype in (np.float16, np.float32)
+    values = numbers.astype(np.float32 if single else field.dtype, copy=False)
+    if values is not numbers:
+        span = finite_span(name, values, axes)
     if span.low < field.low:
-        where = tuple(np.argwhere(made < field.low)[0])
+        where = tuple(np.argwhere(values < field.low)[0])
         raise PredictionsError(
             f"array '{name}' must be at least {field.low:g}, {where_in(axes, where)} "
-            f"is {float(made[where]):.6g}; correct the value or leave the item out"
+            f"is {float(values[where]):.6g}; correct the value or leave the item out"
         )
-    return made
+    return values
 
 
-def _class(given: GivenArray) -> NDArray[Any]:
-    name, field, axes = given.name, given.field, given.axes
-    found = as_numbers(name, given.array, "encode the classes as whole numbers 0..C-1")
-    low, high = finite_span(name, found, axes)
-    refuse_fractions(name, found, axes)
-    classes = given.sizes.get("C")
+def _class(raw: RawArray) -> NDArray[Any]:
+    name, field, axes = raw.name, raw.field, raw.axes
+    labels = as_numbers(name, raw.array, "encode the classes as whole numbers 0..C-1")
+    low, high = finite_span(name, labels, axes)
+    refuse_fractions(name, labels, axes)
+    classes = raw.sizes.get("C")
     limit = 2**63 if classes is None else classes
     least = -1 if field.unknown else 0
     if low >= least and high < limit:
-        return found.astype(np.int64, copy=False)
-    where = tuple(np.argwhere((found < least) | (found >= limit))[0])
+        return labels.astype(np.int64, copy=False)
+    where = tuple(np.argwhere((labels < least) | (labels >= limit))[0])
     wanted = "0 or more" if classes is None else f"0..{limit - 1} for {limit} classes"
     raise PredictionsError(
         f"array '{name}' must lie in {wanted}, {where_in(axes, where)} is "
-        f"{found[where]:g}; {field.hint}"
+        f"{labels[where]:g}; {field.hint}"
     )
 
 
-def _flag(given: GivenArray) -> NDArray[Any]:
-    name = given.name
-    if given.array.dtype.kind == "b":
-        return given.array
-    found = as_numbers(name, given.array, "write true or false, as 1 or 0")
-    wrong = (found != 0) & (found != 1)
+def _flag(raw: RawArray) -> NDArray[Any]:
+    name = raw.name
+    if raw.array.dtype.kind == "b":
+        return raw.array
+    numbers = as_numbers(name, raw.array, "write true or false, as 1 or 0")
+    wrong = (numbers != 0) & (numbers != 1)
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0])
         raise PredictionsError(
             f"array '{name}' must be true or false (1 or 0), "
-            f"{where_in(given.axes, where)} is {found[where]:g}; correct it"
+            f"{where_in(raw.axes, where)} is {numbers[where]:g}; correct it"
         )
-    return found.astype(np.bool_)
+    return numbers.astype(np.bool_)
 
 
-def _item(given: GivenArray) -> NDArray[Any]:
-    named = _name(given).astype(np.str_)
-    values = named.tolist()
+def _item(raw: RawArray) -> NDArray[Any]:
+    names = _name(raw).astype(np.str_)
+    values = names.tolist()
     if len(set(values)) == len(values):
-        return named
+        return names
     rows: dict[str, int] = {}
     for row, value in enumerate(values):
         if rows.setdefault(value, row) != row:
             raise PredictionsError(
-                f"array '{given.name}' must hold a different name in every row, rows "
+                f"array '{raw.name}' must hold a different name in every row, rows "
                 f"{rows[value]} and {row} are both {value!r:.60}; rename one, or use "
                 "'cluster' for what several items share"
             )
     raise AssertionError("a smaller set has a repeated value")
 
 
-def _name(given: GivenArray) -> NDArray[Any]:
-    if given.array.dtype.kind in "US":
-        return _text(given)
-    found = as_numbers(given.name, given.array, "give text or whole numbers")
-    low, high = finite_span(given.name, found, given.axes)
-    refuse_fractions(given.name, found, given.axes)
+def _name(raw: RawArray) -> NDArray[Any]:
+    if raw.array.dtype.kind in "US":
+        return _text(raw)
+    numbers = as_numbers(raw.name, raw.array, "give text or whole numbers")
+    low, high = finite_span(raw.name, numbers, raw.axes)
+    refuse_fractions(raw.name, numbers, raw.axes)
     if low < -(2.0**63) or high >= 2.0**63:
         raise PredictionsError(
-            f"array '{given.name}' must hold text or whole numbers below 2**63, got up "
+            f"array '{raw.name}' must hold text or whole numbers below 2**63, got up "
             f"to {high:g}; write such names as text"
         )
-    return found.astype(np.int64)
+    return numbers.astype(np.int64)
 
 
-def _text(given: GivenArray) -> NDArray[Any]:
-    if given.array.dtype.kind == "U":
-        return given.array
+def _text(raw: RawArray) -> NDArray[Any]:
+    if raw.array.dtype.kind == "U":
+        return raw.array
     try:
-        return np.char.decode(given.array, "utf-8")
+        return np.char.decode(raw.array, "utf-8")
     except UnicodeDecodeError as error:
         raise PredictionsError(
-            f"array '{given.name}' must be text in UTF-8 ({error}); encode it so"
+            f"array '{raw.name}' must be text in UTF-8 ({error}); encode it so"
         ) from error
 
 
-def _byte(given: GivenArray) -> NDArray[Any]:
-    return to_bytes(given.name, given.array, given.axes)
+def _byte(raw: RawArray) -> NDArray[Any]:
+    return to_bytes(raw.name, raw.array, raw.axes)
 
 
-def _any(given: GivenArray) -> NDArray[Any]:
-    """What is kept but not scored: numbers of any value, flags, or a row of text."""
-    kind = given.array.dtype.kind
+def _any(raw: RawArray) -> NDArray[Any]:
+    """Return numbers of any value, flags, or one text per row, as they are."""
+    kind = raw.array.dtype.kind
     if kind in "fiub":
-        return given.array.astype(given.array.dtype.newbyteorder("="), copy=False)
-    if kind in "US" and given.array.ndim == 1:
-        return _text(given)
+        return raw.array.astype(raw.array.dtype.newbyteorder("="), copy=False)
+    if kind in "US" and raw.array.ndim == 1:
+        return _text(raw)
     raise PredictionsError(
-        f"array '{given.name}' must be numbers, true and false, or one text per row, "
-        f"got {given.array.dtype} of shape {given.array.shape}; convert it"
+        f"array '{raw.name}' must be numbers, true and false, or one text per row, "
+        f"got {raw.array.dtype} of shape {raw.array.shape}; convert it"
     )
 
 
-_KINDS: dict[Kind, Callable[[GivenArray], NDArray[Any]]] = {
+_KINDS: dict[Kind, Callable[[RawArray], NDArray[Any]]] = {
     "real": _real,
     "class": _class,
     "flag": _flag,
@@ -348,7 +348,7 @@ _KINDS: dict[Kind, Callable[[GivenArray], NDArray[Any]]] = {
 
 
 def text_array(name: str, values: Sequence[str]) -> NDArray[np.str_]:
-    """Texts as an array, unless one of them would make it far too wide."""
+    """Return texts as an array; raise if one of them would make it far too wide."""
     lengths = list(map(len, values))
     refuse_wide_text(
         name,

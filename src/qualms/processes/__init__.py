@@ -1,9 +1,9 @@
-"""Processes and locks: the one layer that starts, hears and ends other processes."""
+"""Processes and locks: the only package that starts, hears and ends processes."""
 
 from qualms.processes._crew import Channel, Crew, LocalCrew, Lost, Worker
+from qualms.processes._locks import LockError, locked
+from qualms.processes._relay import Epoch, Event, Listener, Message, Relay, tell
 from qualms.processes._workforce import LostProcessError, Workforce, cores, each
-from qualms.processes.locks import LockError, locked
-from qualms.processes.relay import Epoch, Event, Listener, Message, Relay, tell
 
 __all__ = [
     "Channel",

@@ -1,7 +1,7 @@
-"""Crews of processes: started, heard and ended, with nothing left behind.
+"""Crews of processes: started, heard and ended together, leaving nothing behind.
 
-`Crew` is what callers rely on. `LocalCrew` is a crew on this machine; processes of
-other machines can stand behind the same few functions.
+`Crew` is the interface for callers. `LocalCrew` is a crew on this machine; processes on
+other machines can implement the same few functions.
 """
 
 import atexit
@@ -26,25 +26,23 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
-from qualms.interrupts import withheld
-
 _HINTS = {
     "SIGKILL": ", perhaps for lack of memory",
     "SIGILL": ", for an instruction that this processor lacks: numbers of 16 bits may"
     " need one, precision=float32 does not",
 }
 GRACE = 10.0
-"""Seconds that processes have to stop on their own."""
+"""Seconds for processes to stop by themselves."""
 
 
 class Channel(Protocol):
-    """One end of the connection between a process and whoever started it."""
+    """One end of the connection between a process and its parent."""
 
     def send(self, message: Any, /) -> None:
-        """Hand over a message."""
+        """Send a message."""
 
     def recv(self) -> Any:
-        """The next message; waits for it.
+        """Wait for the next message and return it.
 
         Raises:
             EOFError: If the other end is gone.
@@ -52,42 +50,42 @@ class Channel(Protocol):
 
 
 Serve = Callable[..., None]
-"""What a process does: a function that can be imported, called with its channel."""
+"""The work of a process: an importable function, which is called with its channel."""
 
 
 class Lost(NamedTuple):
-    """A process has ended without being told to."""
+    """The unexpected end of a process."""
 
     how: str
-    """For a sentence about it: "ended with exit code 3", "was killed by SIGKILL"."""
+    """Words for a message: "ended with exit code 3", "was killed by SIGKILL"."""
 
 
 class Worker(Protocol):
-    """One process of a crew, seen by whoever started it."""
+    """One process of a crew, as its parent sees it."""
 
     def send(self, message: Any) -> bool:
-        """Whether a message could be handed over; not to a process that is gone."""
+        """Send a message; return whether the process could still receive it."""
 
 
 class Crew(Protocol):
     """Processes that are started, heard and ended together."""
 
     def start(
-        self, serve: Serve, *given: Any, environment: Mapping[str, str] | None = None
+        self, serve: Serve, *args: Any, environment: Mapping[str, str] | None = None
     ) -> Worker:
-        """Start a process that calls `serve` with its channel and what is `given`.
+        """Start a process that calls `serve` with its channel and `args`.
 
-        The variables in `environment` are set before its first line.
+        The variables in `environment` are set before its first line runs.
         """
 
     def hear(self) -> Iterator[tuple[Worker, Any]]:
-        """Wait for messages; the next one of each process that has any.
+        """Wait for messages; yield the next one of each process that sent any.
 
-        The last message of a process that was not told to end is `Lost`.
+        The last message of a process that ends unexpectedly is `Lost`.
         """
 
     def end(self, *, at_once: bool = False) -> None:
-        """End all processes: tell them and wait a little, or at once."""
+        """End all processes, at once or with a little time to stop by themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,7 +96,7 @@ class _LocalWorker:
     def send(self, message: Any) -> bool:
         try:
             self.pipe.send(message)
-        except OSError:  # the pipe is broken, or closed already
+        except OSError:  # the pipe is broken or closed
             return False
         return True
 
@@ -106,42 +104,42 @@ class _LocalWorker:
 class LocalCrew:
     """A crew of processes on this machine.
 
-    They inherit no threads, locks or GPU state, see no Ctrl-C, are ended with all that
-    they have started, and do not outlive the process that started them.
+    They inherit no threads, locks or GPU state, never see Ctrl-C, end together with the
+    processes that they started, and do not outlive their parent.
     """
 
     def __init__(self, *, group: bool = True, script: bool = True) -> None:
-        """Hire nobody yet.
+        """Make a crew without processes.
 
         Args:
-            group: whether each process leads a group of its own, so that it is ended
-                with all that it started; not needed within a process of such a crew.
-            script: whether processes import the script that runs here, which work that
-                it defines needs. A script that is not written for that would run again.
+            group: whether each process leads a process group, so that the processes it
+                starts end with it. Not needed in a process of another crew.
+            script: whether processes import the main script, as they must for functions
+                defined in it. A script without a main guard would run again.
         """
         self._group = group
         self._script = script
         self._workers: dict[_LocalWorker, None] = {}
 
     def start(
-        self, serve: Serve, *given: Any, environment: Mapping[str, str] | None = None
+        self, serve: Serve, *args: Any, environment: Mapping[str, str] | None = None
     ) -> Worker:
-        """Start a process that calls `serve` with its channel and what is `given`."""
+        """Start a process that calls `serve` with its channel and `args`."""
         spawn = get_context("spawn")
-        here, there = spawn.Pipe()
-        told = (there, packed((serve, given)), self._group)
-        process = spawn.Process(target=_serve_parent, args=told)
-        # A caller that forgets to end it must not leave the interpreter waiting.
+        our_end, their_end = spawn.Pipe()
+        call = (their_end, packed((serve, args)), self._group)
+        process = spawn.Process(target=_serve_parent, args=call)
+        # A caller that forgets to end the crew must not leave the interpreter waiting.
         atexit.register(self.end)
-        with withheld(), _set(environment or {}), _main(named=self._script):
+        with without_interrupts(), _set(environment or {}), _main(named=self._script):
             process.start()
-        there.close()  # so that the pipe ends when the process does
-        worker = _LocalWorker(process=process, pipe=here)
+        their_end.close()  # so that the pipe ends when the process does
+        worker = _LocalWorker(process=process, pipe=our_end)
         self._workers[worker] = None
         return worker
 
     def hear(self) -> Iterator[tuple[Worker, Any]]:
-        """Wait for messages; the next one of each process that has any."""
+        """Wait for messages; yield the next one of each process that sent any."""
         by_handle = {
             handle: worker
             for worker in self._workers
@@ -149,10 +147,10 @@ class LocalCrew:
         }
         ready = {by_handle[handle]: None for handle in wait(list(by_handle))}  # type: ignore[index]
         for worker in ready:
-            yield worker, self._heard(worker)
+            yield worker, self._receive(worker)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End all processes: tell them and wait a little; an interrupt kills now."""
+        """End all processes; an interrupt while waiting for them kills them at once."""
         atexit.unregister(self.end)
         remaining = list(self._workers)
         try:
@@ -165,9 +163,9 @@ class LocalCrew:
                 _kill(worker)
             self._workers.clear()
 
-    def _heard(self, worker: _LocalWorker) -> Any:
+    def _receive(self, worker: _LocalWorker) -> Any:
         try:
-            # What a process said before it died is still in the pipe.
+            # Messages that a process sent before it died are still in the pipe.
             if worker.pipe.poll():
                 return worker.pipe.recv()
         except (EOFError, OSError):
@@ -177,9 +175,22 @@ class LocalCrew:
 
 
 @contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Start processes that never see Ctrl-C; this process sees it afterwards."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
 def _set(environment: Mapping[str, str]) -> Iterator[None]:
-    """Start processes with these variables of the environment."""
-    # Libraries read them when they are loaded, before the first line of ours.
+    """Set these variables of the environment for processes started in this context."""
+    # Libraries read them on import, before any function of this package runs.
     before = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     try:
@@ -194,7 +205,7 @@ def _set(environment: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _main(*, named: bool) -> Iterator[None]:
-    """Start processes that import the script of this one only if it is `named`."""
+    """Let processes started in this context import the main script only if `named`."""
     if named:
         yield
         return
@@ -211,7 +222,7 @@ _STANDING_IN = threading.Lock()
 
 
 class _Nameless:
-    """The script of this process as it is, but for the file that it came from."""
+    """The main script without the name of its file."""
 
     __spec__ = None
 
@@ -219,13 +230,13 @@ class _Nameless:
         self._script = script
 
     def __getattr__(self, name: str) -> Any:
-        if name == "__file__":  # by which new processes would import it
+        if name == "__file__":  # new processes would import the script by it
             raise AttributeError(name)
-        return getattr(self._script, name)  # for threads that look something up
+        return getattr(self._script, name)  # for other threads
 
 
 def packed(work: Any) -> bytes:
-    """`work` as bytes; memory-mapped arrays by the name of their file."""
+    """Pickle `work`, memory-mapped arrays as the names of their files."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer)
     pickler.dispatch_table = {**copyreg.dispatch_table, np.memmap: _by_name}
@@ -234,12 +245,12 @@ def packed(work: Any) -> bytes:
 
 
 def _by_name(array: np.memmap[Any, Any]) -> Any:
-    whole: Any = array.base
-    if not isinstance(whole, mmap.mmap):
-        return np.asarray(array).__reduce__()  # a part of a file travels by value
+    base: Any = array.base
+    if not isinstance(base, mmap.mmap):
+        return np.asarray(array).__reduce__()  # a part of an array is sent by value
     order = "C" if array.flags.c_contiguous else "F"
-    place = (str(array.filename), array.dtype, "r", array.offset, array.shape, order)
-    return np.memmap, place
+    args = (str(array.filename), array.dtype, "r", array.offset, array.shape, order)
+    return np.memmap, args
 
 
 def _wait_for(workers: list[_LocalWorker]) -> None:
@@ -249,7 +260,7 @@ def _wait_for(workers: list[_LocalWorker]) -> None:
 
 
 def _bury(worker: _LocalWorker) -> str:
-    """End what a process left behind, and say in words how it ended."""
+    """End all processes that a lost process started; return how it ended, in words."""
     wait([worker.process.sentinel], timeout=GRACE)
     _kill(worker)
     code = worker.process.exitcode
@@ -260,10 +271,10 @@ def _bury(worker: _LocalWorker) -> str:
 
 
 def _kill(worker: _LocalWorker) -> None:
-    """End the process and everything it started, and free what it held here."""
+    """End the process and all processes that it started, and close its pipe."""
     pid = worker.process.pid
     if sys.platform != "win32" and pid is not None:
-        # Before the process is joined, while nobody else can get its number.
+        # Before the process is joined: its number cannot be reused until then.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
     worker.process.kill()
@@ -272,12 +283,12 @@ def _kill(worker: _LocalWorker) -> None:
 
 
 def _serve_parent(pipe: Connection, packed: bytes, group: bool) -> None:
-    """Do the packed work until it ends or the parent does.
+    """Do the packed work until the work or the parent process ends.
 
-    A process that is told to stop raises KeyboardInterrupt, so that work can tidy up.
+    A request to stop raises KeyboardInterrupt, so that the work can clean up.
     """
     if group and sys.platform != "win32":
-        os.setpgid(0, 0)  # so that processes started here can be ended with this one
+        os.setpgid(0, 0)  # so that processes started here can end with this one
     threading.Thread(target=_follow_parent, args=(group,), daemon=True).start()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -286,17 +297,17 @@ def _serve_parent(pipe: Connection, packed: bytes, group: bool) -> None:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     with suppress(EOFError, BrokenPipeError, ConnectionResetError, KeyboardInterrupt):
-        serve, given = pickle.loads(packed)
-        serve(pipe, *given)
+        serve, args = pickle.loads(packed)
+        serve(pipe, *args)
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # unwinding is not interrupted
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # do not interrupt the clean-up
     raise KeyboardInterrupt
 
 
 def _follow_parent(group: bool) -> None:
-    """End this process, and all that it started, as soon as its parent has ended."""
+    """End this process and those that it started as soon as its parent has ended."""
     parent = parent_process()
     assert parent is not None
     parent.join()

@@ -1,4 +1,4 @@
-"""One function applied to many things by several processes, in order."""
+"""Processes that apply a function to many items, with results in order."""
 
 import os
 import pickle
@@ -15,50 +15,50 @@ from qualms.processes._crew import Channel, LocalCrew, Lost, Worker, packed
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _AHEAD = 2
-"""Shares that a process has at a time: the next is there when one is done."""
+"""Shares that a process has at a time, so that it need not wait for the next."""
 _MOST = 32
-"""Most things in a share."""
+"""Most items in a share."""
 _REACH = 16
-"""Shares by process that may wait for the results of a slow one."""
+"""Shares per process that may be done before the results of a slow one."""
 
 
 class LostProcessError(OSError):
-    """A process ended before its work was done; the message says how."""
+    """The end of a process before its work was done; the message says how."""
 
 
 def cores() -> int:
-    """The number of cores this process may run on."""
-    limited = sys.platform == "linux"
-    return len(os.sched_getaffinity(0)) if limited else os.cpu_count() or 1
+    """Return the number of cores that this process may use."""
+    on_linux = sys.platform == "linux"
+    return len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
 
 
 def each(
     function: Callable[[_T], _R],
-    things: Sequence[_T],
+    items: Sequence[_T],
     *,
     workers: int,
     environment: Mapping[str, str] | None = None,
 ) -> Generator[_R, None, None]:
-    """`function` of each of `things`, in their order.
+    """Yield `function(item)` for each of `items`, in order.
 
     Args:
-        function: one that can be imported; what it raises is raised here.
-        things: what it is called with.
-        workers: processes; with one, all is done in this process.
-        environment: variables of the environment of these processes.
+        function: an importable function; its exceptions are raised here.
+        items: the arguments of the function.
+        workers: number of processes; with one, this process does all the work.
+        environment: environment variables of these processes.
 
     Raises:
         LostProcessError: If a process was killed.
     """
     with Workforce(workers, environment=environment) as workforce:
-        yield from workforce.each(function, things)
+        yield from workforce.each(function, items)
 
 
 class Workforce:
-    """Processes that serve one `each` after the other, and end together.
+    """Processes that serve one call of `each` after the other, and end together.
 
-    They are started when there is work for them, no more than it needs. Several threads
-    may ask for work; all processes serve one of them at a time.
+    They are started on demand. Several threads may call `each`; all processes serve one
+    call at a time.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class Workforce:
         script: bool = True,
         patience: int = 0,
     ) -> None:
-        """Start nobody yet.
+        """Make a workforce without processes.
 
         Args:
-            workers: processes at most; with one, all is done in this process.
-            environment: variables of the environment of the processes.
-            script: whether they import the script that runs here, see `LocalCrew`.
-            patience: how much work is worth starting processes for, see `takes`.
+            workers: most processes; with one, this process does all the work.
+            environment: environment variables of the processes.
+            script: whether they import the main script, see `LocalCrew`.
+            patience: work before which no processes are started, see `takes`.
         """
         self._most = workers
         self._patience = patience
@@ -84,7 +84,7 @@ class Workforce:
         self._workers: list[Worker] = []
         self._lock = Lock()
         self._over = ""
-        """What became of a process, after which no more work is taken."""
+        """Why no more work is taken: how a process ended."""
 
     def __enter__(self) -> Self:
         return self
@@ -98,43 +98,43 @@ class Workforce:
         self.end()
 
     def each(
-        self, function: Callable[[_T], _R], things: Sequence[_T]
+        self, function: Callable[[_T], _R], items: Sequence[_T]
     ) -> Generator[_R, None, None]:
-        """`function` of each of `things`, in their order; close it if you leave early.
+        """Yield `function(item)` for each of `items`, in order; close it if you break.
 
         Args:
-            function: one that can be imported. What it raises for the first of the
-                things that it fails on is raised here, and more work is taken.
-            things: what it is called with.
+            function: an importable function. Its exception for the first item that it
+                fails on is raised here; the workforce can still be used.
+            items: the arguments of the function.
 
         Raises:
-            LostProcessError: If a process was killed, or all were told to stop.
+            LostProcessError: If a process was killed, or `stop` was called.
         """
-        workers = min(self._most, len(things))
+        workers = min(self._most, len(items))
         if workers <= 1:
-            yield from map(function, things)
+            yield from map(function, items)
             return
-        size = max(1, min(_MOST, len(things) // (8 * workers)))
-        shares = [things[i : i + size] for i in range(0, len(things), size)]
+        size = max(1, min(_MOST, len(items) // (8 * workers)))
+        shares = [items[i : i + size] for i in range(0, len(items), size)]
         with self._lock:
-            self._refuse_if_over()
+            self._check_usable()
             self._start(workers)
-            errand = _Errand(packed(function), shares, self._workers)
+            batch = _Shares(packed(function), shares, self._workers)
             try:
-                yield from self._results(errand)
+                yield from self._results(batch)
             finally:
-                if errand.waiting:  # nobody will hear what is still under way
+                if batch.waiting:  # nothing will receive the pending results
                     self.end()
-        if errand.error is not None:
-            raise errand.error
+        if batch.error is not None:
+            raise batch.error
 
     def takes(self, work: int, *, workers: int) -> bool:
-        """Whether so much work is for `workers` processes, which are then started.
+        """Return whether processes should do this work; start `workers` of them if so.
 
-        It is not before all work that was asked about exceeds the patience given: what
-        was done without processes has then taken about as long as starting them. Nor is
-        it where none can be started: in a daemon, in a process that still imports the
-        script that started it, or on a machine that has no room for more.
+        They should when all work asked about so far exceeds `patience`: doing it
+        without processes then took about as long as starting them. They should not
+        where none can be started: in a daemon, in a process that is still importing the
+        main script, or on a machine without room for more.
         """
         with self._lock:
             self._patience -= work
@@ -147,14 +147,14 @@ class Workforce:
             return self._most > 1
 
     def stop(self) -> None:
-        """Take no more work; a thread that waits for some gives up at the next share.
+        """Take no more work; a thread in `each` raises at the next share.
 
-        For a thread that does not wait for results itself.
+        Call it from another thread.
         """
         self._over = "was told to stop"
 
     def end(self) -> None:
-        """End all processes: tell them and wait a little; an interrupt kills now."""
+        """End all processes; an interrupt while waiting for them kills them at once."""
         self._workers.clear()
         self._crew.end()
 
@@ -164,34 +164,34 @@ class Workforce:
                 self._crew.start(_serve, environment=self._environment)
             )
 
-    def _refuse_if_over(self) -> None:
+    def _check_usable(self) -> None:
         if self._over:
             raise LostProcessError(f"a process {self._over}")
 
-    def _results(self, errand: "_Errand") -> Iterator[Any]:
-        """Hand out shares, and give their results in order, up to the first error."""
-        errand.hand_out()
-        while errand.waiting:
-            for worker, said in self._crew.hear():
-                if isinstance(said, Lost):
-                    self._over = said.how
-                self._refuse_if_over()
-                errand.take(worker, said)
-            errand.hand_out()
-            yield from errand.ready()
-            errand.hand_out()
+    def _results(self, batch: "_Shares") -> Iterator[Any]:
+        """Send shares and yield their results in order, up to the first error."""
+        batch.send()
+        while batch.waiting:
+            for worker, message in self._crew.hear():
+                if isinstance(message, Lost):
+                    self._over = message.how
+                self._check_usable()
+                batch.receive(worker, message)
+            batch.send()
+            yield from batch.ready()
+            batch.send()
 
 
 class _Done(NamedTuple):
-    """What became of a share: the results up to an error, if there was one."""
+    """The results of a share, up to an error if there was one."""
 
     share: int
     results: list[Any]
     error: Exception | None = None
 
 
-class _Errand:
-    """One function and its shares: what is to do, under way, and done."""
+class _Shares:
+    """The shares of one function: to be sent, under way, and done."""
 
     def __init__(
         self,
@@ -202,42 +202,42 @@ class _Errand:
         self._function = function
         self._shares = shares
         self._new = {id(worker) for worker in workers}
-        """Workers that have not got the function yet."""
+        """Workers to which the function was not sent yet."""
         self._free = deque([*workers] * _AHEAD)
         self._reach = _REACH * len(workers)
         self._next = 0
-        self._coming = 0
-        """The share whose results are given next."""
-        self._found: dict[int, _Done] = {}
+        self._yielded = 0
+        """Shares whose results were yielded."""
+        self._done: dict[int, _Done] = {}
         self.waiting = 0
         """Shares under way."""
         self.error: Exception | None = None
 
-    def hand_out(self) -> None:
-        """Give shares to all who are free, not too far ahead of a slow one."""
-        last = min(len(self._shares), self._coming + self._reach)
+    def send(self) -> None:
+        """Send shares to all free workers, not too far ahead of a slow one."""
+        last = min(len(self._shares), self._yielded + self._reach)
         while self._free and self._next < last:
             worker = self._free.popleft()
             function = self._function if id(worker) in self._new else None
             self._new.discard(id(worker))
-            # Of a process that is gone we hear next.
+            # The next message reports the process if it is lost.
             worker.send((function, self._next, self._shares[self._next]))
             self._next += 1
             self.waiting += 1
 
-    def take(self, worker: Worker, done: _Done) -> None:
-        """Keep what became of a share; after an error no more are handed out."""
+    def receive(self, worker: Worker, done: _Done) -> None:
+        """Keep the results of a share; after an error no more shares are sent."""
         self.waiting -= 1
-        self._found[done.share] = done
+        self._done[done.share] = done
         self._free.append(worker)
         if done.error is not None:
             self._free = deque(maxlen=0)
 
     def ready(self) -> Iterator[Any]:
-        """Results whose turn has come; after an error there are none."""
-        while self.error is None and self._coming in self._found:
-            done = self._found.pop(self._coming)
-            self._coming += 1
+        """Yield the results that are next in order; none after an error."""
+        while self.error is None and self._yielded in self._done:
+            done = self._done.pop(self._yielded)
+            self._yielded += 1
             yield from done.results
             self.error = done.error
 
@@ -245,14 +245,14 @@ class _Errand:
 def _serve(channel: Channel) -> None:
     function: Callable[[Any], Any] | None = None
     while True:
-        sent, share, things = channel.recv()
+        new_function, share, items = channel.recv()
         results: list[Any] = []
         try:
-            if sent is not None:
-                function = pickle.loads(sent)
+            if new_function is not None:
+                function = pickle.loads(new_function)
             assert function is not None
-            for thing in things:
-                results.append(function(thing))  # noqa: PERF401 - kept if one fails
+            for item in items:
+                results.append(function(item))  # noqa: PERF401 - kept if one fails
         except Exception as error:
             channel.send(_Done(share, results, _portable(error)))
         else:
@@ -260,7 +260,7 @@ def _serve(channel: Channel) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error itself where it can travel, or one that says the same."""
+    """Return the error itself if it can be pickled, else one with its message."""
     with suppress(Exception):
         pickle.loads(pickle.dumps(error))
         return error

@@ -1,15 +1,15 @@
 """What people see: tables, figures, pages, JSON and CSV."""
 
-from qualms.report.index import LinkedPage, write_index
-from qualms.report.json_output import to_json, write_curves
-from qualms.report.page import check_page, check_room, write_page
-from qualms.report.printed import print_results, sparkline
-from qualms.report.refer import print_plan
-from qualms.report.refer_applied import applied_to_json, print_applied
-from qualms.report.refer_json import plan_to_json
-from qualms.report.scored import score_table
+from qualms.report._index import LinkedPage, write_index
+from qualms.report._json_output import to_json, write_curves
+from qualms.report._page import check_page, check_room, write_page
+from qualms.report._plot import plot
+from qualms.report._printed import print_results, sparkline
+from qualms.report._referral import print_applied, print_plan
+from qualms.report._referral_json import applied_to_json, plan_to_json
+from qualms.report._scored import score_table
+from qualms.report._terminal import print_table, printable
 from qualms.report.table import Column, Table, TableCell, TableLine, digits
-from qualms.report.terminal import print_table, printable
 
 __all__ = [
     "Column",
@@ -22,6 +22,7 @@ __all__ = [
     "check_room",
     "digits",
     "plan_to_json",
+    "plot",
     "print_applied",
     "print_plan",
     "print_results",

@@ -15,18 +15,18 @@ from rich.table import Table as Grid
 
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check
-from qualms.report.csv_files import write_table_csv
-from qualms.report.draw import MISSING, draw
+from qualms.report._csv_files import write_table_csv
+from qualms.report._draw import MISSING, draw
+from qualms.report._index import DrawnFigure, benchmark_summary, write_benchmark_page
+from qualms.report._latex import latex_table
+from qualms.report._results_file import write_results
+from qualms.report._terminal import escape, print_legend, print_table
 from qualms.report.figures import Drawing
-from qualms.report.index import DrawnFigure, benchmark_summary, write_benchmark_page
 from qualms.report.judged import check_numbers, ranking_notes
-from qualms.report.latex import latex_table
 from qualms.report.ordinary import ordinary
 from qualms.report.presentation import Presentation
-from qualms.report.results_file import write_results
 from qualms.report.table import Table
-from qualms.report.terminal import escape, print_legend, print_table
-from qualms.shelf import plural
+from qualms.wording import plural
 
 
 class Written(NamedTuple):

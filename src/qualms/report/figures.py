@@ -2,7 +2,7 @@
 
 A figure is a record (`Drawing`) of panels that hold marks: curves with bands, bars,
 points, histograms, reference lines, words, pictures and outlines.
-`qualms.report.draw` makes files of it.
+`qualms.report._draw` makes files of it.
 """
 
 import math

@@ -71,6 +71,8 @@ class Layout:
     published numbers."""
     spread: str = DEVIATION
     """What stands beside a mean."""
+    compares: bool = True
+    """Whether ours by the rule of the released code is compared with the paper's."""
     marked: bool = True
     """Whether the best row of each column is marked; rows are ranked on one variant."""
     notes: tuple[str, ...] = ()
@@ -101,7 +103,7 @@ def layout_table(
         keys: What holds for the whole table, for its CSV file.
     """
     table = results.table.where(**layout.where)
-    planned = [_line_labels(results.plan, column) for column in layout.columns]
+    planned = [_line_labels(results.plan, column.labels) for column in layout.columns]
     columns = [
         column
         for column, labels in zip(layout.columns, planned, strict=True)
@@ -111,7 +113,12 @@ def layout_table(
     lines = tuple(
         _line(results, layout, columns, line, section, numbers, absent)
         for section in layout.sections
-        for line in _lines(results.plan, table, layout, planned)
+        for line in _lines(
+            results.plan,
+            table.where(**_line_labels(results.plan, section.labels)),
+            layout,
+            planned,
+        )
     )
     if not lines or not columns:
         return None
@@ -158,10 +165,10 @@ def _numbers(results: BenchmarkResults, layout: Layout) -> ResultsTable | None:
     return book.table.where(**layout.printed_in)
 
 
-def _line_labels(plan: RunPlan, column: LayoutColumn) -> Wishes:
-    """Return the labels of a column that are those of lines, not of single numbers."""
+def _line_labels(plan: RunPlan, labels: Wishes) -> Wishes:
+    """Return the labels that are those of lines, not of single numbers."""
     names = {name for line in plan.lines for name in line.labels}
-    return {name: want for name, want in column.labels.items() if name in names}
+    return {name: want for name, want in labels.items() if name in names}
 
 
 def _lines(
@@ -216,9 +223,11 @@ def _line(  # noqa: PLR0913 - what a line is made of
             number=number,
             absent=absent,
         )
-        marks = {"best": cell.best, "tied": cell.tied}
-        marks = {name: mark and layout.marked for name, mark in marks.items()}
-        cells.append(replace(cell, **marks))
+        if not layout.marked:
+            cell = replace(cell, best=False, tied=False)
+        if not layout.compares:
+            cell = replace(cell, by_their_rule=None)
+        cells.append(cell)
     row = results.plan.row(str(line["row"])) if "row" in line else None
     return TableLine(
         labels=layout.line_labels(results.plan, line),

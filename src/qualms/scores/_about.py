@@ -1,13 +1,14 @@
-"""What a score declares about itself: its label, direction, bounds and plan."""
-
-from __future__ import annotations
+"""What a score declares about itself: label, direction, bounds, and its influence."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
 
-if TYPE_CHECKING:
-    from qualms.scores.resampling import Plan
+from numpy.typing import ArrayLike
+
+from qualms.scores.influence import Influence, mean_influence
+
+__all__ = ["About", "Better", "about", "as_score"]
 
 Better = Literal["higher", "lower", "neither"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,34 +22,65 @@ class About:
     better: Better
     low: float
     high: float
+    influence: Callable[..., Influence] | None = field(
+        default=None, repr=False, compare=False
+    )
+    """Takes the arguments of the score and gives what each item contributes to it,
+    which its interval is made of. Without one the score is bootstrapped."""
+    tasks: tuple[str, ...] = ()
+    """Tasks whose files get a row of this score, beside the rows every file has."""
 
 
-def as_score(
+def as_score(  # noqa: PLR0913 - what a declaration may say
     *,
     label: str,
     better: Better,
     low: float = 0.0,
     high: float = 1.0,
-    plan: Callable[..., Plan] | None = None,
+    items: Callable[..., ArrayLike] | None = None,
+    influence: Callable[..., Influence] | None = None,
+    tasks: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Declare a function to be a score; the function itself is unchanged.
 
-    `plan` takes the arguments of the score and makes its fast plan for resampling,
-    which `qualms.scores.plan_of` finds. Without one the score is called on repeated
-    items.
+    `items` or `influence` says how the score gets its interval; both take the arguments
+    of the score. `items` returns a value (N,) per item whose mean is the score,
+    `influence` an `Influence`. A score with neither is bootstrapped.
+
+    `tasks` names the tasks ("classification", "regression", ...) in whose files
+    `qualms score` looks for the arrays that the parameters of the score name.
     """
+    if items is not None and influence is not None:
+        raise ValueError(f"{label}: say items or influence, not both")
 
     def attach(function: F) -> F:
-        record = About(label=label, better=better, low=low, high=high)
+        record = About(
+            label=label,
+            better=better,
+            low=low,
+            high=high,
+            influence=influence,
+            tasks=tasks,
+        )
+        if items is not None:
+            record = replace(record, influence=_influence_on_mean(items, record))
         function.__score__ = record  # type: ignore[attr-defined]
-        function.__plan__ = plan  # type: ignore[attr-defined]
         return function
 
     return attach
 
 
+def _influence_on_mean(
+    items: Callable[..., ArrayLike], about: About
+) -> Callable[..., Influence]:
+    def influence(*arrays: ArrayLike, **options: Any) -> Influence:
+        return mean_influence(items(*arrays, **options), about=about)
+
+    return influence
+
+
 def about(function: Callable[..., Any]) -> About:
-    """The `About` of a score function."""
+    """Return the `About` of a score function."""
     record = getattr(function, "__score__", None)
     if not isinstance(record, About):
         raise LookupError(f"{function!r} is not a score: declare it with @as_score")

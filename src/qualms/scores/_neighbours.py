@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._arrays import Array, Flags, Index, finite, matrix
+from qualms.arrays import Array, Flags, Index
+from qualms.scores.arguments import finite, matrix
 
 Single = NDArray[np.float32]
 

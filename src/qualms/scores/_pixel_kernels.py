@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Array
 from qualms.jit import jit
-from qualms.scores._arrays import Array
 
 # Sums of one row kept in a core's own cache.
 BLOCK = 2048

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._arrays import Array, Flags, Index, as_array, finite
+from qualms.arrays import Array, Flags, Index
+from qualms.scores.arguments import as_array, finite
 
 Labels = NDArray[np.uint8]
 

@@ -7,9 +7,8 @@ kernels give one value per group, shape (G,): the score of the items up to its e
 
 import numpy as np
 
+from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
-from qualms.scores._arrays import Array, Flags, Index
-from qualms.scores.resampling import Weights
 
 
 @jit
@@ -97,43 +96,3 @@ def balanced_at_ends(
             total += right[own] / seen[own]
         ends[group] = total / present
     return ends
-
-
-@jit
-def kept_auroc(
-    weights: Weights, item: Index, last: Flags, positive: Flags, level: Index
-) -> Array:
-    """(2, G) AUROC and number of copies up to each tie group that has any.
-
-    Of one replicate: weights (N,), items `item` (N,) in ascending order of their
-    uncertainty. `level` (N,) ranks the scores, equal scores sharing one. A Fenwick
-    tree per class counts the copies seen below a level.
-    """
-    levels = level.max() + 1
-    tree = np.zeros((2, levels + 1), np.int64)
-    at_level = np.zeros((2, levels), np.int64)
-    seen = np.zeros(2, np.int64)
-    ends = np.zeros((2, len(item) + 1))
-    group, won = 0, 0.0
-    for i in range(len(item)):
-        copies = weights[item[i]]
-        if copies > 0:
-            mine = 1 if positive[i] else 0
-            below, node = 0, level[i]
-            while node > 0:
-                below += tree[1 - mine, node]
-                node &= node - 1
-            equal = at_level[1 - mine, level[i]]
-            above = seen[1 - mine] - below - equal
-            won += copies * ((below if mine == 1 else above) + 0.5 * equal)
-            at_level[mine, level[i]] += copies
-            seen[mine] += copies
-            node = level[i] + 1
-            while node <= levels:
-                tree[mine, node] += copies
-                node += node & -node
-        if last[i]:
-            pairs, count = seen[0] * seen[1], seen[0] + seen[1]
-            group += count > ends[1, group]
-            ends[0, group], ends[1, group] = won / pairs if pairs else np.nan, count
-    return ends[:, 1 : group + 1]

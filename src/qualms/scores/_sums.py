@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array, Floats
 from qualms.jit import jit
 
-Array = NDArray[np.float64]
-Floats = NDArray[np.floating[Any]]
+__all__ = ["mean_over_draws"]
 
 # Terms of one draw added at a time: few enough to stay in a core's own cache.
 BLOCK = 1 << 16

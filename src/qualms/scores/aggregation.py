@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import maximum_filter, minimum_filter
 
-from qualms.scores._arrays import Array, Flags
+from qualms.arrays import Array, Flags
 from qualms.scores._pixel_kernels import window_sums
 from qualms.scores._pixels import (
     IGNORED,
@@ -24,6 +24,20 @@ from qualms.scores._pixels import (
     pixel_mask,
     real_map,
 )
+
+__all__ = [
+    "aggregate_boundary",
+    "aggregate_image",
+    "aggregate_object",
+    "aggregate_patch",
+    "aggregate_quantile",
+    "aggregate_threshold",
+    "background_share",
+    "boundary_band",
+    "patch_position",
+    "patch_size",
+    "threshold_from_validation",
+]
 
 
 def aggregate_image(

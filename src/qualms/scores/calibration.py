@@ -5,31 +5,41 @@ often that class is right (`classwise_ece` does so for every class). `probs` is 
 of shape (N,), class probabilities (N, C) or draws (M, N, C), which are averaged.
 """
 
-from collections.abc import Callable
+import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import (
-    BLOCK,
-    Array,
-    Index,
-    flags,
-    labelled,
-    top_label,
-    vector,
+from qualms.scores.arguments import BLOCK, labelled, top_label
+from qualms.scores.influence import (
+    BinGaps,
+    Influence,
+    SmoothGaps,
+    undefined,
+    with_enough_errors,
 )
-from qualms.scores._smooth import (
-    COARSE_STEPS,
-    COARSE_TOLERANCE,
-    crossings,
-    fixed_point,
-)
-from qualms.scores.resampling import Copies, Plan, binned, edge_plan
+from qualms.scores.smoothing import fixed_point
 from qualms.scores.ties import TIE, ranked_items
+
+__all__ = [
+    "Reliability",
+    "adaptive_ece",
+    "classwise_ece",
+    "ece",
+    "reliability",
+    "smooth_ece",
+]
+
+ITEMS_PER_BIN = 30
+"""Bins of equal mass, and of one class, need so many items on average."""
+TOO_WIDE = "the interval of the smooth error is too wide where items stand in clusters"
+MANY_BINS = (
+    "with more than two classes no interval of the class-wise error was found that "
+    "holds: most of its bins are nearly empty"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -44,70 +54,16 @@ class Reliability:
     """(bins,) how many they are."""
 
 
-def ece_plan(confidence: ArrayLike, correct: ArrayLike, *, bins: int = 15) -> Plan:
-    """`ece` of the top label: its probability and whether it is right, both (N,)."""
-    claim, gap = _claims(confidence, correct)
-    return _binned_plan(
-        equal_width_bin(claim, bins).astype(np.uint32)[None], gap[None], bins
-    )
+def _ece_influence(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Influence:
+    """Expected calibration error in bins of equal width."""
+    confidence, right = top_label(probs, target)
+    cell = equal_width_bin(confidence, bins)
+    own = (right - confidence) / len(right)
+    total: Array = np.bincount(cell, own, minlength=bins).astype(np.float64)
+    return _of_gaps(BinGaps(cell, own, total))
 
 
-def classwise_ece_plan(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Plan:
-    """`classwise_ece` of `probs` (N, C) for `target` (N,)."""
-    claim, truth = labelled(probs, target)
-    gap = np.array(claim.T, order="C")
-    cell = np.empty(gap.shape, dtype=np.uint32)
-    for k, row in enumerate(gap):
-        cell[k] = equal_width_bin(row, bins)
-        row -= truth == k
-    return _binned_plan(cell, gap, bins)
-
-
-def adaptive_ece_plan(
-    confidence: ArrayLike, correct: ArrayLike, *, bins: int = 15
-) -> Plan:
-    """`adaptive_ece` of the top label: its probability and whether it is right."""
-    claim, gap = _claims(confidence, correct)
-    _check_bins(bins)
-
-    def edges(total: Array) -> Array:
-        return np.ascontiguousarray(np.linspace(0.0, total, bins + 1, axis=1))
-
-    def value(sums: Array, edge: Array) -> Array:
-        off: Array = np.abs(np.diff(sums)).sum(axis=1) / edge[:, -1]
-        return off
-
-    return edge_plan(gap, claim, edges, value)
-
-
-def smooth_ece_plan(confidence: ArrayLike, correct: ArrayLike) -> Plan:
-    """`smooth_ece` of the top label on a coarse grid, within 1e-4 of the score."""
-    claim, gap = _claims(confidence, correct)
-
-    scaled = claim * COARSE_STEPS
-    left = np.minimum(scaled.astype(np.uint32), COARSE_STEPS - 1)
-    to_right = gap * (scaled - left)
-    to_left = gap - to_right
-
-    def value(copies: Copies) -> Array:
-        grid = np.zeros((len(copies.weights), COARSE_STEPS + 1))
-        grid[:, :-1] += binned(copies.weights, left, to_left, COARSE_STEPS)
-        grid[:, 1:] += binned(copies.weights, left, to_right, COARSE_STEPS)
-        return crossings(grid / copies.total()[:, None], tolerance=COARSE_TOLERANCE)
-
-    return Plan(len(claim), value)
-
-
-def _of_top_label(plan: Callable[..., Plan]) -> Callable[..., Plan]:
-    """`plan` of confidence and correctness, made from `probs` and `target`."""
-
-    def make(probs: ArrayLike, target: ArrayLike, **options: Any) -> Plan:
-        return plan(*top_label(probs, target), **options)
-
-    return make
-
-
-@as_score(label="ECE", better="lower", plan=_of_top_label(ece_plan))
+@as_score(label="ECE", better="lower", influence=_ece_influence)
 def ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Expected calibration error in bins of equal width (Guo et al., 2017).
 
@@ -123,7 +79,53 @@ def ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     return float(np.abs(gap).sum() / len(index))
 
 
-@as_score(label="Adaptive ECE", better="lower", plan=_of_top_label(adaptive_ece_plan))
+def _adaptive_ece_influence(
+    probs: ArrayLike, target: ArrayLike, *, bins: int = 15
+) -> Influence:
+    """Expected calibration error in bins of equal mass."""
+    confidence, right = top_label(probs, target)
+    items = len(right)
+    gap = (right - confidence) / items
+    order, start = ranked_items(confidence)
+    cumulated = np.concatenate([[0.0], np.cumsum(gap[order])])[start]
+    edges = np.linspace(0.0, items, bins + 1)
+    total = np.diff(np.interp(edges, start, cumulated))
+    # The edges move with the items, too; what that adds is less than the error of
+    # estimating it.
+    cell, shares = _shared_cells(start, edges)
+    cells = np.empty(items, np.int64)
+    cells[order] = np.repeat(cell, np.diff(start))
+    gaps = BinGaps(cells, gap, total, shares=shares)
+    return _with_filled_bins(_of_gaps(gaps), items, bins)
+
+
+def _shared_cells(start: Index, edges: Array) -> tuple[Index, Array]:
+    """(G,) the cell of each tie group, and (cells, bins) the bins that a cell is of.
+
+    A group that lies across an edge is a cell of its own, for its items belong to both
+    bins in proportion.
+    """
+    bins = len(edges) - 1
+    first = np.searchsorted(edges, start[:-1], side="right") - 1
+    last = np.searchsorted(edges, start[1:], side="left") - 1
+    across = np.flatnonzero(last > first)
+    cell = first.copy()
+    cell[across] = bins + np.arange(len(across))
+    low, high = start[across, None], start[across + 1, None]
+    inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
+    shares = np.maximum(inside, 0.0) / (high - low)
+    return cell, np.concatenate([np.eye(bins), shares])
+
+
+def _with_filled_bins(influence: Influence, items: int, bins: int) -> Influence:
+    """Return `influence`, with no interval where nearly empty bins make it noise."""
+    if items >= ITEMS_PER_BIN * bins:
+        return influence
+    reason = f"no interval holds with fewer than {ITEMS_PER_BIN * bins} items"
+    return dataclasses.replace(influence, reason=f"{reason} in {bins} bins")
+
+
+@as_score(label="Adaptive ECE", better="lower", influence=_adaptive_ece_influence)
 def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Expected calibration error in bins of equal mass (Nguyen & O'Connor, 2015).
 
@@ -144,7 +146,26 @@ def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> floa
     )
 
 
-@as_score(label="Class-wise ECE", better="lower", plan=classwise_ece_plan)
+def _classwise_ece_influence(
+    probs: ArrayLike, target: ArrayLike, *, bins: int = 15
+) -> Influence:
+    """Mean over classes of the error of that class's probability."""
+    checked, truth = labelled(probs, target)
+    items, classes = checked.shape
+    value = classwise_ece(checked, truth, bins=bins)
+    if classes > 2:
+        return undefined(MANY_BINS, value=value)
+    # The gap of one class is that of the other with its sign changed, but for items
+    # that lie on an edge: bins of class 1 alone tell everything.
+    cell = equal_width_bin(checked[:, 1], bins)
+    own = (truth - checked[:, 1]) / items
+    total: Array = np.bincount(cell, own, minlength=bins).astype(np.float64)
+    mirrored = _of_gaps(BinGaps(cell, own, total))
+    mirrored = dataclasses.replace(mirrored, value=value)
+    return _with_filled_bins(mirrored, items, bins)
+
+
+@as_score(label="Class-wise ECE", better="lower", influence=_classwise_ece_influence)
 def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
     """Mean over classes of the ECE of that class's probability (Kull et al., 2019).
 
@@ -167,7 +188,20 @@ def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> flo
     return float(np.abs(per_bin).sum() / (items * classes))
 
 
-@as_score(label="Smooth ECE", better="lower", plan=_of_top_label(smooth_ece_plan))
+def _smooth_ece_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
+    confidence, right = top_label(probs, target)
+    residual = (right - confidence) / len(right)
+    influence = Influence(
+        value=fixed_point(confidence, residual),
+        values=None,
+        scale="linear",
+        construction=SmoothGaps(confidence, residual),
+        clustered=TOO_WIDE,
+    )
+    return with_enough_errors(influence, int((~right).sum()), len(right))
+
+
+@as_score(label="Smooth ECE", better="lower", influence=_smooth_ece_influence)
 def smooth_ece(probs: ArrayLike, target: ArrayLike) -> float:
     """Calibration error without bins (Blasiok & Nakkiran, 2023).
 
@@ -206,25 +240,13 @@ def equal_width_bin(values: Array, bins: int) -> Index:
     return np.minimum((values * (bins * (1 + TIE))).astype(np.int64), bins - 1)
 
 
-def _binned_plan(cell: NDArray[np.uint32], gap: Array, bins: int) -> Plan:
-    """Mean over K rows of the binned absolute gap; `cell` and `gap` are (K, N)."""
-
-    def value(copies: Copies) -> Array:
-        off = np.zeros(len(copies.weights))
-        for row in zip(cell, gap, strict=True):
-            off += np.abs(binned(copies.weights, *row, bins)).sum(axis=1)
-        return off / (len(cell) * copies.total())
-
-    return Plan(cell.shape[1], value)
-
-
-def _claims(confidence: ArrayLike, correct: ArrayLike) -> tuple[Array, Array]:
-    """Confidence (N,) and how far it lies above being right."""
-    claim = vector("confidence", confidence)
-    if claim.min() < 0.0 or claim.max() > 1.0:
-        row = int(np.argmax((claim < 0.0) | (claim > 1.0)))
-        raise ValueError(f"confidence must lie in [0, 1], row {row} is {claim[row]}")
-    return claim, claim - flags("correct", correct, length=len(claim))
+def _of_gaps(gaps: BinGaps) -> Influence:
+    return Influence(
+        value=float(np.abs(gaps.total).sum()),
+        values=None,
+        scale="linear",
+        construction=gaps,
+    )
 
 
 def _check_bins(bins: int) -> None:

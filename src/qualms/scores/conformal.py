@@ -10,8 +10,17 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Flags, not_negative, open_unit, vector
+from qualms.scores.arguments import not_negative, open_unit, vector
+
+__all__ = [
+    "accept",
+    "conformal_offset",
+    "prediction_rate",
+    "selection_threshold",
+    "weighted_conformal_offset",
+]
 
 # A product such as 20 * (1 - 0.05) may come out a rounding error above a whole number;
 # without this slack the next rank would be taken.
@@ -121,7 +130,7 @@ def accept(select: ArrayLike, threshold: float) -> Flags:
     return vector("select", select) <= threshold
 
 
-@as_score(label="prediction rate", better="higher")
+@as_score(label="prediction rate", better="higher", items=accept)
 def prediction_rate(select: ArrayLike, threshold: float) -> float:
     """Share of items (N,) whose `select` is at most `threshold`.
 

@@ -13,13 +13,11 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
 from qualms.scores._about import as_score
-from qualms.scores._arrays import (
+from qualms.scores.arguments import (
     BLOCK,
-    Array,
-    Flags,
-    Index,
     at_class,
     labelled,
     labels,
@@ -28,8 +26,19 @@ from qualms.scores._arrays import (
     vector,
 )
 from qualms.scores.conformal import rank_reaching
-from qualms.scores.resampling import mean_of
+from qualms.scores.influence import Influence, Strata, mean_influence
 from qualms.scores.ties import TIE
+
+__all__ = [
+    "ConformalSets",
+    "SetRule",
+    "fit_conformal_sets",
+    "nonconformity",
+    "set_coverage",
+    "set_size",
+    "singleton_share",
+    "size_stratified_coverage",
+]
 
 SetRule = Literal["lac", "aps", "raps"]
 PENALTY = 0.01
@@ -212,7 +221,7 @@ def item_singleton(sets: ArrayLike) -> Flags:
     return single
 
 
-@as_score(label="Set coverage", better="neither", plan=mean_of(item_in_set))
+@as_score(label="Set coverage", better="neither", items=item_in_set)
 def set_coverage(sets: ArrayLike, target: ArrayLike) -> float:
     """Share of items whose set, a row of `sets` (N, C), holds their target (N,).
 
@@ -222,7 +231,14 @@ def set_coverage(sets: ArrayLike, target: ArrayLike) -> float:
     return float(item_in_set(sets, target).mean())
 
 
-@as_score(label="Set size", better="lower", high=math.inf, plan=mean_of(item_set_size))
+def _set_size_influence(sets: ArrayLike) -> Influence:
+    bound = float(np.shape(sets)[1])
+    return mean_influence(item_set_size(sets), bound=bound)
+
+
+@as_score(
+    label="Set size", better="lower", high=math.inf, influence=_set_size_influence
+)
 def set_size(sets: ArrayLike) -> float:
     """Mean number of classes in the sets, rows of `sets` (N, C).
 
@@ -232,7 +248,7 @@ def set_size(sets: ArrayLike) -> float:
     return float(item_set_size(sets).mean())
 
 
-@as_score(label="Singletons", better="higher", plan=mean_of(item_singleton))
+@as_score(label="Singletons", better="higher", items=item_singleton)
 def singleton_share(sets: ArrayLike) -> float:
     """Share of the sets, rows of `sets` (N, C), that hold exactly one class.
 
@@ -242,7 +258,31 @@ def singleton_share(sets: ArrayLike) -> float:
     return float(item_singleton(sets).mean())
 
 
-@as_score(label="Size-stratified coverage", better="higher")
+def _size_stratified_influence(sets: ArrayLike, target: ArrayLike) -> Influence:
+    return worst_stratum_influence(item_set_size(sets), item_in_set(sets, target))
+
+
+def worst_stratum_influence(size: Array, inside: Flags) -> Influence:
+    """Return the influence on the least coverage, from each set's size and coverage."""
+    stratum, hit = size_stratum(size), inside.astype(np.float64)
+    count = np.bincount(stratum)
+    present = count > 0
+    share = np.bincount(stratum, hit)[present] / count[present]
+    worst = int(np.flatnonzero(present)[share.argmin()])
+    within = stratum == worst
+    return Influence(
+        value=float(share.min()),
+        values=np.where(within, hit - share.min(), 0.0) / count[worst],
+        scale="logit",
+        construction=Strata(hit, stratum, "least"),
+    )
+
+
+@as_score(
+    label="Size-stratified coverage",
+    better="higher",
+    influence=_size_stratified_influence,
+)
 def size_stratified_coverage(sets: ArrayLike, target: ArrayLike) -> float:
     """Least coverage among sets of similar size (Angelopoulos et al., 2021).
 

@@ -12,13 +12,18 @@ from itertools import product
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Floats
 from qualms.jit import jit
-from qualms.scores._arrays import SUM_TOLERANCE, Array, as_array, finite
 from qualms.scores._sums import add_to, column_sums, mean_over_draws, two_sum
+from qualms.scores.arguments import SUM_TOLERANCE, as_array, finite
 
-Floats = NDArray[np.floating[Any]]
+__all__ = [
+    "Decomposition",
+    "decompose",
+    "entropy",
+]
 
 # Probabilities of one draw held at a time: few enough to stay in a core's own cache.
 BLOCK = 3 << 15

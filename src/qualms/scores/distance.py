@@ -5,8 +5,13 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import Array, Index, matrix
+from qualms.arrays import Array, Index
 from qualms.scores._neighbours import unit
+from qualms.scores.arguments import matrix
+
+__all__ = [
+    "mean_neighbour_distance",
+]
 
 Metric = Literal["angular", "l2"]
 

@@ -10,10 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Index, matrix
 from qualms.scores._neighbours import TIE, unit
-from qualms.scores.resampling import Plan, mean_plan
+from qualms.scores.arguments import matrix
+
+__all__ = [
+    "RightRanks",
+    "hits_within",
+    "recall_at_k",
+    "right_ranks",
+]
 
 BLOCK = 128
 _NOWHERE = -2.0
@@ -98,12 +105,11 @@ def hits_within(ranks: RightRanks, k: int) -> Array:
     return np.where(right > 0, 1.0 - missed, 0.0)
 
 
-def recall_at_k_plan(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> Plan:
-    """`recall_at_k` with the neighbours that items have in the whole set."""
-    return mean_plan(hits_within(right_ranks(embedding, target), k))
+def _item_hits(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
+    return hits_within(right_ranks(embedding, target), k)
 
 
-@as_score(label="R@k", better="higher", plan=recall_at_k_plan)
+@as_score(label="R@k", better="higher", items=_item_hits)
 def recall_at_k(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> float:
     """Share of items with one of the same target among the `k` nearest others.
 

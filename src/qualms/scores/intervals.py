@@ -10,9 +10,17 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Flags, open_unit, vector
-from qualms.scores.resampling import Copies, Plan, mean_of, mean_plan
+from qualms.arrays import Array, Flags
+from qualms.scores._about import about, as_score
+from qualms.scores.arguments import open_unit, vector
+from qualms.scores.influence import Influence, mean_influence, undefined
+
+__all__ = [
+    "coverage",
+    "interval_length",
+    "interval_score",
+    "inverted_fraction",
+]
 
 
 def covered(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Flags:
@@ -48,34 +56,7 @@ def item_interval_score(
     return found
 
 
-def _interval_length_plan(lower: ArrayLike, upper: ArrayLike) -> Plan:
-    return _unbounded_mean(item_length(lower, upper))
-
-
-def _interval_score_plan(
-    lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
-) -> Plan:
-    return _unbounded_mean(item_interval_score(lower, upper, target, alpha=alpha))
-
-
-def _unbounded_mean(values: Array) -> Plan:
-    """A mean of values that may be infinite, as lengths of unbounded intervals are."""
-    if np.isfinite(values).all():
-        return mean_plan(values)
-
-    unbounded = np.isinf(values)
-    bounded = np.where(unbounded, 0.0, values)
-    ends = np.where(unbounded, values, 0.0)
-
-    def value(copies: Copies) -> Array:
-        drawn: Array = np.array([ends[row > 0].sum() for row in copies.weights])
-        drawn += copies.mean(bounded)
-        return drawn
-
-    return Plan(len(values), value)
-
-
-@as_score(label="coverage", better="neither", plan=mean_of(covered))
+@as_score(label="coverage", better="neither", items=covered)
 def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
     """Share of targets (N,) inside their interval, both ends included.
 
@@ -85,12 +66,21 @@ def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
     return float(covered(lower, upper, target).mean())
 
 
+def _interval_length_influence(lower: ArrayLike, upper: ArrayLike) -> Influence:
+    length = item_length(lower, upper)
+    if not np.isfinite(length).all():
+        return undefined("some intervals are unbounded", value=math.inf)
+    # Inverted intervals have negative lengths.
+    positive = None if length.min() > 0.0 else about(interval_length)
+    return mean_influence(length, about=positive)
+
+
 @as_score(
     label="interval length",
     better="lower",
     low=-math.inf,
     high=math.inf,
-    plan=_interval_length_plan,
+    influence=_interval_length_influence,
 )
 def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
     """Mean of `upper` - `lower` (N,); an inverted interval counts as negative.
@@ -102,7 +92,7 @@ def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
 
 
 @as_score(
-    label="interval score", better="lower", high=math.inf, plan=_interval_score_plan
+    label="interval score", better="lower", high=math.inf, items=item_interval_score
 )
 def interval_score(
     lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
@@ -118,7 +108,7 @@ def interval_score(
     return float(item_interval_score(lower, upper, target, alpha=alpha).mean())
 
 
-@as_score(label="inverted intervals", better="lower", plan=mean_of(item_inverted))
+@as_score(label="inverted intervals", better="lower", items=item_inverted)
 def inverted_fraction(lower: ArrayLike, upper: ArrayLike) -> float:
     """Share of intervals (N,) whose lower end lies above the upper one.
 

@@ -11,11 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Floats
 from qualms.scores._pixels import IGNORED, Labels, check_same_space, real_map
 from qualms.scores._sums import mean_over_draws
 from qualms.scores.decomposition import decompose, entropy
 
-Floats = NDArray[np.floating[Any]]
+__all__ = [
+    "UNCERTAINTY_TYPES",
+    "Statistics",
+    "UncertaintyMaps",
+    "sufficient_statistics",
+    "uncertainty_maps",
+    "uncertainty_type",
+]
 
 _OF_DRAWS = MappingProxyType({"PE": "predictive", "EE": "aleatoric", "MI": "epistemic"})
 

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
 from qualms.scores._about import as_score
-from qualms.scores._arrays import (
-    BLOCK,
-    Array,
-    Index,
-    at_class,
-    labelled,
-    most_probable,
-)
-from qualms.scores.resampling import Copies, Plan, counted, mean_of, share
+from qualms.scores.arguments import BLOCK, at_class, labelled, most_probable
+from qualms.scores.influence import Influence, undefined
 from qualms.scores.ties import is_less, ranked_items
+
+__all__ = [
+    "macro_auroc",
+    "macro_f1",
+    "top_k_accuracy",
+]
 
 
 def item_top_k(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
@@ -46,7 +46,7 @@ def item_top_k(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
     return hit
 
 
-@as_score(label="Top-k accuracy", better="higher", plan=mean_of(item_top_k))
+@as_score(label="Top-k accuracy", better="higher", items=item_top_k)
 def top_k_accuracy(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> float:
     """Share of items whose target is among the `k` most probable classes.
 
@@ -58,24 +58,30 @@ def top_k_accuracy(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> float:
     return float(item_top_k(probs, target, k=k).mean())
 
 
-def _macro_f1_plan(probs: ArrayLike, target: ArrayLike) -> Plan:
+def _macro_f1_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
     checked, truth = labelled(probs, target)
     classes = checked.shape[1]
     guess = most_probable(checked)
-    true, said = truth.astype(np.uint32), guess.astype(np.uint32)
-    both = np.where(guess == truth, truth, classes).astype(np.uint32)
+    hit = guess == truth
+    true = np.bincount(truth, minlength=classes)
+    size = true + np.bincount(guess, minlength=classes)
+    present = size > 0
+    count = int(present.sum())
+    whole = np.where(present, size, 1).astype(np.float64)
+    each = 2.0 * np.bincount(truth[hit], minlength=classes) / whole
+    change = 2.0 * hit / whole[truth] - (each / whole)[truth] - (each / whole)[guess]
+    least = float(true[true > 0].min())
+    return Influence(
+        value=float(each[present].mean()),
+        values=change / count,
+        scale="logit",
+        # A handful of items of a class do not show how they vary.
+        inflation=1.0 + 3.0 / max(least - 1.0, 1.0),
+        extreme=least,
+    )
 
-    def value(copies: Copies) -> Array:
-        found = counted(copies.weights, both, classes + 1)[:, :classes]
-        size = counted(copies.weights, true, classes)
-        size = size + counted(copies.weights, said, classes)
-        each = 2.0 * found / np.maximum(size, 1)
-        return share(each.sum(axis=1), (size > 0).sum(axis=1))
 
-    return Plan(len(truth), value)
-
-
-@as_score(label="Macro F1", better="higher", plan=_macro_f1_plan)
+@as_score(label="Macro F1", better="higher", influence=_macro_f1_influence)
 def macro_f1(probs: ArrayLike, target: ArrayLike) -> float:
     """Mean over classes of 2 TP / (2 TP + FP + FN) (van Rijsbergen, 1979).
 
@@ -94,7 +100,54 @@ def macro_f1(probs: ArrayLike, target: ArrayLike) -> float:
     return float((2.0 * found[present] / size[present]).mean())
 
 
-@as_score(label="Macro AUROC", better="higher")
+def _macro_auroc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
+    checked, truth = labelled(probs, target)
+    classes = list(present_classes(truth))
+    if len(classes) < 2:
+        return undefined("all items are of one class")
+    values, change = [], np.zeros(len(truth))
+    for c in classes:
+        rank = ranked_items(checked[:, c])
+        values.append(class_auroc(rank.order, rank.start, truth, c))
+        _add_placements(rank.order, rank.start, truth == c, values[-1], change)
+    own = np.bincount(truth)[classes]
+    smaller = float(np.minimum(own, len(truth) - own).min())
+    return Influence(
+        value=float(np.mean(values)),
+        values=change / len(values),
+        scale="logit",
+        # As for one AUROC: a handful of items do not show how they vary.
+        inflation=1.0 + 3.0 / max(smaller - 1.0, 1.0),
+        extreme=smaller,
+    )
+
+
+@jit
+def _add_placements(
+    order: Index, start: Index, positive: Flags, value: float, change: Array
+) -> None:
+    """Add the influence of each item on an AUROC of this `value`."""
+    found = positive.sum()
+    passed = len(positive) - found
+    above, below = 0, 0
+    for group in range(len(start) - 1):
+        inside = 0
+        for place in range(start[group], start[group + 1]):
+            inside += positive[order[place]]
+        outside = start[group + 1] - start[group] - inside
+        won = (below + outside / 2) / passed
+        lost = 1.0 - (above + inside / 2) / found
+        above += inside
+        below += outside
+        for place in range(start[group], start[group + 1]):
+            item = order[place]
+            if positive[item]:
+                change[item] += (won - value) / found
+            else:
+                change[item] += (lost - value) / passed
+
+
+@as_score(label="Macro AUROC", better="higher", influence=_macro_auroc_influence)
 def macro_auroc(probs: ArrayLike, target: ArrayLike) -> float:
     """Mean over classes of the AUROC of their probability, one against the rest.
 

@@ -5,24 +5,35 @@ Xia & Bouganis, 2022) stands here too: an item fails when it is shifted or answe
 wrongly.
 """
 
+import dataclasses
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, flags, vector
+from qualms.scores.arguments import flags
+from qualms.scores.influence import Influence
 from qualms.scores.ranking import (
     auprc,
-    auprc_plan,
+    auprc_influence,
     auroc,
-    auroc_plan,
+    auroc_influence,
     fpr_at_tpr,
-    fpr_at_tpr_plan,
+    fpr_at_tpr_influence,
 )
-from qualms.scores.resampling import Plan, edge_plan
-from qualms.scores.selective import aurc, aurc_plan, risk_coverage_curve
+from qualms.scores.selective import aurc, aurc_influence, risk_coverage_curve
+
+__all__ = [
+    "ood_auprc",
+    "ood_auroc",
+    "ood_found",
+    "ood_fpr95",
+    "scod_aurc",
+    "scod_auroc",
+]
 
 
-@as_score(label="OOD AUROC", better="higher", plan=auroc_plan)
+@as_score(label="OOD AUROC", better="higher", influence=auroc_influence)
 def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Chance that a shifted item is less certain than an in-domain one, ties half.
 
@@ -34,7 +45,18 @@ def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     return auroc(uncertainty, flags("shifted", shifted))
 
 
-@as_score(label="OOD AUPRC", better="higher", plan=auprc_plan)
+def _ood_auprc_influence(uncertainty: ArrayLike, shifted: ArrayLike) -> Influence:
+    found = auprc_influence(uncertainty, shifted)
+    return _of_two_samples(found, shifted)
+
+
+def _of_two_samples(found: Influence, shifted: ArrayLike) -> Influence:
+    """Shifted and in-domain items were sought out apart, in fixed numbers."""
+    part = flags("shifted", shifted).astype(np.int64)
+    return dataclasses.replace(found, part=part)
+
+
+@as_score(label="OOD AUPRC", better="higher", influence=_ood_auprc_influence)
 def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Area under precision against recall of shifted items, by the trapezoid rule.
 
@@ -46,7 +68,7 @@ def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     return auprc(uncertainty, flags("shifted", shifted))
 
 
-@as_score(label="OOD FPR95", better="lower", plan=fpr_at_tpr_plan)
+@as_score(label="OOD FPR95", better="lower", influence=fpr_at_tpr_influence)
 def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     """Share of in-domain items flagged when 95 % of the shifted ones are caught.
 
@@ -60,26 +82,7 @@ def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
     return fpr_at_tpr(uncertainty, flags("shifted", shifted), tpr=0.95)
 
 
-def ood_found_plan(
-    uncertainty: ArrayLike, shifted: ArrayLike, *, share: float = 0.5
-) -> Plan:
-    """`ood_found` of `shifted` (N,) among the least certain by `uncertainty` (N,)."""
-    moved = flags("shifted", shifted).astype(np.float64)
-    values = vector("uncertainty", uncertainty, length=len(moved))
-    _check_share(share)
-
-    def left(total: Array) -> Array:
-        return np.stack([total - np.floor(share * total + 1e-9), total], axis=1)
-
-    def value(sums: Array, _edges: Array) -> Array:
-        with np.errstate(invalid="ignore"):
-            found: Array = 1.0 - sums[:, 0] / sums[:, 1]
-        return found
-
-    return edge_plan(moved, values, left, value)
-
-
-@as_score(label="OOD found", better="higher", plan=ood_found_plan)
+@as_score(label="OOD found", better="higher")
 def ood_found(
     uncertainty: ArrayLike, shifted: ArrayLike, *, share: float = 0.5
 ) -> float:
@@ -106,15 +109,19 @@ def _check_share(share: float) -> None:
         raise ValueError(f"share must lie between 0 and 1, got {share}")
 
 
-def scod_auroc_plan(
+def _scod_auroc_influence(
     correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike
-) -> Plan:
-    """`scod_auroc` of items; all arguments (N,)."""
-    failed = np.logical_or(shifted, np.logical_not(correct))
-    return auroc_plan(uncertainty, failed)
+) -> Influence:
+    moved = flags("shifted", shifted)
+    failed = moved | ~flags("correct", correct, length=len(moved))
+    found = auroc_influence(uncertainty, failed)
+    if found.part is None:
+        return found
+    # A failure that is shifted comes from the other sample: three kinds of item.
+    return dataclasses.replace(found, part=found.part + moved)
 
 
-@as_score(label="SCOD AUROC", better="higher", plan=scod_auroc_plan)
+@as_score(label="SCOD AUROC", better="higher", influence=_scod_auroc_influence)
 def scod_auroc(correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike) -> float:
     """Chance that a failure is less certain than a success, ties half.
 
@@ -129,19 +136,22 @@ def scod_auroc(correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike) -
     return auroc(uncertainty, wrong | moved)
 
 
-def scod_aurc_plan(
+def _scod_aurc_influence(
     correct: ArrayLike,
     shifted: ArrayLike,
     uncertainty: ArrayLike,
     *,
     cost: float = 1.0,
-) -> Plan:
-    """`scod_aurc` of items; arrays (N,)."""
-    wrong = np.logical_not(correct)
-    return aurc_plan(np.where(shifted, cost, wrong), uncertainty)
+) -> Influence:
+    moved = flags("shifted", shifted)
+    wrong = ~flags("correct", correct, length=len(moved))
+    found = aurc_influence(np.where(moved, cost, wrong), uncertainty)
+    return _of_two_samples(found, shifted)
 
 
-@as_score(label="SCOD AURC", better="lower", high=np.inf, plan=scod_aurc_plan)
+@as_score(
+    label="SCOD AURC", better="lower", high=np.inf, influence=_scod_aurc_influence
+)
 def scod_aurc(
     correct: ArrayLike,
     shifted: ArrayLike,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Index
 from qualms.scores._pixels import (
     IGNORED,
     Labels,
@@ -21,6 +21,14 @@ from qualms.scores._pixels import (
     overlaps,
     sizes,
 )
+
+__all__ = [
+    "al_improvement",
+    "dice",
+    "dice_drop",
+    "ged",
+    "macro_dice",
+]
 
 
 @as_score(label="Dice", better="higher")

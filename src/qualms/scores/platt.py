@@ -14,11 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
+from qualms.arrays import Array, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import SUM_TOLERANCE, Array, Index
 from qualms.scores._pixel_kernels import calibration_gaps
 from qualms.scores._pixels import check_same_space, real_map
 from qualms.scores._sums import plain_dot
+from qualms.scores.arguments import SUM_TOLERANCE
+
+__all__ = [
+    "Platt",
+    "UncertaintyHistogram",
+    "ace",
+    "fit_platt",
+    "stated_ace",
+    "uncertainty_histogram",
+]
 
 _MAX_STEPS = 100
 _STEP_TOLERANCE = 1e-9

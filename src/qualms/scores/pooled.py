@@ -21,8 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.scores._arrays import Index
+from qualms.arrays import Index
 from qualms.scores._pixels import real_map
+
+__all__ = [
+    "PooledCounts",
+    "leading_counts",
+    "nearby_counts",
+]
 
 Keys = NDArray[np.uint32]
 

@@ -6,25 +6,39 @@ predicted class is the most probable one, ties (up to rounding) going to the low
 class: for two classes it is 1 when P(y=1) > 0.5.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._about import as_score
-from qualms.scores._arrays import (
+from qualms.arrays import Array, Flags, Index
+from qualms.scores._about import about, as_score
+from qualms.scores.arguments import (
     BLOCK,
     FLOOR,
-    Array,
-    Flags,
-    Index,
     at_class,
-    flags,
     labelled,
-    labels,
     most_probable,
     top_label,
-    vector,
 )
-from qualms.scores.resampling import Copies, Plan, counted, mean_of, share
+from qualms.scores.influence import (
+    Influence,
+    Strata,
+    mean_influence,
+    undefined,
+    with_enough_errors,
+)
+
+__all__ = [
+    "accuracy",
+    "balanced_accuracy",
+    "brier",
+    "correct",
+    "item_brier",
+    "item_nll",
+    "mcc",
+    "nll",
+]
 
 
 def correct(probs: ArrayLike, target: ArrayLike) -> Flags:
@@ -68,51 +82,91 @@ def item_brier(probs: ArrayLike, target: ArrayLike) -> Array:
     return squared
 
 
-def balanced_accuracy_plan(correct: ArrayLike, target: ArrayLike) -> Plan:
-    """`balanced_accuracy` of items that are right or wrong, both arguments (N,)."""
-    hit = flags("correct", correct)
-    truth, classes = _classes("target", target, len(hit))
-    cell = (2 * truth + hit).astype(np.uint32)
+def recall_influence(correct: ArrayLike, target: ArrayLike) -> Influence:
+    """Return the influence on the mean over classes of the share of `correct` items.
 
-    def value(copies: Copies) -> Array:
-        counts = counted(copies.weights, cell, 2 * classes)
-        found, size = counts[:, 1::2], counts[:, ::2] + counts[:, 1::2]
-        recall = found / np.maximum(size, 1)
-        return share(recall.sum(axis=1), (size > 0).sum(axis=1))
-
-    return Plan(len(hit), value)
-
-
-def mcc_plan(predicted: ArrayLike, target: ArrayLike) -> Plan:
-    """`mcc` of predicted and true classes, both (N,)."""
-    truth, true_classes = _classes("target", target, None)
-    guess, guessed_classes = _classes("predicted", predicted, len(truth))
-    classes = max(true_classes, guessed_classes)
-    cell = (truth * classes + guess).astype(np.uint32)
-
-    def value(copies: Copies) -> Array:
-        counts = counted(copies.weights, cell, classes**2)
-        table = counts.reshape(-1, classes, classes)
-        items, true, said = copies.total(), table.sum(axis=2), table.sum(axis=1)
-        chance = (true * said).sum(axis=1)
-        true_spread = items**2 - np.square(true).sum(axis=1)
-        said_spread = items**2 - np.square(said).sum(axis=1)
-        right = np.trace(table, axis1=1, axis2=2)
-        return share(items * right - chance, np.sqrt(true_spread * said_spread))
-
-    return Plan(len(truth), value)
+    Both (N,). In small classes the share is often 0 or 1, and its sample variance 0, so
+    the interval is made of the classes.
+    """
+    hit = np.asarray(correct, dtype=np.float64)
+    truth = np.asarray(target, dtype=np.int64)
+    size = np.bincount(truth)
+    found = np.bincount(truth, hit)
+    present = size > 0
+    classes = int(present.sum())
+    recall = np.divide(found, size, out=np.zeros(len(size)), where=present)
+    return Influence(
+        value=float(recall.sum() / classes),
+        values=(hit - recall[truth]) / size[truth] / classes,
+        scale="logit",
+        construction=Strata(hit, truth, "mean"),
+    )
 
 
-def _balanced_accuracy_plan(probs: ArrayLike, target: ArrayLike) -> Plan:
-    return balanced_accuracy_plan(correct(probs, target), target)
-
-
-def _mcc_plan(probs: ArrayLike, target: ArrayLike) -> Plan:
+def _balanced_accuracy_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
     checked, truth = labelled(probs, target)
-    return mcc_plan(most_probable(checked), truth)
+    return recall_influence(most_probable(checked) == truth, truth)
 
 
-@as_score(label="Accuracy", better="higher", plan=mean_of(correct))
+def _nll_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
+    # The bound of 34.54 nats is that of rounding; the scale is that of a positive mean.
+    return _of_errors(mean_influence(item_nll(probs, target)), probs, target)
+
+
+def _brier_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
+    checked, truth = labelled(probs, target)
+    square = np.einsum("nc,nc->n", checked, checked)
+    likelihood = checked[np.arange(len(truth)), truth]
+    distance: Array = np.maximum(square - 2.0 * likelihood + 1.0, 0.0)
+    influence = mean_influence(distance, about=about(brier))
+    return _of_errors(influence, probs, target)
+
+
+def _of_errors(influence: Influence, probs: ArrayLike, target: ArrayLike) -> Influence:
+    """Return `influence`, with no interval where few items are wrong.
+
+    Wrong items carry most of the loss: with a handful of them its spread is luck.
+    """
+    right = correct(probs, target)
+    return with_enough_errors(influence, int((~right).sum()), len(right))
+
+
+def _mcc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
+    checked, truth = labelled(probs, target)
+    items, classes = checked.shape
+    guess = most_probable(checked)
+    hit = (guess == truth).astype(np.float64)
+    true = np.bincount(truth, minlength=classes) / items
+    guessed = np.bincount(guess, minlength=classes) / items
+    true_spread, guess_spread = 1.0 - true @ true, 1.0 - guessed @ guessed
+    if min((true > 0).sum(), (guessed > 0).sum()) < 2:
+        return undefined("all items are of one class, or predicted as one class")
+    right, chance = float(hit.mean()), float(true @ guessed)
+    scale = float(np.sqrt(true_spread * guess_spread))
+    value = (right - chance) / scale
+    agreement = hit - right - (true[guess] + guessed[truth] - 2.0 * chance)
+    spread = (guessed[guess] - guessed @ guessed) / guess_spread
+    spread += (true[truth] - true @ true) / true_spread
+    change: Array = (agreement / scale + value * spread) / items
+    least = float(true[true > 0].min())
+    return Influence(
+        value=value,
+        values=change - change.mean(),
+        scale="fisher",
+        low=-1.0,
+        extreme=items * least,
+        floor=lambda chance: _worst_correlation(chance, items * least, least),
+    )
+
+
+def _worst_correlation(chance: float, size: float, share: float) -> float:
+    """The correlation when all errors that were not seen are of the smallest class."""
+    found = chance ** (1.0 / size)
+    missed = (1.0 - found) * share / (1.0 - share)
+    return math.sqrt(found / (1.0 + missed))
+
+
+@as_score(label="Accuracy", better="higher", items=correct)
 def accuracy(probs: ArrayLike, target: ArrayLike) -> float:
     """Share of items whose most probable class is the target.
 
@@ -122,7 +176,7 @@ def accuracy(probs: ArrayLike, target: ArrayLike) -> float:
     return float(correct(probs, target).mean())
 
 
-@as_score(label="NLL", better="lower", high=34.54, plan=mean_of(item_nll))
+@as_score(label="NLL", better="lower", high=34.54, influence=_nll_influence)
 def nll(probs: ArrayLike, target: ArrayLike) -> float:
     """Mean negative log-likelihood of the target, in nats (log score; Good, 1952).
 
@@ -135,7 +189,7 @@ def nll(probs: ArrayLike, target: ArrayLike) -> float:
     return float(item_nll(probs, target).mean())
 
 
-@as_score(label="Brier", better="lower", high=2.0, plan=mean_of(item_brier))
+@as_score(label="Brier", better="lower", high=2.0, influence=_brier_influence)
 def brier(probs: ArrayLike, target: ArrayLike) -> float:
     """Mean squared distance between probabilities and one-hot target (Brier, 1950).
 
@@ -149,7 +203,9 @@ def brier(probs: ArrayLike, target: ArrayLike) -> float:
     return float(item_brier(probs, target).mean())
 
 
-@as_score(label="Balanced accuracy", better="higher", plan=_balanced_accuracy_plan)
+@as_score(
+    label="Balanced accuracy", better="higher", influence=_balanced_accuracy_influence
+)
 def balanced_accuracy(probs: ArrayLike, target: ArrayLike) -> float:
     """Mean over the classes present in `target` of the share of their items found.
 
@@ -162,7 +218,7 @@ def balanced_accuracy(probs: ArrayLike, target: ArrayLike) -> float:
     return float((counts.diagonal()[present] / size[present]).mean())
 
 
-@as_score(label="MCC", better="higher", low=-1.0, plan=_mcc_plan)
+@as_score(label="MCC", better="higher", low=-1.0, influence=_mcc_influence)
 def mcc(probs: ArrayLike, target: ArrayLike) -> float:
     """Correlation of predicted and true class, any number of classes (Gorodkin, 2004).
 
@@ -187,9 +243,3 @@ def _confusion(probs: ArrayLike, target: ArrayLike) -> Index:
     classes = checked.shape[1]
     pair = truth * classes + most_probable(checked)
     return np.bincount(pair, minlength=classes**2).reshape(classes, classes)
-
-
-def _classes(name: str, values: ArrayLike, length: int | None) -> tuple[Index, int]:
-    """Classes 0, 1, ... (N,) and how many there may be."""
-    classes = max(0, int(vector(name, values, length=length).max())) + 1
-    return labels(name, values, classes=classes), classes

@@ -5,24 +5,34 @@ uncertainty, a distance. `positive` (N,) is boolean. Only the order of the score
 matters. Tied scores are one threshold, taken whole, so item order never matters.
 """
 
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags, Index
+from qualms.jit import jit
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, flags, not_negative, vector
 from qualms.scores._sums import plain_dot
-from qualms.scores.resampling import (
-    Cells,
-    Copies,
-    Plan,
-    concordance,
-    precision_areas,
-    ranked_cells,
-    share,
-)
-from qualms.scores.ties import TIE, Ranked, ranked_items
+from qualms.scores.arguments import flags, not_negative, vector
+from qualms.scores.influence import Exceedance, Influence, undefined
+from qualms.scores.ties import TIE, Ranked, descending, levels, ranked_items
+
+__all__ = [
+    "PrecisionRecallCurve",
+    "RocCurve",
+    "auprc",
+    "auroc",
+    "average_precision",
+    "fpr_at_tpr",
+    "precision_recall_curve",
+    "roc_curve",
+    "weighted_auroc",
+]
+
+ONE_KIND = "there must be items of both kinds, positive and negative"
 
 
 class RocCurve(NamedTuple):
@@ -47,60 +57,77 @@ class PrecisionRecallCurve(NamedTuple):
     """The distinct scores, descending, after infinity."""
 
 
-def auroc_plan(score: ArrayLike, positive: ArrayLike) -> Plan:
-    """`auroc` of `score` (N,) for `positive` (N,)."""
-    truth = flags("positive", positive)
-    return weighted_auroc_plan(score, truth, ~truth)
+def _threshold_change(level: Array, truth: Flags, tpr: float, rate: float) -> Array:
+    """Return the change (N,) of the false positive rate due to each item.
+
+    A negative item is passed or not; a positive one moves the threshold, by which the
+    rate changes as it does between thresholds a little below and above.
+    """
+    found = np.sort(level[truth])[::-1]
+    passed = np.sort(level[~truth])
+    positives = len(found)
+    rank = max(math.ceil(tpr * positives * (1.0 - 1e-12)), 1)
+    reach = math.ceil(math.sqrt(positives * tpr * (1.0 - tpr)))
+    first, last = max(rank - max(reach, 1), 1), min(rank + max(reach, 1), positives)
+    rates = 1.0 - np.searchsorted(passed, found[[first - 1, last - 1]]) / len(passed)
+    slope = (rates[1] - rates[0]) / max((last - first) / positives, 1e-12)
+    hit = level >= found[rank - 1]
+    share = float(hit[truth].mean())
+    moved: Array = (share - hit) * slope / positives
+    return np.where(truth, moved, (hit - rate) / len(passed))
 
 
-def weighted_auroc_plan(
-    score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
-) -> Plan:
-    """`weighted_auroc`: items are positive and negative by a share, all (N,)."""
+def auroc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
+    """AUROC by the placement of every item (DeLong et al., 1988)."""
     values = vector("score", score)
-    cells = _descending(
+    truth = flags("positive", positive, length=len(values))
+    return placed(values, truth.astype(np.float64), (~truth).astype(np.float64))
+
+
+def weighted_auroc_influence(
+    score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
+) -> Influence:
+    """The same where items are positive and negative by weights (N,)."""
+    values = vector("score", score)
+    return placed(
         values,
-        not_negative("positive_weight", positive_weight, length=len(values)),
-        not_negative("negative_weight", negative_weight, length=len(values)),
+        vector("positive_weight", positive_weight, length=len(values)),
+        vector("negative_weight", negative_weight, length=len(values)),
     )
 
-    def value(copies: Copies) -> Array:
-        return concordance(copies.within(cells), cells.last, *cells.carried)
 
-    return Plan(len(values), value)
-
-
-def auprc_plan(score: ArrayLike, positive: ArrayLike) -> Plan:
-    """`auprc` of `score` (N,) for `positive` items, by trapezoids."""
-    return _precision_plan(score, positive, trapezoid=True)
+def auprc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
+    """Area under precision against recall, by trapezoids."""
+    return _precision_area(score, positive, trapezoid=True)
 
 
-def average_precision_plan(score: ArrayLike, positive: ArrayLike) -> Plan:
-    """`average_precision` of `score` (N,) for `positive` items, by steps."""
-    return _precision_plan(score, positive, trapezoid=False)
+def average_precision_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
+    """Area under precision against recall, by steps."""
+    return _precision_area(score, positive, trapezoid=False)
 
 
-def fpr_at_tpr_plan(
+def fpr_at_tpr_influence(
     score: ArrayLike, positive: ArrayLike, *, tpr: float = 0.95
-) -> Plan:
-    """`fpr_at_tpr` of `score` (N,) for `positive` (N,)."""
-    if not 0.0 < tpr <= 1.0:
-        raise ValueError(f"tpr must lie in (0, 1], got {tpr}")
-    cells = _detected(score, positive)
-    true, false = cells.carried
+) -> Influence:
+    """Return the influence on the false positive rate where a share `tpr` is found."""
+    values = vector("score", score)
+    truth = flags("positive", positive, length=len(values))
+    if truth.all() or not truth.any():
+        return undefined(ONE_KIND)
+    rank = ranked_items(values)
+    # By level rather than value: what is tied passes a threshold together.
+    level = levels(rank).astype(np.float64)
+    value = fpr_at_tpr(values, truth, tpr=tpr)
+    return Influence(
+        value=value,
+        values=_threshold_change(level, truth, tpr, value),
+        scale="share",
+        part=truth.astype(np.int64),
+        construction=Exceedance(level, truth, tpr),
+    )
 
-    def value(copies: Copies) -> Array:
-        counts = copies.within(cells)
-        found = np.cumsum(counts * true, axis=1)[:, cells.last]
-        passed = np.cumsum(counts * false, axis=1)[:, cells.last]
-        enough = found / np.maximum(found[:, -1:], 1.0) >= tpr
-        false_there = passed[np.arange(len(passed)), enough.argmax(axis=1)]
-        return share(false_there, passed[:, -1] * (found[:, -1] > 0.0))
 
-    return Plan(len(cells.cell), value)
-
-
-@as_score(label="AUROC", better="higher", plan=auroc_plan)
+@as_score(label="AUROC", better="higher", influence=auroc_influence)
 def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     """Probability that a positive outscores a negative (Mann & Whitney, 1947).
 
@@ -112,7 +139,7 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
     return auroc_by_rule(score, positive)
 
 
-@as_score(label="Weighted AUROC", better="higher", plan=weighted_auroc_plan)
+@as_score(label="Weighted AUROC", better="higher", influence=weighted_auroc_influence)
 def weighted_auroc(
     score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
 ) -> float:
@@ -131,7 +158,7 @@ def weighted_auroc(
     return _concordance(ranked_items(values), positives, negatives)
 
 
-@as_score(label="AUPRC", better="higher", plan=auprc_plan)
+@as_score(label="AUPRC", better="higher", influence=auprc_influence)
 def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     """Area under the precision-recall curve by trapezoids, from recall 0, precision 1.
 
@@ -145,7 +172,7 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     return auprc_by_rule(score, positive)
 
 
-@as_score(label="AP", better="higher", plan=average_precision_plan)
+@as_score(label="AP", better="higher", influence=average_precision_influence)
 def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
     """Precision at each distinct score, weighted by the recall gained there.
 
@@ -159,7 +186,7 @@ def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
     return plain_dot(np.diff(recall), precision[1:])
 
 
-@as_score(label="FPR at TPR", better="lower", plan=fpr_at_tpr_plan)
+@as_score(label="FPR at TPR", better="lower", influence=fpr_at_tpr_influence)
 def fpr_at_tpr(score: ArrayLike, positive: ArrayLike, *, tpr: float = 0.95) -> float:
     """Smallest false positive rate of a threshold with true positive rate >= `tpr`.
 
@@ -212,33 +239,6 @@ def auprc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) ->
     return plain_dot(np.diff(recall), precision[1:] + precision[:-1]) / 2
 
 
-def _precision_plan(score: ArrayLike, positive: ArrayLike, *, trapezoid: bool) -> Plan:
-    cells = _detected(score, positive)
-    hit, _ = cells.carried
-
-    def areas(copies: Copies) -> Array:
-        return precision_areas(copies.within(cells), cells.last, hit)
-
-    def value(copies: Copies) -> Array:
-        both = copies.shared((cells, "precision"), lambda: areas(copies))
-        area: Array = both[0 if trapezoid else 1]
-        return area
-
-    return Plan(len(cells.cell), value)
-
-
-def _detected(score: ArrayLike, positive: ArrayLike) -> Cells:
-    values = vector("score", score)
-    truth = flags("positive", positive, length=len(values))
-    return _descending(values, truth.astype(np.float64), (~truth).astype(np.float64))
-
-
-def _descending(score: Array, positive: Array, negative: Array) -> Cells:
-    """Cells of what counts as positive and negative, the highest score first."""
-    # Between two positives the order of the negatives changes nothing.
-    return ranked_cells(-score, positive, negative, alike=positive == 0.0)
-
-
 class _Above(NamedTuple):
     """How many items lie at or above each distinct threshold, descending."""
 
@@ -282,3 +282,124 @@ def _concordance(rank: Ranked, positives: Array, negatives: Array) -> float:
     negative = np.add.reduceat(negatives[order], start[:-1])
     below = np.cumsum(negative) - negative / 2
     return float(plain_dot(positive, below) / pairs)
+
+
+def placed(
+    values: Array, positives: Array, negatives: Array, rank: Ranked | None = None
+) -> Influence:
+    """AUROC of `values`, all (N,), from the rank of each item in the other kind."""
+    found, passed = float(positives.sum()), float(negatives.sum())
+    if found == 0.0 or passed == 0.0:
+        return undefined(ONE_KIND)
+    smaller = min(found, passed)
+    rank = ranked_items(values) if rank is None else rank
+    below, within = _cumulated(negatives, rank)
+    won = (below - within / 2) / passed
+    below, within = _cumulated(positives, rank)
+    lost = 1.0 - (below - within / 2) / found
+    value = float(plain_dot(positives, won) / found)
+    change = positives * (won - value) / found + negatives * (lost - value) / passed
+    return Influence(
+        value=value,
+        values=change,
+        scale="logit",
+        part=(positives > negatives).astype(np.int64),
+        welch=True,
+        # A handful of items that happen to rank alike do not show how they vary.
+        inflation=1.0 + 3.0 / max(smaller - 1.0, 1.0),
+        extreme=smaller,
+    )
+
+
+def _cumulated(weight: Array, rank: Ranked) -> tuple[Array, Array]:
+    """(N,) twice, in item order: weight up to and with its tie group, and of it."""
+    order, start = rank
+    within = np.add.reduceat(weight[order], start[:-1])
+    up_to, own = np.empty(len(order)), np.empty(len(order))
+    _hand_out(np.cumsum(within), order, start, up_to)
+    _hand_out(within, order, start, own)
+    return up_to, own
+
+
+@jit
+def _hand_out(of_group: Array, order: Index, start: Index, found: Array) -> None:
+    """Give every item the number of its tie group."""
+    for group in range(len(of_group)):
+        for place in range(start[group], start[group + 1]):
+            found[order[place]] = of_group[group]
+
+
+def _precision_area(
+    score: ArrayLike, positive: ArrayLike, *, trapezoid: bool
+) -> Influence:
+    values = vector("score", score)
+    truth = flags("positive", positive, length=len(values))
+    weight = np.ones(len(values))
+    rank = descending(ranked_items(values))
+    return precision_area(truth, weight, rank, trapezoid=trapezoid)
+
+
+def precision_area(
+    truth: Flags, weight: Array, rank: Ranked, *, trapezoid: bool
+) -> Influence:
+    """Area of items of some `weight` (N,), the highest score first in `rank`."""
+    order, start = rank
+    counted = weight[order]
+    hits = np.add.reduceat(truth[order] * counted, start[:-1])
+    true = np.cumsum(hits)
+    count = np.cumsum(np.add.reduceat(counted, start[:-1]))
+    positives, negatives = float(true[-1]), float(count[-1] - true[-1])
+    if positives == 0.0 or negatives == 0.0:
+        return undefined(ONE_KIND, value=1.0 if positives else math.nan)
+    count = np.where(count > 0.0, count, 1.0)
+    area, by_true, by_count = _area_slopes(hits, true / count, count, trapezoid)
+    # An item counts at its own threshold and at all lower ones.
+    own_true, own_count = _from_here(by_true), _from_here(by_count)
+    group = np.repeat(np.arange(len(hits)), np.diff(start))
+    value = area / positives
+    change = np.empty(len(truth))
+    gained = truth[order] * (own_true[group] - value) + own_count[group]
+    change[order] = counted * gained / positives
+    return Influence(
+        value=value,
+        values=change,
+        scale="logit",
+        extreme=1.0,
+        floor=_precision_floor(positives, negatives),
+    )
+
+
+def _area_slopes(
+    hits: Array, precision: Array, count: Array, trapezoid: bool
+) -> tuple[float, Array, Array]:
+    """Area in hits, and its slopes by hits and by items up to each threshold."""
+    after, following = np.append(hits[1:], 0.0), np.append(precision[1:], 0.0)
+    if not trapezoid:
+        by_true = precision - following + hits / count
+        return plain_dot(hits, precision), by_true, -precision / count * hits
+    before = np.append(1.0, precision[:-1])
+    area = plain_dot(hits, precision + before) / 2
+    by_true = (before - following) / 2 + (hits + after) / 2 / count
+    by_true[-1] += precision[-1] / 2
+    return area, by_true, -precision / count * (hits + after) / 2
+
+
+def _from_here(values: Array) -> Array:
+    """Sums from each place to the end."""
+    found: Array = np.cumsum(values[::-1])[::-1]
+    return found
+
+
+def _precision_floor(positives: float, negatives: float) -> Callable[[float], float]:
+    """The worst area when all positives were above all negatives.
+
+    Either a share of the positives lies below the negatives, or a share of the
+    negatives above all positives; none was seen.
+    """
+
+    def floor(chance: float) -> float:
+        missed = 1.0 - chance ** (1.0 / positives)
+        above = (1.0 - chance ** (1.0 / negatives)) * negatives / positives
+        return float(min(1.0 - missed, 1.0 - above * math.log1p(1.0 / above)))
+
+    return floor

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, as_array
 from qualms.scores._pixels import (
     IGNORED,
     check_same_space,
@@ -16,6 +16,16 @@ from qualms.scores._pixels import (
     real_map,
 )
 from qualms.scores._sums import plain_dot
+from qualms.scores.arguments import as_array
+
+__all__ = [
+    "Agreement",
+    "Defined",
+    "mean_defined",
+    "ncc",
+    "rater_agreement",
+    "rater_variance",
+]
 
 MASKED = "; leave pixels out by mask=, for example mask=~np.isnan(reference)"
 

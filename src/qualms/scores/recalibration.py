@@ -12,15 +12,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import (
-    FLOOR,
-    Array,
-    Index,
-    at_class,
-    labelled,
-    mean_probabilities,
-)
+from qualms.arrays import Array, Index
+from qualms.scores.arguments import FLOOR, at_class, labelled, mean_probabilities
 from qualms.scores.ties import ranked_items
+
+__all__ = [
+    "Isotonic",
+    "Temperature",
+    "fit_isotonic",
+    "fit_temperature",
+]
 
 # On items that are all right (or all wrong) the best temperature is zero (or infinite):
 # the search stops at these edges, or before, where the NLL is flat to rounding.

@@ -5,34 +5,40 @@ curves here are exact at every threshold; the 101-point grid of the released cod
 `qualms.scores.as_published.retina.referral_curve`.
 """
 
+import dataclasses
 import difflib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import (
-    FLOOR,
-    Array,
-    Flags,
-    Index,
-    at_class,
-    labelled,
-    most_probable,
-    vector,
-)
+from qualms.arrays import Array, Flags, Index
 from qualms.scores._referral_kernels import (
     auprc_at_ends,
     auroc_at_ends,
     balanced_at_ends,
-    kept_auroc,
 )
+from qualms.scores.arguments import FLOOR, at_class, labelled, most_probable, vector
 from qualms.scores.decomposition import entropy
-from qualms.scores.resampling import Copies, Plan, Weights, replay_plan
-from qualms.scores.selective import aurc_plan, kept_means
+from qualms.scores.influence import Influence, undefined
+from qualms.scores.proper import correct, item_nll
+from qualms.scores.ranking import placed, precision_area
+from qualms.scores.selective import (
+    augrc_influence,
+    aurc_influence,
+    kept_influence,
+    kept_means,
+    kept_risk_influence,
+    kept_share,
+)
 from qualms.scores.ties import Ranked, levels, ranked_items
+
+__all__ = [
+    "ReferralCurve",
+    "referral_curve",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -123,29 +129,9 @@ def referral_curve(
     return ReferralCurve(name=name, oracle=oracle, value=value[::-1].copy())
 
 
-def referral_area_plan(
-    name: str,
-    probs: ArrayLike,
-    target: ArrayLike,
-    uncertainty: ArrayLike | None = None,
-) -> Plan:
-    """The `area` of `referral_curve(name, probs, target, uncertainty)`.
-
-    Accuracy, NLL and AUROC are presorted; other curves are computed anew every time.
-    """
-    _find(name)
-    mean, truth = labelled(probs, target)
-    ranks = entropy(mean) if uncertainty is None else uncertainty
-    if name == "accuracy":
-        return aurc_plan(_hits(mean, truth), ranks)
-    if name == "nll":
-        return aurc_plan(_item_nll(mean, truth), ranks)
-    if name == "auroc" and mean.shape[1] == 2:
-        return _auroc_area_plan(mean[:, 1], truth, vector("uncertainty", ranks))
-    curve = partial(referral_curve, name)
-    return replay_plan(lambda *arrays: curve(*arrays).area, mean, truth, ranks)
-
-
+FEWEST_KEPT, FEWEST_IN_AREA, LEAST_DEFINED = 10, 50, 0.95
+CUTS = 64
+"""Cuts at which an area of AUROC, AUPRC or balanced accuracy is followed."""
 KeptScore = Callable[[Array, Index, Ranked], Array]
 
 
@@ -230,26 +216,6 @@ def _balanced_accuracy(probs: Array, target: Index, rank: Ranked) -> Array:
     return _fill(ends, rank)
 
 
-def _auroc_area_plan(score: Array, positive: Index, uncertainty: Array) -> Plan:
-    item, first = ranked_items(uncertainty)
-    last = np.zeros(len(item), dtype=np.bool_)
-    last[first[1:] - 1] = True
-    truth, level = (positive == 1)[item], levels(ranked_items(score))[item]
-
-    def one(weights: Weights) -> float:
-        ends, count = kept_auroc(weights, item, last, truth, level)
-        if not count.size:
-            return float("nan")
-        curve = np.interp(np.arange(1.0, count[-1] + 1.0), count, ends)
-        defined = curve[~np.isnan(curve)]
-        return float(defined.mean()) if defined.size else float("nan")
-
-    def value(copies: Copies) -> Array:
-        return np.array([one(row) for row in copies.weights])
-
-    return Plan(len(score), value)
-
-
 def _fill(ends: Array, rank: Ranked) -> Array:
     """(N,) values of every prefix: `ends` where a tie group ends, linear inside."""
     items = rank.start[-1]
@@ -267,3 +233,145 @@ _KEPT_SCORES: dict[str, KeptScore] = {
     "auprc": _auprc,
     "balanced_accuracy": _balanced_accuracy,
 }
+
+
+def referral_influence(
+    curve: ReferralCurve,
+    probs: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike | None = None,
+    *,
+    tau: float | None = None,
+) -> Influence:
+    """The influence on `curve.at(tau)`, or on `curve.area` where no `tau` is given.
+
+    `curve` was made from the same arrays by `referral_curve`.
+    """
+    mean, truth = labelled(probs, target)
+    given = entropy(mean) if uncertainty is None else uncertainty
+    unsure = vector("uncertainty", given, length=len(truth))
+    if len(curve.value) != len(truth):
+        raise ValueError(
+            f"the curve is of {len(curve.value)} items, the arrays of {len(truth)}; "
+            "pass those that the curve was made of"
+        )
+    if curve.name in ("accuracy", "nll"):
+        found = _risk_influence(curve, mean, truth, unsure, tau)
+    else:
+        found = _kept_influence(curve, mean, truth, unsure, tau)
+    value = curve.area if tau is None else curve.at(tau)
+    return dataclasses.replace(found, value=value)
+
+
+def _risk_influence(
+    curve: ReferralCurve, probs: Array, target: Index, unsure: Array, tau: float | None
+) -> Influence:
+    accuracy = curve.name == "accuracy"
+    risk = item_nll(probs, target)
+    if accuracy:
+        risk = 1.0 - correct(probs, target).astype(np.float64)
+    if tau is not None:
+        kept = len(risk) - round(tau * len(risk))
+        found = kept_risk_influence(risk, ranked_items(unsure), kept)
+        found = _with_expert(found, kept / len(risk)) if curve.oracle else found
+    else:
+        found = (augrc_influence if curve.oracle else aurc_influence)(risk, unsure)
+    return found.complement() if accuracy and found.high == 1.0 else found
+
+
+def _with_expert(found: Influence, share: float) -> Influence:
+    """Referred items count as perfect: the score is a risk times the share kept."""
+    values = None if found.values is None else found.values * share
+    return dataclasses.replace(found, value=found.value * share, values=values)
+
+
+def _kept_influence(
+    curve: ReferralCurve, probs: Array, target: Index, unsure: Array, tau: float | None
+) -> Influence:
+    """At one cut, or averaged over cuts evenly spaced."""
+    items = len(target)
+    rank = ranked_items(unsure)
+    ranking = _WeightedScore(curve.name, probs, target)
+    if tau is not None:
+        cuts = [items - round(tau * items)]
+    else:
+        spaced = (np.arange(CUTS) + 0.5) / CUTS * items
+        cuts = sorted({max(1, math.ceil(cut)) for cut in spaced})
+    total, defined = np.zeros(items), 0
+    for kept in cuts:
+        inner = ranking.of(kept_share(rank, kept))
+        if inner.values is None:
+            continue
+        weight = kept / items if curve.oracle else 1.0
+        total += weight * kept_influence(inner.values, rank, kept)
+        defined += 1
+    if not defined:
+        return undefined("the kept items are of one class")
+    last = inner if tau is not None else ranking.of(np.ones(items))
+    fewest = ranking.fewest(kept_share(rank, cuts[-1]))
+    found = Influence(
+        value=math.nan,
+        values=total / defined,
+        scale="logit",
+        freedom=fewest - 1.0,
+        extreme=last.extreme,
+        floor=last.floor,
+    )
+    return _with_enough(found, fewest, curve, tau)
+
+
+def _with_enough(
+    found: Influence, fewest: float, curve: ReferralCurve, tau: float | None
+) -> Influence:
+    """No interval where the kept items of a class are few, or an end is undefined."""
+    needed = FEWEST_IN_AREA if tau is None else FEWEST_KEPT
+    if fewest < needed:
+        reason = (
+            f"a class has {fewest:.0f} kept items: no interval holds below {needed}"
+        )
+        return dataclasses.replace(found, reason=reason)
+    if tau is None and curve.defined < LEAST_DEFINED:
+        reason = f"the curve is defined on {curve.defined:.0%} of the range only"
+        return dataclasses.replace(found, reason=reason)
+    return found
+
+
+class _WeightedScore:
+    """A score of weighted items, its sort made once."""
+
+    def __init__(self, name: str, probs: Array, target: Index) -> None:
+        self.name, self.probs, self.target = name, probs, target
+        self.rank: Ranked | None = None
+        if name != "balanced_accuracy":
+            sign = -1.0 if name == "auprc" else 1.0
+            self.rank = ranked_items(sign * probs[:, 1])
+
+    def of(self, weight: Array) -> Influence:
+        """The influence of the items, each counting by its weight (N,)."""
+        truth = self.target == 1
+        if self.rank is None:
+            return self._balanced(weight)
+        if self.name == "auprc":
+            return precision_area(truth, weight, self.rank, trapezoid=True)
+        return placed(self.probs[:, 1], weight * truth, weight * ~truth, rank=self.rank)
+
+    def fewest(self, weight: Array) -> float:
+        """The smallest number of items in a class that has any."""
+        size = np.bincount(self.target, weight)
+        return float(size[size > 0.0].min())
+
+    def _balanced(self, weight: Array) -> Influence:
+        hit = most_probable(self.probs) == self.target
+        size = np.bincount(self.target, weight)
+        found = np.bincount(self.target, weight * hit)
+        present = size > 0.0
+        recall = np.divide(found, size, out=np.zeros(len(size)), where=present)
+        each = np.divide(1.0, size, out=np.zeros(len(size)), where=present)
+        classes = int(present.sum())
+        change = weight * (hit - recall[self.target]) * each[self.target] / classes
+        return Influence(
+            value=float(recall.sum() / classes),
+            values=change,
+            scale="logit",
+            extreme=float(size[present].min()),
+        )

@@ -4,6 +4,7 @@ Point scores take the mean; distribution scores take the mean and variance of a
 Gaussian, or draws. `pool_gaussian` makes one Gaussian of the draws of several networks.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,10 +13,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erf, ndtr, ndtri
 
-from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, matrix, open_unit, vector
+from qualms.arrays import Array
+from qualms.scores._about import about, as_score
 from qualms.scores._sums import mean_over_draws
-from qualms.scores.resampling import Copies, Plan, counted, mean_of, mean_plan
+from qualms.scores.arguments import matrix, open_unit, vector
+from qualms.scores.influence import (
+    SQUARES,
+    BinGaps,
+    Influence,
+    mean_influence,
+    undefined,
+)
+
+__all__ = [
+    "Moments",
+    "crps_ensemble",
+    "crps_gaussian",
+    "gaussian_interval",
+    "gaussian_nll",
+    "mae",
+    "pinball",
+    "pool_gaussian",
+    "regression_ece",
+    "rmse",
+]
 
 # The central intervals of 5 %, 10 %, ..., 95 %.
 ALPHAS = tuple(k / 20 for k in range(1, 20))
@@ -131,35 +152,7 @@ def item_error(mean: ArrayLike, target: ArrayLike) -> Array:
     return np.abs(_error(mean, target))
 
 
-def rmse_plan(mean: ArrayLike, target: ArrayLike) -> Plan:
-    """`rmse` of predictions, both arguments (N,)."""
-    squared = mean_plan(np.square(_error(mean, target)))
-    return Plan(squared.items, lambda copies: np.sqrt(squared.value(copies)))
-
-
-def regression_ece_plan(
-    mean: ArrayLike,
-    var: ArrayLike,
-    target: ArrayLike,
-    *,
-    alphas: Sequence[float] = ALPHAS,
-) -> Plan:
-    """`regression_ece` of Gaussians, mean, variance and target (N,)."""
-    nominal = np.sort(1 - np.asarray(alphas, dtype=np.float64))
-    needed = item_level(mean, var, target)
-    # The cell of an item: how many of the nominal levels are too low to hold it.
-    cell = np.searchsorted(nominal, needed, side="left").astype(np.uint32)
-
-    def value(copies: Copies) -> Array:
-        counts = counted(copies.weights, cell, len(nominal) + 1)
-        observed = np.cumsum(counts, axis=1)[:, :-1] / copies.total()[:, None]
-        off: Array = np.abs(observed - nominal).mean(axis=1)
-        return off
-
-    return Plan(len(cell), value)
-
-
-@as_score(label="MAE", better="lower", high=math.inf, plan=mean_of(item_error))
+@as_score(label="MAE", better="lower", high=math.inf, items=item_error)
 def mae(mean: ArrayLike, target: ArrayLike) -> float:
     """Mean absolute error of predictions (N,).
 
@@ -169,7 +162,18 @@ def mae(mean: ArrayLike, target: ArrayLike) -> float:
     return float(item_error(mean, target).mean())
 
 
-@as_score(label="RMSE", better="lower", high=math.inf, plan=rmse_plan)
+def _rmse_influence(mean: ArrayLike, target: ArrayLike) -> Influence:
+    """On the log scale a root is half the mean square."""
+    squares = mean_influence(np.square(_error(mean, target)))
+    root = math.sqrt(squares.value)
+    if squares.values is None or root == 0.0:
+        return undefined("every error is 0", value=root)
+    return dataclasses.replace(
+        squares, value=root, values=squares.values / (2.0 * root), reason=SQUARES
+    )
+
+
+@as_score(label="RMSE", better="lower", high=math.inf, influence=_rmse_influence)
 def rmse(mean: ArrayLike, target: ArrayLike) -> float:
     """Root of the mean squared error of predictions (N,).
 
@@ -179,12 +183,20 @@ def rmse(mean: ArrayLike, target: ArrayLike) -> float:
     return math.sqrt(float(np.square(_error(mean, target)).mean()))
 
 
+def _gaussian_nll_influence(
+    mean: ArrayLike, var: ArrayLike, target: ArrayLike
+) -> Influence:
+    each = item_gaussian_nll(mean, var, target)
+    influence = mean_influence(each, about=about(gaussian_nll))
+    return dataclasses.replace(influence, reason=SQUARES)
+
+
 @as_score(
     label="NLL",
     better="lower",
     low=-math.inf,
     high=math.inf,
-    plan=mean_of(item_gaussian_nll),
+    influence=_gaussian_nll_influence,
 )
 def gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     """Mean negative log density of the targets (N,), in nats, with the log(2 pi).
@@ -197,7 +209,12 @@ def gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     return float(item_gaussian_nll(mean, var, target).mean())
 
 
-@as_score(label="pinball", better="lower", high=math.inf)
+def _item_pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> Array:
+    short = -_error(prediction, target, name="prediction")
+    return np.maximum(level * short, (level - 1.0) * short)
+
+
+@as_score(label="pinball", better="lower", high=math.inf, items=_item_pinball)
 def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
     """Mean pinball loss of the predicted `level` quantile (Koenker & Bassett, 1978).
 
@@ -205,11 +222,10 @@ def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
     0.5
     """
     open_unit("level", level)
-    short = -_error(prediction, target, name="prediction")
-    return float(np.maximum(level * short, (level - 1) * short).mean())
+    return float(_item_pinball(prediction, target, level=level).mean())
 
 
-@as_score(label="CRPS", better="lower", high=math.inf, plan=mean_of(item_crps_gaussian))
+@as_score(label="CRPS", better="lower", high=math.inf, items=item_crps_gaussian)
 def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     """Mean continuous ranked probability score of Gaussians (Gneiting et al., 2005).
 
@@ -221,7 +237,7 @@ def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
     return float(item_crps_gaussian(mean, var, target).mean())
 
 
-@as_score(label="CRPS", better="lower", high=math.inf, plan=mean_of(item_crps_ensemble))
+@as_score(label="CRPS", better="lower", high=math.inf, items=item_crps_ensemble)
 def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
     """Mean continuous ranked probability score of draws (M, N) as they stand.
 
@@ -235,7 +251,36 @@ def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
     return float(item_crps_ensemble(draws, target).mean())
 
 
-@as_score(label="regression ECE", better="lower", plan=regression_ece_plan)
+def _regression_ece_influence(
+    mean: ArrayLike,
+    var: ArrayLike,
+    target: ArrayLike,
+    *,
+    alphas: ArrayLike = ALPHAS,
+) -> Influence:
+    """Mean gap between nominal and observed coverage of central intervals."""
+    nominal = np.sort(1.0 - np.asarray(alphas, dtype=np.float64))
+    level = item_level(mean, var, target)
+    items, levels = len(level), len(nominal)
+    # Item of cell k lies inside all intervals from the k-th on, in none for k = K.
+    cell = np.searchsorted(nominal, level, side="left")
+    inside = np.arange(levels) >= np.arange(levels + 1)[:, None]
+    tilt = np.zeros((levels + 1, levels + 1))
+    tilt[:, :levels] = inside / items
+    observed = np.cumsum(np.bincount(cell, minlength=levels + 1))[:levels] / items
+    total = np.append(observed - nominal, 0.0)
+    gaps = BinGaps(
+        cell.astype(np.int64), np.zeros(items), total, tilt=tilt, factor=1.0 / levels
+    )
+    return Influence(
+        value=float(np.abs(total).sum()) * gaps.factor,
+        values=None,
+        scale="linear",
+        construction=gaps,
+    )
+
+
+@as_score(label="regression ECE", better="lower", influence=_regression_ece_influence)
 def regression_ece(
     mean: ArrayLike,
     var: ArrayLike,

@@ -13,12 +13,23 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from qualms.arrays import Array, Flags, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Flags, Index, flags, vector
 from qualms.scores._neighbours import neighbours
-from qualms.scores.ranking import weighted_auroc, weighted_auroc_plan
-from qualms.scores.resampling import Plan, mean_of, mean_plan
+from qualms.scores.arguments import flags, vector
+from qualms.scores.influence import Influence
+from qualms.scores.ranking import weighted_auroc, weighted_auroc_influence
 from qualms.scores.ties import is_less
+
+__all__ = [
+    "crop_rate",
+    "mixed_r_auroc",
+    "mixed_target",
+    "nearest_neighbour",
+    "r_auroc",
+    "recall_at_1",
+    "retrieval_hits",
+]
 
 # Larger tiles leave the cache, smaller ones slow the matrix product.
 BLOCK = 512
@@ -102,41 +113,13 @@ def _mutual(query: Index, nearest: Index, *, items: int) -> Index:
     return unit
 
 
-# A copy of an item would be its nearest neighbour. So neighbours are sought once, among
-# all items, and what is resampled are the hits.
-def recall_at_1_plan(
+def _item_hits(
     embedding: ArrayLike, target: ArrayLike, *, hits: ArrayLike | None = None
-) -> Plan:
-    """`recall_at_1` with the neighbours that items have in the whole set."""
-    return mean_plan(_hits(embedding, target, hits))
+) -> ArrayLike:
+    return retrieval_hits(embedding, target) if hits is None else hits
 
 
-def r_auroc_plan(
-    embedding: ArrayLike,
-    target: ArrayLike,
-    uncertainty: ArrayLike,
-    *,
-    hits: ArrayLike | None = None,
-) -> Plan:
-    """`r_auroc` with the neighbours that items have in the whole set."""
-    right = _hits(embedding, target, hits)
-    return weighted_auroc_plan(uncertainty, 1 - right, right)
-
-
-def mixed_r_auroc_plan(
-    embedding: ArrayLike,
-    target: ArrayLike,
-    uncertainty: ArrayLike,
-    upstream: ArrayLike,
-    *,
-    hits: ArrayLike | None = None,
-) -> Plan:
-    """`mixed_r_auroc` with the neighbours that items have in the whole set."""
-    mixed = mixed_target(target, upstream)
-    return r_auroc_plan(embedding, mixed, uncertainty, hits=hits)
-
-
-@as_score(label="R@1", better="higher", plan=recall_at_1_plan)
+@as_score(label="R@1", better="higher", items=_item_hits)
 def recall_at_1(
     embedding: ArrayLike, target: ArrayLike, *, hits: ArrayLike | None = None
 ) -> float:
@@ -151,7 +134,18 @@ def recall_at_1(
     return float(_hits(embedding, target, hits).mean())
 
 
-@as_score(label="R-AUROC", better="higher", plan=r_auroc_plan)
+def _r_auroc_influence(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike,
+    *,
+    hits: ArrayLike | None = None,
+) -> Influence:
+    right = np.asarray(_item_hits(embedding, target, hits=hits), dtype=np.float64)
+    return weighted_auroc_influence(uncertainty, 1.0 - right, right)
+
+
+@as_score(label="R-AUROC", better="higher", influence=_r_auroc_influence)
 def r_auroc(
     embedding: ArrayLike,
     target: ArrayLike,
@@ -173,7 +167,19 @@ def r_auroc(
     return weighted_auroc(values, 1 - right, right)
 
 
-@as_score(label="mixed R-AUROC", better="higher", plan=mixed_r_auroc_plan)
+def _mixed_r_auroc_influence(
+    embedding: ArrayLike,
+    target: ArrayLike,
+    uncertainty: ArrayLike,
+    upstream: ArrayLike,
+    *,
+    hits: ArrayLike | None = None,
+) -> Influence:
+    mixed = mixed_target(target, upstream)
+    return _r_auroc_influence(embedding, mixed, uncertainty, hits=hits)
+
+
+@as_score(label="mixed R-AUROC", better="higher", influence=_mixed_r_auroc_influence)
 def mixed_r_auroc(
     embedding: ArrayLike,
     target: ArrayLike,
@@ -211,7 +217,7 @@ def less_certain_cropped(uncertainty: ArrayLike, cropped: ArrayLike) -> Flags:
     return is_less(whole, vector("cropped", cropped, length=len(whole)))
 
 
-@as_score(label="crop rate", better="higher", plan=mean_of(less_certain_cropped))
+@as_score(label="crop rate", better="higher", items=less_certain_cropped)
 def crop_rate(uncertainty: ArrayLike, cropped: ArrayLike) -> float:
     """Share of items (N,) less certain once cropped: uncertainty < `cropped`, strictly.
 

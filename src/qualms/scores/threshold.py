@@ -11,8 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtr
 
-from qualms.scores._arrays import Array, Flags, Index, flags, vector
+from qualms.arrays import Array, Flags, Index
+from qualms.scores.arguments import flags, vector
 from qualms.scores.ties import ranked_items
+
+__all__ = [
+    "ReferralThreshold",
+    "referral_threshold",
+]
 
 # How many coverages, evenly spaced and fixed before seeing any item, are tested.
 GRID = 50

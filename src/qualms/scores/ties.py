@@ -20,13 +20,18 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
 
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
-Index = NDArray[np.int64]
+__all__ = [
+    "TIE",
+    "Ranked",
+    "is_less",
+    "levels",
+    "ranked_items",
+    "shared_sorts",
+]
 
 TIE = 1e-12
 """Values whose difference is at most this share of them are tied."""

@@ -1,10 +1,10 @@
 """Predictions of a network that is trained already, by any method that can serve it."""
 
-from qualms.trained.pictures import (
+from qualms.trained._pictures import (
     PicturePredictions,
-    PictureWish,
+    PictureRequest,
     predict_pictures,
 )
 from qualms.trained.predict import predict
 
-__all__ = ["PicturePredictions", "PictureWish", "predict", "predict_pictures"]
+__all__ = ["PicturePredictions", "PictureRequest", "predict", "predict_pictures"]

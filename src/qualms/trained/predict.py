@@ -22,23 +22,23 @@ from qualms.predictions import (
     write,
 )
 from qualms.spec import Task, TaskName
-from qualms.trained.backbone import make_backbone
-from qualms.trained.batches import GivenItems, Unpack
-from qualms.trained.outputs import make_reader
-from qualms.trained.passes import TrainedPasses
-from qualms.trained.suitable import PLAIN, Suited, make_method, suited
-from qualms.training.record import hardware
+from qualms.trained._backbone import make_backbone
+from qualms.trained._batches import ItemLoader, Unpack
+from qualms.trained._outputs import make_reader
+from qualms.trained._passes import TrainedPasses
+from qualms.trained._posthoc import PLAIN, PosthocMethod, make_method, posthoc_method
+from qualms.training.machine import hardware
 from qualms.training.seeds import seed as seed_part
 
-_SEEN = 8
-"""Items on which the last layer of a model is looked for."""
+_PROBED = 8
+"""Items on which the last layer of a model is searched."""
 _TABLES = (".csv", ".parquet")
 """Files that hold one draw of each item."""
 _VOLUME = 5
 """Axes of a batch of volumes."""
 
 
-def predict(  # noqa: PLR0913 - what can be said of a model and its items
+def predict(  # noqa: PLR0913 - a model and its items have many properties
     model: nn.Module,
     loader: Iterable[Any],
     *,
@@ -55,10 +55,10 @@ def predict(  # noqa: PLR0913 - what can be said of a model and its items
     seed: int = 0,
     header: Mapping[str, Any] | None = None,
 ) -> Predictions:
-    """The predictions of a trained model for all items of `loader`, with draws.
+    """Predict all items of `loader` with a trained model, with draws.
 
     The model itself is not changed: a copy of it predicts, in evaluation mode, on the
-    device where the model lies.
+    device of the model.
 
     Args:
         model: Any torch module that maps a batch (B, ...) to class scores (B, C), to
@@ -68,19 +68,19 @@ def predict(  # noqa: PLR0913 - what can be said of a model and its items
         task: "classification", "regression" or "segmentation".
         method: The name of a method, "plain" for the model as it is, or a `Method`.
             Methods that a network must be trained with are refused.
-        options: Of the method, such as {"draws": 30}.
+        options: Options of the method, such as {"draws": 30}.
         fit: The training items, for methods that are fitted to them, such as "laplace".
         val: Held-out items, for methods that are calibrated, such as "temperature".
         out: Where to write the predictions; a folder for segmentation, which needs one.
         outputs: What the model returns: "logits" (the default) or "probabilities"; for
             regression "mean" (the default), "mean_variance", "mean_log_variance" or
             "mean_deviation".
-        last: The name of the last linear layer, where it is not found; False to leave
-            the model whole.
+        last: The name of the last linear layer, where the search fails; False to take
+            the model as a whole.
         ignore: The label of pixels that are compared with nothing (segmentation).
         unpack: A function from a batch of the loaders to one of the forms above.
-        seed: Of everything that is drawn.
-        header: What else the file shall say, such as {"dataset": "mine"}.
+        seed: Seed of all random numbers.
+        header: Further fields of the file's header, such as {"dataset": "mine"}.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(
@@ -89,51 +89,53 @@ def predict(  # noqa: PLR0913 - what can be said of a model and its items
         )
     reader = make_reader(task, outputs)
     _check_out(out, task)
-    asked = _OwnModel(
+    request = _ModelRequest(
         model=model, method=method, options=options or {}, unpack=unpack, seed=seed
     )
-    items = asked.items("loader", loader)
+    items = request.items("loader", loader)
     started = time.perf_counter()
-    # Torch's generators are given back as they were.
+    # Torch's generators are left as they were.
     devices = [items.device] if items.device.type == "cuda" else []
     with torch.random.fork_rng(devices), torch.no_grad():
         seed_part(seed, "look")
         items.check_order()
-        some = items.first().x[:_SEEN]
-        backbone, seen = make_backbone(_copied(model), some, reader, last)
-        about = _task(reader.task, seen, some, ignore)
-        suit = suited(asked.name, asked.made(), backbone, about)
-        suit.network.to(items.device)
-        _fit(suit, asked, about, {"fit": fit, "val": val})
+        x = items.first().x[:_PROBED]
+        backbone, first_outputs = make_backbone(_copied(model), x, reader, last)
+        of_model = _task(reader.task, first_outputs, x, ignore)
+        posthoc = posthoc_method(request.name, request.build(), backbone, of_model)
+        posthoc.network.to(items.device)
+        _fit(posthoc, request, of_model, {"fit": fit, "val": val})
         table = str(out).lower().endswith(_TABLES)
-        passes = TrainedPasses(suited=suit, task=about, items=items, one_draw=table)
-        stated = partial(asked.header, suit, about, header or {})
+        passes = TrainedPasses(
+            posthoc=posthoc, task=of_model, items=items, one_draw=table
+        )
+        make_header = partial(request.header, posthoc, of_model, header or {})
         seed_part(seed, "predict")
-        return _kept(passes, stated, out, started)
+        return _predicted(passes, make_header, out, started)
 
 
-def _kept(
+def _predicted(
     passes: TrainedPasses,
-    stated: Callable[[float | None], Header],
+    make_header: Callable[[float | None], Header],
     out: str | PathLike[str] | None,
     started: float,
 ) -> Predictions:
-    """The predictions of all items, written to `out` where that is given."""
+    """Predict all items, and write the predictions to `out` if it is not None."""
     task = passes.task.name
     if out is not None and task == "segmentation":
-        passes.write_maps(out, stated(None))
+        passes.write_maps(out, make_header(None))
         return read(out)
     arrays = passes.arrays()
-    taken = time.perf_counter() - started
-    found = build(arrays, header=stated(taken), task=task)
+    seconds = time.perf_counter() - started
+    predictions = build(arrays, header=make_header(seconds), task=task)
     if out is not None:
-        write(out, found)
-    return found
+        write(out, predictions)
+    return predictions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OwnModel:
-    """What the user asks for, apart from the items."""
+class _ModelRequest:
+    """Arguments of `predict` on the model and the method."""
 
     model: nn.Module
     method: str | Method
@@ -145,7 +147,7 @@ class _OwnModel:
     def name(self) -> str:
         return self.method if isinstance(self.method, str) else "own"
 
-    def made(self) -> Method:
+    def build(self) -> Method:
         if isinstance(self.method, Method):
             if self.options:
                 raise ValueError(
@@ -155,10 +157,10 @@ class _OwnModel:
             return self.method
         return make_method(PLAIN if self.name == "plain" else self.name, self.options)
 
-    def items(self, name: str, loader: Iterable[Any]) -> GivenItems:
+    def items(self, name: str, loader: Iterable[Any]) -> ItemLoader:
         first = _first_tensor(self.model)
         floats = first is not None and first.is_floating_point()
-        return GivenItems(
+        return ItemLoader(
             loader=loader,
             name=name,
             device=torch.device("cpu") if first is None else first.device,
@@ -167,11 +169,15 @@ class _OwnModel:
         )
 
     def header(
-        self, suit: Suited, task: Task, more: Mapping[str, Any], seconds: float | None
+        self,
+        posthoc: PosthocMethod,
+        task: Task,
+        more: Mapping[str, Any],
+        seconds: float | None,
     ) -> Header:
-        """What the file says of itself."""
+        """Return the header of the predictions file."""
         first = _first_tensor(self.model)
-        stated: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "task": task.name,
             "method": PLAIN if self.name == "plain" else self.name,
             "seed": self.seed,
@@ -186,9 +192,9 @@ class _OwnModel:
             "seconds": seconds,
             "parameters": sum(p.numel() for p in self.model.parameters()),
             "ignore": task.ignore,
-            "select": suit.method.select,
+            "select": posthoc.method.select,
         }
-        return Header(**{**stated, **suit.method.header, **more})
+        return Header(**{**fields, **posthoc.method.header, **more})
 
 
 def _check_out(out: str | PathLike[str] | None, task: str) -> None:
@@ -199,35 +205,35 @@ def _check_out(out: str | PathLike[str] | None, task: str) -> None:
 
 
 def _fit(
-    suit: Suited,
-    asked: _OwnModel,
+    posthoc: PosthocMethod,
+    request: _ModelRequest,
     task: Task,
-    given: Mapping[str, Iterable[Any] | None],
+    loaders: Mapping[str, Iterable[Any] | None],
 ) -> None:
     """Fit what the method fits after training, and on held-out items."""
-    steps = {"fit": suit.method.after if suit.fits else None}
-    steps["val"] = suit.method.calibrate
-    what = {
+    steps = {"fit": posthoc.method.after if posthoc.fits else None}
+    steps["val"] = posthoc.method.calibrate
+    kinds = {
         "fit": "training items",
         "val": "held-out items, which training did not see",
     }
     for name, step in steps.items():
         if step is None:
             continue
-        loader = given[name]
+        loader = loaders[name]
         if loader is None:
             raise ValueError(
-                f"method {asked.name!r} is fitted to {what[name]}; say {name}=LOADER,"
-                f" or --{name} DIR on the command line"
+                f"method {request.name!r} is fitted to {kinds[name]}; say"
+                f" {name}=LOADER, or --{name} DIR on the command line"
             )
-        items = asked.items(name, loader)
-        seed_part(asked.seed, name)
-        step(suit.network, partial(items.fitting, task))
-        suit.network.eval()
+        items = request.items(name, loader)
+        seed_part(request.seed, name)
+        step(posthoc.network, partial(items.fitting, task))
+        posthoc.network.eval()
 
 
 def _task(name: TaskName, outputs: Tensor, x: Tensor, ignore: int | None) -> Task:
-    """The task that the outputs (B, K, *space) of a model are of."""
+    """Return the task of a model with `outputs` (B, K, *space)."""
     if ignore is not None and name != "segmentation":
         raise ValueError(f"ignore is for segmentation, and this task is {name}")
     classes = None if name == "regression" else max(2, outputs.shape[1])
@@ -236,7 +242,7 @@ def _task(name: TaskName, outputs: Tensor, x: Tensor, ignore: int | None) -> Tas
 
 
 def _copied(model: nn.Module) -> nn.Module:
-    # What wraps a module for speed hides the layers in it.
+    # A wrapper for speed hides the layers of a module.
     inner = getattr(model, "_orig_mod", model)
     if isinstance(inner, nn.DataParallel | nn.parallel.DistributedDataParallel):
         inner = inner.module
@@ -250,5 +256,5 @@ def _copied(model: nn.Module) -> nn.Module:
 
 
 def _first_tensor(model: nn.Module) -> Tensor | None:
-    held = (*model.parameters(), *model.buffers())
-    return next((t for t in held if t.is_floating_point()), None)
+    tensors = (*model.parameters(), *model.buffers())
+    return next((t for t in tensors if t.is_floating_point()), None)

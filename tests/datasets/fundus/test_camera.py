@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from qualms.datasets.fundus import Patient, fundus_photograph
-from qualms.datasets.fundus.camera import INDIA, UNITED_STATES
+from qualms.datasets.fundus._camera import INDIA, UNITED_STATES
 
 
 def taken(number, profile=UNITED_STATES, **options):

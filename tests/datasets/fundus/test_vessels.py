@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from qualms.datasets.fundus.brush import ARTERY, VEIN
-from qualms.datasets.fundus.vessels import SEED, _branch, arcades, tangle
+from qualms.datasets.fundus._brush import ARTERY, VEIN
+from qualms.datasets.fundus._vessels import SEED, _branch, arcades, tangle
 
 DISC = (0.66, -0.05)
 

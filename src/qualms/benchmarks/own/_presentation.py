@@ -32,8 +32,8 @@ from qualms.report.layout import Layout, LayoutColumn, Wishes, layout_table
 from qualms.report.ordinary import ARROWS, ordinary
 from qualms.report.presentation import Presentation
 from qualms.report.table import Table, TableCell
-from qualms.shelf import plural
 from qualms.study import Variant
+from qualms.wording import plural
 
 _WORDS = {"in_domain": "in-domain", "shifted": "shifted", "all": ""}
 LAST = 0.9

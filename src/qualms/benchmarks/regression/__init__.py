@@ -12,8 +12,9 @@ validation and test items. The smaller presets leave out the two that need train
 `--methods mc_dropout,laplace` adds them.
 """
 
-from qualms.benchmarks._benchmark import Benchmark
-from qualms.benchmarks._records import Expectation, Preset, TableRow
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from qualms.benchmarks.regression._rows import (
     BEYOND,
     COMMON,
@@ -25,10 +26,16 @@ from qualms.benchmarks.regression._rows import (
     photographs,
     with_graded,
 )
+from qualms.effects import value_of
+from qualms.labels import Label
 from qualms.spec import Part
+from qualms.study import Benchmark, Expectation, Preset, TableRow
+
+if TYPE_CHECKING:
+    from qualms.evaluate.protocol import Protocol
+    from qualms.report.presentation import Presentation
 
 _ALL = ("plain", "tails", "gap")
-_MAIN = {"alpha": 0.1}
 
 
 def regression() -> Benchmark:
@@ -47,17 +54,7 @@ def regression() -> Benchmark:
         rows=PAPER_ROWS + VARIATIONS + BEYOND,
         guests=GUESTS,
         presets={preset.name: preset for preset in presets},
-        scores=(
-            "val_mae",
-            "val_interval_length",
-            "test_coverage",
-            "test_prediction_rate",
-            "test_mae",
-            "test_interval_length",
-            "test_inverted_fraction",
-            "test_unbounded_fraction",
-        ),
-        published="regression",
+        published=Path(__file__).with_name("published.csv"),
         expectations={
             "demo": (
                 *_shift_effects("cells", "cells_tails"),
@@ -75,7 +72,21 @@ def regression() -> Benchmark:
                 *_effects("rc49", "rc49_tails", "rc49_gap"),
             ),
         },
+        protocol=_protocol,
+        presentation=_presentation,
     )
+
+
+def _protocol() -> "Protocol":
+    from qualms.benchmarks.regression._protocol import PROTOCOL
+
+    return PROTOCOL
+
+
+def _presentation() -> "Presentation":
+    from qualms.benchmarks.regression._presentation import PRESENTATION
+
+    return PRESENTATION
 
 
 def _demo() -> Preset:
@@ -156,7 +167,7 @@ def _rotations(n: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _effects(plain: str, *shifted: str) -> tuple[Expectation, ...]:
-    """What the paper finds on every synthetic family."""
+    """List what the paper finds on every synthetic family."""
     return (
         *_shift_effects(plain, *shifted),
         *(_kept(name) for name in (plain, *shifted)),
@@ -168,28 +179,21 @@ def _kept(name: str) -> Expectation:
         text=f"selective GMM keeps coverage within 0.05 of 0.90 on {name}",
         meaning="intervals can be trusted again once items unlike the training "
         "items are left out",
-        variant=name,
-        rows=("gaussian_gmm",),
-        score="test_coverage",
+        numbers=value_of(("gaussian_gmm",), _coverage(name)),
         low=0.85,
         high=0.95,
-        settings=_MAIN,
     )
 
 
 def _helped(name: str) -> Expectation:
-    """What a network trained on 1,000 items can show of the same."""
+    """Expect of a network trained on 1,000 items what it can show of the same."""
     return Expectation(
         text=f"selective GMM restores at least 0.10 of coverage on {name}",
         meaning="leaving out items unlike the training items helps; a network as "
         "small as the demo's does not find all of them",
-        variant=name,
-        rows=("gaussian_gmm",),
-        minus_rows=("gaussian",),
-        score="test_coverage",
+        numbers=value_of(("gaussian_gmm",), _coverage(name), minus_rows=("gaussian",)),
         low=0.10,
         high=1.0,
-        settings=_MAIN,
     )
 
 
@@ -198,26 +202,24 @@ def _shift_effects(plain: str, *shifted: str) -> tuple[Expectation, ...]:
         text=f"coverage 0.90 +- 0.03 on {plain}, without shift",
         meaning="on items like those it was calibrated on, a 90 % interval holds the "
         "target nine times out of ten",
-        variant=plain,
-        rows=COMMON,
-        score="test_coverage",
+        numbers=value_of(COMMON, _coverage(plain)),
         low=0.87,
         high=0.93,
-        settings=_MAIN,
     )
     drops = [
         Expectation(
             text=f"coverage drops by at least 0.10 from {plain} to {name}",
             meaning="under shift the same intervals fail, and nothing in the numbers "
             "without shift says so",
-            variant=plain,
-            minus=name,
-            rows=COMMON,
-            score="test_coverage",
+            numbers=value_of(COMMON, _coverage(plain), minus={"variant": name}),
             low=0.10,
             high=1.0,
-            settings=_MAIN,
         )
         for name in shifted
     ]
     return (calm, *drops)
+
+
+def _coverage(variant: str) -> dict[str, Label | None]:
+    """Return the labels of the coverage of 90 % intervals on test items."""
+    return {"variant": variant, "subset": "test", "score": "coverage", "alpha": 0.1}

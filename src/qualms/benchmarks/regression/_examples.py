@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks import Variant
+from qualms.benchmarks.regression._points import REAL, SYNTHETIC, Source
+from qualms.benchmarks.regression._rows import COMMON
 from qualms.report.figures import Drawing, Panel, PictureMark
-from qualms.report.papers.regression.points import COMMON, REAL, SYNTHETIC, Source
 from qualms.report.pictures import (
     ShownItems,
     as_pictures,
     prepared_dataset,
     simulated_items,
 )
+from qualms.study import Variant
 
 _COLUMNS = 6
 _CAPTION = (

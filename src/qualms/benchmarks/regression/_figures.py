@@ -11,8 +11,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.benchmarks import Variant
-from qualms.evaluate.results import BenchmarkResults
+from qualms.benchmarks.regression._examples import example_drawings
+from qualms.benchmarks.regression._points import (
+    COVERAGE,
+    LENGTH,
+    LOOKS,
+    RATE,
+    REAL,
+    SYNTHETIC,
+    TEST_MAE,
+    VAL_MAE,
+    Averages,
+    ShownScore,
+    Source,
+    averages,
+    coverage_error,
+)
+from qualms.benchmarks.regression._rows import COMMON
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.report.figures import (
     INK,
     MARKERS,
@@ -25,17 +41,7 @@ from qualms.report.figures import (
     PointMark,
     RuleMark,
 )
-from qualms.report.papers.regression.examples import example_drawings
-from qualms.report.papers.regression.points import (
-    COMMON,
-    LOOKS,
-    REAL,
-    SYNTHETIC,
-    Averages,
-    Source,
-    averages,
-    coverage_error,
-)
+from qualms.study import Variant
 
 _REPEATED = ("Cells", "Cells-Tails", "ChairAngle", "ChairAngle-Gap")
 _FOUR = ("conformal", "gaussian", "gaussian_ensemble", "quantile")
@@ -45,13 +51,13 @@ _POOLED = ("gaussian_ensemble", "gaussian_ensemble_gmm", "gaussian_ensemble_vari
 SELECTIVE = (*_ALONE[1:], *_POOLED[1:])
 _CITIES = tuple(f"AerialBuildingPixels{city}" for city in ("", "-Kitsap", "-Vienna"))
 _SHOWN = {
-    "test_coverage": "test coverage",
-    "val_interval_length": "val interval length",
-    "test_prediction_rate": "test prediction rate",
+    COVERAGE: "test coverage",
+    LENGTH: "val interval length",
+    RATE: "test prediction rate",
 }
-_COVERAGE = ("test_coverage",)
-_WITH_LENGTH = ("test_coverage", "val_interval_length")
-_WITH_RATE = ("test_coverage", "test_prediction_rate")
+_COVERAGE = (COVERAGE,)
+_WITH_LENGTH = (COVERAGE, LENGTH)
+_WITH_RATE = (COVERAGE, RATE)
 _AXES = {
     "coverage_error": "average test coverage error",
     "mae_rank": "average val MAE rank",
@@ -59,10 +65,10 @@ _AXES = {
     "rate": "average test prediction rate",
 }
 _MEANING = {
-    "test_coverage": "Coverage is the share of test targets that lie in their "
+    COVERAGE: "Coverage is the share of test targets that lie in their "
     "interval; the line is what was asked for, and bars below it are promises broken.",
-    "val_interval_length": "Shorter intervals say more.",
-    "test_prediction_rate": "The prediction rate is the share of items that the method "
+    LENGTH: "Shorter intervals say more.",
+    RATE: "The prediction rate is the share of items that the method "
     "predicts at all; the others it declines.",
 }
 _LADDERS = (
@@ -79,7 +85,7 @@ class BarFigure(NamedTuple):
     title: str
     labels: tuple[str, ...]
     rows: tuple[str, ...]
-    scores: tuple[str, ...]
+    scores: tuple[ShownScore, ...]
     alpha: float = 0.1
 
 
@@ -166,14 +172,19 @@ def _bar_drawing(source: Source, figure: BarFigure) -> Iterator[Drawing]:
 
 
 def _bar_panel(
-    source: Source, figure: BarFigure, variant: Variant, score: str, *, first: bool
+    source: Source,
+    figure: BarFigure,
+    variant: Variant,
+    score: ShownScore,
+    *,
+    first: bool,
 ) -> Panel:
     marks = [
         mark
         for x, row in enumerate(figure.rows)
         for mark in _bar_marks(source, (variant, row, score, figure.alpha), x)
     ]
-    if score == "test_coverage":
+    if score == COVERAGE:
         aim = 1 - figure.alpha
         marks.append(RuleMark((-0.5, aim), (len(figure.rows) - 0.5, aim), INK))
     return Panel(
@@ -181,33 +192,33 @@ def _bar_panel(
         title=variant.label if score == figure.scores[0] else "",
         y_label=_SHOWN[score] if first else "",
         x_ticks=(),
-        y_range=(0, None) if score == "val_interval_length" else (0, 1.06),
+        y_range=(0, None) if score == LENGTH else (0, 1.06),
     )
 
 
 def _bar_marks(
-    source: Source, at: tuple[Variant, str, str, float], x: int
+    source: Source, at: tuple[Variant, str, ShownScore, float], x: int
 ) -> Iterator[Mark]:
     """Our bar, and the published number beside it."""
     variant, row, score, alpha = at
-    cell = source.cell(*at)
-    if math.isfinite(cell.ours.mean):
+    found = source.result(*at)
+    if math.isfinite(found.value):
         yield BarMark(
             x=x,
-            height=cell.ours.mean,
+            height=found.value,
             colour=LOOKS[row][0],
-            low=cell.low,
-            high=cell.high,
+            low=found.low,
+            high=found.high,
             label=source.label(row),
         )
     known = source.printed(variant.label, row, score, alpha)
     if known is not None:
-        spread = known.spread or 0.0
+        spread = known.spread if math.isfinite(known.spread) else 0.0
         yield PointMark(
             x=x + 0.15,
-            y=known.mean,
-            low=known.mean - spread,
-            high=known.mean + spread,
+            y=known.value,
+            low=known.value - spread,
+            high=known.value + spread,
             marker="D",
             hollow=True,
             size=3.5,
@@ -224,7 +235,7 @@ def _graded_drawing(source: Source) -> Iterator[Drawing]:
         name=f"figure_4{source.suffix}",
         title="Figure 4: growing shift",
         caption="Coverage of the five common methods while the shift grows, from none "
-        f"to full. {_MEANING['test_coverage']} Lines up and down are "
+        f"to full. {_MEANING[COVERAGE]} Lines up and down are "
         f"{source.results.level:.0%} intervals. {source.remark}",
         rows=tuple((_ladder(source, labels),) for labels in ladders),
         simulated=source.simulated,
@@ -240,13 +251,13 @@ def _ladder(source: Source, labels: tuple[str, ...]) -> Panel:
         points = []
         for step, label in enumerate(labels):
             variant = source.variant(label)
-            if variant is not None and source.has(variant, row, "test_coverage"):
-                cell = source.cell(variant, row, "test_coverage")
+            if variant is not None and source.has(variant, row, COVERAGE):
+                found = source.result(variant, row, COVERAGE)
                 point = PointMark(
                     x=step + 0.05 * (number - 2),
-                    y=cell.ours.mean,
-                    low=cell.low,
-                    high=cell.high,
+                    y=found.value,
+                    low=found.low,
+                    high=found.high,
                     colour=colour,
                     marker=marker,
                 )
@@ -367,7 +378,7 @@ def _distance_marks(source: Source, variant: Variant, place: int) -> Iterator[Ma
     colour, marker = SERIES[place], MARKERS[place]
     gap = _gap(source, variant)
     error, published = (
-        coverage_error(value(variant, row, "test_coverage") for row in COMMON)
+        coverage_error(value(variant, row, COVERAGE) for row in COMMON)
         for value in (source.ours, source.theirs)
     )
     if math.isfinite(published):
@@ -386,7 +397,6 @@ def _measured(source: Source, variant: Variant) -> bool:
 
 def _gap(source: Source, variant: Variant) -> float:
     val, test = (
-        source.cell(variant, "conformal", name).ours.mean
-        for name in ("val_mae", "test_mae")
+        source.ours(variant, "conformal", score) for score in (VAL_MAE, TEST_MAE)
     )
     return (test - val) / val

@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from qualms.benchmarks import Variant
-from qualms.evaluate.results import BenchmarkResults, Cell
-from qualms.published import Number, published
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.report.figures import FAINT, MARKERS, SERIES
+from qualms.report.layout import published_of
+from qualms.results import Result
+from qualms.study import Variant
 
 SYNTHETIC = (
     "Cells",
@@ -28,7 +28,19 @@ REAL = (
     "HistologyNucleiPixels",
     "AerialBuildingPixels",
 )
-COMMON = ("conformal", "ensemble", "gaussian", "gaussian_ensemble", "quantile")
+
+
+class ShownScore(NamedTuple):
+    """A score of the validation or the test items."""
+
+    subset: str
+    score: str
+
+
+COVERAGE = ShownScore("test", "coverage")
+RATE = ShownScore("test", "prediction_rate")
+LENGTH = ShownScore("val", "interval_length")
+VAL_MAE, TEST_MAE = ShownScore("val", "mae"), ShownScore("test", "mae")
 # No two rows of one figure share a colour, and no two rows at all share both.
 LOOKS = {
     "conformal": (SERIES[0], MARKERS[0]),
@@ -43,7 +55,7 @@ LOOKS = {
     "gaussian_ensemble_variance": (SERIES[2], MARKERS[9]),
 }
 """Colour and marker of each row, the same in all figures."""
-Value = Callable[[Variant, str, str], float]
+Value = Callable[[Variant, str, ShownScore], float]
 """(dataset, row, score) to a mean, ours or the paper's."""
 
 
@@ -64,23 +76,22 @@ class Source(NamedTuple):
         data = (
             "Simulated data, not the paper's" if self.simulated else "The paper's data"
         )
-        return f"{data}; preset {self.results.preset.told}."
+        return f"{data}; preset {self.results.plan.preset_text}."
 
     def variant(self, label: str) -> Variant | None:
         """The dataset the paper calls `label`, if it was judged at all."""
-        found = (v for v in self.results.variants(label))
-        return next((v for v in found if v.simulated == self.simulated), None)
+        variants = (v for v in self.results.plan.variants if v.label == label)
+        return next((v for v in variants if v.simulated == self.simulated), None)
 
     def judged(
         self, labels: Iterable[str], rows: Sequence[str], *, alpha: float = 0.1
     ) -> list[Variant]:
         """The datasets among `labels` with a coverage for at least one of `rows`."""
-        found = [self.variant(label) for label in labels]
+        variants = [self.variant(label) for label in labels]
         return [
             v
-            for v in found
-            if v is not None
-            and any(self.has(v, row, "test_coverage", alpha) for row in rows)
+            for v in variants
+            if v is not None and any(self.has(v, row, COVERAGE, alpha) for row in rows)
         ]
 
     def complete(self, labels: Iterable[str], rows: Sequence[str]) -> list[Variant]:
@@ -88,45 +99,44 @@ class Source(NamedTuple):
         return [
             variant
             for variant in self.judged(labels, rows)
-            if all(self.has(variant, row, "test_coverage") for row in rows)
+            if all(self.has(variant, row, COVERAGE) for row in rows)
         ]
 
-    def cell(self, variant: Variant, row: str, score: str, alpha: float = 0.1) -> Cell:
-        """Our cell."""
-        return self.results.cell(variant.name, row, score, {"alpha": alpha})
+    def result(
+        self, variant: Variant, row: str, score: ShownScore, alpha: float = 0.1
+    ) -> Result:
+        """Return our number."""
+        return self.results.result(
+            variant=variant.name, row=row, alpha=alpha, **score._asdict()
+        )
 
-    def has(self, variant: Variant, row: str, score: str, alpha: float = 0.1) -> bool:
-        """Whether we have a finite number there."""
-        return math.isfinite(self.cell(variant, row, score, alpha).ours.mean)
+    def has(
+        self, variant: Variant, row: str, score: ShownScore, alpha: float = 0.1
+    ) -> bool:
+        """Return whether we have a finite number."""
+        return math.isfinite(self.result(variant, row, score, alpha).value)
 
     def label(self, row: str) -> str:
-        """The paper's name of a row."""
-        return self.results.benchmark.row(row).label
+        """Return the paper's name of a row."""
+        return self.results.plan.row(row).label
 
     def printed(
-        self, label: str, row: str, metric: str, alpha: float = 0.1
-    ) -> Number | None:
-        """The published number, wherever it stands; tables that repeat it agree."""
-        at = label, alpha, self.label(row), metric
-        return _first(self.results.benchmark.published).get(at)
+        self, label: str, row: str, score: ShownScore, alpha: float = 0.1
+    ) -> Result | None:
+        """Return the published number; tables that repeat it agree."""
+        book = published_of(self.results)
+        if book is None:
+            return None
+        return book.table.get(dataset=label, row=row, alpha=alpha, **score._asdict())
 
-    def ours(self, variant: Variant, row: str, score: str) -> float:
-        """The mean over our repeats."""
-        return self.cell(variant, row, score).ours.mean
+    def ours(self, variant: Variant, row: str, score: ShownScore) -> float:
+        """Return the mean over our repeats."""
+        return self.result(variant, row, score).value
 
-    def theirs(self, variant: Variant, row: str, score: str) -> float:
-        """The paper's mean; nan where it prints none."""
+    def theirs(self, variant: Variant, row: str, score: ShownScore) -> float:
+        """Return the paper's mean; nan where it prints none."""
         number = self.printed(variant.label, row, score)
-        return math.nan if number is None else number.mean
-
-
-@cache
-def _first(name: str) -> dict[tuple[str | float, ...], Number]:
-    columns = ("dataset", "alpha", "method", "metric")
-    found: dict[tuple[str | float, ...], Number] = {}
-    for number in published(name).numbers:
-        found.setdefault(tuple(number.where[c] for c in columns), number)
-    return found
+        return math.nan if number is None else number.value
 
 
 class Averages(NamedTuple):
@@ -144,14 +154,14 @@ def averages(
     """Averages of each row over `variants`; ranks are among `rows`."""
     lengths, maes = (
         [{row: value(v, row, score) for row in rows} for v in variants]
-        for score in ("val_interval_length", "val_mae")
+        for score in (LENGTH, VAL_MAE)
     )
     return {
         row: Averages(
-            coverage_error(value(v, row, "test_coverage") for v in variants),
+            coverage_error(value(v, row, COVERAGE) for v in variants),
             mean_rank(maes, row),
             mean_rank(lengths, row),
-            float(np.mean([value(v, row, "test_prediction_rate") for v in variants])),
+            float(np.mean([value(v, row, RATE) for v in variants])),
         )
         for row in rows
     }

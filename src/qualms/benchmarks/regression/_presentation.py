@@ -3,18 +3,13 @@
 Gustafsson, Danelljan and Schön (2023), arXiv:2302.03679.
 """
 
-from qualms.report.papers import Paper
-from qualms.report.papers.regression.figures import regression_figures
-from qualms.report.papers.regression.tables import (
+from qualms.benchmarks.regression._figures import regression_figures
+from qualms.benchmarks.regression._tables import (
     regression_tables,
     tables_without_data,
 )
+from qualms.report.presentation import Presentation
 
-
-def regression() -> Paper:
-    """All of its tables and figures, with ours beside the published numbers."""
-    return Paper(
-        tables=regression_tables,
-        figures=regression_figures,
-        notes=tables_without_data,
-    )
+PRESENTATION = Presentation(
+    tables=regression_tables, figures=regression_figures, notes=tables_without_data
+)

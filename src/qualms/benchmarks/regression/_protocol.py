@@ -20,41 +20,39 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from qualms import scores
-from qualms.benchmarks import Benchmark, Place, Preset
+from qualms.arrays import Array
 from qualms.evaluate.entry import Entry, Judgement, ScoreOptions
-from qualms.evaluate.protocols._protocol import AbsentError, Protocol, Repeat
-from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
+from qualms.evaluate.protocol import AbsentError, Protocol, Repeat
+from qualms.evaluate.recalibration import (
+    Forecasts,
+    logistic_log_odds,
+    recalibrated_influences,
+)
 from qualms.evaluate.subsets import design_of
+from qualms.inference import Influence, mean_influence
 from qualms.predictions import Predictions
 from qualms.scores.as_published import regression as published
-from qualms.scores.inference import Influence, mean_influence
-
-Array = NDArray[np.float64]
+from qualms.study import Line, RunPlan
 
 RATE = 0.95
 """Share of validation items that a selection score lets pass."""
-SCORES: dict[str, Callable[..., Any]] = {
-    "val_mae": scores.mae,
-    "val_interval_length": scores.interval_length,
-    "test_coverage": scores.coverage,
-    "test_prediction_rate": scores.prediction_rate,
-    "test_mae": scores.mae,
-    "test_interval_length": scores.interval_length,
-    "test_inverted_fraction": scores.inverted_fraction,
-    "test_unbounded_fraction": scores.inverted_fraction,
+SCORES: dict[tuple[str, str], Callable[..., Any]] = {
+    ("val", "mae"): scores.mae,
+    ("val", "interval_length"): scores.interval_length,
+    ("test", "coverage"): scores.coverage,
+    ("test", "prediction_rate"): scores.prediction_rate,
+    ("test", "mae"): scores.mae,
+    ("test", "interval_length"): scores.interval_length,
+    ("test", "inverted_fraction"): scores.inverted_fraction,
+    ("test", "unbounded_fraction"): scores.inverted_fraction,
 }
+"""By split and name."""
 NOT_FOLLOWED = "what other validation items would change is not followed here"
-RANKED = ("val_mae", "val_interval_length", "test_coverage")
+RANKED = (("val", "mae"), ("val", "interval_length"), ("test", "coverage"))
 """Of the other scores, more is better or worse only together with these."""
-
-
-def regression() -> Protocol:
-    """Every score by the finite-sample rank, and by that of the released code."""
-    return Protocol(judge=_judge, notes=_notes)
 
 
 class Calibrated(NamedTuple):
@@ -66,26 +64,26 @@ class Calibrated(NamedTuple):
 
 
 def _judge(repeat: Repeat) -> Judgement:
-    place = repeat.place
-    alpha = _alpha(place)
-    splits = repeat.read("val"), _restricted(repeat.read(place.variant.test), place)
-    val, test = (_forecasts(split, place, alpha) for split in splits)
+    line = repeat.line
+    alpha = _alpha(line)
+    splits = repeat.read("val"), _restricted(repeat.read(line.variant.test), line)
+    val, test = (_forecasts(split, line, alpha) for split in splits)
     theirs = None
-    if place.known.get("weighted"):
+    if line.settings.get("weighted"):
         ours = _calibrate_weighted(val, splits, alpha)
         influences = _held(val, test, ours)
     else:
         ours = _calibrate(scores, val, alpha)
         influences = recalibrated_influences(val, test, alpha=alpha, rate=RATE)
-        theirs = None if place.row.beyond else _calibrate(published, val, alpha)
+        theirs = None if line.row.beyond else _calibrate(published, val, alpha)
     return Judgement(
-        entries=tuple(_entries(place, (val, test), (ours, theirs), influences)),
+        entries=tuple(_entries(line, (val, test), (ours, theirs), influences)),
         design=design_of(splits[0]).joined(design_of(splits[1])),
     )
 
 
 def _entries(
-    place: Place,
+    line: Line,
     items: tuple[Forecasts, Forecasts],
     calibrated: tuple[Calibrated, Calibrated | None],
     influences: Mapping[str, Callable[[], Influence]],
@@ -97,36 +95,37 @@ def _entries(
     everyone = np.arange(sum(len(split.target) for split in items))
     # Selection leaves validation scores as they are, so there the base row stands for
     # all of them.
-    selects = bool(place.known.get("select"))
-    for column, (name, score) in enumerate(SCORES.items()):
+    selects = bool(line.settings.get("select"))
+    for column, ((split, name), score) in enumerate(SCORES.items()):
+        influence = influences.get(f"{split}_{name}")
         yield Entry(
             name=name,
             score=score,
             value=ours[column],
-            subset=name.partition("_")[0],
+            subset=split,
             index=everyone,
-            influence=influences.get(name),
+            influence=influence,
             as_published=math.nan if theirs is None else theirs[column],
             why="no test item is accepted",
-            no_interval="" if name in influences else NOT_FOLLOWED,
-            aim=1 - _alpha(place) if name == "test_coverage" else None,
-            ranked=name in RANKED and not (selects and name.startswith("val")),
+            no_interval="" if influence else NOT_FOLLOWED,
+            aim=1 - _alpha(line) if name == "coverage" else None,
+            ranked=(split, name) in RANKED and not (selects and split == "val"),
         )
 
 
-def _alpha(place: Place) -> float:
-    alpha = place.known.get("alpha")
+def _alpha(line: Line) -> float:
+    alpha = line.settings.get("alpha")
     if alpha is None:
         raise ValueError(
-            f"variant {place.variant.name!r} must state the alphas of its intervals, "
-            "e.g. places=({'alpha': 0.1},)"
+            f"variant {line.variant.name!r} must state the alphas of its intervals, "
+            "e.g. at=({'alpha': 0.1},)"
         )
     return float(alpha)
 
 
-def _restricted(predictions: Predictions, place: Place) -> Predictions:
+def _restricted(predictions: Predictions, line: Line) -> Predictions:
     """The items whose target lies in one of the variant's ranges, ends included."""
-    ranges = place.known.get("within")
+    ranges = line.settings.get("within")
     if not ranges:
         return predictions
     target = predictions.arrays["target"]
@@ -142,16 +141,16 @@ def _restricted(predictions: Predictions, place: Place) -> Predictions:
     return replace(predictions, arrays=arrays, n=len(keep))
 
 
-def _forecasts(predictions: Predictions, place: Place, alpha: float) -> Forecasts:
+def _forecasts(predictions: Predictions, line: Line, alpha: float) -> Forecasts:
     """Points, intervals and selection scores by the rule of the row."""
-    target, rule = predictions.arrays["target"], place.known.get("interval")
-    select = _select(predictions, place.known.get("select", ""))
+    target, rule = predictions.arrays["target"], line.settings.get("interval")
+    select = _select(predictions, line.settings.get("select", ""))
     if rule == "quantile":
         lower, upper = _quantiles(predictions, alpha)
         return Forecasts((lower + upper) / 2, lower, upper, target, select)
     mean = predictions.get("mean")
     if mean is None:
-        raise AbsentError(f"the predictions of {place.row.method.name} have no 'mean'")
+        raise AbsentError(f"the predictions of {line.row.method.name} have no 'mean'")
     point, var = scores.pool_gaussian(mean, predictions.get("var"))
     if rule == "point":
         return Forecasts(point, point, point, target, select)
@@ -212,15 +211,12 @@ def _calibrate_weighted(
 
 def _density_ratio(val: Predictions, test: Predictions) -> tuple[Array, Array]:
     """Density of test over validation inputs, at the items of both splits."""
-    from sklearn.linear_model import LogisticRegression
-
     known, new = _covariates(val), _covariates(test)
     names = [name for name in known if name in new]
     columns = [_ranks(np.concatenate([known[n], new[n]])) for n in names]
     x = np.stack([*columns, *(c**2 for c in columns)], axis=1)
     is_test = np.arange(len(x)) >= val.n
-    fitted = LogisticRegression(max_iter=1000).fit(x, is_test)
-    odds = np.exp(fitted.decision_function(x)) * (val.n / test.n)
+    odds = np.exp(logistic_log_odds(x, is_test)) * (val.n / test.n)
     return odds[: val.n], odds[val.n :]
 
 
@@ -298,12 +294,14 @@ def _held(
     return made
 
 
-def _notes(
-    _benchmark: Benchmark, _preset: Preset, _options: ScoreOptions
-) -> tuple[str, ...]:
+def _notes(_plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
     return (
         "ours: finite-sample rank; beside the paper: the rank of its released code",
         "test scores are of the items that are predicted",
         "intervals cover what other validation items would change, but for weighted "
         "calibration, which is held fixed",
     )
+
+
+PROTOCOL = Protocol(judge=_judge, notes=_notes)
+"""Every score by the finite-sample rank, and by that of the released code."""

@@ -7,14 +7,14 @@ real datasets.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from qualms.benchmarks._benchmark import GUEST
-from qualms.benchmarks._records import Settings, TableRow, Variant
 from qualms.datasets import GRADED_COUNTS, GRADED_YAWS, Subset
+from qualms.labels import Labels
 from qualms.spec import Part
+from qualms.study import GUEST, TableRow, Variant
 
 _MAP, _GAUSSIAN = Part(name="map"), Part(name="gaussian")
 
-_PLAIN = replace(GUEST, settings={"interval": "gaussian"})
+_PLAIN = replace(GUEST, labels={"interval": "gaussian"})
 GUESTS = (
     _PLAIN,
     replace(_PLAIN, name="{method}_ensemble", label="{method} Ensemble", pool=5),
@@ -27,41 +27,41 @@ PAPER_ROWS = (
         name="conformal",
         label="Conformal Prediction",
         method=_MAP,
-        settings={"interval": "point"},
+        labels={"interval": "point"},
     ),
     TableRow(
         name="ensemble",
         label="Ensemble",
         method=_MAP,
         pool=5,
-        settings={"interval": "gaussian"},
+        labels={"interval": "gaussian"},
     ),
     TableRow(
         name="gaussian",
         label="Gaussian",
         method=_GAUSSIAN,
-        settings={"interval": "gaussian"},
+        labels={"interval": "gaussian"},
     ),
     TableRow(
         name="gaussian_ensemble",
         label="Gaussian Ensemble",
         method=_GAUSSIAN,
         pool=5,
-        settings={"interval": "gaussian"},
+        labels={"interval": "gaussian"},
     ),
     TableRow(
         name="quantile",
         label="Quantile Regression",
         method=Part(name="quantile"),
         trained_by=("alpha",),
-        settings={"interval": "quantile"},
+        labels={"interval": "quantile"},
     ),
     *(
         TableRow(
             name=f"gaussian_{name}",
             label=f"Gaussian + Selective {label}",
             method=_GAUSSIAN,
-            settings={"interval": "gaussian", "select": select},
+            labels={"interval": "gaussian", "select": select},
         )
         for name, label, select in (
             ("gmm", "GMM", "gmm4"),
@@ -75,7 +75,7 @@ PAPER_ROWS = (
             label=f"Gaussian Ensemble + Selective {label}",
             method=_GAUSSIAN,
             pool=5,
-            settings={"interval": "gaussian", "select": select},
+            labels={"interval": "gaussian", "select": select},
         )
         for name, label, select in (
             ("gmm", "GMM", "gmm4"),
@@ -90,7 +90,7 @@ VARIATIONS = (
             name=f"gaussian_{select}",
             label=f"Gaussian + Selective {label}",
             method=_GAUSSIAN,
-            settings={"interval": "gaussian", "select": select},
+            labels={"interval": "gaussian", "select": select},
         )
         for select, label in (
             ("gmm2", "GMM, k=2"),
@@ -105,7 +105,7 @@ VARIATIONS = (
         label="Gaussian + Selective GMM, Spectral Norm",
         method=_GAUSSIAN,
         network={"spectral": 3.0},
-        settings={"interval": "gaussian", "select": "gmm4"},
+        labels={"interval": "gaussian", "select": "gmm4"},
     ),
 )
 
@@ -115,14 +115,14 @@ BEYOND = (
         label="Gaussian, weighted calibration",
         method=_GAUSSIAN,
         beyond=True,
-        settings={"interval": "gaussian", "weighted": True},
+        labels={"interval": "gaussian", "weighted": True},
     ),
     TableRow(
         name="mc_dropout",
         label="MC Dropout",
         method=Part(name="mc_dropout"),
         beyond=True,
-        settings={"interval": "gaussian"},
+        labels={"interval": "gaussian"},
     ),
     TableRow(
         name="laplace",
@@ -130,14 +130,14 @@ BEYOND = (
         method=Part(name="laplace"),
         weights_of="conformal",
         beyond=True,
-        settings={"interval": "gaussian"},
+        labels={"interval": "gaussian"},
     ),
 )
 
 
-MAIN: tuple[Settings, ...] = ({"alpha": 0.1},)
+MAIN: tuple[Labels, ...] = ({"alpha": 0.1},)
 """The miscoverage rate of the main tables."""
-ALPHAS: tuple[Settings, ...] = (*MAIN, {"alpha": 0.2}, {"alpha": 0.05})
+ALPHAS: tuple[Labels, ...] = (*MAIN, {"alpha": 0.2}, {"alpha": 0.05})
 COMMON = ("conformal", "ensemble", "gaussian", "gaussian_ensemble", "quantile")
 """The five rows that figures 4 and A15 show."""
 
@@ -172,9 +172,10 @@ def cell_counts(
             label="Cells" + _SUFFIX[variant].title().replace("_", "-"),
             dataset=_family(dataset, variant, sizes),
             shift=shift[variant],
+            labels=_shifted(variant),
             simulated=dataset == "cells",
             # The paper repeats neither Cells-Gap nor ChairAngle-Tails for other alphas.
-            places=MAIN if variant == "gap" else ALPHAS,
+            at=MAIN if variant == "gap" else ALPHAS,
         )
 
 
@@ -187,8 +188,9 @@ def chair_angles(*variants: str, dataset: str = "chairs") -> Iterator[Variant]:
             label="ChairAngle" + _SUFFIX[variant].title().replace("_", "-"),
             dataset=_family(dataset, variant, None),
             shift=shift[variant],
+            labels=_shifted(variant),
             simulated=dataset == "chairs",
-            places=MAIN if variant == "tails" else ALPHAS,
+            at=MAIN if variant == "tails" else ALPHAS,
         )
 
 
@@ -202,9 +204,10 @@ def with_graded(*variants: Variant) -> Iterator[Variant]:
                 variant,
                 name=f"{variant.name}_{step}",
                 label=f"{variant.label} {step}",
+                labels={**variant.labels, "step": step},
                 settings={"within": subset.within},
                 shift=f"{variant.shift}, step {step[1:]} of 4",
-                places=MAIN,
+                at=MAIN,
                 rows=COMMON,
             )
 
@@ -216,7 +219,7 @@ def photographs() -> Iterator[Variant]:
         label="AssetWealth",
         dataset=Part(name="asset_wealth"),
         shift="other African countries",
-        places=MAIN,
+        at=MAIN,
         # WILDS has standardised its eight channels already.
         training={"normalise": "none"},
     )
@@ -226,7 +229,7 @@ def photographs() -> Iterator[Variant]:
             label=label,
             dataset=Part(name=name),
             shift=shift,
-            places=ALPHAS,
+            at=ALPHAS,
         )
     yield from _aerial()
 
@@ -239,7 +242,7 @@ def _aerial() -> Iterator[Variant]:
         dataset=Part(name="aerial_building_pixels"),
         splits=("val", "test", "test/kitsap", "test/vienna"),
         shift="West Tyrol, not US cities",
-        places=ALPHAS,
+        at=ALPHAS,
     )
     yield west_tyrol
     for city in ("kitsap", "vienna"):
@@ -249,9 +252,13 @@ def _aerial() -> Iterator[Variant]:
             label=f"{west_tyrol.label}-{city.title()}",
             test=f"test/{city}",
             shift=f"{city.title()}, not the US cities trained on",
-            places=MAIN,
+            at=MAIN,
             rows=COMMON,
         )
+
+
+def _shifted(variant: str) -> Labels:
+    return {} if variant == "plain" else {"shift": variant}
 
 
 def _family(dataset: str, variant: str, sizes: Mapping[str, int] | None) -> Part:

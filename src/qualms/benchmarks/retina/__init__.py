@@ -30,6 +30,7 @@ from qualms.benchmarks.retina._rows import (
 )
 from qualms.benchmarks.retina._search import searched
 from qualms.effects import value_of
+from qualms.labels import Label
 from qualms.spec import Part, pools
 from qualms.study import Benchmark, Expectation, Preset
 
@@ -175,20 +176,14 @@ def _effects(
             Expectation(
                 text=f"in-domain AUROC of map at least {auroc:g} on {variant}",
                 meaning="the network has learned to see the disease at all",
-                numbers=value_of("map", variant=variant, **_INSIDE, score="auroc"),
+                numbers=value_of(("map",), _inside(variant, "auroc")),
                 low=auroc,
                 high=1.0,
             ),
             Expectation(
                 text=f"no pool loses in-domain AUROC against its members on {variant}",
                 meaning="averaging several networks is safe: at most 0.01 is lost",
-                numbers=value_of(
-                    *pools,
-                    minus_rows=METHODS,
-                    variant=variant,
-                    **_INSIDE,
-                    score="auroc",
-                ),
+                numbers=value_of(pools, _inside(variant, "auroc"), minus_rows=METHODS),
                 low=-0.01,
                 high=1.0,
             ),
@@ -197,13 +192,9 @@ def _effects(
                 meaning="the patients that the network is least certain of are those "
                 "it gets wrong",
                 numbers=value_of(
-                    *METHODS,
-                    *pools,
+                    (*METHODS, *pools),
+                    {**_inside(variant, "accuracy"), "referred": 0.5},
                     minus={"referred": None},
-                    variant=variant,
-                    subset="in_domain",
-                    score="accuracy",
-                    referred=0.5,
                 ),
                 low=0.001,
                 high=1.0,
@@ -212,5 +203,7 @@ def _effects(
     )
 
 
-_INSIDE = {"subset": "in_domain", "referred": None}
-"""Labels of numbers of all in-domain items, none of them referred."""
+def _inside(variant: str, score: str) -> dict[str, Label | None]:
+    """Return the labels of a score of all in-domain items, none of them referred."""
+    labels = {"variant": variant, "subset": "in_domain", "score": score}
+    return {**labels, "referred": None}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from qualms.arrays import Array
 from qualms.benchmarks.retina._curves import method_label
 from qualms.benchmarks.retina._settings import (
     SUBSETS,
@@ -16,7 +17,7 @@ from qualms.benchmarks.retina._settings import (
     pool_text,
 )
 from qualms.evaluate.benchmark_results import BenchmarkResults
-from qualms.evaluate.entry import Array, Histogram
+from qualms.evaluate.entry import Histogram
 from qualms.report.figures import (
     RIGHT,
     SOFT,

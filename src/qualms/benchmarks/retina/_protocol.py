@@ -22,31 +22,29 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from qualms import scores
+from qualms.arrays import Array, Flags, Index
 from qualms.evaluate.drawings import graded_histograms, roc, thinned_referral
 from qualms.evaluate.entry import (
-    Array,
     Curve,
     Entry,
-    Index,
     Judgement,
     ScoreOptions,
 )
 from qualms.evaluate.protocol import AbsentError, Protocol, Repeat
 from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import Uncertainty, truth_entries
-from qualms.labels import Labels
-from qualms.predictions import Predictions
-from qualms.scores import ReferralCurve
-from qualms.scores.as_published import retina as published
-from qualms.scores.inference import (
+from qualms.inference import (
     Influence,
     influence_of,
     referral_influence,
     sampling_design,
 )
+from qualms.labels import Labels
+from qualms.predictions import Predictions
+from qualms.scores import ReferralCurve
+from qualms.scores.as_published import retina as published
 from qualms.study import RunPlan
 
-Flags = NDArray[np.bool_]
 Values = dict[str, float]
 
 SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from qualms.benchmarks.retina._configs import config_name
+from qualms.labels import Label
 from qualms.spec import Part
 from qualms.study import GUEST, Selection, TableRow, Variant
 
@@ -87,7 +88,7 @@ USUAL_BLUR = 30
 """Constant of the preprocessing in all experiments but the study of it."""
 BLURS = (5, 10, 20)
 """Constants of the preprocessing that are compared with the usual one."""
-LABELLED_OPTIONS = {
+LABELLED_OPTIONS: Mapping[str, Mapping[str, Label | None]] = {
     "eyepacs": {"onset": "moderate", "size": 512, "blur": USUAL_BLUR},
     "fundus": {"onset": "moderate", "size": None, "blur": None},
 }

@@ -12,11 +12,9 @@ Beyond the paper: intervals of every number, every uncertainty that a method giv
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from qualms.benchmarks._benchmark import Benchmark
-from qualms.benchmarks._records import Expectation, Preset, Selection, Variant
 from qualms.benchmarks.url._configs import (
     BACKBONES,
     SIMULATED,
@@ -43,7 +41,14 @@ from qualms.benchmarks.url._variants import (
     tradeoff,
     url_settings,
 )
+from qualms.effects import value_of
+from qualms.labels import Label
 from qualms.spec import Part
+from qualms.study import Benchmark, Expectation, Preset, Selection, Variant
+
+if TYPE_CHECKING:
+    from qualms.evaluate.protocol import Protocol
+    from qualms.report.presentation import Presentation
 
 _REAL = ("cub", "cars", "sop")
 _REAL_VOTES = ("cifar10h", "benthic", "pig", "turkey", "treeversity")
@@ -95,7 +100,7 @@ def url() -> Benchmark:
         task="embedding",
         rows=ROWS,
         presets={preset.name: preset for preset in presets},
-        published="url",
+        published=Path(__file__).with_name("published.csv"),
         expectations={
             "demo": _effects("species", chance=0.06),
             "small": _effects("species", chance=0.006),
@@ -103,7 +108,21 @@ def url() -> Benchmark:
         configs=all_configs(),
         search={name: searched_ranges(name) for name in (SIMULATED, *BACKBONES)},
         selections=_SELECTIONS,
+        protocol=_protocol,
+        presentation=_presentation,
     )
+
+
+def _protocol() -> "Protocol":
+    from qualms.benchmarks.url._protocol import PROTOCOL
+
+    return PROTOCOL
+
+
+def _presentation() -> "Presentation":
+    from qualms.benchmarks.url._presentation import PRESENTATION
+
+    return PRESENTATION
 
 
 def _paper() -> Preset:
@@ -126,9 +145,8 @@ def _paper() -> Preset:
             selection="r_auroc",
             configs=(configs := best_names(backbone)),
             rows=(*FIRST_NAMES, *few_shot_names(backbone, _REAL)),
-            settings=url_settings(
-                _REAL, _REAL_VOTES, backbone=backbone, configs=configs
-            ),
+            labels={"backbone": backbone},
+            settings=url_settings(_REAL, _REAL_VOTES, configs=configs),
         )
         variants += [one, by_recall(one)]
         further += tradeoff(one)
@@ -155,7 +173,7 @@ def _small() -> Preset:
         selection="r_auroc",
         configs=configs,
         rows=(*FIRST_NAMES, *few_shot_names("resnet50", MADE)),
-        settings=url_settings(MADE, MADE_VOTES, backbone="resnet50", configs=configs),
+        settings=url_settings(MADE, MADE_VOTES, configs=configs),
     )
     shortened = {"epochs": 16, "warmup_epochs": 2, "accumulate": 1, "batch": 256}
     return Preset(
@@ -232,39 +250,46 @@ starts from random weights never learns. The paper's starts from pretrained ones
 
 
 def _effects(variant: str, *, chance: float) -> tuple[Expectation, ...]:
-    """What must be so if uncertainties transfer at all."""
-    every = partial(Expectation, variant=variant, rows=FIRST_NAMES, high=1.0)
+    """List what must be so if uncertainties transfer at all."""
+
+    def labels(score: str, subset: str = "all") -> dict[str, Label | None]:
+        names = {"variant": variant, "subset": subset, "score": score}
+        return {**names, "uncertainty": None}
+
     return (
-        every(
+        Expectation(
             text="unseen classes are retrieved well above chance, which is "
             f"{chance:g} (R@1)",
             meaning="embeddings that were trained on other classes bring items of one "
             "unseen class together",
-            score="recall_at_1",
+            numbers=value_of(FIRST_NAMES, labels("recall_at_1")),
             low=2.5 * chance,
+            high=1.0,
         ),
-        every(
+        Expectation(
             text="the best uncertainty announces wrong neighbours (R-AUROC above 0.6)",
             meaning="what was learned about uncertainty upstream holds for classes "
             "that were never seen",
-            score="r_auroc",
+            numbers=value_of(FIRST_NAMES, labels("r_auroc")),
             low=0.6,
-            some=True,
+            high=1.0,
+            any_row=True,
         ),
-        every(
+        Expectation(
             text="some uncertainty rises when images are cropped (crop rate above 0.5)",
             meaning="a crop shows less of the object, so that there is less to go by",
-            score="crop_rate",
+            numbers=value_of(FIRST_NAMES, labels("crop_rate")),
             low=0.5,
-            some=True,
+            high=1.0,
+            any_row=True,
         ),
         Expectation(
             text="classifiers are less certain where annotators disagree (rank "
             "correlation with the entropy of votes)",
             meaning="the uncertainty is about the image, not only about the network",
-            variant=variant,
-            rows=("ce", "ensemble", "sngp"),
-            score="soft/human_alignment",
+            numbers=value_of(
+                ("ce", "ensemble", "sngp"), labels("human_alignment", "soft")
+            ),
             low=0.1,
             high=1.0,
         ),

@@ -3,8 +3,17 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from qualms.benchmarks import Variant
-from qualms.evaluate.results import Cell
+from qualms.benchmarks.url._rows import HALF
+from qualms.benchmarks.url._settings import (
+    BY_R_AUROC,
+    BY_RECALL,
+    MIXED,
+    OOD,
+    R_AUROC,
+    RECALL,
+    UrlScore,
+    UrlStudy,
+)
 from qualms.report.figures import (
     SERIES,
     SOFT,
@@ -15,19 +24,8 @@ from qualms.report.figures import (
     PointMark,
     RuleMark,
 )
-from qualms.report.papers.url.settings import (
-    BY_R_AUROC,
-    BY_RECALL,
-    MIXED,
-    OOD,
-    R_AUROC,
-    RECALL,
-    UrlScore,
-    UrlStudy,
-    named_number,
-    released_number,
-)
-from qualms.report.papers.url.shots import shot_values
+from qualms.results import Result
+from qualms.study import Variant
 
 _READ = (
     "Bars are means over seeds, with the lowest and the highest one; of a single seed, "
@@ -104,10 +102,10 @@ def _heights(study: UrlStudy, variant: Variant, score: UrlScore) -> dict[str, fl
 def _panel(study: UrlStudy, variant: Variant, score: UrlScore, source: str) -> Panel:
     heights = _heights(study, variant, score)
     bars = [
-        _bar(study.cell(variant, row, score), place)
+        _bar(study.result(variant, row, score), place)
         for place, row in enumerate(heights)
     ]
-    marks: list[Mark] = [*bars, *_published(heights, variant, score, source)]
+    marks: list[Mark] = [*bars, *_published(study, heights, variant, score, source)]
     ends = -0.6, len(heights) - 0.4
     if math.isfinite(score.chance):
         marks.append(_level(ends, score.chance, ":", "chance"))
@@ -128,27 +126,31 @@ def _panel(study: UrlStudy, variant: Variant, score: UrlScore, source: str) -> P
     )
 
 
-def _bar(cell: Cell, place: int) -> BarMark:
-    alone = len(cell.values) == 1
+def _bar(found: Result, place: int) -> BarMark:
+    alone = len(found.values) == 1
     return BarMark(
         x=place,
-        height=cell.ours.mean,
-        low=cell.low if alone else min(cell.values),
-        high=cell.high if alone else max(cell.values),
+        height=found.value,
+        low=found.low if alone else min(found.values),
+        high=found.high if alone else max(found.values),
         colour=SERIES[0],
         width=0.7,
     )
 
 
 def _published(
-    heights: Mapping[str, float], variant: Variant, score: UrlScore, source: str
+    study: UrlStudy,
+    heights: Mapping[str, float],
+    variant: Variant,
+    score: UrlScore,
+    source: str,
 ) -> Iterator[PointMark]:
     for place, row in enumerate(heights):
-        number = released_number(variant, row, score.metric, source)
+        number = study.released(variant, row, score, source)
         if number is not None and not variant.simulated:
             yield PointMark(
                 x=place,
-                y=number.mean,
+                y=number.value,
                 marker="D",
                 hollow=True,
                 size=4,
@@ -167,12 +169,12 @@ def _many_shot(
     """Cross-entropy trained on half of the items of the test classes."""
     if score not in (R_AUROC, RECALL):
         return
-    main = next((v for v in study.kin(variant) if "of" not in v.settings), variant)
-    values = shot_values(study, main, "ce", "many", score)
+    main = next((v for v in study.kin(variant) if "family" not in v.labels), variant)
+    values = study.taught(main, "ce", HALF, score)
     if values:
         height = math.fsum(values) / len(values)
         yield _level(ends, height, "--", "trained on the test classes")
-    printed = named_number(f"{score.name}_many_shot")
+    printed = study.printed_in_text(f"{score.score}_many_shot")
     if math.isfinite(printed) and not variant.simulated:
         yield _level(ends, printed, "-.", "trained on the test classes, paper")
 

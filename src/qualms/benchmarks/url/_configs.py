@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qualms.benchmarks._records import Config, Range
+from qualms.study import Config, Range
 
 BACKBONES = ("resnet50", "vit_medium")
 SIMULATED = "species"

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.benchmarks import Variant
-from qualms.report.papers.url.settings import (
+from qualms.benchmarks.url._settings import (
     CROP,
     HUMAN,
     R_AUROC,
@@ -21,6 +20,7 @@ from qualms.report.papers.url.settings import (
     UrlStudy,
 )
 from qualms.scores import spearman
+from qualms.study import Variant
 
 FEWEST = 3
 """Runs without which there is no correlation."""
@@ -49,8 +49,8 @@ class CorrelatedPair(NamedTuple):
     figure: str
     x: UrlScore
     y: UrlScore
-    metric: str = ""
-    """Its published name; '' where no number is printed."""
+    published: str = ""
+    """Its name among the published numbers; '' where none is printed."""
 
 
 CORRELATIONS = (

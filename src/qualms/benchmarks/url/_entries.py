@@ -8,15 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry, Index
-from qualms.predictions import Predictions
-from qualms.scores.as_published import url as published
-from qualms.scores.inference import (
+from qualms.arrays import Array, Index
+from qualms.evaluate.entry import Entry
+from qualms.inference import (
     Design,
     Influence,
     influence_of,
     mean_influence,
 )
+from qualms.predictions import Predictions
+from qualms.scores.as_published import url as published
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"
 NO_VOTES = "fewer than two items with votes, or all alike"

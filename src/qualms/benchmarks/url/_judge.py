@@ -8,18 +8,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.evaluate.entry import Entry, Histogram, Index, Judgement
-from qualms.evaluate.protocols._protocol import AbsentError, Repeat
-from qualms.evaluate.protocols.url._entries import (
+from qualms.arrays import Index
+from qualms.benchmarks.url._entries import (
     EmbeddedSet,
     average_entries,
     contrast_entries,
     set_entries,
     top_one_entry,
 )
+from qualms.evaluate.entry import Entry, Histogram, Judgement
+from qualms.evaluate.protocol import AbsentError, Repeat
 from qualms.evaluate.subsets import design_of
+from qualms.inference import Design, joined_clusters, sampling_design
 from qualms.predictions import Predictions
-from qualms.scores.inference import Design, joined_clusters, sampling_design
 from qualms.scores.retrieval import retrieved
 
 UPSTREAM = "upstream"
@@ -38,14 +39,14 @@ class _Uncertainties(NamedTuple):
 
 def judge_url(repeat: Repeat) -> Judgement:
     """All numbers of one repeat."""
-    known = repeat.place.known
-    if "data" in known:
-        return _after_few(repeat, str(known["data"]))
-    retrieval, votes = tuple(known["retrieval"]), tuple(known["votes"])
-    splits = {UPSTREAM: repeat.place.variant.test}
+    settings = repeat.line.settings
+    if "taught" in settings:
+        return _after_few(repeat, str(settings["taught"]))
+    retrieval, votes = tuple(settings["retrieval"]), tuple(settings["votes"])
+    splits = {UPSTREAM: repeat.line.variant.test}
     splits |= {name: f"{name}:test" for name in (*retrieval, *votes)}
     val = {f"val_{name}": f"{name}:val" for name in retrieval}
-    if set(val.values()) <= set(repeat.place.variant.splits):
+    if set(val.values()) <= set(repeat.line.variant.splits):
         splits |= val
     sets = _read(repeat, splits)
     upstream = sets[UPSTREAM]
@@ -112,17 +113,17 @@ def _design(predictions: Predictions, unit: Index) -> Design:
 
 def _uncertainties(repeat: Repeat, predictions: Predictions) -> _Uncertainties:
     """What the row is judged by, of what its predictions hold."""
-    known = repeat.place.known
-    there = predictions.named("uncertainty")
-    us: Sequence[str] = known.get("us", tuple(there))
-    lacking = [name for name in us if name not in there]
-    if lacking:
+    settings = repeat.line.settings
+    stored = predictions.named("uncertainty")
+    names: Sequence[str] = settings.get("us", tuple(stored))
+    missing = [name for name in names if name not in stored]
+    if missing:
         raise AbsentError(
-            f"{predictions.source} has no uncertainty {', '.join(lacking)}; it has "
-            f"{', '.join(there)}"
+            f"{predictions.source} has no uncertainty {', '.join(missing)}; it has "
+            f"{', '.join(stored)}"
         )
-    row = known.get("first", repeat.place.row.name)
-    return _Uncertainties(known.get("chosen", {}).get(row, us[0]), tuple(us))
+    row = settings.get("first", repeat.line.row.name)
+    return _Uncertainties(settings.get("chosen", {}).get(row, names[0]), tuple(names))
 
 
 def _of(one: EmbeddedSet, u: _Uncertainties) -> Iterator[Entry]:
@@ -131,7 +132,7 @@ def _of(one: EmbeddedSet, u: _Uncertainties) -> Iterator[Entry]:
     for name in u.all if len(u.all) > 1 else ():
         for entry in set_entries(one, name, theirs=False):
             if entry.score.__name__ != "recall_at_1":
-                yield replace(entry, settings={"u": name}, ranked=False)
+                yield replace(entry, settings={"uncertainty": name}, ranked=False)
 
 
 def _against(
@@ -147,7 +148,7 @@ def _against(
         for name in u.all:
             found = contrast_entries((upstream, one), rows, name, theirs=False)
             for entry in found:
-                yield replace(entry, settings={"u": name}, ranked=False)
+                yield replace(entry, settings={"uncertainty": name}, ranked=False)
 
 
 def _drawn(items: int, n: int, side: int) -> Index:

@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 
-from qualms.benchmarks import Variant
+from qualms.benchmarks.url._settings import UrlStudy
 from qualms.evaluate.entry import Histogram
 from qualms.report.figures import SERIES, Drawing, HistogramMark, Panel
-from qualms.report.papers.url.settings import UrlStudy
+from qualms.study import Variant
 
 
 def norm_figure(study: UrlStudy) -> Iterator[Drawing]:
     """Of InfoNCE, whose uncertainty is one over the length."""
     shown = []
     for variant in study.backbones:
-        found = _lengths(study, variant)
-        if found is not None:
-            shown.append((variant, found))
+        lengths = study.results.histograms.get(
+            variant=variant.name, row="infonce", name="norm"
+        )
+        if lengths is not None:
+            shown.append((variant, lengths))
     if not shown:
         return
     variants = [variant for variant, _ in shown]
@@ -29,13 +31,6 @@ def norm_figure(study: UrlStudy) -> Iterator[Drawing]:
         simulated=any(variant.simulated for variant in variants),
         size=(3.2, 2.2),
     )
-
-
-def _lengths(study: UrlStudy, variant: Variant) -> Histogram | None:
-    for key, histogram in study.results.histograms.items():
-        if (key.variant, key.row, key.name) == (variant.name, "infonce", "norm"):
-            return histogram
-    return None
 
 
 def _panel(variant: Variant, found: Histogram) -> Panel:

@@ -7,22 +7,17 @@ of the text, and of the table of runs that its authors released.
 from collections.abc import Iterator
 from pathlib import Path
 
-from qualms.evaluate.results import BenchmarkResults
+from qualms.benchmarks.url._bars import bar_figures
+from qualms.benchmarks.url._norms import norm_figure
+from qualms.benchmarks.url._scatters import scatter_figures
+from qualms.benchmarks.url._settings import UrlStudy
+from qualms.benchmarks.url._shots import shots_figure
+from qualms.benchmarks.url._tables import url_tables
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.report.figures import Drawing
 from qualms.report.judged import only_judged
-from qualms.report.papers import Paper
-from qualms.report.papers.url.bars import bar_figures
-from qualms.report.papers.url.norms import norm_figure
-from qualms.report.papers.url.scatters import scatter_figures
-from qualms.report.papers.url.settings import UrlStudy
-from qualms.report.papers.url.shots import shots_figure, taught_methods
-from qualms.report.papers.url.tables import url_tables
+from qualms.report.presentation import Presentation
 from qualms.report.table import Table
-
-
-def url() -> Paper:
-    """All of its tables and figures, with ours beside the published numbers."""
-    return Paper(tables=_tables, figures=_figures, notes=_left_out)
 
 
 def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
@@ -38,11 +33,11 @@ def _figures(results: BenchmarkResults, _data: Path | None) -> Iterator[Drawing]
 
 
 def _left_out(results: BenchmarkResults) -> list[str]:
-    """Which studies of the paper were not judged, so that figures lack them."""
+    """Name the studies of the paper that were not judged, so that figures lack them."""
     study = UrlStudy(results)
     judged = study.judged
     notes = []
-    configured = any("config" in variant.settings for variant in judged)
+    configured = any("config" in variant.labels for variant in judged)
     if not any(variant.selection == "recall" for variant in judged):
         which = "figure 6 needs" if configured else "figures 3 and 6 need"
         notes.append(f"{which} runs whose epoch is chosen by R@1")
@@ -51,12 +46,14 @@ def _left_out(results: BenchmarkResults) -> list[str]:
             "figures 7 and 8 need the runs of other configurations: ask for the "
             "variants 'tradeoff_*'"
         )
-    names = results.preset.rows
-    if all(results.benchmark.row(name).stage is None for name in names):
+    if all(row.stage is None for row in results.plan.rows):
         notes.append("figure 13 needs the few-shot rows, which this preset leaves out")
-    elif not any(taught_methods(study, variant) for variant in study.backbones):
+    elif not any(study.taught_methods(variant) for variant in study.backbones):
         notes.append(
             "figure 13 shows means over downstream sets: no method was trained on all "
             "of those that few-shot rows name"
         )
     return notes
+
+
+PRESENTATION = Presentation(tables=_tables, figures=_figures, notes=_left_out)

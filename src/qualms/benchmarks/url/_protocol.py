@@ -5,35 +5,28 @@ R-AUROC, the crop test, and where people voted, alignment with their disagreemen
 items against upstream ones by AUROC, and R-AUROC of both together; on upstream items
 top-1 accuracy, R@1, R-AUROC and the crop test.
 
-The scores of a set stand under its name (`cub/r_auroc`), those of upstream items under
-`upstream`. `r_auroc` alone is the unweighted mean over the retrieval sets,
-`soft/r_auroc` that over the sets with votes, and `val/r_auroc` that over the validation
-items of retrieval sets. A row is judged by the uncertainty that the paper takes for it.
-Where it has several, all of them have numbers too, with the setting {"u": ...}.
+The label `subset` of a score is the name of its set, or `upstream`. `all` stands for
+the unweighted mean over the retrieval sets, `soft` for that over the sets with votes,
+and `val` for that over the validation items of retrieval sets. A row is judged by the
+uncertainty that the paper takes for it. Where it has several, all of them have numbers
+too, with the label `uncertainty`.
 
 What a variant states in its settings:
 
 - "retrieval" and "votes": names of its downstream sets.
 - "chosen": by row, the uncertainty that is taken, where it is not the first of `us`.
 
-A row of a second training states "data", the set of whose classes it saw items. It is
-judged on the other items of these classes (`test/odd`).
+A row of a second training has the label "taught", the set of whose classes it saw
+items. It is judged on the other items of these classes (`test/odd`).
 """
 
-from qualms.benchmarks import Benchmark, Preset
+from qualms.benchmarks.url._judge import judge_url
 from qualms.evaluate.entry import ScoreOptions
-from qualms.evaluate.protocols._protocol import Protocol
-from qualms.evaluate.protocols.url._judge import judge_url
+from qualms.evaluate.protocol import Protocol
+from qualms.study import RunPlan
 
 
-def url() -> Protocol:
-    """Every score by the right rule, and by that of the released code."""
-    return Protocol(judge=judge_url, notes=_notes)
-
-
-def _notes(
-    benchmark: Benchmark, preset: Preset, _options: ScoreOptions
-) -> tuple[str, ...]:
+def _notes(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
     notes: tuple[str, ...] = (
         "ours: an item is never its own neighbour, equally near items share the "
         "verdict, AUROC by ranks alone, upstream and downstream classes never mix; "
@@ -43,9 +36,13 @@ def _notes(
         "intervals are over the items, each with its nearest neighbour; two items that "
         "are each other's nearest count as one",
     )
-    if any("data" in benchmark.row(name).settings for name in preset.rows):
+    if any("taught" in row.labels for row in plan.rows):
         notes += (
             "few-shot rows are judged on the items of the test classes that none of "
             "them was trained on, set by set",
         )
     return notes
+
+
+PROTOCOL = Protocol(judge=judge_url, notes=_notes)
+"""Every score by the right rule, and by that of the released code."""

@@ -1,13 +1,13 @@
 """Rows of the url benchmark: eleven methods, and their second trainings on few items.
 
 A row is judged once, at {}. Its setting `us` names the uncertainties that it is judged
-by, the paper's own first; `u` is a setting of the scores.
+by, the paper's own first; `uncertainty` is a label of the scores.
 """
 
 from collections.abc import Iterator
 
-from qualms.benchmarks._records import Stage, TableRow
 from qualms.spec import Part
+from qualms.study import Stage, TableRow
 
 _PARTS = ("entropy", "mutual_information", "expected_entropy")
 
@@ -41,6 +41,8 @@ RANKED = TableRow(
 
 SHOTS = (1, 2, 5, 10)
 """Items of each class in the few-shot study."""
+HALF = "half"
+"""The label `shots` of a training on half of all items."""
 _ALL = 1_000_000
 _CONTINUED = {
     "resnet50": ("ce", "mcinfonce", "elk", "nivmf"),
@@ -73,16 +75,21 @@ def _second_trainings() -> Iterator[TableRow]:
             for k in SHOTS:
                 yield _taught(first, data, k, f"few{k}", f"{k} per class")
             if first.name == "ce":
-                yield _taught(first, data, _ALL, "many", "half of all items")
+                yield _taught(first, data, _ALL, "many", f"{HALF} of all items")
 
 
-def _taught(first: TableRow, data: str, k: int, name: str, told: str) -> TableRow:
-    """A second training on items of the test classes, judged on their other half."""
+def _taught(first: TableRow, data: str, k: int, name: str, items: str) -> TableRow:
+    """Declare a training on items of test classes, judged on their other half."""
     return TableRow(
         name=f"{first.name}_{name}_{data}",
-        label=f"{first.label}, {told} of {data}",
+        label=f"{first.label}, {items} of {data}",
         method=first.method,
-        settings={**first.settings, "first": first.name, "shots": k, "data": data},
+        labels={
+            "first": first.name,
+            "shots": HALF if k == _ALL else str(k),
+            "taught": data,
+        },
+        settings=first.settings,
         stage=Stage(
             row=first.name,
             rule="few_shot",

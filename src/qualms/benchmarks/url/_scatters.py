@@ -5,20 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from qualms.benchmarks import Variant
-from qualms.report.figures import (
-    CloudMark,
-    CurveMark,
-    Drawing,
-    Mark,
-    Panel,
-    PictureMark,
-    PointMark,
-    WordMark,
-)
-from qualms.report.papers.url.correlations import correlated, correlation
-from qualms.report.papers.url.settings import (
-    BY_R_AUROC,
+from qualms.benchmarks.url._correlations import correlated, correlation
+from qualms.benchmarks.url._settings import (
     CROP,
     HUMAN,
     MIXED,
@@ -31,11 +19,23 @@ from qualms.report.papers.url.settings import (
     UP_R_AUROC,
     UP_RECALL,
     UP_TOP_1,
+    VAL_R_AUROC,
+    VAL_RECALL,
     UrlScore,
     UrlStudy,
     family_of,
-    released_number,
 )
+from qualms.report.figures import (
+    CloudMark,
+    CurveMark,
+    Drawing,
+    Mark,
+    Panel,
+    PictureMark,
+    PointMark,
+    WordMark,
+)
+from qualms.study import Variant
 
 LEAST_RECALL = 0.1
 """R@1 on validation items from which on a run may be chosen by its R-AUROC."""
@@ -103,11 +103,8 @@ def _both_scores(study: UrlStudy) -> Iterator[Drawing]:
 
 def _released(study: UrlStudy, variant: Variant) -> Iterator[Mark]:
     for row in study.methods:
-        both = [
-            released_number(variant, row.name, metric, BY_R_AUROC)
-            for metric in ("recall_at_1", "r_auroc")
-        ]
-        known = [number.mean for number in both if number is not None]
+        both = [study.released(variant, row.name, score) for score in (RECALL, R_AUROC)]
+        known = [number.value for number in both if number is not None]
         if len(known) == 2:
             look = study.look(row.name)
             yield PointMark(
@@ -123,7 +120,7 @@ def _chosen_twice(study: UrlStudy) -> Iterator[Drawing]:
     """Figure 3: the run chosen by R-AUROC, and the one chosen by R@1."""
     panels, shown = [], []
     for family in study.families.values():
-        if not any(v.selection == "recall" or "config" in v.settings for v in family):
+        if not any(v.selection == "recall" or "config" in v.labels for v in family):
             continue
         marks: list[Mark] = []
         for row in study.methods:
@@ -167,10 +164,11 @@ def choice(
     Runs that retrieve less than a tenth do not count for R-AUROC. Without validation
     scores, the variant whose epochs were chosen that way.
     """
+    score = VAL_RECALL if by is RECALL else VAL_R_AUROC
     rated = {
-        variant.name: study.mean(variant, row, f"val/{by.name}")
+        variant.name: study.mean(variant, row, score)
         for variant in family
-        if by is RECALL or study.mean(variant, row, "val/recall_at_1") >= LEAST_RECALL
+        if by is RECALL or study.mean(variant, row, VAL_RECALL) >= LEAST_RECALL
     }
     known = {name: value for name, value in rated.items() if math.isfinite(value)}
     if known:
@@ -212,11 +210,11 @@ def _pair_figure(
 def _trade_offs(study: UrlStudy) -> Iterator[Drawing]:
     """Figures 7 and 8: R@1 and R-AUROC over the configurations of each method."""
     for family in study.families.values():
-        configured = [v for v in family if "config" in v.settings]
+        configured = [v for v in family if "config" in v.labels]
         if not configured:
             continue
         panels = [_trade_off(study, configured, row.name) for row in study.methods]
-        backbone = configured[0].settings["backbone"]
+        backbone = configured[0].labels.get("backbone")
         number = "8" if backbone == "vit_medium" else "7"
         name = family_of(configured[0])
         yield Drawing(

@@ -1,30 +1,29 @@
-"""What the study is made of: backbones, methods, scores, and where numbers stand."""
+"""What the study is made of: backbones, methods and scores."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
-from qualms.benchmarks import TableRow, Variant
-from qualms.evaluate.results import BenchmarkResults, Cell
-from qualms.published import Number, published
+from qualms.benchmarks.url._rows import HALF, SHOTS
+from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.labels import Label, Wanted
 from qualms.report.figures import MARKERS, SERIES
-from qualms.report.judged import judged_variants
+from qualms.report.layout import published_of
+from qualms.results import Result
+from qualms.study import TableRow, Variant
 
 BY_R_AUROC, BY_RECALL = "released_runs", "released_runs_by_recall"
 """Sources of the published numbers: runs of the released code, chosen either way."""
-SHOTS = (1, 2, 5, 10)
+FEW_SHOT = "released_few_shot"
 
 
 class UrlScore(NamedTuple):
     """A score of tables and figures."""
 
-    name: str
-    """In the results."""
+    subset: str
+    score: str
     label: str
-    metric: str = ""
-    """Its published name; '' where nothing is published."""
     chance: float = math.nan
     """Its value for an uncertainty that knows nothing."""
 
@@ -33,21 +32,28 @@ class UrlScore(NamedTuple):
         """Its label with the better direction."""
         return f"{self.label} ↑"
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels of its numbers."""
+        return {"subset": self.subset, "score": self.score}
 
-R_AUROC = UrlScore("r_auroc", "R-AUROC", "r_auroc", 0.5)
-RECALL = UrlScore("recall_at_1", "R@1", "recall_at_1")
-CROP = UrlScore("crop_rate", "crop rate", "crop_rate", 0.5)
-HUMAN = UrlScore("soft/human_alignment", "human alignment", "human_alignment", 0.0)
-OOD = UrlScore("ood_auroc", "OOD AUROC", "ood_auroc", 0.5)
-MIXED = UrlScore("mixed_r_auroc", "mixed R-AUROC", "mixed_r_auroc", 0.5)
+
+R_AUROC = UrlScore("all", "r_auroc", "R-AUROC", 0.5)
+RECALL = UrlScore("all", "recall_at_1", "R@1")
+CROP = UrlScore("all", "crop_rate", "crop rate", 0.5)
+HUMAN = UrlScore("soft", "human_alignment", "human alignment", 0.0)
+OOD = UrlScore("all", "ood_auroc", "OOD AUROC", 0.5)
+MIXED = UrlScore("all", "mixed_r_auroc", "mixed R-AUROC", 0.5)
 MAIN_SCORES = (R_AUROC, RECALL, CROP, HUMAN, OOD, MIXED)
-UP_TOP_1 = UrlScore("upstream/accuracy", "top-1", "upstream_accuracy")
-UP_RECALL = UrlScore("upstream/recall_at_1", "R@1", "upstream_recall_at_1")
-UP_R_AUROC = UrlScore("upstream/r_auroc", "R-AUROC", "upstream_r_auroc", 0.5)
-UP_CROP = UrlScore("upstream/crop_rate", "crop rate", "upstream_crop_rate", 0.5)
+UP_TOP_1 = UrlScore("upstream", "accuracy", "top-1")
+UP_RECALL = UrlScore("upstream", "recall_at_1", "R@1")
+UP_R_AUROC = UrlScore("upstream", "r_auroc", "R-AUROC", 0.5)
+UP_CROP = UrlScore("upstream", "crop_rate", "crop rate", 0.5)
 UPSTREAM_SCORES = (UP_TOP_1, UP_RECALL, UP_R_AUROC, UP_CROP)
-SOFT_R_AUROC = UrlScore("soft/r_auroc", "R-AUROC, sets with votes", "", 0.5)
-SOFT_CROP = UrlScore("soft/crop_rate", "crop rate, sets with votes", "", 0.5)
+SOFT_R_AUROC = UrlScore("soft", "r_auroc", "R-AUROC, sets with votes", 0.5)
+SOFT_CROP = UrlScore("soft", "crop_rate", "crop rate, sets with votes", 0.5)
+VAL_R_AUROC = UrlScore("val", "r_auroc", "validation R-AUROC", 0.5)
+VAL_RECALL = UrlScore("val", "recall_at_1", "validation R@1")
 
 
 class MethodLook(NamedTuple):
@@ -73,137 +79,185 @@ class UrlStudy:
     results: BenchmarkResults
 
     @property
-    def judged(self) -> list[Variant]:
+    def judged(self) -> Sequence[Variant]:
         """Variants with any number."""
-        return judged_variants(self.results)
+        return self.results.variants
 
     @property
     def backbones(self) -> list[Variant]:
         """The variants of the main study, one for each backbone."""
-        return [variant for variant in self.judged if "of" not in variant.settings]
+        return [variant for variant in self.judged if "family" not in variant.labels]
 
     @property
     def listed(self) -> list[Variant]:
         """The variants of the main tables: configurations where there are no others."""
-        configured = [one for one in self.judged if "config" in one.settings]
+        configured = [one for one in self.judged if "config" in one.labels]
         return self.backbones or configured
 
     @property
     def methods(self) -> list[TableRow]:
         """Rows of methods that some judged variant has."""
         names = {row.name for v in self.judged for row in self.methods_on(v)}
-        rows = (self.results.benchmark.row(name) for name in self.results.preset.rows)
-        return [row for row in rows if row.name in names]
+        return [row for row in self.results.plan.rows if row.name in names]
 
     def methods_on(self, variant: Variant) -> list[TableRow]:
-        """Rows of methods that the preset has, and that belong to a variant."""
-        rows = (self.results.benchmark.row(name) for name in self.results.preset.rows)
-        own = variant.rows or self.results.preset.rows
+        """Return the rows of a variant that are first trainings."""
+        rows = self.results.plan.rows
+        own = variant.rows or tuple(row.name for row in rows)
         return [row for row in rows if row.stage is None and row.name in own]
 
     def kin(self, variant: Variant) -> list[Variant]:
-        """All that was judged with the same backbone: other choices and configs."""
+        """Return what was judged with the same backbone: other choices and configs."""
         own = family_of(variant)
         return [other for other in self.judged if family_of(other) == own]
 
     @property
     def families(self) -> dict[str, list[Variant]]:
         """Judged variants by the name of their main one."""
-        found: dict[str, list[Variant]] = {}
+        families: dict[str, list[Variant]] = {}
         for variant in self.judged:
-            found.setdefault(family_of(variant), []).append(variant)
-        return found
+            families.setdefault(family_of(variant), []).append(variant)
+        return families
 
-    def cell(self, variant: Variant, row: str, score: UrlScore | str) -> Cell:
-        """Our cell by the chosen uncertainty."""
-        name = score if isinstance(score, str) else score.name
-        return self.results.cell(variant.name, row, name)
+    def result(self, variant: Variant, row: str, score: UrlScore) -> Result:
+        """Return our number by the chosen uncertainty."""
+        return self.results.result(
+            variant=variant.name, row=row, uncertainty=None, **score.labels
+        )
 
-    def mean(self, variant: Variant, row: str, score: UrlScore | str) -> float:
-        """Our mean over repeats; nan where there is none."""
-        return self.cell(variant, row, score).ours.mean
+    def mean(self, variant: Variant, row: str, score: UrlScore) -> float:
+        """Return our mean over repeats; nan where there is none."""
+        return self.result(variant, row, score).value
 
     def uncertainties(self, variant: Variant, row: TableRow) -> list[str]:
-        """The uncertainties of a row that has several.
+        """Return the uncertainties of a row that has several.
 
         A row that the benchmark does not declare has all that were judged.
         """
-        cells = (
-            key for key in self.results.cells if key[:2] == (variant.name, row.name)
-        )
-        judged = dict.fromkeys(key.settings for key in cells if key.settings)
-        found = [text.removeprefix("u=") for text in judged]
-        declared: Sequence[str] = row.settings.get("us", found)
-        return list(declared) if len(declared) > 1 else []
+        table = self.results.table.where(variant=variant.name, row=row.name)
+        judged = [str(name) for name in table.distinct("uncertainty")]
+        names: Sequence[str] = row.settings.get("us", judged)
+        return list(names) if len(names) > 1 else []
 
     def points(
         self, variants: Iterable[Variant], x: UrlScore, y: UrlScore
     ) -> Iterator[ScorePoint]:
-        """Two scores of every run of the methods."""
+        """Yield two scores of every run of the methods."""
         for variant in variants:
             for row in self.methods:
-                both = [self.cell(variant, row.name, score).values for score in (x, y)]
+                both = [self.result(variant, row.name, s).values for s in (x, y)]
                 for pair in zip(*both, strict=False):
                     if all(map(math.isfinite, pair)):
                         yield ScorePoint(row.name, variant.name, *pair)
 
+    def taught_sets(self, variant: Variant) -> list[str]:
+        """Return the downstream sets whose items some row was trained on."""
+        taught = {row.labels.get("taught") for row in self.results.plan.rows}
+        return [name for name in variant.settings["retrieval"] if name in taught]
+
+    def taught_methods(self, variant: Variant) -> list[str]:
+        """Return methods with a second training on all of these sets."""
+        return [
+            row.name
+            for row in self.methods
+            if any(self.taught(variant, row.name, n, R_AUROC) for n in (*FEW, HALF))
+        ]
+
+    def taught(
+        self, variant: Variant, row: str, shots: str, score: UrlScore
+    ) -> Sequence[float]:
+        """Return by repeat the mean over sets of a score after a second training.
+
+        () where a set was not trained on.
+        """
+        each = [
+            self.results.result(
+                variant=variant.name,
+                first=row,
+                shots=shots,
+                taught=name,
+                uncertainty=None,
+                **score.labels,
+            ).values
+            for name in self.taught_sets(variant)
+        ]
+        if not each or not all(each):
+            return ()
+        repeats = zip(*each, strict=False)
+        return [math.fsum(values) / len(values) for values in repeats]
+
+    def taught_text(self, variants: Sequence[Variant]) -> str:
+        """Return the sets of a mean in words."""
+        names = list(dict.fromkeys(n for v in variants for n in self.taught_sets(v)))
+        return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
     def look(self, row: str) -> MethodLook:
-        """Colour and marker of a method."""
+        """Return colour and marker of a method."""
         place = [method.name for method in self.methods].index(row)
         return MethodLook(SERIES[place % len(SERIES)], MARKERS[place % len(MARKERS)])
 
     def label(self, row: str) -> str:
-        """The paper's name of a row."""
-        return self.results.benchmark.row(row).label
+        """Return the paper's name of a row."""
+        return self.results.plan.row(row).label
 
     def about(self, variants: Sequence[Variant]) -> str:
-        """Data and preset: what must stand beside every number."""
+        """Return data and preset: what must stand beside every number."""
         if any(variant.simulated for variant in variants):
             data = "simulated data, not the paper's"
-        elif all(variant.settings.get("backbone") for variant in variants):
+        elif all("backbone" in variant.labels for variant in variants):
             data = "the paper's data"
         else:
             data = "real data, not the paper's"
-        return f"{data}; preset {self.results.preset.told}"
+        return f"{data}; preset {self.results.plan.preset_text}"
 
     def source(self, variants: Sequence[Variant]) -> str:
-        """The same as a sentence, for captions."""
+        """Return the same as a sentence, for captions."""
         about = self.about(variants)
         return f"{about[0].upper()}{about[1:]}."
 
+    def released(
+        self,
+        variant: Variant,
+        row: str,
+        score: UrlScore,
+        source: str = BY_R_AUROC,
+        *,
+        shots: str | None = None,
+    ) -> Result | None:
+        """Return the number of the released runs on a variant's backbone, or None."""
+        return self.printed(
+            source=source,
+            backbone=variant.labels.get("backbone"),
+            row=row,
+            shots=shots,
+            **score.labels,
+        )
+
+    def printed(self, **labels: Wanted) -> Result | None:
+        """Return the first published number with these labels, or None."""
+        book = published_of(self.results)
+        return None if book is None else book.table.get(**labels)
+
+    def printed_in_text(self, score: str, **labels: Label | None) -> float:
+        """Return a number of the paper's text that has its name for itself.
+
+        It is nan where there is none, or more than one.
+        """
+        book = published_of(self.results)
+        if book is None:
+            return math.nan
+        numbers = [
+            number.value
+            for number in book.table.where(score=score, **labels)
+            if not str(number.labels["source"]).startswith("released")
+        ]
+        return numbers[0] if len(numbers) == 1 else math.nan
+
+
+FEW = tuple(map(str, SHOTS))
+"""The labels `shots` of trainings on a few items of each class."""
+
 
 def family_of(variant: Variant) -> str:
-    """The name of the main variant with the same data and backbone."""
-    return str(variant.settings.get("of", variant.name))
-
-
-def released_number(
-    variant: Variant, row: str, metric: str, source: str
-) -> Number | None:
-    """The published number of a method on a variant's backbone; None for none."""
-    backbone = str(variant.settings.get("backbone", ""))
-    return _numbers().get((source, backbone, row, metric))
-
-
-def named_number(metric: str) -> float:
-    """A published number of the text that has its metric for itself.
-
-    >>> named_number("rank_corr_human_alignment_vs_r_auroc")
-    0.8
-    """
-    found = [
-        number.mean
-        for number in published("url").numbers
-        if number.where["metric"] == metric
-        and not str(number.where["source"]).startswith("released")
-    ]
-    return found[0] if len(found) == 1 else math.nan
-
-
-@cache
-def _numbers() -> Mapping[tuple[str, ...], Number]:
-    columns = ("source", "backbone", "method", "metric")
-    return {
-        tuple(str(number.where[column]) for column in columns): number
-        for number in published("url").numbers
-    }
+    """Return the name of the main variant with the same data and backbone."""
+    return str(variant.labels.get("family", variant.name))

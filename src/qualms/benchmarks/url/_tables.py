@@ -3,32 +3,34 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
-from qualms.benchmarks import TableRow, Variant
-from qualms.evaluate.results import Summary
-from qualms.report.judged import NOT_PRINTED, SAMPLE, table_cell
-from qualms.report.papers.url.correlations import (
+from qualms.benchmarks.url._correlations import (
     CORRELATIONS,
     CorrelatedPair,
     correlation,
 )
-from qualms.report.papers.url.settings import (
+from qualms.benchmarks.url._rows import HALF
+from qualms.benchmarks.url._settings import (
     BY_R_AUROC,
     BY_RECALL,
     CROP,
+    FEW,
+    FEW_SHOT,
     HUMAN,
     MAIN_SCORES,
     R_AUROC,
     RECALL,
-    SHOTS,
     UPSTREAM_SCORES,
     UrlScore,
     UrlStudy,
-    named_number,
-    released_number,
 )
-from qualms.report.papers.url.shots import shot_values, taught_methods, taught_text
+from qualms.labels import Labels
+from qualms.report.judged import SAMPLE
+from qualms.report.layout import Layout, LayoutColumn, Section, layout_table
 from qualms.report.table import Column, Table, TableCell, TableLine
+from qualms.results import Summary
+from qualms.study import RunPlan, TableRow, Variant
 
 _ELSEWHERE = (
     "Published numbers in brackets are of the paper's data, ours are not: read them "
@@ -36,20 +38,136 @@ _ELSEWHERE = (
 )
 
 
-def url_tables(study: UrlStudy) -> Iterator[Table]:
-    """All of them."""
+def url_tables(study: UrlStudy) -> Iterator[Table | None]:
+    """Yield all tables."""
     main = study.listed
     if main:
-        yield _results(study, main)
-        yield _by_set(study, main)
-        yield _upstream(study, main)
+        yield _laid_out(study, main, RESULTS)
+        yield _laid_out(study, main, _by_set(main))
+        yield _laid_out(study, main, UPSTREAM)
         yield _uncertainties(study, main)
     recall = [v for v in study.judged if v.selection == "recall"]
     if recall:
-        yield _by_recall(study, recall)
+        yield _laid_out(study, recall, RESULTS_BY_RECALL)
     yield from _few_shot(study, study.backbones)
     yield from _correlations(study)
     yield from _costs(study, study.backbones)
+
+
+def _columns(scores: Iterable[UrlScore], group: str = "") -> tuple[LayoutColumn, ...]:
+    return tuple(
+        LayoutColumn(label=s.head, group=group, decimals=3, labels=s.labels)
+        for s in scores
+    )
+
+
+def _layout(
+    name: str,
+    title: str,
+    columns: tuple[LayoutColumn, ...],
+    *,
+    source: str = BY_R_AUROC,
+    **fields: Any,
+) -> Layout:
+    return Layout(
+        name=name,
+        title=title,
+        columns=columns,
+        where={"uncertainty": None},
+        printed_in={"source": source, "shots": None},
+        spread=SAMPLE,
+        **fields,
+    )
+
+
+RESULTS = _layout(
+    "results",
+    "Means over downstream sets (figures 1, 2, 10 and 12)",
+    _columns(MAIN_SCORES),
+    main=True,
+    notes=(
+        "R@1: share of items whose nearest other item is of the same class. R-AUROC: "
+        "chance that a wrong one is less certain than a right one. Crop rate: share of "
+        "items less certain once cropped. Human alignment: rank correlation with the "
+        "entropy of votes, on the sets that have votes.",
+    ),
+)
+RESULTS_BY_RECALL = _layout(
+    "by_recall",
+    "Means over downstream sets, chosen by R@1 (figures 3 and 6)",
+    _columns(MAIN_SCORES),
+    source=BY_RECALL,
+)
+UPSTREAM = _layout(
+    "upstream",
+    "Upstream items, of classes that were trained on",
+    _columns(UPSTREAM_SCORES),
+)
+
+
+def _by_set(variants: Sequence[Variant]) -> Layout:
+    sets = dict.fromkeys(
+        name
+        for variant in variants
+        for name in (*variant.settings["retrieval"], *variant.settings["votes"])
+    )
+    return _layout(
+        "by_set",
+        "R-AUROC and R@1 of every downstream set",
+        tuple(
+            column
+            for name in sets
+            for column in _columns(
+                (s._replace(subset=name) for s in (R_AUROC, RECALL)), name
+            )
+        ),
+    )
+
+
+def _uncertainties(study: UrlStudy, variants: Sequence[Variant]) -> Table | None:
+    names = study.results.table.distinct("uncertainty")
+    layout = Layout(
+        name="uncertainties",
+        title="Methods with several uncertainties: which one transfers",
+        columns=_columns((R_AUROC, CROP, HUMAN)),
+        where={"uncertainty": names},
+        lines=("row", "uncertainty"),
+        line_labels=_with_uncertainty,
+        left=("method", "uncertainty"),
+        printed_in=None,
+        spread=SAMPLE,
+        notes=(
+            "The mutual information of draws is the paper's Jensen-Shannon divergence.",
+        ),
+    )
+    return _laid_out(study, variants, layout)
+
+
+def _with_uncertainty(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
+    name = str(labels["uncertainty"]).replace("_", " ")
+    return plan.row(str(labels["row"])).label, name
+
+
+def _laid_out(
+    study: UrlStudy, variants: Sequence[Variant], layout: Layout
+) -> Table | None:
+    """Lay a table out with a section for each variant."""
+    simulated = any(variant.simulated for variant in variants)
+    configured = any("config" in variant.labels for variant in variants)
+    rows = {row.name for variant in variants for row in study.methods_on(variant)}
+    layout = replace(
+        layout,
+        where={**layout.where, "row": tuple(rows)},
+        sections=tuple(Section(v.label, {"variant": v.name}) for v in variants),
+        printed_in=None if configured else layout.printed_in,
+        compares=not simulated,
+    )
+    table = layout_table(
+        study.results, layout, about=study.about(variants), simulated=simulated
+    )
+    if table is None or not (simulated and table.compares):
+        return table
+    return replace(table, notes=(*table.notes, _ELSEWHERE))
 
 
 def _table(  # noqa: PLR0913 - what a table is made of
@@ -61,165 +179,25 @@ def _table(  # noqa: PLR0913 - what a table is made of
     columns: Sequence[Column],
     lines: Iterable[TableLine],
     left: tuple[str, ...] = ("method",),
-    main: bool = False,
     notes: tuple[str, ...] = (),
 ) -> Table:
-    found = tuple(lines)
-    compares = any(cell.published for line in found for cell in line.cells)
-    elsewhere = compares and any(variant.simulated for variant in variants)
+    """Make a table of numbers that are computed from several results."""
+    lines = tuple(lines)
+    simulated = any(variant.simulated for variant in variants)
+    compares = any(cell.published for line in lines for cell in line.cells)
     return Table(
         name=f"table_{name}",
         title=title,
         about=study.about(variants),
-        simulated=any(variant.simulated for variant in variants),
+        simulated=simulated,
         columns=tuple(columns),
-        lines=found,
+        lines=lines,
         left=left,
-        main=main,
-        notes=(*notes, *((_ELSEWHERE,) if elsewhere else ())),
+        main=False,
+        notes=(*notes, *((_ELSEWHERE,) if compares and simulated else ())),
         spread=SAMPLE,
         level=study.results.level,
-        keys={"preset": study.results.preset.told},
-    )
-
-
-def _cell(
-    study: UrlStudy,
-    variant: Variant,
-    row: str,
-    score: UrlScore,
-    source: str = BY_R_AUROC,
-) -> TableCell:
-    """Our number beside that of the released runs."""
-    number = released_number(variant, row, score.metric, source)
-    cell = table_cell(
-        study.results,
-        study.cell(variant, row, score),
-        spread=SAMPLE,
-        number=None if "config" in variant.settings else number,
-        absent=NOT_PRINTED,
-    )
-    return replace(cell, by_their_rule=None) if variant.simulated else cell
-
-
-def _columns(scores: Sequence[UrlScore], group: str = "") -> tuple[Column, ...]:
-    return tuple(
-        Column(label=s.head, group=group, decimals=3, keys={"score": s.name})
-        for s in scores
-    )
-
-
-def _lines(
-    study: UrlStudy,
-    variants: Sequence[Variant],
-    scores: Sequence[UrlScore],
-    source: str = BY_R_AUROC,
-) -> Iterator[TableLine]:
-    for variant in variants:
-        for row in study.methods_on(variant):
-            cells = (_cell(study, variant, row.name, s, source) for s in scores)
-            yield TableLine(
-                labels=(row.label,),
-                cells=tuple(cells),
-                section=variant.label,
-                keys={"variant": variant.name, "row": row.name},
-                beyond=row.beyond,
-            )
-
-
-def _results(study: UrlStudy, variants: Sequence[Variant]) -> Table:
-    return _table(
-        study,
-        variants,
-        name="results",
-        title="Means over downstream sets (figures 1, 2, 10 and 12)",
-        columns=_columns(MAIN_SCORES),
-        lines=_lines(study, variants, MAIN_SCORES),
-        main=True,
-        notes=(
-            "R@1: share of items whose nearest other item is of the same class. "
-            "R-AUROC: chance that a wrong one is less certain than a right one. Crop "
-            "rate: share of items less certain once cropped. Human alignment: rank "
-            "correlation with the entropy of votes, on the sets that have votes.",
-        ),
-    )
-
-
-def _by_recall(study: UrlStudy, variants: Sequence[Variant]) -> Table:
-    return _table(
-        study,
-        variants,
-        name="by_recall",
-        title="Means over downstream sets, chosen by R@1 (figures 3 and 6)",
-        columns=_columns(MAIN_SCORES),
-        lines=_lines(study, variants, MAIN_SCORES, BY_RECALL),
-    )
-
-
-def _upstream(study: UrlStudy, variants: Sequence[Variant]) -> Table:
-    return _table(
-        study,
-        variants,
-        name="upstream",
-        title="Upstream items, of classes that were trained on",
-        columns=_columns(UPSTREAM_SCORES),
-        lines=_lines(study, variants, UPSTREAM_SCORES),
-    )
-
-
-def _by_set(study: UrlStudy, variants: Sequence[Variant]) -> Table:
-    sets = dict.fromkeys(
-        name
-        for variant in variants
-        for name in (*variant.settings["retrieval"], *variant.settings["votes"])
-    )
-    scores = [
-        (name, UrlScore(f"{name}/{score.name}", score.label))
-        for name in sets
-        for score in (R_AUROC, RECALL)
-    ]
-    return _table(
-        study,
-        variants,
-        name="by_set",
-        title="R-AUROC and R@1 of every downstream set",
-        columns=[c for name, s in scores for c in _columns((s,), name)],
-        lines=_lines(study, variants, [score for _, score in scores]),
-    )
-
-
-def _uncertainties(study: UrlStudy, variants: Sequence[Variant]) -> Table:
-    scores = (R_AUROC, CROP, HUMAN)
-
-    def lines() -> Iterator[TableLine]:
-        for variant in variants:
-            for row in study.methods_on(variant):
-                for u in study.uncertainties(variant, row):
-                    cells = (
-                        study.results.cell(variant.name, row.name, s.name, {"u": u})
-                        for s in scores
-                    )
-                    yield TableLine(
-                        labels=(row.label, u.replace("_", " ")),
-                        cells=tuple(
-                            table_cell(study.results, cell, spread=SAMPLE)
-                            for cell in cells
-                        ),
-                        section=variant.label,
-                        keys={"variant": variant.name, "row": row.name, "u": u},
-                    )
-
-    return _table(
-        study,
-        variants,
-        name="uncertainties",
-        title="Methods with several uncertainties: which one transfers",
-        columns=_columns(scores),
-        lines=lines(),
-        left=("method", "uncertainty"),
-        notes=(
-            "The mutual information of draws is the paper's Jensen-Shannon divergence.",
-        ),
+        keys={"preset": study.results.plan.preset_text},
     )
 
 
@@ -229,15 +207,15 @@ def _few_shot(study: UrlStudy, variants: Sequence[Variant]) -> Iterator[Table]:
         TableLine(
             labels=(study.label(row),),
             cells=tuple(
-                _few_shot_cell(study, variant, row, name, score)
+                _few_shot_cell(study, variant, row, shots, score)
                 for score in (R_AUROC, RECALL)
-                for name in (*(f"few{k}" for k in SHOTS), "many")
+                for shots in (*FEW, HALF)
             ),
             section=variant.label,
             keys={"variant": variant.name, "row": row},
         )
         for variant in variants
-        for row in taught_methods(study, variant)
+        for row in study.taught_methods(variant)
     ]
     if lines:
         yield _table(
@@ -250,42 +228,37 @@ def _few_shot(study: UrlStudy, variants: Sequence[Variant]) -> Iterator[Table]:
                     label=label,
                     group=score.head,
                     decimals=3,
-                    keys={"score": score.name, "items": label},
+                    keys={**score.labels, "shots": label},
                 )
                 for score in (R_AUROC, RECALL)
-                for label in (*map(str, SHOTS), "half")
+                for label in (*FEW, HALF)
             ],
             lines=lines,
             notes=(
-                f"Means over {taught_text(study, variants)}, each trained on by itself;"
+                f"Means over {study.taught_text(variants)}, each trained on by itself;"
                 " judged on the other half of the items of these classes.",
             ),
         )
 
 
 def _few_shot_cell(
-    study: UrlStudy, variant: Variant, row: str, name: str, score: UrlScore
+    study: UrlStudy, variant: Variant, row: str, shots: str, score: UrlScore
 ) -> TableCell:
-    values = shot_values(study, variant, row, name, score)
-    few = name.startswith("few")
-    number = released_number(
-        variant,
-        row,
-        f"{score.name}_{name if few else 'many_shot'}",
-        "released_few_shot" if few else BY_R_AUROC,
-    )
+    values = study.taught(variant, row, shots, score)
+    source = BY_R_AUROC if shots == HALF else FEW_SHOT
+    number = study.released(variant, row, score, source, shots=shots)
     known = [value for value in values if math.isfinite(value)]
     return TableCell(
         mean=math.fsum(known) / len(known) if known else math.nan,
         repeats=len(known),
-        published=None if number is None else Summary(number.mean, math.nan),
+        published=None if number is None else Summary(number.value, math.nan),
         why="" if known else "not part of the runs",
     )
 
 
 def _correlation_line(study: UrlStudy, pair: CorrelatedPair) -> TableLine:
     found = correlation(study, study.judged, pair.x, pair.y)
-    number = named_number(pair.metric) if pair.metric else math.nan
+    number = study.printed_in_text(pair.published) if pair.published else math.nan
     cell = TableCell(
         mean=found.value,
         repeats=0 if found.why else found.runs,
@@ -295,7 +268,7 @@ def _correlation_line(study: UrlStudy, pair: CorrelatedPair) -> TableLine:
     return TableLine(
         labels=(pair.text, pair.figure),
         cells=(cell, TableCell(mean=float(found.runs), repeats=1)),
-        keys={"x": pair.x.name, "y": pair.y.name},
+        keys={"x": pair.x.label, "y": pair.y.label},
     )
 
 
@@ -369,11 +342,11 @@ def _cost_line(study: UrlStudy, variant: Variant, row: TableRow) -> Iterator[Tab
     yield TableLine(
         labels=(row.label,),
         cells=(
-            _cost(cost.parameters, 1e-6, *place, "params_millions"),
-            _cost(cost.per_epoch, 1, *place, "epoch_time_s"),
+            _cost(study, cost.parameters, 1e-6, *place, "params_millions"),
+            _cost(study, cost.per_epoch, 1, *place, "epoch_time_s"),
             _ratio(cost.per_epoch, None if plain is None else plain.per_epoch),
-            _cost(each, 1e3, *place, ""),
-            _cost(whole, 1e3, *place, "inference_ms_per_sample"),
+            _cost(study, each, 1e3, *place, ""),
+            _cost(study, whole, 1e3, *place, "inference_ms_per_sample"),
         ),
         section=variant.label,
         keys={"variant": variant.name, "row": row.name},
@@ -381,13 +354,19 @@ def _cost_line(study: UrlStudy, variant: Variant, row: TableRow) -> Iterator[Tab
 
 
 def _cost(
-    value: float | None, scale: float, variant: Variant, row: str, metric: str
+    study: UrlStudy,
+    value: float | None,
+    scale: float,
+    variant: Variant,
+    row: str,
+    score: str,
 ) -> TableCell:
-    number = released_number(variant, row, metric, "table1") if metric else None
+    labels = {"backbone": variant.labels.get("backbone"), "row": row, "score": score}
+    number = study.printed(source="table1", **labels)
     return TableCell(
         mean=math.nan if value is None else scale * value,
         repeats=0 if value is None else 1,
-        published=None if number is None else Summary(number.mean, math.nan),
+        published=None if number is None else Summary(number.value, math.nan),
         why="" if value is not None else "the predictions do not state it",
     )
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from qualms.benchmarks._records import Variant
 from qualms.benchmarks.url._configs import (
     CONFIGS_EACH,
     chosen_uncertainties,
@@ -19,6 +18,7 @@ from qualms.benchmarks.url._configs import (
 )
 from qualms.benchmarks.url._rows import FIRST_NAMES, FROZEN_NAMES, PAPER_ROWS
 from qualms.spec import Part
+from qualms.study import Variant
 
 MADE = ("birds", "cars", "products")
 MADE_VOTES = ("votes",)
@@ -53,8 +53,9 @@ def species_variant(
         datasets={family: species(family) for family in (*MADE, *MADE_VOTES)},
         splits=tuple(all_splits(MADE, MADE_VOTES)),
         simulated=True,
+        labels={"backbone": "resnet50"},
         rows=FIRST_NAMES,
-        settings=url_settings(MADE, MADE_VOTES, backbone="resnet50"),
+        settings=url_settings(MADE, MADE_VOTES),
     )
 
 
@@ -73,19 +74,17 @@ def url_settings(
     retrieval: tuple[str, ...],
     votes: tuple[str, ...] = (),
     *,
-    backbone: str = "",
     configs: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What the protocol must know: which downstream sets serve which question.
+    """Say which downstream sets serve which question, for the protocol.
 
     A row is judged by the uncertainty that its config in `configs` chooses epochs by,
-    else by its first. `backbone` says which published numbers belong to it.
+    else by its first.
     """
     by_method = chosen_uncertainties(configs or {})
     return {
         "retrieval": retrieval,
         "votes": votes,
-        "backbone": backbone,
         "chosen": {
             row.name: by_method[row.method.name]
             for row in PAPER_ROWS
@@ -103,13 +102,13 @@ def by_recall(one: Variant) -> Variant:
         training={**one.training, "select_by": "val_recall"},
         selection="recall",
         rows=FIRST_NAMES,
-        settings={**one.settings, "of": one.name},
+        labels={**one.labels, "family": one.name},
     )
 
 
 def tradeoff(one: Variant) -> Iterator[Variant]:
     """Ten configs of each method, whose runs are judged on test items."""
-    sets = {name: one.settings[name] for name in ("retrieval", "votes", "backbone")}
+    sets = {name: one.settings[name] for name in ("retrieval", "votes")}
     for number in range(CONFIGS_EACH):
         configs = spread_names(one.name, number)
         settings = url_settings(**sets, configs=configs)
@@ -119,7 +118,8 @@ def tradeoff(one: Variant) -> Iterator[Variant]:
             label=f"{one.label}, configuration {number}",
             configs=configs,
             rows=FIRST_NAMES,
-            settings={**settings, "of": one.name, "config": number},
+            labels={**one.labels, "family": one.name, "config": number},
+            settings=settings,
         )
 
 

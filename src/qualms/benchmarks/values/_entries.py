@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry, Index, entry_of
+from qualms.arrays import Array, Index
+from qualms.evaluate.entry import Entry, entry_of
 from qualms.evaluate.segmented import EXTRAS, MapScores
+from qualms.inference import Influence
 from qualms.scores.as_published import values as published
-from qualms.scores.inference import Influence
 
 BY_AURC = "it differs from aurc, which has an interval, by the ends of the curve alone"
 BY_AUROC = "ood_auroc of the same items has one"
@@ -112,7 +113,7 @@ class _RankedBy(NamedTuple):
         return replace(
             made,
             influence=None if no_interval else made.influence,
-            plan=None if no_interval else made.plan,
+            resampled=None if no_interval else made.resampled,
             as_published=math.nan if as_published is None else as_published,
             no_interval=no_interval,
             ranked=not self.extra and not no_interval,

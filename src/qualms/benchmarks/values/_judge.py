@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from qualms.arrays import Index
 from qualms.benchmarks import Place
-from qualms.evaluate.entry import Entry, Index, Judgement, MapSlice, Scatter
+from qualms.evaluate.entry import Entry, Judgement, MapSlice, Scatter
 from qualms.evaluate.protocols._protocol import AbsentError, Repeat
 from qualms.evaluate.protocols.values._entries import (
     JudgedItems,

@@ -1,1 +1,1 @@
-"""What `lidc` and `lidc_contours` share: the annotations of LIDC-IDRI."""
+"""Annotations of LIDC-IDRI, shared by `lidc` and `lidc_contours`."""

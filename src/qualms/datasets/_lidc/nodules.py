@@ -1,4 +1,4 @@
-"""Which readings show the same nodule.
+"""Groups of readings that show the same nodule.
 
 LIDC-IDRI (Armato et al., 2011) does not say which outlines of different radiologists
 mean the same nodule. As in pylidc 0.2.3 (`Scan.cluster_annotations`), two readings
@@ -39,7 +39,7 @@ LEAST = 0.1
 
 
 class Nodule(NamedTuple):
-    """Some readings of one nodule."""
+    """Readings of one nodule."""
 
     scan: CtScan
     number: int
@@ -62,7 +62,7 @@ class Nodule(NamedTuple):
         return box_centre(self.scan, self.low, self.high)
 
     def fits(self) -> bool:
-        """Whether its outlines span at most 64 voxels along each axis."""
+        """Return whether its outlines span at most 64 voxels along each axis."""
         return all(
             high - low < LARGEST for low, high in zip(self.low, self.high, strict=True)
         )
@@ -71,13 +71,13 @@ class Nodule(NamedTuple):
 def box_centre(
     scan: CtScan, low: Sequence[int], high: Sequence[int]
 ) -> tuple[float, float, float]:
-    """The centre of a box of voxels in millimetres, along rows, columns and slices."""
+    """Return the centre of a box of voxels in millimetres: row, column and slice."""
     row, column = (scan.pixel * (low[axis] + high[axis]) / 2 for axis in (0, 1))
     return row, column, (scan.slices[low[2]] + scan.slices[high[2]]) / 2
 
 
 def usable_nodules(file: Path, *, crowded: bool) -> list[Nodule]:
-    """The nodules with four readings that fit into 64 voxels, by CT and number.
+    """List the nodules with four readings that fit into 64 voxels, by CT and number.
 
     Args:
         file: the SQLite file.
@@ -85,23 +85,25 @@ def usable_nodules(file: Path, *, crowded: bool) -> list[Nodule]:
             that lie too close together, with the first four of their readings.
     """
     state = file.stat()
-    found = _nodules(file, (state.st_mtime_ns, state.st_size))
-    most = max(len(one.readings) for one in found) if crowded and found else RATERS
+    groups = _nodules(file, (state.st_mtime_ns, state.st_size))
+    most = (
+        max(len(group.readings) for group in groups) if crowded and groups else RATERS
+    )
     return [
         nodule._replace(readings=nodule.readings[:RATERS])
-        for nodule in found
+        for nodule in groups
         if RATERS <= len(nodule.readings) <= most and nodule.fits()
     ]
 
 
 @lru_cache(maxsize=2)
 def _nodules(file: Path, _state: tuple[int, int]) -> tuple[Nodule, ...]:
-    """Every group of readings in the file."""
+    """List every group of readings in the file."""
     scans, readings = scans_of(file), readings_of(file)
     voxels: dict[int, list[tuple[NoduleReading, NDArray[np.int64]]]] = defaultdict(list)
-    for reading, drawn in zip(readings, outlines_of(file, readings), strict=True):
+    for reading, outlines in zip(readings, outlines_of(file, readings), strict=True):
         voxels[reading.scan].append(
-            (reading, outline_voxels(scans[reading.scan], drawn))
+            (reading, outline_voxels(scans[reading.scan], outlines))
         )
     return tuple(
         Nodule(
@@ -118,37 +120,37 @@ def _nodules(file: Path, _state: tuple[int, int]) -> tuple[Nodule, ...]:
 
 
 def outline_voxels(scan: CtScan, outlines: Sequence[Outline]) -> NDArray[np.int64]:
-    """(n, 3) rows, columns and slices of all pixels of `outlines`."""
+    """Return rows, columns and slices (n, 3) of all pixels of `outlines`."""
     slices = nearest_slices(scan, [outline.position for outline in outlines])
     return np.concatenate(
         [
-            np.column_stack([drawn.pixels, np.full(len(drawn.pixels), number)])
-            for drawn, number in zip(outlines, slices, strict=True)
+            np.column_stack([drawing.pixels, np.full(len(drawing.pixels), number)])
+            for drawing, number in zip(outlines, slices, strict=True)
         ]
     )
 
 
 def nearest_slices(scan: CtScan, positions: Sequence[float]) -> NDArray[np.intp]:
-    """The number of the slice that is nearest to each of `positions`."""
+    """Return the number of the slice that is nearest to each of `positions`."""
     gaps = np.abs(np.subtract.outer(np.array(positions), np.array(scan.slices)))
     return np.asarray(np.argmin(gaps, axis=1))
 
 
 def same_nodule_groups(
-    scan: CtScan, drawn: Sequence[tuple[NoduleReading, NDArray[np.int64]]]
+    scan: CtScan, readings: Sequence[tuple[NoduleReading, NDArray[np.int64]]]
 ) -> list[list[int]]:
-    """Rows of `drawn` that belong together, by rising mean slice."""
-    points = [voxels for _, voxels in drawn]
+    """Group rows of `readings` that show the same nodule, by rising mean slice."""
+    points = [voxels for _, voxels in readings]
     if len(points) < 2:
         return [[row] for row in range(len(points))]
     tolerance = scan.thickness
     distance = _distances(points, most=tolerance)
-    groups = _joined(distance <= tolerance)
+    groups = _connected_parts(distance <= tolerance)
     while max(map(len, groups)) > RATERS:
         tolerance *= SMALLER
         if tolerance < LEAST:
             break
-        groups = _joined(distance <= tolerance)
+        groups = _connected_parts(distance <= tolerance)
     depth = [voxels[:, 2].mean() for voxels in points]
     return sorted(groups, key=lambda group: np.mean([depth[row] for row in group]))
 
@@ -156,16 +158,16 @@ def same_nodule_groups(
 def _distances(
     points: Sequence[NDArray[np.int64]], *, most: float
 ) -> NDArray[np.float64]:
-    """The smallest distance between any two of some sets of points; inf above `most`.
+    """Compute the smallest distance between any two sets of points; inf above `most`.
 
     Most pairs are far apart, which their boxes tell without looking at the points.
     """
     from scipy.spatial import KDTree
 
-    low = np.array([one.min(axis=0) for one in points])
-    high = np.array([one.max(axis=0) for one in points])
+    low = np.array([cloud.min(axis=0) for cloud in points])
+    high = np.array([cloud.max(axis=0) for cloud in points])
     gap = np.maximum(low[:, None] - high, low - high[:, None]).max(axis=-1)
-    trees = [KDTree(one) for one in points]
+    trees = [KDTree(cloud) for cloud in points]
     distance = np.full((len(points), len(points)), np.inf)
     for first, second in np.argwhere(np.tril(gap <= most, -1)):
         nearest, _ = trees[first].query(points[second])
@@ -173,8 +175,8 @@ def _distances(
     return distance
 
 
-def _joined(near: NDArray[np.bool_]) -> list[list[int]]:
-    """The connected parts of a graph, each by rising row."""
+def _connected_parts(near: NDArray[np.bool_]) -> list[list[int]]:
+    """Return the connected parts of a graph, each by rising row."""
     from scipy.sparse.csgraph import connected_components
 
     count, label = connected_components(near, directed=False)

@@ -45,12 +45,12 @@ SHIFTS = {
     "spiculation": "nodules with instead of without spiculation",
 }
 SEED = 123
-"""That of the released code."""
+"""Seed of the released code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LidcSplits:
-    """Which splits a user asks for."""
+    """Options that decide the splits."""
 
     feature: str
     design: str
@@ -64,8 +64,8 @@ class LidcSplits:
         if not 0 <= whole_number("fold", self.fold) < FOLDS:
             raise ValueError(f"fold must lie in 0..{FOLDS - 1}, got {self.fold}")
 
-    def options(self) -> dict[str, str | int]:
-        """What goes into the options of a recipe."""
+    def as_dict(self) -> dict[str, str | int]:
+        """Return the options of a recipe."""
         return {
             "feature": self.feature,
             "design": self.design,
@@ -74,9 +74,9 @@ class LidcSplits:
         }
 
     def shifts(self) -> dict[str, str]:
-        """The splits that hold shifted items beside others, and by what."""
-        held = ("pool", "test") if self.design == "pool" else ("test",)
-        return dict.fromkeys(held, SHIFTS[self.feature])
+        """Return the splits that have shifted items, and the name of the shift."""
+        splits = ("pool", "test") if self.design == "pool" else ("test",)
+        return dict.fromkeys(splits, SHIFTS[self.feature])
 
 
 class VotedNodule(NamedTuple):
@@ -88,23 +88,23 @@ class VotedNodule(NamedTuple):
     """The lower median of the four ratings, which lies on the side of the majority."""
 
 
-def voted(nodules: Sequence[Nodule], feature: str) -> list[VotedNodule]:
-    """The nodules that have a majority."""
-    found = []
+def voted_nodules(nodules: Sequence[Nodule], feature: str) -> list[VotedNodule]:
+    """List the nodules on which a majority of raters agrees."""
+    items = []
     for nodule in nodules:
         ratings = sorted(reading.rating(feature) for reading in nodule.readings)
         inside = sum(rating in IN_DOMAIN[feature] for rating in ratings)
         if 2 * inside != len(ratings):
             shifted = 2 * inside < len(ratings)
             rating = ratings[(len(ratings) - 1) // 2]
-            found.append(VotedNodule(nodule, shifted, rating))
-    return found
+            items.append(VotedNodule(nodule, shifted, rating))
+    return items
 
 
 def lidc_splits(
-    nodules: Sequence[Nodule], asked: LidcSplits
+    nodules: Sequence[Nodule], options: LidcSplits
 ) -> dict[str, list[VotedNodule]]:
-    """The nodules of every split.
+    """List the nodules of every split.
 
     With the design "pool", random patients with shifted nodules go to the pool until it
     has half of the shifted nodules; the others go to test. Test is filled with patients
@@ -113,23 +113,23 @@ def lidc_splits(
     "screening" there is no pool. One fifth of the nodules that are left, not of their
     patients, is val, the rest train.
     """
-    items = voted(nodules, asked.feature)
-    draws = _PatientDraws(items, random.Random(asked.seed))
+    items = voted_nodules(nodules, options.feature)
+    draws = _PatientDraws(items, random.Random(options.seed))
     shares: dict[str, set[str]] = {}
-    if asked.design == "pool":
+    if options.design == "pool":
         half = sum(item.shifted for item in items) // 2
         shares["pool"] = draws.shifted(half)
     shares["test"] = draws.mixed
     inside = sum(draws.inside[patient] for patient in draws.plain | draws.mixed)
     shares["test"] |= draws.in_domain(inside - int(0.8 * inside), shares["test"])
-    if asked.design == "pool":
+    if options.design == "pool":
         twice = 2 * sum(draws.outside[patient] for patient in shares["pool"])
         shares["pool"] |= draws.in_domain(twice, shares["pool"])
-    left = [item for item in items if item.nodule.scan.patient in draws.plain]
-    val = fold_rows(len(left), seed=asked.seed, fold=asked.fold)
+    remaining = [item for item in items if item.nodule.scan.patient in draws.plain]
+    val = fold_rows(len(remaining), seed=options.seed, fold=options.fold)
     return {
-        "train": [item for row, item in enumerate(left) if row not in val],
-        "val": [item for row, item in enumerate(left) if row in val],
+        "train": [item for row, item in enumerate(remaining) if row not in val],
+        "val": [item for row, item in enumerate(remaining) if row in val],
         **{
             split: [item for item in items if item.nodule.scan.patient in patients]
             for split, patients in shares.items()
@@ -138,47 +138,49 @@ def lidc_splits(
 
 
 class _PatientDraws:
-    """Draws patients one after the other, until they have enough nodules."""
+    """Patients to draw, one after the other, until they have enough nodules."""
 
     def __init__(self, items: Sequence[VotedNodule], rng: random.Random) -> None:
         self.inside: Counter[str] = Counter()
         self.outside: Counter[str] = Counter()
         for item in items:
-            counted = self.outside if item.shifted else self.inside
-            counted[item.nodule.scan.patient] += 1
+            counter = self.outside if item.shifted else self.inside
+            counter[item.nodule.scan.patient] += 1
         self.mixed = set(self.outside)
         """Patients with shifted nodules that are not drawn yet."""
         self.plain = set(self.inside) - self.mixed
         """Patients without shifted nodules that are not drawn yet."""
         self._rng = rng
 
-    def shifted(self, wanted: int) -> set[str]:
-        """Patients with `wanted` shifted nodules or a few more."""
-        return self._draw(self.mixed, self.outside, wanted)
+    def shifted(self, needed: int) -> set[str]:
+        """Draw patients with `needed` shifted nodules or a few more."""
+        return self._draw(self.mixed, self.outside, needed)
 
-    def in_domain(self, wanted: int, already: set[str]) -> set[str]:
-        """Patients that bring the in-domain nodules of `already` to `wanted`."""
-        missing = wanted - sum(self.inside[patient] for patient in already)
+    def in_domain(self, needed: int, already: set[str]) -> set[str]:
+        """Draw patients that bring the in-domain nodules of `already` to `needed`."""
+        missing = needed - sum(self.inside[patient] for patient in already)
         return self._draw(self.plain, self.inside, missing)
 
-    def _draw(self, left: set[str], counted: Counter[str], wanted: int) -> set[str]:
-        drawn: set[str] = set()
-        found = 0
-        while found < wanted:
-            if not left:
+    def _draw(
+        self, remaining: set[str], counter: Counter[str], needed: int
+    ) -> set[str]:
+        patients: set[str] = set()
+        total = 0
+        while total < needed:
+            if not remaining:
                 raise DatasetError(
-                    f"the splits need {wanted} more nodules, got {found} from all"
+                    f"the splits need {needed} more nodules, got {total} from all"
                     " patients that are left; take the whole annotation database"
                 )
-            patient = self._rng.choice(sorted(left))
-            left.remove(patient)
-            drawn.add(patient)
-            found += counted[patient]
-        return drawn
+            patient = self._rng.choice(sorted(remaining))
+            remaining.remove(patient)
+            patients.add(patient)
+            total += counter[patient]
+        return patients
 
 
 def nodule_units(splits: Mapping[str, Sequence[VotedNodule]]) -> tuple[Unit, ...]:
-    """One unit for each nodule."""
+    """Make one unit for each nodule."""
     return tuple(
         Unit(key=item.nodule.name, split=split, args=tuple(item))
         for split, items in splits.items()
@@ -189,7 +191,7 @@ def nodule_units(splits: Mapping[str, Sequence[VotedNodule]]) -> tuple[Unit, ...
 def nodule_items(
     unit: Unit, image: NDArray[np.float32], raters: NDArray[np.uint8]
 ) -> LoadedItems:
-    """The one item of a unit.
+    """Return the one item of a unit.
 
     Args:
         unit: one of `nodule_units`.

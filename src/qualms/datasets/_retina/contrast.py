@@ -28,10 +28,12 @@ class _Cutout(NamedTuple):
     middle: tuple[int, int]
 
 
-def enhanced(
+def enhance(
     image: NDArray[np.uint8], *, radius: int = 300, blur: int = 30
 ) -> NDArray[np.uint8]:
-    """The local contrast of a photograph (H, W, 3), at most 1.8 `radius` on a side.
+    """Return the local contrast of a photograph (H, W, 3).
+
+    The result has at most 1.8 `radius` pixels on a side.
 
     Args:
         image: the whole eye, in RGB or any other order of channels.
@@ -44,11 +46,11 @@ def enhanced(
     scale = radius / _eye_radius(image)
     _check_scaled(image, scale)
     scaled = np.asarray(cv2.resize(image, None, fx=scale, fy=scale), np.uint8)
-    kept = int(0.9 * radius)
-    near = _cut(_whole(scaled), kept + _reach(radius / blur))
+    inner = int(0.9 * radius)
+    near = _cut(_full_cutout(scaled), inner + _reach(radius / blur))
     mean = cv2.GaussianBlur(near.pixels, (0, 0), radius / blur)
     contrast = cv2.addWeighted(near.pixels, AMPLIFIED, mean, -AMPLIFIED, GREY)
-    return _disc(near._replace(pixels=np.asarray(contrast, np.uint8)), kept)
+    return _disc(near._replace(pixels=np.asarray(contrast, np.uint8)), inner)
 
 
 def _check(image: NDArray[np.uint8], radius: int, blur: int) -> None:
@@ -65,7 +67,7 @@ def _check(image: NDArray[np.uint8], radius: int, blur: int) -> None:
 
 
 def _eye_radius(image: NDArray[np.uint8]) -> float:
-    """Half the number of columns that are not dark in the middle row."""
+    """Return half the number of columns that are not dark in the middle row."""
     brightness = image[len(image) // 2].sum(axis=1, dtype=np.int64)
     radius = np.count_nonzero(brightness > brightness.mean() / 10) / 2
     return radius if radius >= 1 else len(image) / 2
@@ -87,28 +89,28 @@ def _check_scaled(image: NDArray[np.uint8], scale: float) -> None:
         )
 
 
-def _whole(pixels: NDArray[np.uint8]) -> _Cutout:
+def _full_cutout(pixels: NDArray[np.uint8]) -> _Cutout:
     return _Cutout(pixels, (pixels.shape[0] // 2, pixels.shape[1] // 2))
 
 
 def _reach(sigma: float) -> int:
-    """Radius of OpenCV's Gaussian of 8-bit pixels, which is about 6 sigma + 1 wide."""
+    """Return the radius of OpenCV's Gaussian of 8-bit pixels: 6 sigma + 1 wide."""
     return int(3 * sigma + 2)
 
 
 def _cut(cutout: _Cutout, reach: int) -> _Cutout:
-    """The part within `reach` rows and columns of the middle."""
+    """Cut out the part within `reach` rows and columns of the middle."""
     (row, column), pixels = cutout.middle, cutout.pixels
     top, left = max(0, row - reach), max(0, column - reach)
     near = pixels[top : row + reach, left : column + reach]
     return _Cutout(np.ascontiguousarray(near), (row - top, column - left))
 
 
-def _disc(cutout: _Cutout, kept: int) -> NDArray[np.uint8]:
-    """The pixels within `kept` of the middle, and grey in the corners."""
+def _disc(cutout: _Cutout, radius: int) -> NDArray[np.uint8]:
+    """Return the pixels within `radius` of the middle, and grey in the corners."""
     import cv2
 
-    pixels, (row, column) = _cut(cutout, kept)
+    pixels, (row, column) = _cut(cutout, radius)
     inside = np.zeros(pixels.shape[:2], np.uint8)
-    cv2.circle(inside, (column, row), kept, 1, -1)
+    cv2.circle(inside, (column, row), radius, 1, -1)
     return np.asarray(cv2.copyTo(pixels, inside, np.full_like(pixels, GREY)), np.uint8)

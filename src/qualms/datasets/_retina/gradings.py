@@ -37,28 +37,28 @@ class Gradings(NamedTuple):
     patient: NDArray[np.str_]
 
     def only(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> "Gradings":
-        """The photographs `rows`."""
+        """Return the photographs `rows`."""
         return Gradings(self.item[rows], self.grade[rows], self.patient[rows])
 
 
 def eyepacs_folder(root: Path) -> Path:
-    """The folder of EyePACS' label files: `root` or a folder in it."""
-    return _place(root, EYEPACS_FOLDERS, (TRAIN_LABELS, TEST_LABELS))
+    """Find the folder of EyePACS' label files: `root` or a folder in it."""
+    return _label_folder(root, EYEPACS_FOLDERS, (TRAIN_LABELS, TEST_LABELS))
 
 
 def aptos_folder(root: Path) -> Path:
-    """The folder of APTOS' label file: `root` or a folder in it."""
-    return _place(root, APTOS_FOLDERS, (APTOS_LABELS,))
+    """Find the folder of APTOS' label file: `root` or a folder in it."""
+    return _label_folder(root, APTOS_FOLDERS, (APTOS_LABELS,))
 
 
 def eyepacs_gradings(root: Path) -> dict[str, Gradings]:
-    """Train, val (Kaggle's Public) and test (Private) of EyePACS, sorted by name."""
+    """Read train, val (Kaggle's Public) and test (Private), sorted by name."""
     folder = eyepacs_folder(root)
-    train, rest = folder / TRAIN_LABELS, folder / TEST_LABELS
+    train, test = folder / TRAIN_LABELS, folder / TEST_LABELS
     train_rows = read_table(train, ("image", "level"))
-    rows = read_table(rest, ("image", "level", "Usage"))
-    usage = np.array([_usage(row, rest) for row in rows])
-    graded = _eyes(rows, rest)
+    rows = read_table(test, ("image", "level", "Usage"))
+    usage = np.array([_usage(row, test) for row in rows])
+    graded = _eyes(rows, test)
     splits = {"train": _eyes(train_rows, train)}
     splits |= {split: graded.only(usage == split) for split in USAGES.values()}
     both = np.intersect1d(splits["train"].item, graded.item)
@@ -67,23 +67,26 @@ def eyepacs_gradings(root: Path) -> dict[str, Gradings]:
             f"no photograph may be in both {TRAIN_LABELS} and {TEST_LABELS}, got"
             f" {both[0]}; take the files as Kaggle ships them"
         )
-    return {split: one.only(np.argsort(one.item)) for split, one in splits.items()}
+    return {
+        split: graded_split.only(np.argsort(graded_split.item))
+        for split, graded_split in splits.items()
+    }
 
 
 def aptos_gradings(root: Path) -> Gradings:
-    """All of APTOS in the order of the file; its files do not name patients."""
+    """Read all of APTOS in the order of the file; its files do not name patients."""
     path = aptos_folder(root) / APTOS_LABELS
     rows = read_table(path, ("id_code", "diagnosis"))
     item = _unique(rows, "id_code", path)
     return Gradings(item, _grades(rows, "diagnosis", path), item)
 
 
-def _place(root: Path, folders: Sequence[str], files: Sequence[str]) -> Path:
-    places = [root, *(root / folder for folder in folders)]
-    for place in places:
-        if all((place / name).is_file() for name in files):
-            return place
-    nearest = next((p for p in reversed(places) if p.is_dir()), root)
+def _label_folder(root: Path, folders: Sequence[str], files: Sequence[str]) -> Path:
+    candidates = [root, *(root / folder for folder in folders)]
+    for candidate in candidates:
+        if all((candidate / name).is_file() for name in files):
+            return candidate
+    nearest = next((p for p in reversed(candidates) if p.is_dir()), root)
     raise DatasetError(
         f"expected {' and '.join(files)} in {root} or in its folder"
         f" {' or '.join(folders)}; {contents(nearest)}"
@@ -118,10 +121,10 @@ def _unique(rows: Sequence[CsvRow], column: str, path: Path) -> NDArray[np.str_]
 
 
 def _grades(rows: Sequence[CsvRow], column: str, path: Path) -> NDArray[np.int64]:
-    known = [str(grade) for grade in range(GRADES)]
+    grades = [str(grade) for grade in range(GRADES)]
     for row in rows:
         grade = row.fields[column].strip()
-        if grade not in known:
+        if grade not in grades:
             raise DatasetError(
                 f"{column} must be a grade from 0 to {GRADES - 1}, got {grade!r} in"
                 f" line {row.line} of {path}"

@@ -17,7 +17,7 @@ from qualms.datasets._options import whole_number
 from qualms.datasets._pictures import read_rgb
 from qualms.datasets._publisher_files import reading
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
-from qualms.datasets._retina.contrast import enhanced
+from qualms.datasets._retina.contrast import enhance
 from qualms.datasets._retina.gradings import (
     aptos_folder,
     aptos_gradings,
@@ -38,28 +38,28 @@ SCAN = b"\xff\xda"
 
 
 def eyepacs_album(root: Path, card: Card, *, blur: int) -> Recipe:
-    """Every graded photograph of EyePACS."""
+    """Make an album of every graded photograph of EyePACS."""
     files = {
         item: f"{FOLDERS[split]}/{item}.jpeg"
-        for split, one in eyepacs_gradings(root).items()
-        for item in one.item.tolist()
+        for split, gradings in eyepacs_gradings(root).items()
+        for item in gradings.item.tolist()
     }
     return _album("eyepacs_photographs", eyepacs_folder(root), files, card, blur)
 
 
 def aptos_album(root: Path, card: Card, *, blur: int) -> Recipe:
-    """Every graded photograph of APTOS."""
+    """Make an album of every graded photograph of APTOS."""
     items = aptos_gradings(root).item.tolist()
     files = {item: f"train_images/{item}.png" for item in items}
     return _album("aptos_photographs", aptos_folder(root), files, card, blur)
 
 
 def checked_blur(blur: int) -> int:
-    """`blur` as an int; raise if it is not one of RETINA's."""
+    """Return `blur` as an int; raise unless it is one of RETINA's."""
     blur = whole_number("blur", blur)
     if blur not in BLURS:
-        known = ", ".join(map(str, BLURS))
-        raise ValueError(f"blur must be one of {known}, got {blur}")
+        allowed = ", ".join(map(str, BLURS))
+        raise ValueError(f"blur must be one of {allowed}, got {blur}")
     return blur
 
 
@@ -87,13 +87,13 @@ def _load(folder: Path, blur: int, unit: Unit) -> LoadedItems:
     photograph = read_photograph(path)
     # An error of OpenCV is no ValueError and would end the whole preparation.
     with reading(path):
-        picture = jpeg(enhanced(photograph, blur=blur), quality=QUALITY)
+        picture = jpeg(enhance(photograph, blur=blur), quality=QUALITY)
     # The datasets that show the photograph have the real targets.
     return LoadedItems(image=(picture,), target=np.zeros(1, np.uint8), item=(unit.key,))
 
 
 def read_photograph(path: Path) -> NDArray[np.uint8]:
-    """The photograph (H, W, 3) at `path`, blue first.
+    """Read the photograph (H, W, 3) at `path`, blue first.
 
     OpenCV gives the same pixels as Pillow and is faster, but it may fill missing parts
     of a JPEG with grey. So files that may be damaged are left to Pillow.
@@ -103,14 +103,14 @@ def read_photograph(path: Path) -> NDArray[np.uint8]:
     with reading(path):
         data = path.read_bytes()
         if path.suffix == ".jpeg" and _seems_whole(data):
-            found = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-            if found is not None:
-                return np.asarray(found, np.uint8)
+            decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+            if decoded is not None:
+                return np.asarray(decoded, np.uint8)
     return np.ascontiguousarray(read_rgb(path)[..., ::-1])
 
 
 def _seems_whole(data: bytes) -> bool:
-    """Whether a JPEG ends as it should, and no other JPEG begins inside its pixels.
+    """Return whether a JPEG ends as it should and no other begins inside its pixels.
 
     Coded pixels never contain the marker that a JPEG begins with. If it is there, a
     whole download was appended to a part of it. The segments before the pixels may
@@ -118,9 +118,9 @@ def _seems_whole(data: bytes) -> bool:
     """
     if not (data.startswith(JPEG_BEGINS) and data.endswith(JPEG_ENDS)):
         return False
-    place = len(JPEG_BEGINS)
-    while not data.startswith(SCAN, place):
-        if not data.startswith(b"\xff", place):
+    position = len(JPEG_BEGINS)
+    while not data.startswith(SCAN, position):
+        if not data.startswith(b"\xff", position):
             return False
-        place += 2 + int.from_bytes(data[place + 2 : place + 4], "big")
-    return data.find(JPEG_BEGINS, place) < 0
+        position += 2 + int.from_bytes(data[position + 2 : position + 4], "big")
+    return data.find(JPEG_BEGINS, position) < 0

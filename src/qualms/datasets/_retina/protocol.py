@@ -32,7 +32,7 @@ APTOS: Grades = {
 
 
 def retina_grades(shift: Shift, onset: Onset) -> Grades:
-    """The paper's number of photographs of grades 0 to 4 in each split."""
+    """Return the paper's number of photographs of grades 0 to 4 in each split."""
     if shift == "country":
         return {
             "train": EYEPACS["train"],
@@ -55,11 +55,11 @@ def retina_grades(shift: Shift, onset: Onset) -> Grades:
 
 
 def totals(grades: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Photographs per split."""
+    """Count the photographs per split."""
     return {split: sum(counts) for split, counts in grades.items()}
 
 
 def largest() -> dict[str, int]:
-    """The largest number of photographs in each split over all shifts and onsets."""
+    """Return the largest number of photographs per split over all shifts and onsets."""
     variants = [totals(retina_grades(s, o)) for s in SHIFTS for o in ONSETS]
-    return {split: max(one[split] for one in variants) for split in SPLITS}
+    return {split: max(counts[split] for counts in variants) for split in SPLITS}

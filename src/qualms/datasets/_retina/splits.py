@@ -40,7 +40,7 @@ def retina_splits(
     onset: Onset = "moderate",
     check_counts: bool = True,
 ) -> dict[str, Labels]:
-    """Items, targets and grades of every split, from the label files in `root` alone.
+    """Read items, targets and grades of every split from the label files in `root`.
 
     `group` is the grade and `cluster` the patient; APTOS does not name patients, so
     there each photograph is its own cluster. `shifted` marks the shifted splits.
@@ -59,17 +59,19 @@ def retina_splits(
         splits = _by_country(eyes, aptos_gradings(Path(root)))
     else:
         splits = _by_severity(eyes, onset)
-    labels = {split: _labels(split, one, onset) for split, one in splits.items()}
+    labels = {
+        split: _labels(split, gradings, onset) for split, gradings in splits.items()
+    }
     if check_counts:
         _check(labels, retina_grades(shift, onset))
     return labels
 
 
 def aptos_splits(root: str | Path, *, onset: Onset = "moderate") -> dict[str, Labels]:
-    """Val and test of APTOS alone; counts are not checked."""
+    """Read val and test of APTOS alone; counts are not checked."""
     check_choice("onset", onset, tuple(ONSETS))
     parts = _aptos_parts(aptos_gradings(Path(root)))
-    return {split: _labels(split, one, onset) for split, one in parts.items()}
+    return {split: _labels(split, gradings, onset) for split, gradings in parts.items()}
 
 
 def rebalanced_rows(
@@ -98,17 +100,17 @@ def rebalanced_rows(
     >>> grade[rebalanced_rows(grade, shares={0: 3, 1: 1}, size=4)]
     array([0, 0, 0, 1])
     """
-    wanted = dict(enumerate(EYEPACS["test"])) if shares is None else shares
-    _check_shares(wanted, size)
+    weights = dict(enumerate(EYEPACS["test"])) if shares is None else shares
+    _check_shares(weights, size)
     rng = np.random.default_rng(whole_number("seed", seed, least=0))
-    total = sum(wanted.values())
-    drawn = []
-    for number in sorted(wanted):
+    total = sum(weights.values())
+    chosen = []
+    for number in sorted(weights):
         rows = np.flatnonzero(np.asarray(grade) == number)
-        if not len(rows) and wanted[number]:
+        if not len(rows) and weights[number]:
             raise ValueError(f"every grade must occur, got no item of grade {number}")
-        drawn.append(rng.choice(rows, int(size * wanted[number] / total)))
-    return np.concatenate(drawn)
+        chosen.append(rng.choice(rows, int(size * weights[number] / total)))
+    return np.concatenate(chosen)
 
 
 def _check_shares(shares: Mapping[int, float], size: int) -> None:
@@ -138,8 +140,12 @@ def _aptos_parts(aptos: Gradings) -> dict[str, Gradings]:
 
 def _by_severity(eyes: Mapping[str, Gradings], onset: Onset) -> dict[str, Gradings]:
     last = ONSETS[onset]
-    low = {split: one.only(one.grade <= last) for split, one in eyes.items()}
-    high = {split: one.only(one.grade > last) for split, one in eyes.items()}
+    low = {
+        split: gradings.only(gradings.grade <= last) for split, gradings in eyes.items()
+    }
+    high = {
+        split: gradings.only(gradings.grade > last) for split, gradings in eyes.items()
+    }
     return {
         "train": low["train"],
         "val": low["val"],

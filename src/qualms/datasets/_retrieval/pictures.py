@@ -58,7 +58,7 @@ class PublisherFolder(NamedTuple):
 
 
 def checked_fit(side: int, crop_share: float) -> Fit:
-    """Both options; raise if they make no picture."""
+    """Return both options; raise if they make no picture."""
     side = whole_number("side", side, least=1)
     number = isinstance(crop_share, (int, float, np.floating))
     if not number or isinstance(crop_share, bool) or not 0 < crop_share <= 1:
@@ -71,7 +71,7 @@ def checked_fit(side: int, crop_share: float) -> Fit:
 def picture_album(
     source: PublisherFolder, items: Sequence[str], fit: Fit, *, total: int | None = None
 ) -> Recipe:
-    """An album of all `items`, which are paths below the folder of `source`.
+    """Make an album of all `items`, which are paths below the folder of `source`.
 
     Args:
         source: the dataset.
@@ -92,12 +92,14 @@ def picture_album(
 
 
 def shown_in(album: Recipe, splits: Mapping[str, Labels]) -> dict[str, Shown]:
-    """Splits that show pictures of one album."""
-    return {split: Shown(album=album, labels=one) for split, one in splits.items()}
+    """Make splits that show pictures of one album."""
+    return {
+        split: Shown(album=album, labels=labels) for split, labels in splits.items()
+    }
 
 
 def pictures_in(folder: Path, classes: Sequence[str]) -> list[list[str]]:
-    """Paths of the pictures of each class below `folder`, in order.
+    """List paths of the pictures of each class below `folder`, in order.
 
     Every class is a folder, and must have a picture.
     """
@@ -109,11 +111,11 @@ def pictures_in(folder: Path, classes: Sequence[str]) -> list[list[str]]:
 
 
 def class_folders(folder: Path, *, like: str) -> list[str]:
-    """Names of the folders in `folder`, sorted; raise if there is none."""
-    found = folder.iterdir() if folder.is_dir() else ()
+    """List names of the folders in `folder`, sorted; raise if there is none."""
+    entries = folder.iterdir() if folder.is_dir() else ()
     names = sorted(
         entry.name
-        for entry in found
+        for entry in entries
         if entry.is_dir() and not entry.name.startswith(".")
     )
     if not names:
@@ -124,8 +126,8 @@ def class_folders(folder: Path, *, like: str) -> list[str]:
     return names
 
 
-def fitted(image: NDArray[np.uint8], fit: Fit) -> NDArray[np.uint8]:
-    """A photograph (H, W, 3) as a picture (side, side, 3)."""
+def fit_picture(image: NDArray[np.uint8], fit: Fit) -> NDArray[np.uint8]:
+    """Shrink and crop a photograph (H, W, 3) to a picture (side, side, 3)."""
     from PIL import Image
 
     height, width = image.shape[:2]
@@ -146,7 +148,7 @@ def _load(folder: Path, fit: Fit, unit: Unit) -> LoadedItems:
     photograph = read_rgb(path)
     # An error of OpenCV is no ValueError and would end the whole preparation.
     with reading(path):
-        picture = fitted(photograph, fit)
+        picture = fit_picture(photograph, fit)
         data = jpeg(picture[..., ::-1], quality=QUALITY, full_colour=True)
     # The datasets that show the picture have the real targets.
     return LoadedItems(image=(data,), target=np.zeros(1, np.uint8), item=(unit.key,))

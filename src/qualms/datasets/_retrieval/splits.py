@@ -45,13 +45,13 @@ def halved_recipe(
     validation: Validation,
     published: ImageCounts,
 ) -> Recipe:
-    """A dataset of `classes`, the second half of which are for testing."""
+    """Make a dataset of `classes`, the second half of which are for testing."""
     check_choice("validation", validation, ("classes", "images"))
     numbered = dict(enumerate(classes))
     half = len(classes) // 2
-    known = {k: items for k, items in numbered.items() if k < half}
+    seen = {k: items for k, items in numbered.items() if k < half}
     unseen = {k: items for k, items in numbered.items() if k >= half}
-    train, val = _by_class(known) if validation == "classes" else _by_image(known)
+    train, val = _by_class(seen) if validation == "classes" else _by_image(seen)
     splits = {"train": labels_of(train), "val": labels_of(val), **tested_splits(unseen)}
     every = [item for items in classes for item in items]
     divided = published.by_images if validation == "images" else {}
@@ -69,7 +69,7 @@ def halved_recipe(
 
 
 def labels_of(classes: Classes) -> Labels:
-    """Items and targets, class by class."""
+    """Return items and targets, class by class."""
     return Labels(
         item=np.array([i for items in classes.values() for i in items], np.str_),
         target=np.repeat([*classes], [len(i) for i in classes.values()]).astype("i8"),
@@ -77,7 +77,7 @@ def labels_of(classes: Classes) -> Labels:
 
 
 def tested_splits(classes: Classes) -> dict[str, Labels]:
-    """`test`, and its images at even and odd positions of each class."""
+    """Return `test`, and its images at even and odd positions of each class."""
     first = min(classes)
     even = {k - first: items[0::2] for k, items in classes.items()}
     odd = {k - first: items[1::2] for k, items in classes.items()}
@@ -89,24 +89,24 @@ def tested_splits(classes: Classes) -> dict[str, Labels]:
 
 
 def _by_class(classes: Classes) -> tuple[Classes, Classes]:
-    """The first half of the classes, and the others."""
+    """Split the classes into the first half and the others."""
     half = len(classes) // 2
     first = {k: items for k, items in classes.items() if k < half}
     return first, {k: items for k, items in classes.items() if k >= half}
 
 
 def _by_image(classes: Classes) -> tuple[Classes, Classes]:
-    """Half of the images of each class, evenly spread, and the others."""
+    """Split the images of each class into an evenly spread half and the others."""
     chosen = {k: _spread(len(items)) for k, items in classes.items()}
     first = {k: [items[i] for i in chosen[k]] for k, items in classes.items()}
-    rest = {
+    others = {
         k: [item for i, item in enumerate(items) if i not in chosen[k]]
         for k, items in classes.items()
     }
-    return first, rest
+    return first, others
 
 
 def _spread(count: int) -> list[int]:
-    """The released code's positions of training images among `count` images."""
-    places = np.round(np.linspace(0, count - 1, count // 2))  # halves go to even
-    return [int(place) for place in np.unique(places)]
+    """Return the released code's positions of training images among `count` images."""
+    positions = np.round(np.linspace(0, count - 1, count // 2))  # halves go to even
+    return [int(position) for position in np.unique(positions)]

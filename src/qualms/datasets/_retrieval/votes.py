@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.datasets._publisher_files import located, reading
+from qualms.datasets._publisher_files import locate, reading
 from qualms.datasets._recipe import Card, DatasetError, Labels, Recipe
 from qualms.datasets._retrieval.pictures import (
     Fit,
@@ -32,7 +32,7 @@ UNVOTED = "no annotator chose a class for it"
 
 
 class Votes(NamedTuple):
-    """What people said about images."""
+    """Votes of people for the class of each image."""
 
     item: NDArray[np.str_]
     """(N,) paths, sorted; images without votes too."""
@@ -46,14 +46,14 @@ class VotedSet(NamedTuple):
 
     name: str
     folder: str
-    """What its publisher calls its folder."""
+    """Name of its folder in the publisher's archive."""
     images: int
     """The published number of images."""
     card: Card
 
 
 def votes_card(title: str, *, folder: str, licence: str, citation: str = "") -> Card:
-    """The card of a dataset of DCIC; `citation` is of its images, where others are."""
+    """Make the card of a dataset of DCIC; `citation` is of its images."""
     return Card(
         title=f"{title} (DCIC)",
         licence=licence,
@@ -71,9 +71,9 @@ def votes_card(title: str, *, folder: str, licence: str, citation: str = "") -> 
     )
 
 
-def votes_recipe(one: VotedSet, root: Path, fit: Fit) -> Recipe:
-    """The dataset `one`, from the folder that holds its own."""
-    folder = located(root, one.folder, holding=[FILE])
+def votes_recipe(voted_set: VotedSet, root: Path, fit: Fit) -> Recipe:
+    """Make the recipe of a dataset from the publisher's files."""
+    folder = locate(root, voted_set.folder, holding=[FILE])
     votes = read_votes(folder / FILE)
     voted = votes.counts.sum(axis=1) > 0
     splits = np.array([FOLDS[_fold(item)] for item in votes.item.tolist()])
@@ -81,12 +81,12 @@ def votes_recipe(one: VotedSet, root: Path, fit: Fit) -> Recipe:
         split: _labels(votes, np.flatnonzero(voted & (splits == split)))
         for split in ("train", "val", "test")
     }
-    source = PublisherFolder(one.name, one.card, folder)
-    album = picture_album(source, votes.item.tolist(), fit, total=one.images)
+    source = PublisherFolder(voted_set.name, voted_set.card, folder)
+    album = picture_album(source, votes.item.tolist(), fit, total=voted_set.images)
     return Recipe(
-        name=one.name,
+        name=voted_set.name,
         options=fit._asdict(),
-        card=one.card,
+        card=voted_set.card,
         task=Task(name="embedding", classes=len(votes.classes)),
         shown=shown_in(album, labels),
         side=fit.side,
@@ -95,20 +95,20 @@ def votes_recipe(one: VotedSet, root: Path, fit: Fit) -> Recipe:
 
 
 def read_votes(path: Path) -> Votes:
-    """The votes in a file annotations.json."""
+    """Read the votes in a file annotations.json."""
     with reading(path):
         annotators = json.loads(path.read_text(encoding="utf-8"))
-    counted: Counter[tuple[str, str | None]] = Counter()
+    votes: Counter[tuple[str, str | None]] = Counter()
     for entry in _annotations(path, annotators):
-        counted[_item(path, entry["image_path"]), entry["class_label"]] += 1
-    items = sorted({item for item, _ in counted})
-    classes = sorted({label for _, label in counted if label is not None})
+        votes[_item(path, entry["image_path"]), entry["class_label"]] += 1
+    items = sorted({item for item, _ in votes})
+    classes = sorted({label for _, label in votes if label is not None})
     if not classes:
         raise DatasetError(f"expected votes in {path}, got none")
     rows = {item: row for row, item in enumerate(items)}
     columns = {label: column for column, label in enumerate(classes)}
     counts = np.zeros((len(items), len(classes)), np.int64)
-    for (item, label), count in counted.items():
+    for (item, label), count in votes.items():
         if label is not None:
             counts[rows[item], columns[label]] = count
     return Votes(np.array(items, np.str_), tuple(classes), counts)
@@ -133,13 +133,13 @@ def _check_entry(image: Any, label: Any) -> None:
 
 
 def _item(path: Path, image: str) -> str:
-    """The path of an image from the folder of its fold on."""
-    found = re.search(r"(?:^|/)(fold[1-5]/.+)", image)
-    if found is None:
+    """Return the path of an image from the folder of its fold on."""
+    match = re.search(r"(?:^|/)(fold[1-5]/.+)", image)
+    if match is None:
         raise DatasetError(
             f"images must lie in folders fold1 to fold5, got {image!r} in {path}"
         )
-    return found.group(1)
+    return match.group(1)
 
 
 def _fold(item: str) -> str:

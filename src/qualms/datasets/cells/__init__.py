@@ -7,7 +7,7 @@ obtained here are not comparable with published ones.
 
 As in the paper, a shuffled list of all pictures is divided into splits; ours is seeded.
 A smaller split is the beginning of the full one. Pictures are stored with one channel,
-which training repeats for a colour network. `simulator.py` draws them.
+which training repeats for a colour network. `_simulator.py` draws them.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._ranges import GRADED_COUNTS, VARIANTS, Variant, trained_counts
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
-from qualms.datasets.cells.simulator import Illumination, cell_picture
+from qualms.datasets.cells._simulator import Illumination, cell_picture
 from qualms.spec import Task
 
 CARD = Card(
@@ -51,7 +51,7 @@ def cells(
     seed: int = 0,
     illumination: Illumination = "energy",
 ) -> Recipe:
-    """Pictures of 1 to 200 cells, target the count, images (64, 64, 1).
+    """Simulate images (64, 64, 1) of 1 to 200 cells, target the count.
 
     Args:
         variant: "plain" has no shift. "tails" trains on counts 51..150 and "gap" on
@@ -66,14 +66,14 @@ def cells(
     check_choice("variant", variant, VARIANTS)
     check_choice("illumination", illumination, ("energy", "fixed"))
     seed = whole_number("seed", seed, least=0)
-    wanted = chosen_sizes(sizes, SIZES)
+    counts = chosen_sizes(sizes, SIZES)
     plan = _plan(variant, seed)
     units = chain.from_iterable(
-        chunked(split, *_columns(plan[split][:size])) for split, size in wanted.items()
+        chunked(split, *_columns(plan[split][:size])) for split, size in counts.items()
     )
     subsets = GRADED_COUNTS if variant == "tails" else {}
     shifted = () if variant == "plain" else ("test", *subsets)
-    options = {"variant": variant, "sizes": wanted, "seed": seed}
+    options = {"variant": variant, "sizes": counts, "seed": seed}
     return Recipe(
         name="cells",
         options=options | {"illumination": illumination},
@@ -81,27 +81,27 @@ def cells(
         task=Task(name="regression"),
         units=tuple(units),
         load=partial(_load, variant=variant, seed=seed, illumination=illumination),
-        counts=wanted,
+        counts=counts,
         shifts=dict.fromkeys(shifted, "count range"),
         subsets=subsets,
     )
 
 
 def _plan(variant: Variant, seed: int) -> dict[str, Ints]:
-    """Rows of the list of all pictures that each full split consists of, in order."""
+    """Choose rows of the list of all pictures for each full split, in order."""
     rows = np.random.default_rng(seed).permutation(COUNTS * PER_COUNT)
     inside = trained_counts(rows // PER_COUNT + 1, variant)
     near, far = rows[inside], rows[~inside]
     train, val, test = SIZES["train"], SIZES["val"], SIZES["test"]
-    rest = near[train + val : train + val + test]
+    tested = near[train + val : train + val + test]
     if variant != "plain":
         # Alternating, so that a smaller split has as many of both.
-        rest = np.stack([rest[: test // 2], far[: test // 2]], axis=1).ravel()
-    return {"train": near[:train], "val": near[train : train + val], "test": rest}
+        tested = np.stack([tested[: test // 2], far[: test // 2]], axis=1).ravel()
+    return {"train": near[:train], "val": near[train : train + val], "test": tested}
 
 
 def _columns(rows: Ints) -> tuple[list[int], list[int]]:
-    """The count of each picture, and its number among those of that count."""
+    """Return the count of each picture, and its number among those of that count."""
     return (rows // PER_COUNT + 1).tolist(), (rows % PER_COUNT).tolist()
 
 

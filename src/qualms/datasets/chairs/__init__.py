@@ -4,8 +4,8 @@ Stands in for RC-49 (Ding et al., 2021, arXiv:2011.07466) in the benchmark of Gu
 et al. (2023, arXiv:2302.03679, ChairAngle): 49 procedural chairs at 899 yaw angles of
 0.1 to 89.9 degrees. As there, odd tenths of a degree are for training and validation
 and even tenths for testing, with 25 of the 49 chairs per test angle. Numbers obtained
-here are not comparable with published ones. `shapes.py` builds the chairs and
-`renderer.py` draws them.
+here are not comparable with published ones. `_shapes.py` builds the chairs and
+`_renderer.py` draws them.
 """
 
 from collections.abc import Mapping
@@ -19,8 +19,8 @@ from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._ranges import GRADED_YAWS, VARIANTS, Variant, trained_tenths
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
-from qualms.datasets.chairs.renderer import render
-from qualms.datasets.chairs.shapes import Chair, chair
+from qualms.datasets.chairs._renderer import render
+from qualms.datasets.chairs._shapes import Chair, chair
 from qualms.spec import Task
 
 CARD = Card(
@@ -50,7 +50,7 @@ def chairs(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Recipe:
-    """Pictures of 49 chairs, target the yaw in degrees, images (64, 64, 3).
+    """Simulate images (64, 64, 3) of 49 chairs, target the yaw in degrees.
 
     Args:
         variant: "plain" has no shift and 17,640/4,410/11,225 items. "tails" trains on
@@ -65,27 +65,27 @@ def chairs(
     check_choice("variant", variant, VARIANTS)
     seed = whole_number("seed", seed, least=0)
     plan = _plan(variant, seed)
-    wanted = chosen_sizes(sizes, {split: len(rows) for split, rows in plan.items()})
+    counts = chosen_sizes(sizes, {split: len(rows) for split, rows in plan.items()})
     units = chain.from_iterable(
-        chunked(split, *plan[split][:size].T.tolist()) for split, size in wanted.items()
+        chunked(split, *plan[split][:size].T.tolist()) for split, size in counts.items()
     )
     subsets = GRADED_YAWS if variant == "gap" else {}
     shifted = () if variant == "plain" else ("test", *subsets)
     return Recipe(
         name="chairs",
-        options={"variant": variant, "sizes": wanted, "seed": seed},
+        options={"variant": variant, "sizes": counts, "seed": seed},
         card=CARD,
         task=Task(name="regression"),
         units=tuple(units),
         load=partial(_load, variant=variant, seed=seed),
-        counts=wanted,
+        counts=counts,
         shifts=dict.fromkeys(shifted, "yaw range"),
         subsets=subsets,
     )
 
 
 def _plan(variant: Variant, seed: int) -> dict[str, Ints]:
-    """(n, 2) chair and tenth of a degree of each item of the full splits, in order."""
+    """Choose chair and tenth of a degree (n, 2) of the items of each full split."""
     rng = np.random.default_rng(seed)
     both = np.array([(c, tenth) for c in range(CHAIRS) for tenth in TENTHS[::2]])
     both = rng.permutation(both)
@@ -96,8 +96,8 @@ def _plan(variant: Variant, seed: int) -> dict[str, Ints]:
         for tenth in TENTHS[1::2]
         for c in rng.permutation(CHAIRS)[:CHAIRS_PER_TEST_ANGLE]
     ]
-    rest = rng.permutation(np.array(test))
-    return {"train": both[:first], "val": both[first:], "test": rest}
+    tested = rng.permutation(np.array(test))
+    return {"train": both[:first], "val": both[first:], "test": tested}
 
 
 def _load(unit: Unit, *, variant: Variant, seed: int) -> LoadedItems:

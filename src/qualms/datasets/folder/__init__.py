@@ -1,9 +1,9 @@
 """Images of your own: classes, numbers or masks, in a folder or listed in a table.
 
 Pictures of 8 and 16 bit, grey or in colour, and volumes in NIfTI-1 (Cox et al., 2004),
-which are read when the dataset is prepared. All of them get one size, but for those
-with masks, which keep their own. What they hold is part of the dataset: other files, or
-other words about them, make another one.
+which are read when the dataset is prepared. All images get one size, except those with
+masks, which keep their own. The bytes of the files and the descriptions of the items
+are part of the dataset: a change of either makes another dataset.
 """
 
 import hashlib
@@ -19,7 +19,9 @@ import numpy as np
 
 from qualms.datasets._options import check_choice, whole_number
 from qualms.datasets._recipe import Card, DatasetError, LoadedItems, Recipe, Unit
-from qualms.datasets.folder.divided import divided
+from qualms.datasets.folder._fitting import Fit, fit_labels, fit_pixels
+from qualms.datasets.folder._sizes import OwnSize, checked_side, own_side, own_size
+from qualms.datasets.folder._splits import assign_splits
 from qualms.datasets.folder.files import (
     MaskFacts,
     PictureFacts,
@@ -28,9 +30,7 @@ from qualms.datasets.folder.files import (
     read_labels,
     read_pixels,
 )
-from qualms.datasets.folder.fitting import Fit, fit_labels, fit_pixels
 from qualms.datasets.folder.listing import OwnItem, OwnListing, listing_of
-from qualms.datasets.folder.sizes import OwnSize, checked_side, own_side, own_size
 from qualms.datasets.folder.targets import (
     IGNORED,
     OwnTask,
@@ -59,7 +59,7 @@ CARD = Card(
 
 
 class _Loading(NamedTuple):
-    """What every item of the dataset is loaded with."""
+    """Settings that all items are loaded with."""
 
     folder: Path
     size: OwnSize
@@ -69,8 +69,8 @@ class _Loading(NamedTuple):
     task: OwnTask
 
 
-class _Scanned(NamedTuple):
-    """Facts of all files, by the path that the listing names them by."""
+class _FileFacts(NamedTuple):
+    """Facts of all files, by their paths in the listing."""
 
     pictures: dict[str, PictureFacts]
     masks: dict[str, MaskFacts]
@@ -85,44 +85,44 @@ def folder(
     seed: int = 0,
     contents: str | None = None,
 ) -> Recipe:
-    """Images (*space, channels); target a class, a number or masks.
+    """Read images (*space, channels); target a class, a number or masks.
 
     Args:
         root: a folder, or a table in CSV.
-        task: None finds it. Masks are for segmentation. A target of text, or of at most
-            20 different whole numbers, is a class; other numbers are for regression.
-        side: height and width (and depth) of all images; or "keep". Only images with
-            masks may differ in size then, and training takes patches of them. Of
-            NIfTI files with masks also sides of a voxel, "1mm" or "1x1x3mm", to which
-            they are resampled. None keeps images with masks, pictures of one size up
-            to 256 and volumes up to 96, and gives others 128 and 64.
+        task: None derives it from the targets. Masks are for segmentation. Targets of
+            text, or of at most 20 different whole numbers, are classes; other numbers
+            are for regression.
+        side: height and width (and depth) of all images; or "keep", with which only
+            images with masks may differ in size, and training takes patches of them.
+            For NIfTI files with masks also the sides of a voxel, "1mm" or "1x1x3mm",
+            to which they are resampled. None keeps images with masks, pictures of one
+            size up to 256 and volumes up to 96, and resizes others to 128 and 64.
         fit: "stretch" changes the proportions of an image that is not square, "pad"
             keeps all of it with black (and ignored labels) around it, "crop" keeps the
             middle.
-        seed: of the splits that are not stated.
-        contents: digest of all files, of what is said of them and of the options
-            above. It is found, and needs not be stated; where it is, others are
-            refused.
+        seed: draws the splits that are not stated.
+        contents: digest of all files, of their descriptions and of the options above.
+            It is computed by default; if it is stated, other contents are refused.
     """
     seed = whole_number("seed", seed, least=0)
     check_choice("fit", fit, ("stretch", "pad", "crop"))
     side = checked_side(side)
     listing = listing_of(Path(root))
-    found = own_task(listing.items, task)
-    split = divided(listing.items, found.values, seed)
-    check_trained(listing.items, split, found)
-    scanned = _scanned(listing, found)
-    masked = found.name == "segmentation"
+    target_task = own_task(listing.items, task)
+    split = assign_splits(listing.items, target_task.values, seed)
+    check_trained(listing.items, split, target_task)
+    scanned = _scan(listing, target_task)
+    masked = target_task.name == "segmentation"
     side = own_side(listing.items, scanned.pictures, side, masked=masked)
-    options = {"task": found.name, "side": side, "fit": fit, "seed": seed}
+    options = {"task": target_task.name, "side": side, "fit": fit, "seed": seed}
     digest = _digest(listing, scanned, options)
     if contents not in (None, digest):
         raise DatasetError(
             f"the files in {root} must be those with contents {contents}, got {digest}:"
             " they have changed since; leave 'contents' out to use them as they are"
         )
-    loading = _loading(listing, scanned, found, side, fit)
-    given = zip(listing.items, split, loading.task.targets, strict=True)
+    loading = _loading(listing, scanned, target_task, side, fit)
+    described = zip(listing.items, split, loading.task.targets, strict=True)
     return Recipe(
         name="folder",
         options={
@@ -132,11 +132,11 @@ def folder(
         },
         card=CARD,
         task=loading.task.declared(loading.axes),
-        units=tuple(_unit(*one) for one in given),
+        units=tuple(_unit(*item) for item in described),
         load=partial(_load, loading._replace(task=loading.task.without_targets())),
         shifts={s: "as stated" for s in dict.fromkeys(split) if "/" in s},
         any_shape=loading.size.space is None,
-        whole=True,
+        complete=True,
     )
 
 
@@ -145,8 +145,8 @@ def _unit(item: OwnItem, split: str, target: float) -> Unit:
     return Unit(key=item.path, split=split, args=args)
 
 
-def _scanned(listing: OwnListing, task: OwnTask) -> _Scanned:
-    """The facts of every file, read by several threads."""
+def _scan(listing: OwnListing, task: OwnTask) -> _FileFacts:
+    """Read the facts of every file with several threads."""
     images = {item.path: item.where for item in listing.items}
     masks = {m: item.where for item in listing.items for m in item.masks}
     masked = masks if task.name == "segmentation" else {}
@@ -154,14 +154,14 @@ def _scanned(listing: OwnListing, task: OwnTask) -> _Scanned:
         find = partial(_facts, listing.folder)
         pictures = threads.map(partial(find, picture_facts), images.items())
         labels = threads.map(partial(find, mask_facts), masked.items())
-        return _Scanned(
+        return _FileFacts(
             dict(zip(images, pictures, strict=True)),
             dict(zip(masked, labels, strict=True)),
         )
 
 
-def _facts(folder: Path, find: Callable[[Path], F], named: tuple[str, str]) -> F:
-    path, where = named
+def _facts(folder: Path, find: Callable[[Path], F], entry: tuple[str, str]) -> F:
+    path, where = entry
     try:
         return find(folder / path)
     except DatasetError as error:
@@ -169,27 +169,31 @@ def _facts(folder: Path, find: Callable[[Path], F], named: tuple[str, str]) -> F
         raise DatasetError(f"{error}{line}; repair it or remove it") from error
 
 
-def _digest(listing: OwnListing, scanned: _Scanned, options: Mapping[str, Any]) -> str:
-    """A digest of `options`, what is said of the items, and the bytes of their files.
+def _digest(
+    listing: OwnListing, scanned: _FileFacts, options: Mapping[str, Any]
+) -> str:
+    """Compute a digest of the options, the items and the bytes of their files.
 
     Neither the place of the folder nor the order of lines counts.
     """
-    told: list[Any] = [dict(options)]
+    descriptions: list[Any] = [dict(options)]
     for item in listing.items:
         masks = [scanned.masks[m].sha256 for m in item.masks if m in scanned.masks]
-        told.append([*_said(item), scanned.pictures[item.path].sha256, masks])
-    text = json.dumps(sorted(told, key=json.dumps), separators=(",", ":"))
+        descriptions.append(
+            [*_description(item), scanned.pictures[item.path].sha256, masks]
+        )
+    text = json.dumps(sorted(descriptions, key=json.dumps), separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _said(item: OwnItem) -> Iterator[Any]:
-    """All that is said of an item but for the line that says it."""
+def _description(item: OwnItem) -> Iterator[Any]:
+    """Yield the description of an item, without the line that states it."""
     return (value for name, value in asdict(item).items() if name != "where")
 
 
 def _loading(
     listing: OwnListing,
-    scanned: _Scanned,
+    scanned: _FileFacts,
     task: OwnTask,
     side: int | str,
     fit: Fit,
@@ -199,11 +203,11 @@ def _loading(
     size = own_size(side, spaces, fit)
     counts = sorted({fact.channels for fact in facts.values()})
     if len(counts) > 1 and counts != [1, 3]:
-        few, many = counts[0], counts[-1]
+        fewest, most = counts[0], counts[-1]
         at = {fact.channels: path for path, fact in facts.items()}
         raise DatasetError(
-            f"all images must have as many channels, got {few} in {at[few]} and {many}"
-            f" in {at[many]}; convert some of them"
+            f"all images must have as many channels, got {fewest} in {at[fewest]} and"
+            f" {most} in {at[most]}; convert some of them"
         )
     if task.name == "segmentation":
         # Patches may be larger than an image, as "pad" makes one larger.
@@ -224,16 +228,16 @@ def _load(loading: _Loading, unit: Unit) -> LoadedItems:
     size = loading.size.of(loading.folder / unit.key, pixels.shape[:-1])
     image = fit_pixels(pixels, size)
     kind = np.float32 if loading.task.name == "regression" else np.int64
-    found: Any = np.array([target], dtype=kind)
+    targets: Any = np.array([target], dtype=kind)
     if loading.task.name == "segmentation":
         maps = [read_labels(loading.folder / path) for path in masks]
-        labels = [loading.task.labels(one) for one in maps]
-        found = [fit_labels(one, size, IGNORED) for one in labels]
-        found = np.stack(found)[None]
-    said = {"group": group, "cluster": cluster}
+        labels = [loading.task.labels(stored) for stored in maps]
+        targets = [fit_labels(stored, size, IGNORED) for stored in labels]
+        targets = np.stack(targets)[None]
+    extra = {"group": group, "cluster": cluster}
     return LoadedItems(
         image=image[None],
-        target=found,
+        target=targets,
         item=(unit.key,),
-        extra={name: np.array([value]) for name, value in said.items() if value},
+        extra={name: np.array([value]) for name, value in extra.items() if value},
     )

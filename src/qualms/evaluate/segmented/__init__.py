@@ -1,4 +1,4 @@
-"""From the maps of segmented items to a few numbers of each, in one pass over them."""
+"""From the maps of segmented items to a few numbers per item, in one pass."""
 
 from qualms.evaluate.segmented._fit import Validation, validate
 from qualms.evaluate.segmented._items import (

@@ -1,4 +1,4 @@
-"""What validation items fix: thresholds of uncertainty maps, and Platt scaling."""
+"""Fits on validation items: thresholds of uncertainty maps, and Platt scaling."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -25,23 +25,23 @@ Sum = TypeVar("Sum", PooledCounts, UncertaintyHistogram)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """What the validation items of one run fix, by measure."""
+    """Thresholds and Platt scaling fitted to validation items of a run, by measure."""
 
     threshold: Mapping[str, float]
     platt: Mapping[str, Platt]
-    """One fit on all pixels of the run."""
+    """Fit on all pixels of the run."""
     mean_platt: Mapping[str, Platt] = field(default_factory=dict)
-    """The mean of one fit per item, as the released code of VALUES has it."""
+    """Mean of a fit for each item, as in the released code of VALUES."""
 
 
 def validate(
     runs: Sequence[Predictions], options: ScoreOptions, *, published: bool = False
 ) -> list[Validation]:
-    """Thresholds that all `runs` share, and a Platt fit for each of them.
+    """Fit thresholds that all `runs` share, and Platt scaling for each of them.
 
-    Two passes over their validation items, whose number memory does not grow with: a
-    threshold is a quantile, and the second pass looks closely where the first found it.
-    `published` adds the Platt scaling of the released code.
+    A threshold is a quantile. A first pass over the validation items finds roughly
+    where it is, and a second pass finds it exactly, so that memory does not grow with
+    the number of items. `published` adds the Platt scaling of the released code.
     """
     shares: list[float] = []
     counts: dict[str, PooledCounts] = {}
@@ -49,7 +49,7 @@ def validate(
     for run in runs:
         pooled: dict[str, UncertaintyHistogram] = {}
         single: dict[str, list[Platt]] = defaultdict(list)
-        work = partial(_known, run.header, published)
+        work = partial(_measured, run.header, published)
         with closing(streamed(work, run, options)) as items:
             for part in items:
                 shares.append(part.background)
@@ -57,23 +57,23 @@ def validate(
                 _add_each(pooled, part.histogram)
                 for name, fit in part.platt.items():
                     single[name].append(fit)
-        _refuse_unlabelled(run, pooled)
+        _check_labelled(run, pooled)
         fits.append((pooled, single))
     threshold = _quantiles(runs, counts, float(np.mean(shares)), options)
     return [
         Validation(
             threshold=threshold,
-            platt={name: _fitted(found) for name, found in pooled.items()},
-            mean_platt={name: _mean(found) for name, found in single.items()},
+            platt={name: _fitted(histogram) for name, histogram in pooled.items()},
+            mean_platt={name: _mean(item_fits) for name, item_fits in single.items()},
         )
         for pooled, single in fits
     ]
 
 
-def _refuse_unlabelled(
+def _check_labelled(
     run: Predictions, pooled: Mapping[str, UncertaintyHistogram]
 ) -> None:
-    if not any(found.total.any() for found in pooled.values()):
+    if not any(histogram.total.any() for histogram in pooled.values()):
         raise PredictionsError(
             "some pixel of the validation items must have a label that counts, and all"
             f" labels in {run.source} are {run.header.ignore}, which its header"
@@ -87,7 +87,7 @@ def _quantiles(
     share: float,
     options: ScoreOptions,
 ) -> dict[str, float]:
-    """By measure the quantile at `share` of all values of the maps of `runs`."""
+    """Return the quantile at `share` of all values of all maps, by measure."""
     around = {name: leading.around(share) for name, leading in counts.items()}
     nearby: dict[str, PooledCounts] = {}
     for run in runs:
@@ -102,14 +102,14 @@ def _quantiles(
 
 class _ValidationItem(NamedTuple):
     background: float
-    """Share of class 0 over the draws' label maps and the mean prediction."""
+    """Share of class 0 in the label maps of the draws and the mean prediction."""
     counts: dict[str, PooledCounts]
-    """Of the values of its maps, by their leading halves."""
+    """Counts of the values of the maps by their leading bits."""
     histogram: dict[str, UncertaintyHistogram]
     platt: dict[str, Platt]
 
 
-def _known(header: Header, published: bool, maps: Maps) -> _ValidationItem:
+def _measured(header: Header, published: bool, maps: Maps) -> _ValidationItem:
     measures = measured_maps(header, maps)
     predicted = segmented_labels(maps)
     labels = np.concatenate([maps.draw_labels, predicted[None]])
@@ -141,7 +141,7 @@ def _near(
 
 
 def _add_each(total: dict[str, Sum], part: Mapping[str, Sum]) -> None:
-    """Add the parts to those of the same name."""
+    """Add each part to the total of the same name."""
     for name, term in part.items():
         total[name] = total[name] + term if name in total else term
 

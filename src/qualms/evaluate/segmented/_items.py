@@ -1,10 +1,10 @@
-"""One pass over segmented items: from maps to a few numbers of each, and means."""
+"""One pass over segmented items: from maps to a few numbers per item, and means."""
 
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
-from qualms.evaluate.entry import Array, Entry, Index, ScoreOptions
+from qualms.arrays import Array, Index
+from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.segmented._fit import Validation
 from qualms.evaluate.segmented._stream import (
     Map,
@@ -20,55 +21,56 @@ from qualms.evaluate.segmented._stream import (
     segmented_labels,
     streamed,
 )
+from qualms.inference import Influence, mean_influence
 from qualms.predictions import Header, Maps, Predictions, check_entropies
 from qualms.scores import Platt
 from qualms.scores.as_published import values as published
-from qualms.scores.inference import Design, Influence, interval_of, mean_influence
+from qualms.scores.influence import AboveNoise
 from qualms.scores.platt import stated_gaps
 
 FEWEST = 30
-"""Counts of a bin, over all items, that enter: gaps of fewer are noise."""
+"""Fewest counts of a bin over all items: gaps of fewer counts are noise."""
 NO_BIN = f"no bin has {FEWEST} counts"
 CONSTANT = "the map or the raters' disagreement is constant on every item"
 AGGREGATIONS = ("image", "patch", "threshold")
-"""Those of Kahl et al. (2024)."""
+"""Aggregations of Kahl et al. (2024)."""
 EXTRAS = ("quantile", "boundary", "object")
-"""Those that look at where in the map the uncertainty lies."""
+"""Aggregations that depend on where in the map the uncertainty is."""
 
 
 class ItemColumn(NamedTuple):
-    """One number of every item."""
+    """The labels of one number per item."""
 
     score: str
-    """dice, macro_dice, ged, ncc, ace; `uncertainty` of the whole item; `stated_size`
-    and `stated_gap` by bin, which `stated_ace` pools;
-    `predicted_size`, `reference_size` and `disagreement`, which figures show."""
+    """dice, macro_dice, ged, ncc, ace; `uncertainty` of the item as a whole;
+    `stated_size` and `stated_gap` by bin, which `stated_ace` pools; `predicted_size`,
+    `reference_size` and `disagreement`, which figures show."""
     measure: str = ""
     aggregation: str = ""
     published: bool = False
-    """Whether it is by the rule of the released code of VALUES."""
+    """Whether the released code of VALUES defines it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What is read from the maps of an item."""
+    """Options for reading the maps of an item."""
 
     fitted: Validation | None = None
-    """Without it there is no threshold aggregation and no ACE."""
+    """Fits on validation items, which threshold aggregation and ACE need."""
     published: bool = False
-    """Whether to give numbers by the rules of the released code, too."""
+    """Whether to add numbers by the rules of the released code."""
     dice_only: bool = False
     swaps: tuple[int, ...] = ()
-    """Classes with a second name, either of which raters may give."""
+    """Classes with a second name that raters may use instead."""
     swap_share: float = 1 / 3
-    """How often they give the second."""
+    """How often raters use the second name."""
 
 
 _EXCESS = ItemColumn("excess")
-"""How far the mean entropy of the draws lies above that of their mean, in nats."""
+"""Excess of the mean entropy of the draws over that of their mean, in nats."""
 _STATED = ("stated_size", "stated_gap")
 _DRAWN = ItemColumn("drawn")
-"""A digest of what raters drew, which float64 holds exactly."""
+"""Digest of the raters' labels, which float64 represents exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,20 +79,20 @@ class MapScores:
 
     columns: Mapping[ItemColumn, Array]
     drawn: Array
-    """(N,) digests of what raters drew: of the same items they are the same."""
+    """Digests (N,) of the raters' labels, which are equal for equal items."""
 
     def of(self, *column: Any, published: bool = False) -> Array:
-        """(N,) the numbers of `ItemColumn(*column)`; nan where there are none."""
-        found = self.columns.get(ItemColumn(*column)._replace(published=published))
-        return np.full(self.items, np.nan) if found is None else found
+        """Return the numbers (N,) of `ItemColumn(*column)`; nan if there are none."""
+        values = self.columns.get(ItemColumn(*column)._replace(published=published))
+        return np.full(self.items, np.nan) if values is None else values
 
     @property
     def items(self) -> int:
-        """How many items there are."""
+        """The number of items."""
         return len(self.columns[ItemColumn("dice")])
 
     def labelled(self, index: Index) -> Index:
-        """The items at `index` of which some rater labels a pixel."""
+        """Return those items of `index` in which a rater labels a pixel."""
         return index[np.isfinite(self.of("dice")[index])]
 
     @property
@@ -112,28 +114,28 @@ class MapScores:
 def measure_items(
     predictions: Predictions, reading: Reading, options: ScoreOptions
 ) -> MapScores:
-    """Every item once, several at a time; memory does not grow with their number."""
+    """Read every item once, several at a time, and return its numbers."""
     work = partial(_measure, predictions.header, reading)
     names: tuple[ItemColumn, ...] = ()
     rows: list[Array] = []
     with closing(streamed(work, predictions, options)) as items:
-        for found in items:
-            names = names or tuple(found)
-            rows.append(np.array([found[name] for name in names]))
+        for numbers in items:
+            names = names or tuple(numbers)
+            rows.append(np.array([numbers[name] for name in names]))
     columns = dict(zip(names, np.stack(rows, axis=1), strict=True))
     check_entropies(predictions, columns.pop(_EXCESS, np.zeros(1)))
     return MapScores(drawn=columns.pop(_DRAWN), columns=columns)
 
 
 def quality_entries(measured: MapScores, subset: str, index: Index) -> Iterator[Entry]:
-    """Means of Dice, GED, NCC and ACE over the items at `index`, called `subset`."""
+    """Yield the means of Dice, GED, NCC and ACE over the items of a subset."""
     overlaps = (scores.dice, scores.macro_dice, scores.ged)
     for score in (*overlaps, scores.ncc, scores.ace):
         for column, values in measured.columns.items():
             if column.score == score.__name__ and not column.published:
                 theirs = measured.of(*column[:3], published=True)
-                at = {"measure": column.measure} if column.measure else {}
-                yield _mean_entry(score, values, theirs, subset, index, at)
+                settings = {"measure": column.measure} if column.measure else {}
+                yield _mean_entry(score, values, theirs, subset, index, settings)
     sizes, gaps = (
         np.array([v[index] for c, v in measured.columns.items() if c.score == name])
         for name in _STATED
@@ -150,13 +152,13 @@ def _mean_entry(
     index: Index,
     settings: Mapping[str, str],
 ) -> Entry:
-    """The mean over the items where the score is defined; theirs is of all of them."""
-    chosen = values[index]
+    """Return the mean over items with a defined score; theirs is over all items."""
+    values = values[index]
     return Entry(
         score=score,
-        value=scores.mean_defined(chosen).mean,
+        value=scores.mean_defined(values).mean,
         index=index,
-        influence=partial(mean_influence, chosen, about=scores.about(score)),
+        influence=partial(mean_influence, values, about=scores.about(score)),
         subset=subset,
         settings=settings,
         as_published=float(np.mean(theirs[index])),
@@ -165,16 +167,16 @@ def _mean_entry(
 
 
 def _stated_entry(sizes: Array, gaps: Array, subset: str, index: Index) -> Entry:
-    """`stated_ace` of the pixels of all items in the same bins.
+    """Return `stated_ace` over bins that pool the pixels of all items.
 
-    Bins of single items hold a few pixels, whose gaps are noise: the mean of their
-    errors would call every model badly calibrated.
+    A bin of a single item has few pixels, whose gap is noise: by the mean of such gaps
+    every model would seem badly calibrated.
 
     Args:
-        sizes: (B, n) how often pixels of each item count in each bin.
-        gaps: (B, n) how much more often they are right than they claim.
-        subset: the name of the items.
-        index: (n,) their numbers.
+        sizes: Counts (B, n) of pixels by bin and item.
+        gaps: Counts (B, n) of right pixels minus the sums of their confidences.
+        subset: The name of the items.
+        index: The positions (n,) of the items.
     """
     used = sizes.sum(axis=1) >= FEWEST
     sizes, gaps = sizes[used], gaps[used]
@@ -193,25 +195,14 @@ def _stated_influence(sizes: Array, gaps: Array) -> Influence:
     total = sizes.sum(axis=1, keepdims=True)
     missed = gaps.sum(axis=1, keepdims=True) / total
     changes = (gaps - missed * sizes) / total
-    plain = Influence(
+    # The mean of |x| where x is normal around 0: what a calibrated model would show.
+    noise = math.sqrt(2.0 / math.pi) * np.sqrt((changes**2).sum(axis=1)).mean()
+    return Influence(
         value=float(np.abs(missed).mean()),
         values=(np.sign(missed) * changes).mean(axis=0),
         scale="logit",
+        construction=AboveNoise(float(noise)),
     )
-    # The mean of |x| where x is normal around 0: what a calibrated model would show.
-    noise = math.sqrt(2.0 / math.pi) * np.sqrt((changes**2).sum(axis=1)).mean()
-    return replace(
-        plain,
-        ends=partial(_stated_ends, plain, float(noise)),
-        method="influence of each item; below, less the error of noise alone",
-    )
-
-
-def _stated_ends(
-    plain: Influence, noise: float, design: Design, level: float
-) -> tuple[float, float]:
-    found = interval_of(plain, design=design, level=level)
-    return max(found.low - noise, 0.0), found.high
 
 
 Numbers = Iterator[tuple[ItemColumn, float]]
@@ -219,17 +210,17 @@ Numbers = Iterator[tuple[ItemColumn, float]]
 
 def _measure(header: Header, reading: Reading, maps: Maps) -> dict[ItemColumn, float]:
     predicted = segmented_labels(maps)
-    found = dict(_overlap(header, reading, maps, predicted))
-    found[_DRAWN] = _digest(maps.raters)
+    numbers = dict(_overlap(header, reading, maps, predicted))
+    numbers[_DRAWN] = _digest(maps.raters)
     if reading.dice_only:
-        return found
+        return numbers
     measures = measured_maps(header, maps)
-    found[_EXCESS] = -float(measures["MI"].min()) if "MI" in measures else 0.0
-    found.update(_sizes(maps))
-    found.update(_ambiguity(header, reading, maps, measures))
-    found.update(_calibration(header, reading, maps, predicted, measures))
-    found.update(_aggregated(reading, predicted, measures))
-    return found
+    numbers[_EXCESS] = -float(measures["MI"].min()) if "MI" in measures else 0.0
+    numbers.update(_sizes(maps))
+    numbers.update(_ambiguity(header, reading, maps, measures))
+    numbers.update(_calibration(header, reading, maps, predicted, measures))
+    numbers.update(_aggregated(reading, predicted, measures))
+    return numbers
 
 
 def _digest(raters: NDArray[np.uint8]) -> float:
@@ -263,7 +254,7 @@ def _overlap(
 
 
 def _labelled(maps: Maps, ignore: int | None) -> tuple[NDArray[np.uint8], bool]:
-    """Raters that label some pixel, and whether all of them label one in common."""
+    """Return raters that label a pixel, and whether all label a common pixel."""
     if ignore is None:
         return maps.raters, True
     counts = (maps.raters != ignore).reshape(len(maps.raters), -1)
@@ -271,7 +262,7 @@ def _labelled(maps: Maps, ignore: int | None) -> tuple[NDArray[np.uint8], bool]:
 
 
 def _sizes(maps: Maps) -> Numbers:
-    """Foreground pixels, mean over draws and over raters; ignored ones are none."""
+    """Yield foreground pixels without ignored ones, as means over draws and raters."""
     yield ItemColumn("predicted_size"), _size(maps.draw_labels, len(maps.mean_probs))
     yield ItemColumn("reference_size"), _size(maps.raters, len(maps.mean_probs))
 
@@ -308,21 +299,21 @@ def _calibration(
     measures: Mapping[str, Map],
 ) -> Numbers:
     agreed = scores.rater_agreement(predicted, maps.raters, ignore=header.ignore)
-    stated = stated_gaps(maps.mean_probs, agreed.correct, total=agreed.total)
-    for kind, by_bin in zip(_STATED, stated, strict=True):
-        for place, value in enumerate(by_bin):
-            yield ItemColumn(kind, aggregation=f"bin {place}"), float(value)
+    gaps = stated_gaps(maps.mean_probs, agreed.correct, total=agreed.total)
+    for kind, by_bin in zip(_STATED, gaps, strict=True):
+        for number, value in enumerate(by_bin):
+            yield ItemColumn(kind, aggregation=f"bin {number}"), float(value)
     if reading.fitted is None:
         return
-    ours: Mapping[str, Platt] = reading.fitted.platt
-    theirs = reading.fitted.mean_platt if reading.published else {}
+    platt: Mapping[str, Platt] = reading.fitted.platt
+    mean_platt = reading.fitted.mean_platt if reading.published else {}
     for name, values in measures.items():
-        for ace, fits in ((scores.ace, ours), (published.ace, theirs)):
+        for ace, fits in ((scores.ace, platt), (published.ace, mean_platt)):
             if name in fits:
                 error = ace(
                     fits[name].confidence(values), agreed.correct, total=agreed.total
                 )
-                yield ItemColumn("ace", name, published=fits is theirs), error
+                yield ItemColumn("ace", name, published=fits is mean_platt), error
 
 
 def _aggregated(
@@ -332,7 +323,7 @@ def _aggregated(
     fitted = reading.fitted
     for name, values in measures.items():
         size = scores.patch_size(values.shape)
-        found = {
+        aggregated = {
             "image": scores.aggregate_image(values),
             "patch": scores.aggregate_patch(values, size=size),
             "quantile": scores.aggregate_quantile(values),
@@ -340,9 +331,10 @@ def _aggregated(
             "object": scores.aggregate_object(values, predicted),
         }
         if fitted is not None:
-            found["threshold"] = scores.aggregate_threshold(
+            aggregated["threshold"] = scores.aggregate_threshold(
                 values, threshold=fitted.threshold[name]
             )
         for aggregation in (*AGGREGATIONS, *EXTRAS):
-            if aggregation in found:
-                yield ItemColumn("uncertainty", name, aggregation), found[aggregation]
+            if aggregation in aggregated:
+                column = ItemColumn("uncertainty", name, aggregation)
+                yield column, aggregated[aggregation]

@@ -1,4 +1,4 @@
-"""Items one after the other, a few at a time, and the uncertainty maps of each."""
+"""Reading segmented items, a few at a time, and the uncertainty maps of each."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -20,26 +20,27 @@ Map = NDArray[np.floating[Any]]
 R = TypeVar("R")
 
 SINGLE = "softmax"
-"""The table of roles for one draw of a network."""
+"""The method whose roles hold for one draw of a network."""
 SMALL = 1 << 18
-"""A file of fewer pixels is measured in this process."""
+"""Pixels of a file below which this process measures it."""
 WORTHWHILE = 1 << 24
-"""Pixels, of all files so far, that are worth starting processes for: on two cores,
-measuring them took 3.6 s of one process, and starting two of them 2.6 s."""
+"""Pixels of all files so far from which on processes are started: on two cores,
+measuring them took 3.6 s in one process, and starting two processes 2.6 s."""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Set to one, as there is a process for every core; our kernels start no threads."""
+"""Set to one, since there is a process for every core."""
 
 
 @contextmanager
 def measuring(options: ScoreOptions) -> Iterator[ScoreOptions]:
-    """Options whose segmented items are measured by processes that all files share.
+    """Yield options with processes that measure the segmented items of all files.
 
-    They are started at the first file that is worth it, and end with the block.
+    The processes are started at the first file that is worth it, and end with the
+    context.
     """
     if options.workforce is not None or options.workers < 2:
         yield options
         return
-    # What they do is defined here, so a script that scores files need not be imported.
+    # Their work is defined in this package, so they need not import the main script.
     with Workforce(
         options.workers,
         environment=dict.fromkeys(_THREADS, "1"),
@@ -52,9 +53,9 @@ def measuring(options: ScoreOptions) -> Iterator[ScoreOptions]:
 def streamed(
     work: Callable[[Maps], R], predictions: Predictions, options: ScoreOptions
 ) -> Generator[R, None, None]:
-    """`work` on every item, several at a time, in order; close it if you leave early.
+    """Yield `work` of every item in order, several at a time; close it if you break.
 
-    By the processes of `options` where that is worth it, else by threads.
+    The processes of `options` do the work if that is worth it, else threads.
     """
     maps = predictions.maps
     if maps is None:
@@ -77,7 +78,7 @@ def _of_row(work: Callable[[Maps], R], maps: Sequence[Maps], row: int) -> R:
 
 
 def _workforce_for(predictions: Predictions, options: ScoreOptions) -> Workforce | None:
-    """The processes of `options`, if these items lie on disk and are worth them."""
+    """Return the processes of `options` if the items are on disk and worth them."""
     workforce, pixels = options.workforce, predictions.pixels * predictions.n
     if workforce is None or pixels < SMALL or not are_on_disk(predictions.maps):
         return None
@@ -98,26 +99,30 @@ def _threaded(
 
 
 def map_roles(header: Header, draws: int) -> str:
-    """The method whose table says what each map stands for."""
+    """Return the method whose table gives the role of each map."""
     method = (header.method or "").lower()
     if draws == 1 and method != "ssn":
         return SINGLE
-    # Several runs of a plain network are an ensemble.
+    # A pool of plain networks is an ensemble.
     return "ensemble" if method in (SINGLE, "map") else method
 
 
 def measured_maps(header: Header, maps: Maps) -> dict[str, Map]:
-    """Uncertainty maps of an item by measure: PE, EE and MI, or MSR of one draw."""
-    found = scores.uncertainty_maps(maps.mean_probs, maps.expected_entropy)
+    """Return uncertainty maps of an item: PE, EE and MI, or MSR if it has one draw."""
+    uncertainty = scores.uncertainty_maps(maps.mean_probs, maps.expected_entropy)
     if map_roles(header, len(maps.draw_labels)) == SINGLE:
-        return {"MSR": found.max_softmax}
-    return {"PE": found.predictive, "EE": found.aleatoric, "MI": found.epistemic}
+        return {"MSR": uncertainty.max_softmax}
+    return {
+        "PE": uncertainty.predictive,
+        "EE": uncertainty.aleatoric,
+        "MI": uncertainty.epistemic,
+    }
 
 
 def segmented_labels(maps: Maps) -> NDArray[np.uint8]:
-    """(*space) the most probable class of the mean prediction."""
+    """Return the most probable class (*space) of the mean prediction."""
     probs = maps.mean_probs
-    # Of two classes the first one wins a tie as well, in a fraction of the time.
+    # With two classes this is faster, and the first class wins ties in both ways.
     first = probs[1] > probs[0] if len(probs) == 2 else probs.argmax(axis=0)
     labels: NDArray[np.uint8] = first.astype(np.uint8)
     return labels

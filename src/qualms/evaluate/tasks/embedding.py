@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.arrays import Array, Index
 from qualms.evaluate.drawings import histogram
 from qualms.evaluate.entry import Entry, Histogram, Judgement, ScoreOptions
 from qualms.evaluate.subsets import (
@@ -17,8 +18,7 @@ from qualms.evaluate.subsets import (
     subsets,
     unknown_notes,
 )
-from qualms.predictions import Predictions
-from qualms.scores.inference import (
+from qualms.inference import (
     Design,
     Influence,
     influence_of,
@@ -26,10 +26,8 @@ from qualms.scores.inference import (
     mean_influence,
     sampling_design,
 )
+from qualms.predictions import Predictions
 from qualms.scores.retrieval import Retrieved, retrieved
-
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 ALL_ALIKE = "every nearest neighbour is right, or every one is wrong"
 WHY: dict[Callable[..., Any], str] = {

@@ -11,9 +11,9 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qualms import scores
+from qualms.arrays import Index
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
 from qualms.evaluate.segmented import (
     MapScores,
@@ -32,8 +32,6 @@ from qualms.evaluate.subsets import (
 )
 from qualms.predictions import Predictions
 
-Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 Part = TypeVar("Part", Entry, Curve)
 
 NO_VAL = (

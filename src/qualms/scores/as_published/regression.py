@@ -7,7 +7,7 @@ at a 0-based floor index. Every other score of that code agrees with the plain o
 import numpy as np
 from numpy.typing import ArrayLike
 
-from qualms.scores._arrays import open_unit, vector
+from qualms.scores.arguments import open_unit, vector
 from qualms.scores.conformal import excess
 
 

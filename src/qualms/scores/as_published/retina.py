@@ -13,16 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from qualms.arrays import Array, Flags, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import (
-    Array,
-    Flags,
-    Index,
-    flags,
-    labels,
-    mean_probabilities,
-    vector,
-)
+from qualms.scores.arguments import flags, labels, mean_probabilities, vector
 from qualms.scores.decomposition import entropy
 from qualms.scores.ranking import auprc_by_rule, auroc_by_rule
 from qualms.scores.referral import check_is_name

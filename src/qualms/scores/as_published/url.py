@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
+from qualms.arrays import Array, Flags, Index
 from qualms.jit import jit
-from qualms.scores._arrays import Array, Flags, Index, finite, flags, matrix, vector
+from qualms.scores.arguments import finite, flags, matrix, vector
 from qualms.scores.human import Alignment, spearman
 from qualms.scores.ranking import auroc_by_rule
 

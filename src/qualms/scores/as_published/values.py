@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from qualms.arrays import Array, Index
 from qualms.scores._about import as_score
-from qualms.scores._arrays import Array, Index, vector
 from qualms.scores._pixels import (
     IGNORED,
     Labels,
@@ -22,6 +22,7 @@ from qualms.scores._pixels import (
     sizes,
 )
 from qualms.scores.aggregation import item_shares, pooled_quantile
+from qualms.scores.arguments import vector
 from qualms.scores.platt import Platt
 from qualms.scores.platt import ace as average_error
 from qualms.scores.platt import fit_platt as fit_pooled

@@ -1,0 +1,133 @@
+"""Checking that validation predictions are of the run whose predictions are scored.
+
+A temperature, an offset or a threshold that was fitted on the predictions of another
+model looks like any other number in a table, so headers are compared before anything is
+fitted. Only fields that both headers state are compared.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from qualms.predictions import Header, Maps, Predictions, pairing, same_items
+
+FIELDS = ("method", "seed", "benchmark", "dataset")
+RUN_OPTIONS = ("network", "method", "training")
+"""Options of a run that are equal in its predictions of all splits."""
+OURS = ("run", "dataset", *RUN_OPTIONS)
+"""Options that only runs of this package state."""
+INSIST = "insist with --force-val (force_val=True)"
+
+
+class _Discrepancy(NamedTuple):
+    """A field that both headers state differently."""
+
+    field: str
+    mine: Any
+    theirs: Any
+
+
+def check_validation(
+    predictions: Predictions, val: Predictions, *, force: bool, shared: bool = False
+) -> tuple[str, ...]:
+    """Return notes on `val`; raise if the headers show that it is of another run.
+
+    If `val` is `shared` with other files, the headers must state that it is of the same
+    run. With `force`, notes replace these errors.
+    """
+    _check_task(predictions, val)
+    differing = next(_discrepancies(predictions.header, val.header), None)
+    notes = list(_same_items_note(predictions, val))
+    if differing is not None:
+        field, mine, theirs = differing
+        difference = f"{field} is {mine!r}, that of {val.source} {theirs!r}"
+        if not force:
+            raise ValueError(
+                f"val must be of the run that made {predictions.source}: its"
+                f" {difference}; give the validation predictions of the same run, or"
+                f" {INSIST}"
+            )
+        notes.append(f"val is of another run, as was insisted: the {difference}")
+    elif shared and not _stated_run(predictions.header, val.header):
+        if not force:
+            raise ValueError(
+                "several files take one --val each, in the same order: "
+                f"{val.source} was given for all of them, and their headers do not say "
+                f"that they are of one run; give one --val per file, or {INSIST}"
+            )
+        notes.append(f"{val.source} serves several files, as was insisted")
+    return tuple(notes)
+
+
+def _check_task(predictions: Predictions, val: Predictions) -> None:
+    if val.task != predictions.task:
+        raise ValueError(
+            f"val must hold {predictions.task} predictions like {predictions.source}, "
+            f"got {val.task} in {val.source}"
+        )
+
+
+def _discrepancies(mine: Header, theirs: Header) -> Iterator[_Discrepancy]:
+    """Yield the fields that both headers state differently, the most telling first."""
+    if _stated_run(mine, theirs):
+        return  # one run may predict splits of several datasets
+    yield from _compare("run", mine.options.get("run"), theirs.options.get("run"))
+    for name in FIELDS:
+        yield from _compare(name, getattr(mine, name), getattr(theirs, name))
+    yield from _compare("number of pooled runs", _runs(mine), _runs(theirs))
+    for name in RUN_OPTIONS:
+        options = mine.options.get(name), theirs.options.get(name)
+        yield from _compare_options(f"{name} option", *options)
+    foreign = (
+        {name: value for name, value in header.options.items() if name not in OURS}
+        for header in (mine, theirs)
+    )
+    yield from _compare_options("option", *foreign)
+
+
+def _stated_run(mine: Header, theirs: Header) -> bool:
+    """Return whether both headers name the same run."""
+    own = mine.options.get("run")
+    return own is not None and own == theirs.options.get("run")
+
+
+def _runs(header: Header) -> int | None:
+    return header.pooled or (None if header.seed is None else 1)
+
+
+def _compare(field: str, mine: Any, theirs: Any) -> Iterator[_Discrepancy]:
+    if mine is not None and theirs is not None and mine != theirs:
+        yield _Discrepancy(field, mine, theirs)
+
+
+def _compare_options(field: str, mine: Any, theirs: Any) -> Iterator[_Discrepancy]:
+    if not isinstance(mine, Mapping) or not isinstance(theirs, Mapping):
+        yield from _compare(field, mine, theirs)
+        return
+    for name in mine:
+        yield from _compare(f"{field} '{name}'", mine[name], theirs.get(name))
+
+
+def _same_items_note(predictions: Predictions, val: Predictions) -> Iterator[str]:
+    if predictions.maps and val.maps:
+        same = _same_maps(predictions.maps, val.maps)
+    else:
+        named = not {"target", "item"}.isdisjoint(predictions.arrays)
+        same = named and same_items(pairing(predictions), pairing(val))
+    if same:
+        yield (
+            f"{val.source} seems to hold the very items that are scored: what is "
+            "fitted on them makes their scores too good"
+        )
+
+
+def _same_maps(maps: Sequence[Maps], others: Sequence[Maps]) -> bool:
+    """Return whether raters agree on the first, the middle and the last item."""
+    if len(maps) != len(others):
+        return False
+    rows = {0, len(maps) // 2, len(maps) - 1}
+    pairs = [(maps[row].raters, others[row].raters) for row in rows]
+    # Different items look alike if their raters draw nothing.
+    drawn = [pair for pair in pairs if np.ptp(pair[0])]
+    return bool(drawn) and all(np.array_equal(*pair) for pair in drawn)

@@ -1,0 +1,314 @@
+"""From judged repeats to numbers with intervals, for files and benchmarks alike.
+
+A file is one repeat. A row of a benchmark has several: its runs or pools with other
+seeds, judged on the same items. Intervals come from the influence of each item on the
+score, summed over clusters, with what the seeds of repeats add (`docs/intervals.md`).
+Scores whose influence is not known are resampled: items or whole clusters are drawn
+within each sample, and repeats with them.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from qualms.arrays import Array, Index
+from qualms.evaluate.drawings import RELIABILITY_BINS
+from qualms.evaluate.entry import Curve, Entry, Histogram, Judgement, ScoreOptions
+from qualms.inference import (
+    ConfidenceInterval,
+    Design,
+    Influence,
+    interval_of,
+    no_interval,
+)
+from qualms.scores import percentile_interval, shared_sorts
+from qualms.scores.calibration import equal_width_bin
+from qualms.scores.resampling import drawn_counts
+
+K = TypeVar("K", bound=Hashable)
+
+AT_A_TIME = 1 << 24
+"""Items whose influences are worked on at a time, in all threads together."""
+UNKNOWN = "no interval is known to hold for this score"
+FEW = "without replicates this score has no interval; ask for resamples"
+
+
+class Estimated(NamedTuple):
+    """One entry over all repeats, with its interval."""
+
+    entries: tuple[Entry, ...]
+    """One per repeat."""
+    values: tuple[float, ...]
+    """One per repeat; () where it is undefined in all."""
+    as_published: tuple[float, ...]
+    """One per repeat by the released code's rule; () where that has none."""
+    interval: ConfidenceInterval
+    """Of the mean over repeats."""
+    replicates: Array | None
+    """(replicates,) of the mean over repeats, where the interval needed them."""
+    why: str
+    """Why there is no value, or why some repeats have none."""
+
+    @property
+    def entry(self) -> Entry:
+        """That of the first repeat, which says what it is about."""
+        return self.entries[0]
+
+
+def estimated(repeats: Sequence[Judgement], options: ScoreOptions) -> list[Estimated]:
+    """Every entry of the first repeat, with its values in all of them."""
+    columns = _columns(repeats)
+    designs = Designs(repeats[0].design)
+    with shared_sorts():
+        intervals = _intervals(columns, designs, options)
+    lacking = {
+        place: entries
+        for place, entries in enumerate(columns)
+        if intervals[place] is None and len(entries) == len(repeats)
+    }
+    replicates = replicates_of(lacking, repeats[0].design, options)
+    return [
+        _estimated(
+            entries,
+            intervals[place] or _by_replicates(entries, replicates.get(place), options),
+            replicates.get(place),
+        )
+        for place, entries in enumerate(columns)
+    ]
+
+
+def _intervals(
+    columns: Sequence[tuple[Entry, ...]], designs: "Designs", options: ScoreOptions
+) -> list[ConfidenceInterval | None]:
+    """Those that the influence of items gives, several at a time."""
+    made = partial(_by_influence, designs=designs, level=options.level)
+    # Each takes memory for several numbers per item.
+    threads = min(options.workers, max(1, AT_A_TIME // designs.items))
+    if threads == 1:
+        return list(map(made, columns))
+    with ThreadPoolExecutor(threads) as pool:
+        # Every thread shares the sorts of this one.
+        waiting = [pool.submit(copy_context().run, made, each) for each in columns]
+        return [one.result() for one in waiting]
+
+
+def _columns(repeats: Sequence[Judgement]) -> list[tuple[Entry, ...]]:
+    """For each entry of the first repeat, the same entry of every repeat."""
+    found = [{_identity(entry): entry for entry in one.entries} for one in repeats]
+    return [
+        tuple(known[_identity(entry)] for known in found if _identity(entry) in known)
+        for entry in repeats[0].entries
+    ]
+
+
+def _identity(entry: Entry) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    settings = tuple((name, str(value)) for name, value in entry.settings.items())
+    return entry.subset, entry.score_name, settings
+
+
+def _estimated(
+    entries: tuple[Entry, ...], interval: ConfidenceInterval, replicates: Array | None
+) -> Estimated:
+    values = tuple(entry.value for entry in entries)
+    undefined = [e.why for e, v in zip(entries, values, strict=True) if math.isnan(v)]
+    return Estimated(
+        entries=entries,
+        values=_known(values),
+        as_published=_known(tuple(entry.as_published for entry in entries)),
+        interval=interval,
+        replicates=replicates,
+        why=undefined[0] if undefined else "",
+    )
+
+
+def _known(values: tuple[float, ...]) -> tuple[float, ...]:
+    """All of `values`, or none where all are undefined."""
+    return () if all(map(math.isnan, values)) else values
+
+
+class Designs:
+    """The design of every subset of a judgement's items, each made once."""
+
+    def __init__(self, design: Design) -> None:
+        self._whole = design
+        self._known: dict[int, tuple[Index, Design]] = {}
+
+    @property
+    def items(self) -> int:
+        """How many items there are in all."""
+        return self._whole.items
+
+    def of(self, index: Index) -> Design:
+        """The design of the items at `index`."""
+        # The index is kept as well, so that no other array can get its address.
+        if id(index) not in self._known:
+            self._known[id(index)] = index, self._made(index)
+        return self._known[id(index)][1]
+
+    def _made(self, index: Index) -> Design:
+        whole = self._whole
+        if len(index) == whole.items and (index == np.arange(whole.items)).all():
+            return whole
+        made = whole.of(index)
+        if made.sample is not None and (made.sample == made.sample[0]).all():
+            # Items of one sample are judged as those of a file that has no other.
+            return replace(made, sample=None)
+        return made
+
+
+def influences_of(entries: Sequence[Entry]) -> list[Influence]:
+    """The influence of the items in every repeat; [] where it is not known."""
+    found = []
+    for entry in entries:
+        made = None if entry.influence is None else entry.influence()
+        if made is None:
+            return []
+        found.append(made)
+    return found
+
+
+def _by_influence(
+    entries: Sequence[Entry], designs: Designs, level: float
+) -> ConfidenceInterval | None:
+    if not all(math.isfinite(entry.value) for entry in entries):
+        return no_interval("")
+    if entries[0].no_interval:
+        return no_interval(entries[0].no_interval)
+    found = influences_of(entries)
+    if not found:
+        return None
+    return interval_of(found, design=designs.of(entries[0].index), level=level)
+
+
+def _by_replicates(
+    entries: Sequence[Entry], replicates: Array | None, options: ScoreOptions
+) -> ConfidenceInterval:
+    if replicates is None:
+        planned = entries[0].resampled is not None
+        return no_interval(FEW if planned and not options.resamples else UNKNOWN)
+    found = percentile_interval(replicates, level=options.level)
+    return ConfidenceInterval(
+        low=found.low,
+        high=found.high,
+        method=f"percentiles of {options.resamples} bootstrap replicates",
+        undefined=found.undefined,
+    )
+
+
+def replicates_of(
+    columns: Mapping[K, Sequence[Entry]], design: Design, options: ScoreOptions
+) -> dict[K, Array]:
+    """Return replicates (B,) of the mean over repeats of columns without influence.
+
+    All columns, of all rows and files with this design, see the same items. Repeats are
+    themselves drawn anew in every replicate.
+    """
+    known = {
+        key: entries
+        for key, entries in columns.items()
+        if all(entry.resampled is not None for entry in entries)
+    }
+    if not known or not options.resamples:
+        return {}
+    samples = {key: np.empty((len(e), options.resamples)) for key, e in known.items()}
+    counts = drawn_counts(
+        design.items,
+        strata=design.sample,
+        cluster=design.cluster,
+        replicates=options.resamples,
+        seed=options.seed,
+    )
+    for replicate, count in enumerate(counts):
+        for key, entries in known.items():
+            for repeat, entry in enumerate(entries):
+                assert entry.resampled is not None
+                value = entry.resampled(count[entry.index])
+                samples[key][repeat, replicate] = value
+        if options.progress is not None:
+            options.progress(replicate + 1, options.resamples)
+    return {key: _mean_of_repeats(each, options) for key, each in samples.items()}
+
+
+def _mean_of_repeats(each: Array, options: ScoreOptions) -> Array:
+    if len(each) == 1:
+        only: Array = each[0]
+        return only
+    rng = np.random.default_rng([options.seed, len(each)])
+    drawn = rng.integers(len(each), size=each.shape)
+    mean: Array = np.take_along_axis(each, drawn, axis=0).mean(axis=0)
+    return mean
+
+
+def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:
+    """Each curve of the first repeat as the mean over repeats, with its error.
+
+    A curve that has other points in other repeats has no mean and is left out. Of a
+    reliability diagram, repeats count in those bins where they have items.
+    """
+    each = zip(*(repeat.curves for repeat in repeats), strict=True)
+    binned = (_binned(c) if c[0].name == "reliability" else c for c in each)
+    return [_mean_curve(c) for c in binned if len({len(one.x) for one in c}) == 1]
+
+
+def _binned(curves: Sequence[Curve]) -> list[Curve]:
+    """Reliability diagrams with all bins, nan where one is empty."""
+    found = []
+    for curve in curves:
+        x, y = np.full((2, RELIABILITY_BINS), np.nan)
+        index = equal_width_bin(curve.x, RELIABILITY_BINS)
+        x[index], y[index] = curve.x, curve.y
+        found.append(replace(curve, x=x, y=y))
+    return found
+
+
+def mean_histograms(repeats: Sequence[Judgement]) -> list[Histogram]:
+    """Each histogram of the first repeat as the mean over repeats of the same items.
+
+    One that has other bins in other repeats has no mean and is left out.
+    """
+    found = []
+    for each in zip(*(repeat.histograms for repeat in repeats), strict=True):
+        first = each[0]
+        if all(np.array_equal(one.edges, first.edges) for one in each):
+            counts = [[one.parts[name] for one in each] for name in first.parts]
+            means = (np.mean(count, axis=0) for count in counts)
+            parts = dict(zip(first.parts, means, strict=True))
+            found.append(replace(first, parts=parts))
+    return found
+
+
+def _mean_curve(curves: Sequence[Curve]) -> Curve:
+    """Mean over repeats, and the standard error of that mean by their deviation.
+
+    Where some repeats are undefined the others count; nan where all are.
+    """
+    heights = np.stack([curve.y for curve in curves])
+    defined = ~np.isnan(heights)
+    count = defined.sum(axis=0)
+    mean = _over(np.where(defined, heights, 0.0).sum(axis=0), count)
+    off = np.where(defined, heights - mean, 0.0)
+    # One repeat says nothing about how far repeats lie apart.
+    spread = np.sqrt(_over(np.square(off).sum(axis=0), count - 1))
+    places = np.stack([curve.x for curve in curves])
+    there = ~np.isnan(places)
+    x = _over(np.where(there, places, 0.0).sum(axis=0), there.sum(axis=0))
+    kept = ~np.isnan(x)
+    stderr = _over(spread, np.sqrt(count))
+    return replace(
+        curves[0], x=x[kept], y=mean[kept], stderr=stderr[kept], low=None, high=None
+    )
+
+
+def _over(total: Array, count: Array | Index) -> Array:
+    """`total` / `count`, nan where there is nothing to divide by."""
+    below = np.asarray(count, np.float64)
+    found: Array = np.divide(
+        total, below, out=np.full(len(below), np.nan), where=below > 0
+    )
+    return found

@@ -1,0 +1,69 @@
+"""What the results of a file are made of: rows of scores, and answers in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from qualms.evaluate.entry import Entry
+from qualms.labels import values_text
+from qualms.scores import Better
+
+RowSettings = tuple[tuple[str, Any], ...]
+RowKey = tuple[str, str, RowSettings]
+"""Score, subset and settings."""
+Question = Literal["accurate", "calibrated", "finds_errors", "survives_shift"]
+YesNo = Literal["yes", "no", "cannot be told", "not asked"]
+QUESTIONS: Mapping[Question, str] = {
+    "accurate": "Accurate?",
+    "calibrated": "Calibrated?",
+    "finds_errors": "Finds errors?",
+    "survives_shift": "Survives shift?",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreRow:
+    """One score of a file on one subset, with its interval."""
+
+    score: str
+    """The function in `qualms.scores` that gave the value."""
+    label: str
+    subset: str
+    """Which items: all, in_domain, shifted, balanced, or group=<name>."""
+    settings: Mapping[str, Any]
+    """Which uncertainty, interval rule or recalibration; {} where there is only one."""
+    better: Better
+    value: float
+    low: float
+    high: float
+    n: int
+    why: str = ""
+    """Why the value is undefined, or a remark that belongs beside it."""
+    method: str = ""
+    """How the interval was made."""
+    no_interval: str = ""
+    """Why there is none, where the value is defined."""
+    entry: Entry | None = field(default=None, repr=False, compare=False)
+    """What comparisons with other files are made of."""
+
+    @property
+    def detail(self) -> str:
+        """The settings as a table shows them: their values alone."""
+        return values_text(self.settings)
+
+    @property
+    def key(self) -> RowKey:
+        """What the row is about: score, subset, settings."""
+        return (self.score, self.subset, tuple(self.settings.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer to one question about a file, and the numbers behind it."""
+
+    question: Question
+    answer: YesNo
+    because: str
+    """The numbers, in a clause."""
+    words: str = ""
+    """What to print where yes or no would say too much."""

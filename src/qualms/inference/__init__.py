@@ -1,0 +1,79 @@
+"""How sure a score is: intervals from the influence of each item.
+
+`influence_of(score, *arrays)` says what each item contributes, `interval_of` turns it
+into an interval over items, clusters, samples and repeats of a row,
+`influence_difference` compares two rows on the same items, `difference_of_samples` two
+of different items, and `confidence_set` says which rows of a table may be the best.
+"""
+
+from qualms.inference._design import (
+    Design,
+    joined_clusters,
+    sampling_design,
+)
+from qualms.inference._shares import exact_interval, wilson_ends
+from qualms.inference.confidence_set import (
+    ConfidenceSet,
+    confidence_set,
+    influence_replicates,
+)
+from qualms.inference.difference import (
+    Bounded,
+    WithInterval,
+    difference_of_samples,
+    influence_difference,
+)
+from qualms.inference.gap_comparison import GapComparison, compare_gaps
+from qualms.inference.interval import (
+    EXACT,
+    ConfidenceInterval,
+    influence_of,
+    interval_of,
+    no_interval,
+)
+from qualms.inference.quantile import OrderStatistic, quantile_influence
+from qualms.inference.two_samples import (
+    PERMUTATIONS,
+    TwoSamples,
+    compare_classes,
+    compare_values,
+    holm,
+)
+from qualms.scores.conformal_sets import worst_stratum_influence
+from qualms.scores.influence import Influence, mean_influence
+from qualms.scores.proper import recall_influence
+from qualms.scores.referral import referral_influence
+
+__all__ = [
+    "EXACT",
+    "PERMUTATIONS",
+    "Bounded",
+    "ConfidenceInterval",
+    "ConfidenceSet",
+    "Design",
+    "GapComparison",
+    "Influence",
+    "OrderStatistic",
+    "TwoSamples",
+    "WithInterval",
+    "compare_classes",
+    "compare_gaps",
+    "compare_values",
+    "confidence_set",
+    "difference_of_samples",
+    "exact_interval",
+    "holm",
+    "influence_difference",
+    "influence_of",
+    "influence_replicates",
+    "interval_of",
+    "joined_clusters",
+    "mean_influence",
+    "no_interval",
+    "quantile_influence",
+    "recall_influence",
+    "referral_influence",
+    "sampling_design",
+    "wilson_ends",
+    "worst_stratum_influence",
+]

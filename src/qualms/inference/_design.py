@@ -1,0 +1,197 @@
+"""How the items were drawn: in one sample or several, alone or in clusters."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from qualms.arrays import Array, Index
+
+
+class Spread(NamedTuple):
+    """The variance of a sum over independent units, and how well it is known."""
+
+    variance: float
+    freedom: float
+    """Satterthwaite's degrees of freedom of `variance`."""
+    units: int
+    """How many independent units (clusters, or items) there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Design:
+    """Which sample every item belongs to, and which cluster.
+
+    Samples have sizes that were fixed beforehand, such as a set of in-domain and one of
+    shifted images; clusters, such as patients, were drawn whole. Make it by
+    `sampling_design`, once per file: it numbers the samples and clusters.
+    """
+
+    items: int
+    sample: Index | None = None
+    """(N,) numbers 0, 1, ...; None where there is one sample."""
+    cluster: Index | None = None
+    """(N,) numbers 0, 1, ...; None where every item stands alone."""
+
+    def of(self, index: Index) -> "Design":
+        """The design of the items at `index`; one that stands there twice is one unit.
+
+        Clusters keep their numbers, so that a subset can be told from its file.
+        """
+        repeated = self.cluster is None and np.bincount(index).max() > 1
+        cluster = index if repeated else _at(self.cluster, index)
+        return Design(items=len(index), sample=_at(self.sample, index), cluster=cluster)
+
+    def joined(self, other: "Design") -> "Design":
+        """This sample followed by `other`, drawn independently of it."""
+        first, second = self._samples(), other._samples()
+        sample = np.concatenate([first, second + first.max() + 1])
+        cluster = None
+        if self.cluster is not None or other.cluster is not None:
+            mine, theirs = self._clusters(), other._clusters()
+            cluster = np.concatenate([mine, theirs + mine.max() + 1])
+        return Design(items=len(sample), sample=sample, cluster=cluster)
+
+    def _samples(self) -> Index:
+        return np.zeros(self.items, np.int64) if self.sample is None else self.sample
+
+    def _clusters(self) -> Index:
+        return np.arange(self.items) if self.cluster is None else self.cluster
+
+    def units(self) -> int:
+        """How many items or clusters were drawn."""
+        if self.cluster is None:
+            return self.items
+        return int(np.count_nonzero(np.bincount(self.cluster)))
+
+    def parts(self, part: Index | None) -> Index | None:
+        """(N,) kinds of items, told apart by sample as well."""
+        if part is None or self.sample is None:
+            return self.sample if part is None else part
+        return part * (int(self.sample.max()) + 1) + self.sample
+
+    def sums(self, values: Array, part: Index | None = None) -> Array:
+        """(units,) `values` (N,) centred within samples and parts, per unit.
+
+        Their sum of squares estimates the variance of the sum of `values`: each part
+        is scaled up for the mean that was taken from it.
+        """
+        kind = self.parts(part)
+        if kind is None:
+            units = self.units()
+            centred: Array = values - values.mean()
+            centred *= np.sqrt(units / max(units - 1, 1))
+        else:
+            count = np.maximum(np.bincount(kind), 1)
+            units_in = self._units_within(kind)
+            scale = np.sqrt(units_in / np.maximum(units_in - 1, 1))
+            mean = np.bincount(kind, values) / count
+            centred = (values - mean[kind]) * scale[kind]
+        if self.cluster is None:
+            return centred
+        # Clusters of a file that has more of them sum to 0 and count for nothing.
+        sums: Array = np.bincount(self.cluster, centred).astype(np.float64, copy=False)
+        return sums
+
+    def _units_within(self, kind: Index) -> Index:
+        """(parts,) how many units have an item in each part."""
+        if self.cluster is None:
+            return np.bincount(kind)
+        clusters, kinds = int(self.cluster.max()) + 1, int(kind.max()) + 1
+        # Counting is many times faster than sorting for the distinct pairs.
+        pair = np.bincount(kind * clusters + self.cluster, minlength=kinds * clusters)
+        found: Index = np.count_nonzero(pair.reshape(kinds, clusters), axis=1)
+        return found
+
+    def spread(
+        self, values: Array, part: Index | None = None, *, welch: bool = False
+    ) -> Spread:
+        """The variance of the sum of `values` (N,) over new draws of the units."""
+        sums = self.sums(values, part)
+        units = self.units()
+        square = np.square(sums)
+        variance = float(square.sum())
+        if variance <= 0.0:
+            return Spread(0.0, 1.0, units)
+        # 2 V^2 / Var(V), with Var(V) from the fourth powers.
+        left = float(square @ square) - variance**2 / units
+        freedom = 2.0 * variance**2 / left if left > 0.0 else float(units)
+        if welch:
+            freedom = min(freedom, self._welch(square, variance, part))
+        return Spread(variance, min(freedom, 1e9), units)
+
+    def _welch(self, square: Array, variance: float, part: Index | None) -> float:
+        kind = self.parts(part)
+        if kind is None:
+            return float(max(self.units() - 1, 1))
+        if self.cluster is not None:
+            kind, square = self._kinds_of_clusters(kind, square)
+        own, size = np.bincount(kind, square), np.bincount(kind)
+        return float(variance**2 / np.sum(own**2 / np.maximum(size - 1, 1)))
+
+    def _kinds_of_clusters(self, kind: Index, square: Array) -> tuple[Index, Array]:
+        """The kind that most items of each cluster have, and its `square`."""
+        assert self.cluster is not None
+        kinds = int(kind.max()) + 1
+        pair = np.bincount(self.cluster * kinds + kind, minlength=len(square) * kinds)
+        count = pair.reshape(len(square), kinds)
+        # Clusters of a file that has more of them are not there.
+        there = count.any(axis=1)
+        return count[there].argmax(axis=1), square[there]
+
+
+def sampling_design(
+    items: int, *, sample: ArrayLike | None = None, cluster: ArrayLike | None = None
+) -> Design:
+    """The design of `items` items, by labels (N,) of any kind.
+
+    >>> sampling_design(4, cluster=["a", "a", "b", "c"]).units()
+    3
+    """
+    if items < 1:
+        raise ValueError(f"items must be at least 1, got {items}")
+    return Design(
+        items=items,
+        sample=_numbered("sample", sample, items),
+        cluster=_numbered("cluster", cluster, items),
+    )
+
+
+def joined_clusters(unit: ArrayLike, cluster: ArrayLike | None = None) -> Index:
+    """(N,) clusters in which items of one `unit`, or of one `cluster`, stand together.
+
+    >>> joined_clusters([0, 0, 1, 2], ["a", "b", "b", "c"])
+    array([0, 0, 0, 1])
+    """
+    first = np.unique(np.asarray(unit), return_inverse=True)[1].astype(np.int64)
+    if cluster is None:
+        return first
+    second = np.unique(np.asarray(cluster), return_inverse=True)[1].astype(np.int64)
+    # Units and clusters are the points of a graph, and every item an edge.
+    units = int(first.max()) + 1
+    points = units + int(second.max()) + 1
+    graph = coo_array((np.ones(len(first)), (first, units + second)), (points, points))
+    found: Index = connected_components(graph, directed=False)[1].astype(np.int64)
+    return found[first]
+
+
+def _numbered(name: str, values: ArrayLike | None, items: int) -> Index | None:
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.shape != (items,):
+        raise ValueError(f"{name} must have shape ({items},), got {array.shape}")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        row = int(np.flatnonzero(np.isnan(array))[0])
+        raise ValueError(f"{name} must be given for every item, row {row} is nan")
+    found, number = np.unique(array, return_inverse=True)
+    if len(found) == (1 if name == "sample" else items):
+        return None
+    return number.astype(np.int64)
+
+
+def _at(codes: Index | None, index: Index) -> Index | None:
+    return None if codes is None else codes[index]

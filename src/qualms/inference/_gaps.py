@@ -1,0 +1,210 @@
+"""Intervals of calibration errors, which are sums of absolute gaps.
+
+A calibration error is never below its noise: a calibrated model has gaps that are all
+noise, whose absolute values add up. Replicates add noise to noise, so that percentile
+intervals lie above the truth. Here the noise of the gaps is drawn around 0, and an
+error is kept as possible if gaps of that size, plus noise, look like those observed.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy import sparse
+
+from qualms.arrays import Array, Index
+from qualms.inference._design import Design
+from qualms.inference._shares import student_quantile
+from qualms.scores.influence import BinGaps, SmoothGaps
+from qualms.scores.smoothing import crossings, on_grid
+
+REPLICATES = 1_000
+SMOOTH_REPLICATES = 250
+LOWER_SHARE = 1.2
+"""The upper end is missed less often than it may be; the lower end takes that up."""
+HALVINGS = 14
+INVERTED = "inversion: sizes of the gaps that, with noise, give the observed error"
+NORM_BOUND = "norm bound: the error less that of the noise, and plus its spread"
+
+
+def covariance(gaps: BinGaps, design: Design) -> Array:
+    """Return the covariance (bins, bins) of the gaps over new items or clusters."""
+    units = design.units()
+    if design.cluster is None:
+        cells = _of_items(gaps, design)
+    else:
+        cells = _of_clusters(gaps, design, design.cluster)
+    cells *= units / max(units - 1, 1)
+    return cells if gaps.shares is None else gaps.shares.T @ cells @ gaps.shares
+
+
+def _tilt(gaps: BinGaps) -> Array:
+    """Return what an item of each cell adds to all cells, (cells, cells)."""
+    if gaps.tilt is not None:
+        return gaps.tilt
+    cells = len(gaps.total if gaps.shares is None else gaps.shares)
+    return np.zeros((cells, cells))
+
+
+def _of_items(gaps: BinGaps, design: Design) -> Array:
+    """Return the covariance of cells, of items that stand alone, within samples."""
+    tilt = _tilt(gaps)
+    if design.sample is None:
+        return _of_sample(gaps.cell, gaps.own, tilt)
+    total: Array = np.zeros(tilt.shape)
+    for part in np.unique(design.sample):
+        inside = design.sample == part
+        total += _of_sample(gaps.cell[inside], gaps.own[inside], tilt)
+    return total
+
+
+def _of_sample(cell: Index, own: Array, tilt: Array) -> Array:
+    cells = len(tilt)
+    count = np.bincount(cell, minlength=cells).astype(np.float64)
+    first = np.bincount(cell, own, minlength=cells)
+    second = np.bincount(cell, own**2, minlength=cells)
+    crossed = first[:, None] * tilt
+    square = (tilt * count[:, None]).T @ tilt
+    mean = first + count @ tilt
+    moments: Array = np.diag(second) + crossed + crossed.T + square
+    return moments - np.outer(mean, mean) / max(len(cell), 1)
+
+
+def _of_clusters(gaps: BinGaps, design: Design, cluster: Index) -> Array:
+    """Return the covariance of cells, of whole clusters, centred within samples."""
+    items, tilt = len(gaps.cell), _tilt(gaps)
+    cells = len(tilt)
+    sample = np.zeros(items, np.int64)
+    if design.sample is not None:
+        # A set may lack a sample: shifted items hold none of the in-domain ones.
+        sample = np.unique(design.sample, return_inverse=True)[1]
+    size = np.bincount(sample)
+    # What a cluster adds to the gaps is linear in a few sums over its items: most
+    # are 0, so that all of them together are small.
+    place = [gaps.cell, cells + gaps.cell, 2 * cells + sample]
+    value = [gaps.own, np.ones(items), np.ones(items)]
+    sums = sparse.coo_array(
+        (np.concatenate(value), (np.tile(cluster, 3), np.concatenate(place))),
+        shape=(int(cluster.max()) + 1, 2 * cells + len(size)),
+    ).tocsr()
+    pair = sample * cells + gaps.cell
+    shape = len(size), cells
+    first = np.bincount(pair, gaps.own, minlength=cells * len(size)).reshape(shape)
+    count = np.bincount(pair, minlength=cells * len(size)).reshape(shape)
+    mean = (first + count @ tilt) / size[:, None]
+    weight = np.concatenate([np.eye(cells), tilt, -mean])
+    product: Array = weight.T @ ((sums.T @ sums) @ weight)
+    return product
+
+
+def bin_ends(gaps: BinGaps, design: Design, level: float) -> tuple[float, float]:
+    """Return the ends of the interval of an error that sums the gaps of bins."""
+    noise = covariance(gaps, _filled(design, len(gaps.cell)))
+    low, high = inverted_ends(gaps.total, noise, level)
+    return low * gaps.factor, min(1.0, high * gaps.factor)
+
+
+def _filled(design: Design, items: int) -> Design:
+    return design if design.items == items else Design(items=items)
+
+
+def inverted_ends(gaps: Array, covariance: Array, level: float) -> tuple[float, float]:
+    """Ends of the interval of sum |gaps| (bins,), whose noise has this covariance."""
+    tail = (1.0 - level) / 2.0
+    noise = _noise(covariance)
+    size = float(np.abs(gaps).sum())
+    error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    # Gaps as they stand, and less half a standard error: how much of them is noise?
+    clear = np.sign(gaps) * np.maximum(np.abs(gaps) - error / 2.0, 0.0)
+    shapes = [shape for shape in (gaps, clear) if np.abs(shape).sum() > 0.0]
+    low = min(
+        (_least(shape, noise, size, tail * LOWER_SHARE) for shape in shapes),
+        default=0.0,
+    )
+    high = max((_most(shape, noise, size, tail) for shape in shapes), default=size)
+    # Absolute values add no less than the gaps with their signs.
+    along = float((noise @ np.sign(gaps)).std())
+    return low, max(high, size + student_quantile(level, math.inf) * along)
+
+
+def _noise(covariance: Array) -> Array:
+    """(B, bins) normal draws around 0, nearly the same for nearly equal covariances."""
+    rng = np.random.default_rng(0)
+    size, axes = np.linalg.eigh(covariance)
+    drawn = rng.standard_normal((REPLICATES, len(size)))
+    # The symmetric root: it does not depend on how the axes were found.
+    root = (axes * np.sqrt(np.maximum(size, 0.0))) @ axes.T
+    found: Array = drawn @ root
+    return found
+
+
+def _least(shape: Array, noise: Array, size: float, tail: float) -> float:
+    """The smallest sum of gaps of this shape that reaches `size` often enough."""
+    return _sought(
+        shape, noise, lambda total: np.mean(total >= size) <= tail, size=size
+    )
+
+
+def _most(shape: Array, noise: Array, size: float, tail: float) -> float:
+    """The largest sum of gaps of this shape that stays below `size` often enough."""
+    return _sought(shape, noise, lambda total: np.mean(total <= size) > tail, size=size)
+
+
+def _sought(
+    shape: Array, noise: Array, below: Callable[[Array], np.bool_], *, size: float
+) -> float:
+    """By bisection: the sum of gaps at which `below` ceases to hold."""
+    scale = float(np.abs(shape).sum())
+    reach = float(np.quantile(np.abs(noise).sum(axis=1), 0.99))
+    low, high = 0.0, (size + 1.5 * reach) / scale
+    if not below(np.abs(noise).sum(axis=1)):
+        return 0.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2.0
+        if below(np.abs(middle * shape + noise).sum(axis=1)):
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2.0 * scale
+
+
+def smooth_ends(gaps: SmoothGaps, design: Design, level: float) -> tuple[float, float]:
+    """Return the ends of the interval of a smooth error.
+
+    By the triangle inequality below, by the spread of replicates above.
+    """
+    confidence, residual = gaps
+    # The noise of many items is smoothed less, and needs a finer grid.
+    steps = 1 << (7 if len(residual) < 5_000 else 9)
+    grid = on_grid(confidence, residual, steps)
+    cell = np.minimum((confidence * steps + 0.5).astype(np.int64), steps)
+    noise = _grid_noise(BinGaps(cell, residual, grid), _filled(design, len(residual)))
+    alone = crossings(noise, tolerance=1e-4)
+    around = crossings(grid + noise, tolerance=1e-4)
+    size = float(crossings(grid[None], tolerance=1e-7)[0])
+    tail = (1.0 - level) / 2.0
+    low = max(0.0, size - float(np.quantile(alone, 1.0 - tail)))
+    high = size + student_quantile(level, math.inf) * float(around.std())
+    return low, min(1.0, high)
+
+
+def _grid_noise(gaps: BinGaps, design: Design) -> Array:
+    """(B, steps + 1) noise of many small gaps; quickly where items are independent."""
+    if design.cluster is not None or design.sample is not None:
+        return _noise(covariance(gaps, design))[:SMOOTH_REPLICATES]
+    bins, items = len(gaps.total), len(gaps.cell)
+    own = np.sqrt(np.bincount(gaps.cell, gaps.own**2, minlength=bins))
+    drawn = np.random.default_rng(0).standard_normal((SMOOTH_REPLICATES, bins))
+    # The covariance is diag(own^2) less the outer product of the gaps over N.
+    axis = np.divide(
+        np.bincount(gaps.cell, gaps.own, minlength=bins),
+        own,
+        out=np.zeros(bins),
+        where=own > 0.0,
+    )
+    length = float(axis @ axis)
+    if length > 0.0:
+        shrunk = 1.0 - math.sqrt(max(0.0, 1.0 - length / items))
+        drawn -= np.outer(drawn @ axis, axis) * (shrunk / length)
+    found: Array = drawn * own
+    return found

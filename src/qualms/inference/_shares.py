@@ -1,0 +1,232 @@
+"""Intervals of shares that hold near 0 and 1.
+
+Of one share, of shares in strata, and of a share above a quantile of other items.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import bdtr, betaincinv, expit, ndtri, stdtrit
+
+from qualms.arrays import Array, Flags, Index
+from qualms.inference._design import Design, Spread
+from qualms.scores.influence import Exceedance, Strata
+
+ONE_SIGMA = 0.16
+
+
+def wilson(share: float, size: float, level: float) -> tuple[float, float]:
+    """Wilson's (1927) interval of a share among `size` independent items.
+
+    >>> [round(end, 4) for end in wilson(0.9, 10, 0.95)]
+    [0.5958, 0.9821]
+    """
+    z = float(ndtri(0.5 + level / 2.0))
+    low, high = wilson_ends(np.array([share]), np.array([size]), z)
+    return float(low[0]), float(high[0])
+
+
+def wilson_ends(share: Array, size: Array, z: float) -> tuple[Array, Array]:
+    """The same of many shares and sizes at once, for a normal quantile `z`."""
+    about = z * z / size
+    centre = (share + about / 2.0) / (1.0 + about)
+    half = np.sqrt(share * (1.0 - share) * about + about * about / 4.0)
+    half /= 1.0 + about
+    # Rounding must not take away the end of the range where nothing else was seen.
+    low = np.where(share <= 0.0, 0.0, np.maximum(0.0, centre - half))
+    high = np.where(share >= 1.0, 1.0, np.minimum(1.0, centre + half))
+    return low, high
+
+
+def exact_interval(
+    hit: ArrayLike, *, design: Design | None = None, level: float = 0.95
+) -> tuple[float, float]:
+    """The exact binomial interval of the share of `hit` (N,), true or false.
+
+    Clopper and Pearson's (1934) interval. It covers at least as often as it says,
+    where Wilson's does so on average. With clusters, it is that of as many independent
+    items as have the standard error of the share (Korn & Graubard, 1998).
+
+    >>> [round(end, 4) for end in exact_interval([1] * 9 + [0])]
+    [0.555, 0.9975]
+    """
+    right = np.asarray(hit, dtype=np.float64)
+    if right.ndim != 1 or not right.size:
+        raise ValueError(f"hit must have shape (N,), N > 0, got {right.shape}")
+    share = float(right.mean())
+    size = float(len(right))
+    if design is not None and design.cluster is not None:
+        spread = design.spread((right - share) / len(right))
+        size = _exact_size(share, spread, len(right), level)
+    if size <= 0.0:
+        return 0.0, 1.0
+    tail = (1.0 - level) / 2.0
+    found, missed = share * size, size - share * size
+    low = float(betaincinv(found, missed + 1.0, tail)) if found > 0.0 else 0.0
+    high = float(betaincinv(found + 1.0, missed, 1.0 - tail)) if missed > 0.0 else 1.0
+    return low, high
+
+
+def _exact_size(share: float, spread: Spread, items: int, level: float) -> float:
+    """How many independent items have this spread; 0: a single unit cannot show any."""
+    if spread.units < 2:
+        return 0.0
+    # Rounding leaves a trace of error where all items agree.
+    if spread.variance < 1e-24 or share * (1.0 - share) < 1e-12:
+        return float(spread.units)
+    size = min(share * (1.0 - share) / spread.variance, float(items))
+    upper = 0.5 + level / 2.0
+    few = float(stdtrit(items - 1, upper) / stdtrit(spread.units - 1, upper))
+    return size * few**2
+
+
+def effective_size(share: float, spread: Spread, items: float) -> float:
+    """How many independent items would know the share equally well.
+
+    Where the spread is 0, as many as there are units: no more can be said.
+    """
+    variance = share * (1.0 - share)
+    if spread.variance <= 0.0 or variance <= 1e-12:
+        return float(min(spread.units, items))
+    # The variance was scaled up for the mean taken from it; Wilson's is not.
+    known = variance / spread.variance * spread.units / max(spread.units - 1, 1)
+    return max(1.0, min(known, float(items)))
+
+
+def strata_ends(strata: Strata, design: Design, level: float) -> tuple[float, float]:
+    """Return the ends of the interval of a mean of shares in strata, or of the least.
+
+    A mean over two strata combines Wilson's intervals by squares (MOVER; Zou & Donner,
+    2008); over more it takes the variances of (hits + 1) among (items + 2), on the
+    logit scale. For the least share each stratum gets Wilson's interval at a level that
+    holds for all of them at once (Bonferroni); the least then lies between the least of
+    both ends.
+    """
+    count = np.bincount(strata.stratum)
+    present = count > 0
+    share = np.bincount(strata.stratum, strata.hit)[present] / count[present]
+    size = _sizes_of_strata(design, strata, count)[present]
+    if strata.summary == "mean":
+        return (_by_squares if len(share) == 2 else _shrunk)(share, size, level)
+    each = 1.0 - (1.0 - level) / len(share)
+    ends = [wilson(float(s), float(n), each) for s, n in zip(share, size, strict=True)]
+    low, high = np.array(ends).min(axis=0)
+    return float(low), float(high)
+
+
+def strata_method(strata: Strata) -> str:
+    """Return how `strata_ends` makes the interval, in words."""
+    if strata.summary == "least":
+        return "Wilson's interval in every stratum, all at once (Bonferroni)"
+    if np.count_nonzero(np.bincount(strata.stratum)) == 2:
+        return "Wilson's interval in every class, by squares"
+    return "variance of every class from one more hit and miss, logit scale"
+
+
+def _by_squares(share: Array, size: Array, level: float) -> tuple[float, float]:
+    ends = [wilson(float(s), float(n), level) for s, n in zip(share, size, strict=True)]
+    low, high = np.array(ends).T
+    value = float(share.mean())
+    below = float(np.linalg.norm(share - low)) / len(share)
+    return value - below, value + float(np.linalg.norm(high - share)) / len(share)
+
+
+def _shrunk(share: Array, size: Array, level: float) -> tuple[float, float]:
+    likely = (share * size + 1.0) / (size + 2.0)
+    error = math.sqrt(float(np.sum(likely * (1.0 - likely) / size))) / len(share)
+    value, middle = float(share.mean()), float(likely.mean())
+    if not 0.0 < value < 1.0:
+        value = middle
+    logit = math.log(value / (1.0 - value))
+    reach = float(ndtri(0.5 + level / 2.0)) * error / (value * (1.0 - value))
+    low, high = (float(expit(logit + step)) for step in (-reach, reach))
+    observed = float(share.mean())
+    return min(low, observed), max(high, observed)
+
+
+def _sizes_of_strata(design: Design, strata: Strata, count: Index) -> Array:
+    """Return how many independent items of each stratum know its share equally well."""
+    sizes = count.astype(np.float64)
+    if design.cluster is None:
+        return sizes
+    for number in np.flatnonzero(count):
+        inside = strata.stratum == number
+        share = float(strata.hit[inside].mean())
+        change = np.where(inside, strata.hit - share, 0.0) / count[number]
+        spread = design.spread(change, inside.astype(np.int64))
+        sizes[number] = effective_size(share, spread, count[number])
+    return sizes
+
+
+def exceedance_ends(
+    exceedance: Exceedance, design: Design, level: float
+) -> tuple[float, float]:
+    """Return the ends of the interval of a share above a quantile, by its two errors.
+
+    The threshold is an order statistic of the positives, so its own uncertainty is
+    known without any density; that of the rate at a fixed threshold is Wilson's. Both
+    are combined by squares (MOVER; Zou & Donner, 2008). Clusters make fewer effective
+    items of each kind.
+    """
+    tail = (1.0 - level) / 2.0
+    positive, kept = exceedance.positive, exceedance.share
+    found = np.sort(exceedance.level[positive])[::-1]
+    passed = np.sort(exceedance.level[~positive])
+    needed = max(math.ceil(kept * len(found) * (1.0 - 1e-12)), 1)
+    value = _share_at_rank(found, passed, needed)
+    hit = exceedance.level >= found[needed - 1]
+    size = _effective(hit, positive, design, max(kept, 0.5))
+    least, most = _order_ranks(size, kept, tail)
+    stretch = len(found) / size
+    low = _share_at_rank(found, passed, math.floor(least * stretch))
+    nearer, _ = _order_ranks(size, kept, ONE_SIGMA)
+    likely = _share_at_rank(found, passed, math.floor(nearer * stretch))
+    high = _share_at_rank(found, passed, math.ceil(most * stretch))
+    others = _effective(hit, ~positive, design, None)
+    wilson_low, wilson_high = wilson(value, others, level)
+    down = math.hypot(value - low, value - wilson_low)
+    up = math.hypot(high - value, wilson_high - value)
+    # With few distinct scores the rate jumps, and its error is that after the jump.
+    jumped = wilson(likely, others, level)[0]
+    return max(0.0, min(value - down, jumped)), min(1.0, value + up)
+
+
+def _share_at_rank(found: Array, passed: Array, rank: int) -> float:
+    """Return the share of `passed` at or above the `rank`-th highest of `found`.
+
+    It is 1 beyond the last rank.
+    """
+    if rank > len(found):
+        return 1.0
+    if rank < 1:
+        return 0.0
+    below = np.searchsorted(passed, found[rank - 1])
+    return 1.0 - float(below) / len(passed)
+
+
+def _order_ranks(size: float, share: float, tail: float) -> tuple[int, int]:
+    """Return ranks between which the quantile lies but for `tail` on either side."""
+    trials = round(size)
+    count = np.arange(trials + 1)
+    cumulated = bdtr(count, trials, share)
+    least = int(np.searchsorted(cumulated, tail))
+    most = int(np.searchsorted(cumulated, 1.0 - tail)) + 1
+    return least, most
+
+
+def _effective(hit: Flags, kind: Flags, design: Design, share: float | None) -> float:
+    """Return how many independent items of this kind know their share of `hit`."""
+    count = int(kind.sum())
+    if design.cluster is None:
+        return float(count)
+    value = float(hit[kind].mean()) if share is None else share
+    change = np.where(kind, hit - float(hit[kind].mean()), 0.0) / count
+    return effective_size(value, design.spread(change, kind.astype(np.int64)), count)
+
+
+def student_quantile(level: float, freedom: float) -> float:
+    """Return Student's quantile that leaves out 1 - `level` on both sides together."""
+    if math.isinf(freedom):
+        return float(ndtri(0.5 + level / 2.0))
+    return float(stdtrit(freedom, 0.5 + level / 2.0))

@@ -1,0 +1,247 @@
+"""Which rows of a table may be the best: the model confidence set.
+
+Hansen, Lunde & Nason (2011), "The model confidence set", with the statistic T_R: as
+long as the largest difference among the remaining rows is larger than equal rows would
+show, the worst row of that pair leaves. The best row is not fixed beforehand, so that
+rows truly equal to the best are excluded, any of them, with probability 1 - `level`.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.arrays import Array
+from qualms.inference._design import Design
+from qualms.inference.interval import LEAST_FREEDOM, mean_values
+from qualms.scores import Better
+from qualms.scores.influence import Influence
+
+REPLICATES = 2_000
+"""Normal replicates drawn where the influence of the items is known."""
+FEWEST = 100
+"""With fewer replicates no quantile of .05 stands on more than a handful of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceSet:
+    """The rows that cannot be told apart from the best."""
+
+    best: str
+    """The row with the best value; empty where no value is defined."""
+    members: tuple[str, ...]
+    """`best` and its equals, in the order of the table."""
+    p: Mapping[str, float]
+    """Largest level of error at which a row leaves; 1 for the last to remain, nan
+    where the value is undefined."""
+    eliminated: tuple[str, ...]
+    """Rows that left, the first to leave first."""
+    reason: str = ""
+    """Why nothing can be claimed; empty where something can. All rows are members."""
+
+
+def confidence_set(
+    values: Mapping[str, float],
+    replicates: Mapping[str, ArrayLike],
+    *,
+    better: Better,
+    level: float = 0.95,
+) -> ConfidenceSet:
+    """The rows of `values` that may be best, from paired replicates of each.
+
+    `replicates` are (B,) per row, of the same resampled items in every row. Rows with
+    an undefined or infinite value are left out, and so are replicates in which any row
+    is undefined. See `influence_replicates` where the influence of items is known.
+
+    >>> rng = np.random.default_rng(0)
+    >>> noise = rng.normal(size=(3, 500))
+    >>> names, values = "abc", [0.0, 0.5, 9.0]
+    >>> found = confidence_set(
+    ...     dict(zip(names, values)), dict(zip(names, noise)), better="lower"
+    ... )
+    >>> found.members, found.eliminated
+    (('a', 'b'), ('c',))
+    """
+    if better not in ("higher", "lower"):
+        raise ValueError(f"better must be 'higher' or 'lower', got {better!r}")
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 for 95 %")
+    names = [name for name, value in values.items() if math.isfinite(value)]
+    missing = sorted(set(names) - replicates.keys())
+    if missing:
+        raise ValueError(f"every defined row needs replicates, {missing} have none")
+    if len(names) < 2:
+        return _untested(values, names, "")
+    sign = 1.0 if better == "lower" else -1.0
+    loss = sign * np.array([values[name] for name in names])
+    copies = _paired([replicates[name] for name in names])
+    centre = sign * (copies - copies.mean(axis=0))
+    best = names[int(loss.argmin())]
+    if len(copies) < FEWEST:
+        return _untested(
+            values,
+            names,
+            f"{len(copies)} replicates are too few to tell rows apart, "
+            f"at least {FEWEST} are needed",
+            best=best,
+        )
+    order, p = elimination(loss, centre)
+    found = remaining(names, best, order, p, level)
+    absent = dict.fromkeys(values, math.nan)
+    return dataclasses.replace(found, p=absent | dict(found.p))
+
+
+def _paired(replicates: Sequence[ArrayLike]) -> Array:
+    """(B, K) replicates in which every row is defined."""
+    columns = [np.asarray(column, dtype=np.float64) for column in replicates]
+    lengths = {column.shape for column in columns}
+    if len(lengths) > 1 or columns[0].ndim != 1:
+        raise ValueError(
+            "replicates must be paired, (B,) in every row, got shapes "
+            f"{sorted(lengths)}; make them of the same resampled items"
+        )
+    together: Array = np.stack(columns, axis=1)
+    return together[np.isfinite(together).all(axis=1)]
+
+
+def _untested(
+    values: Mapping[str, float], names: Sequence[str], reason: str, best: str = ""
+) -> ConfidenceSet:
+    p = {name: 1.0 if name in names else math.nan for name in values}
+    first = best or (names[0] if names else "")
+    return ConfidenceSet(
+        best=first, members=tuple(names), p=p, eliminated=(), reason=reason
+    )
+
+
+def elimination(
+    loss: Array, centre: Array, *, high: Array | None = None
+) -> tuple[list[int], Array]:
+    """Return the rows in the order in which they leave, and the p value of each.
+
+    `loss` (K,) with replicates `centre` (B, K) around 0. All rows leave but one,
+    whatever the level: a level only says how many of them count. Where a loss is known
+    up to a range only, `loss` is its lower end and `high` the upper one: a row leaves
+    for what its own loss is at least, against what its rival's is at most.
+    """
+    rows = len(loss)
+    high = loss if high is None else high
+    error = standard_errors(centre)
+    # Two rows without any difference in any replicate are equal, or surely differ.
+    t = np.divide(
+        loss[:, None] - high,
+        error,
+        out=np.where(loss[:, None] > high, np.inf, 0.0),
+        where=error > 0.0,
+    )
+    inverse = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0)
+    left = list(range(rows))
+    order: list[int] = []
+    p = np.ones(rows)
+    worst_p = 0.0
+    while len(left) > 1:
+        among = np.ix_(left, left)
+        place, _ = np.unravel_index(int(t[among].argmax()), (len(left), len(left)))
+        largest = float(t[among].max())
+        reached = _largest(centre[:, left], inverse[among]) >= largest * (1.0 - 1e-12)
+        worst_p = max(worst_p, (1.0 + reached.sum()) / (1.0 + len(centre)))
+        row = left.pop(int(place))
+        p[row] = min(worst_p, 1.0)
+        order.append(row)
+    return order, p
+
+
+def standard_errors(centre: Array) -> Array:
+    """Return the standard error (K, K) of every difference."""
+    cross = centre.T @ centre / max(len(centre) - 1, 1)
+    own = cross.diagonal()
+    square: Array = own[:, None] + own - 2.0 * cross
+    # What rounding leaves of equal columns is not a difference.
+    return np.sqrt(np.where(square > 1e-12 * own.max(), square, 0.0))
+
+
+def _largest(centre: Array, inverse: Array) -> Array:
+    """(B,) the largest studentised difference of any pair in each replicate."""
+    found = np.zeros(len(centre))
+    for row in range(1, centre.shape[1]):
+        gap = np.abs(centre[:, :row] - centre[:, row, None]) * inverse[row, :row]
+        np.maximum(found, gap.max(axis=1), out=found)
+    return found
+
+
+def remaining(
+    names: Sequence[str], best: str, order: Sequence[int], p: Array, level: float
+) -> ConfidenceSet:
+    """Return the set of rows whose p value is above 1 - `level`."""
+    # 1 - 0.9 falls short of 0.1 by rounding.
+    alpha = 1.0 - level + 1e-12
+    members = tuple(name for name, own in zip(names, p, strict=True) if own > alpha)
+    left = tuple(names[row] for row in order if p[row] <= alpha)
+    return ConfidenceSet(
+        best=best,
+        members=members,
+        p=dict(zip(names, p.tolist(), strict=True)),
+        eliminated=left,
+    )
+
+
+def influence_replicates(
+    rows: Mapping[str, Influence | Sequence[Influence]],
+    *,
+    design: Design | None = None,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> dict[str, Array]:
+    """Paired replicates (B,) of every row, from the influence of the same items.
+
+    Draws from the normal distribution that has the covariance of the influences, which
+    is what weighting every item by an independent normal number gives, made longer by
+    Student's t where few items carry the variance. Repeats of a row are averaged; what
+    their seeds add is independent between rows.
+    """
+    names = list(rows)
+    repeats = [_as_list(rows[name]) for name in names]
+    first = repeats[0][0]
+    assert first.values is not None
+    plain = Design(items=len(first.values)) if design is None else design
+    sums = np.stack([plain.sums(mean_values(row)) for row in repeats], axis=1)
+    covariance = sums.T @ sums
+    for place, row in enumerate(repeats):
+        values = np.array([found.value for found in row])
+        if len(values) > 1:
+            covariance[place, place] += values.var(ddof=1) / len(values)
+    freedom = _freedom(sums)
+    rng = np.random.default_rng(seed)
+    noise = normal_noise(covariance, replicates, rng)
+    noise *= np.sqrt(freedom / rng.chisquare(freedom, size=(replicates, 1)))
+    centre = [float(np.mean([found.value for found in row])) for row in repeats]
+    return {name: centre[place] + noise[:, place] for place, name in enumerate(names)}
+
+
+def _as_list(found: Influence | Sequence[Influence]) -> list[Influence]:
+    return [found] if isinstance(found, Influence) else list(found)
+
+
+def normal_noise(covariance: Array, replicates: int, rng: np.random.Generator) -> Array:
+    """Return normal draws (B, K); the covariance may be singular."""
+    size, axes = np.linalg.eigh(covariance)
+    # The symmetric root: it does not depend on how the axes were found.
+    root = (axes * np.sqrt(np.maximum(size, 0.0))) @ axes.T
+    drawn: Array = rng.standard_normal((replicates, len(covariance))) @ root
+    return drawn
+
+
+def _freedom(sums: Array) -> float:
+    """Satterthwaite's degrees of freedom, the median over pairs of rows."""
+    units, rows = sums.shape
+    found = []
+    for row in range(1, rows):
+        square = np.square(sums[:, :row] - sums[:, row, None])
+        total = square.sum(axis=0)
+        left = np.square(square).sum(axis=0) - total**2 / units
+        known = (total > 0.0) & (left > 0.0)
+        found += (2.0 * total[known] ** 2 / left[known]).tolist()
+    return max(LEAST_FREEDOM, min(float(np.median(found)), 1e6)) if found else 1e6

@@ -1,0 +1,381 @@
+"""The interval of a score from the influence of its items, for one file or repeats.
+
+The construction is chosen per score by simulation (`docs/intervals.md`): Student's t on
+a scale that the score cannot leave, with Satterthwaite's degrees of freedom; Wilson's
+interval for shares; and what no trial of n having failed can say where the score stands
+at the end of its range.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from qualms.arrays import Array, Index
+from qualms.inference._design import Design, Spread
+from qualms.inference._gaps import INVERTED, NORM_BOUND, bin_ends, smooth_ends
+from qualms.inference._shares import (
+    effective_size,
+    exceedance_ends,
+    strata_ends,
+    strata_method,
+    student_quantile,
+    wilson,
+)
+from qualms.scores import about
+from qualms.scores.influence import (
+    BinGaps,
+    Exceedance,
+    Influence,
+    Scale,
+    SmoothGaps,
+    Strata,
+)
+
+LEAST_FREEDOM = 3.0
+"""Fewer degrees of freedom are an accident of a few large values."""
+EXACT = "exact binomial bound: the score stands at the end of its range"
+METHOD: dict[Scale, str] = {
+    "share": "Wilson's interval",
+    "logit": "influence of each item, Student's t on the logit scale",
+    "log": "influence of each item, Student's t on the log scale",
+    "fisher": "influence of each item, Student's t on Fisher's scale",
+    "linear": "influence of each item, Student's t",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceInterval:
+    """Where the score of the population lies, with the stated confidence."""
+
+    low: float
+    high: float
+    """nan where there is no interval."""
+    method: str = ""
+    """How the interval was made, in words."""
+    reason: str = ""
+    """Why there is no interval; empty where there is one."""
+    undefined: float = 0.0
+    """Share of the replicates, where any were used, that left the score undefined."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pooled:
+    """The mean over repeats of a row: one for a single file."""
+
+    value: float
+    spread: Spread
+    seeds: Spread
+    """Variance of the mean over repeats because their seeds differ."""
+    first: Influence
+
+    def total(self) -> Spread:
+        """Items and seeds together."""
+        return joined_spread(self.spread, self.seeds)
+
+
+def influence_of(score: Callable[..., Any], *arrays: ArrayLike) -> Influence | None:
+    """Return the influence of every item on `score(*arrays)`, None where none is known.
+
+    Options bound by `functools.partial` are honoured.
+
+    >>> from qualms.scores import auroc
+    >>> influence_of(auroc, [0.1, 0.4, 0.3, 0.8], [0, 0, 1, 1]).value
+    0.75
+    """
+    options: Mapping[str, Any] = {}
+    function = score
+    if isinstance(score, partial) and not score.args:
+        function, options = score.func, score.keywords
+    if not hasattr(function, "__score__"):
+        return None
+    influence = about(function).influence
+    return None if influence is None else influence(*arrays, **options)
+
+
+def interval_of(
+    influence: Influence | Sequence[Influence],
+    *,
+    design: Design | None = None,
+    level: float = 0.95,
+) -> ConfidenceInterval:
+    """The interval of a score, or of its mean over repeats of a row on the same items.
+
+    Repeats (seeds) share their items, so that their influences are averaged; what their
+    values differ by is added as a second source of variance. Without a `design` the
+    items are one sample drawn one by one.
+
+    >>> from qualms.scores import accuracy
+    >>> from qualms.inference import influence_of
+    >>> found = interval_of(influence_of(accuracy, [0.9] * 9 + [0.1], [1] * 10))
+    >>> round(found.low, 4), round(found.high, 4)
+    (0.5958, 0.9821)
+    """
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must lie between 0 and 1, got {level}; 0.95 for 95 %")
+    repeats = [influence] if isinstance(influence, Influence) else list(influence)
+    if not repeats:
+        raise ValueError("influence must hold at least one repeat, got none")
+    # One repeat may have seen 0 and 1 alone, of sizes say: that makes no share of all.
+    repeats.sort(key=lambda found: found.scale == "share")
+    refused = next((found.reason for found in repeats if found.reason), "")
+    if not refused and design is not None and design.cluster is not None:
+        refused = repeats[0].clustered
+    if refused:
+        return no_interval(refused)
+    if repeats[0].construction is not None:
+        return _from_constructions(repeats, design, level)
+    return _from_influence(repeats, design, level)
+
+
+def no_interval(reason: str) -> ConfidenceInterval:
+    """No interval, and why."""
+    return ConfidenceInterval(low=math.nan, high=math.nan, reason=reason)
+
+
+def _from_constructions(
+    repeats: Sequence[Influence], design: Design | None, level: float
+) -> ConfidenceInterval:
+    """Average the intervals of all repeats, widened by what the seeds add."""
+    first = repeats[0]
+    ends = [_constructed(repeat, _whole(repeat, design), level) for repeat in repeats]
+    if any(math.isnan(end) for pair in ends for end in pair):
+        return no_interval("the items are too few for an interval that holds")
+    values = np.array([repeat.value for repeat in repeats])
+    value = float(values.mean())
+    low, high = (float(end) for end in np.mean(ends, axis=0))
+    seeds = seed_spread(values)
+    extra = student_quantile(level, seeds.freedom) * math.sqrt(seeds.variance)
+    low = value - math.hypot(value - low, extra) if extra else low
+    high = value + math.hypot(high - value, extra) if extra else high
+    return ConfidenceInterval(
+        low=max(low, first.low),
+        high=min(high, first.high),
+        method=_construction_words(first) + _seed_words(len(repeats)),
+    )
+
+
+def _constructed(
+    influence: Influence, design: Design, level: float
+) -> tuple[float, float]:
+    """Return the ends of the interval that the influence's `construction` gives."""
+    match influence.construction:
+        case BinGaps() as gaps:
+            return bin_ends(gaps, design, level)
+        case SmoothGaps() as gaps:
+            return smooth_ends(gaps, design, level)
+        case Strata() as strata:
+            return strata_ends(strata, design, level)
+        case Exceedance() as exceedance:
+            return exceedance_ends(exceedance, design, level)
+        case other:
+            plain = dataclasses.replace(influence, construction=None)
+            interval = interval_of(plain, design=design, level=level)
+            noise = 0.0 if other is None else other.noise
+            return max(interval.low - noise, 0.0), interval.high
+
+
+def _construction_words(influence: Influence) -> str:
+    match influence.construction:
+        case BinGaps():
+            return INVERTED
+        case SmoothGaps():
+            return NORM_BOUND
+        case Strata() as strata:
+            return strata_method(strata)
+        case Exceedance():
+            return "order statistics of the threshold and Wilson's interval, by squares"
+        case _:
+            return "influence of each item; below, less the error of noise alone"
+
+
+def _whole(influence: Influence, design: Design | None) -> Design:
+    if design is not None:
+        return design
+    if influence.values is not None:
+        return Design(items=len(influence.values))
+    # Constructions know their own items and need clusters and samples alone.
+    return Design(items=1)
+
+
+def _from_influence(
+    repeats: Sequence[Influence], design: Design | None, level: float
+) -> ConfidenceInterval:
+    pooled = _pooled(repeats, _checked(repeats, design))
+    if pooled.spread.units < 2:
+        return no_interval("there is only one independent item or cluster")
+    if _at_an_end(pooled):
+        low, high = _exact(pooled, level)
+        return ConfidenceInterval(low=low, high=high, method=EXACT)
+    low, high = _CONSTRUCTED[repeats[0].scale](pooled, level)
+    if math.isnan(low):
+        return no_interval("all items are alike: nothing tells how the score varies")
+    clusters = "" if design is None or design.cluster is None else ", over clusters"
+    method = METHOD[repeats[0].scale] + clusters + _seed_words(len(repeats))
+    return ConfidenceInterval(low=low, high=high, method=method)
+
+
+def _checked(repeats: Sequence[Influence], design: Design | None) -> Design:
+    lengths = {0 if r.values is None else len(r.values) for r in repeats}
+    if len(lengths) > 1:
+        raise ValueError(
+            f"repeats must be about the same items, got {sorted(lengths)} of them"
+        )
+    (items,) = lengths
+    found = Design(items=items) if design is None else design
+    if found.items != items:
+        raise ValueError(
+            f"the design is of {found.items} items, the influence of {items}; make "
+            "both for the same items"
+        )
+    return found
+
+
+def _pooled(repeats: Sequence[Influence], design: Design) -> _Pooled:
+    first = repeats[0]
+    values = np.array([found.value for found in repeats])
+    spreads = design.spread(mean_values(repeats), _part(repeats), welch=first.welch)
+    freedom = max(min(spreads.freedom, first.freedom), LEAST_FREEDOM)
+    spreads = spreads._replace(variance=spreads.variance * first.inflation)
+    spread = spreads._replace(freedom=freedom)
+    value = float(values.mean())
+    return _Pooled(value=value, spread=spread, seeds=seed_spread(values), first=first)
+
+
+def _part(repeats: Sequence[Influence]) -> Index | None:
+    """The kinds of items, where all repeats agree on them."""
+    part = repeats[0].part
+    if part is None:
+        return None
+    others = (found.part for found in repeats[1:])
+    same = all(other is not None and np.array_equal(part, other) for other in others)
+    return part if same else None
+
+
+def mean_values(repeats: Sequence[Influence]) -> Array:
+    """(N,) the influence on the mean over repeats."""
+    total = np.zeros(0)
+    for found in repeats:
+        assert found.values is not None
+        total = found.values if not total.size else total + found.values
+    mean: Array = total / len(repeats)
+    return mean
+
+
+def joined_spread(items: Spread, *others: Spread) -> Spread:
+    """The spread of a sum of independent errors (Satterthwaite, 1946)."""
+    parts = [items, *(other for other in others if other.variance > 0.0)]
+    if len(parts) == 1:
+        return items
+    variance = sum(part.variance for part in parts)
+    left = sum(part.variance**2 / part.freedom for part in parts)
+    return Spread(variance, variance**2 / left, items.units)
+
+
+def seed_spread(values: Array) -> Spread:
+    """The spread of the mean of `values` (R,), one per seed; none for one seed."""
+    count = len(values)
+    if count < 2:
+        return Spread(0.0, math.inf, count)
+    return Spread(float(values.var(ddof=1)) / count, count - 1.0, count)
+
+
+def _seed_words(repeats: int) -> str:
+    return "" if repeats == 1 else f", items and {repeats} seeds together"
+
+
+def _share(pooled: _Pooled, level: float) -> tuple[float, float]:
+    spread = pooled.total()
+    size = effective_size(pooled.value, spread, _trials(pooled))
+    # Few clusters or seeds know their own variance badly: fewer effective items.
+    if spread.units < _trials(pooled) or pooled.seeds.variance > 0.0:
+        z = float(ndtri(0.5 + level / 2.0))
+        size *= (z / student_quantile(level, max(spread.freedom, LEAST_FREEDOM))) ** 2
+    return wilson(pooled.value, size, level)
+
+
+def _trials(pooled: _Pooled) -> float:
+    if pooled.seeds.variance > 0.0:
+        return math.inf
+    return pooled.first.extreme
+
+
+def _logit(pooled: _Pooled, level: float) -> tuple[float, float]:
+    low, width = pooled.first.low, pooled.first.high - pooled.first.low
+    share = (pooled.value - low) / width
+    spread = pooled.total()
+    if spread.variance <= 0.0 or not 0.0 < share < 1.0:
+        return math.nan, math.nan
+    error = math.sqrt(spread.variance) / width / (share * (1.0 - share))
+    reach = student_quantile(level, spread.freedom) * error
+    middle = math.log(share / (1.0 - share))
+    return low + width * _sigmoid(middle - reach), low + width * _sigmoid(
+        middle + reach
+    )
+
+
+def _sigmoid(value: float) -> float:
+    # A naive exp overflows where an interval covers nearly the whole range.
+    return 0.5 * (1.0 + math.tanh(value / 2.0))
+
+
+def _log(pooled: _Pooled, level: float) -> tuple[float, float]:
+    spread = pooled.total()
+    if spread.variance <= 0.0 or pooled.value <= 0.0:
+        return math.nan, math.nan
+    reach = student_quantile(level, spread.freedom) * math.sqrt(spread.variance)
+    reach = min(reach / pooled.value, 700.0)
+    low, high = pooled.value * math.exp(-reach), pooled.value * math.exp(reach)
+    return low, min(high, pooled.first.high)
+
+
+def _linear(pooled: _Pooled, level: float) -> tuple[float, float]:
+    spread = pooled.total()
+    if spread.variance <= 0.0:
+        return math.nan, math.nan
+    reach = student_quantile(level, spread.freedom) * math.sqrt(spread.variance)
+    low, high = pooled.value - reach, pooled.value + reach
+    return max(low, pooled.first.low), min(high, pooled.first.high)
+
+
+def _at_an_end(pooled: _Pooled) -> bool:
+    """Whether no trial failed, or none succeeded."""
+    found = pooled.first
+    bounded = found.scale in ("logit", "fisher") and found.extreme >= 1.0
+    return bounded and not found.low < pooled.value < found.high
+
+
+def _exact(pooled: _Pooled, level: float) -> tuple[float, float]:
+    """What is left possible, with the given confidence, when no trial failed."""
+    found = pooled.first
+    trials = min(found.extreme, float(pooled.spread.units))
+    middle = (found.low + found.high) / 2.0
+    tail = (1.0 - level) / 2.0
+    if found.floor is not None:
+        # Clusters are fewer trials: as if the chance were of a smaller sample.
+        ratio = min(1.0, pooled.spread.units / _items(found))
+        worst = found.floor(tail ** (1.0 / ratio))
+        return (worst, found.high) if pooled.value > middle else (found.low, worst)
+    reach = (1.0 - tail ** (1.0 / trials)) * (found.high - found.low)
+    if pooled.value > middle:
+        return found.high - reach, found.high
+    return found.low, found.low + reach
+
+
+def _items(found: Influence) -> int:
+    return 1 if found.values is None else len(found.values)
+
+
+_CONSTRUCTED: dict[Scale, Callable[[_Pooled, float], tuple[float, float]]] = {
+    "share": _share,
+    "logit": _logit,
+    "fisher": _logit,
+    "log": _log,
+    "linear": _linear,
+}

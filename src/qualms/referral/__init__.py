@@ -1,0 +1,39 @@
+"""Referral plans: which items an expert should see, and what that promises.
+
+`refer` chooses a threshold and gives a `ReferralPlan`; `plan.save` keeps it in a file,
+`read_plan` reads it, and `plan.apply` says which of new, unlabelled items to refer.
+"""
+
+from qualms.referral._applied import AppliedPlan, ReferredItems, Workload
+from qualms.referral._items import UncertaintySource
+from qualms.referral._likeness import Departure, LikenessCheck, ReferenceSample
+from qualms.referral._outcome import Fall, Measure, Outcome, PerThousand
+from qualms.referral._plan import PlanOrigin, ReferralPlan, read_plan
+from qualms.referral._plan_file import PlanError
+from qualms.referral._refer import refer
+from qualms.referral._request import ReferralOptions, Request
+from qualms.referral._threshold import Cutoff, Offer, Promise
+
+__all__ = [
+    "AppliedPlan",
+    "Cutoff",
+    "Departure",
+    "Fall",
+    "LikenessCheck",
+    "Measure",
+    "Offer",
+    "Outcome",
+    "PerThousand",
+    "PlanError",
+    "PlanOrigin",
+    "Promise",
+    "ReferenceSample",
+    "ReferralOptions",
+    "ReferralPlan",
+    "ReferredItems",
+    "Request",
+    "UncertaintySource",
+    "Workload",
+    "read_plan",
+    "refer",
+]

@@ -1,0 +1,337 @@
+"""The items of a file as a plan sees them: uncertainty, decision and outcome of each.
+
+In-domain and shifted items are separate sets. The uncertainty of a plan is an array of
+the file or is computed from its predictions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms import scores
+from qualms.evaluate.draws import decomposed
+from qualms.evaluate.scoring import Source, taken_from
+from qualms.evaluate.subsets import known_items
+from qualms.predictions import Predictions, pool
+from qualms.referral._request import SHARE_SCORES
+from qualms.scores import Ranked, ranked_items
+from qualms.wording import suggest
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+COMPUTED: Mapping[str, Mapping[str, str]] = {
+    # In the order of `scores.decompose`.
+    "classification": {
+        "entropy": "entropy of the mean over draws of class probabilities, in nats",
+        "aleatoric": "mean over draws of the entropy of class probabilities, in nats",
+        "epistemic": "entropy of the mean over draws minus the mean entropy, in nats",
+    },
+    "regression": {
+        "std": "square root of the mean variance plus the variance of the draws' means",
+        "width": "upper end minus lower end of the predicted interval",
+    },
+}
+"""Uncertainties that can be computed, by task and name."""
+FAMILY = {"classification": "uncertainty", "regression": "select"}
+"""Arrays of a file that can be the uncertainty, by task."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncertaintySource:
+    """Source of the uncertainty of a plan; larger is less certain."""
+
+    name: str
+    from_file: bool
+    """Whether it is an array of the file; else it is computed from the predictions."""
+    how: str
+    """Description of how it is made."""
+    draws: int
+    """Draws of the predictions that the plan was made from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReferralItems:
+    """One set of items; all arrays are (N,)."""
+
+    name: str
+    """Name of the file."""
+    subset: str
+    """Part of the file: '' (all), 'in_domain', 'shifted' or 'group=...'."""
+    classes: int | None
+    """Number of classes; None for regression."""
+    target: Index | Array
+    predicted: Index | Array
+    """The most probable class, or the predicted value."""
+    correct: Flags
+    """Whether the predicted class is right; False throughout for regression."""
+    loss: Array
+    """NLL for classes, absolute error for values."""
+    positive: Array
+    """Probability of class 1; of use with two classes only."""
+    uncertainty: Array
+    rank: Ranked
+    """The items in ascending order of `uncertainty`, sorted once for all uses."""
+    cluster: Index | None
+    """Number of the cluster of each item; None where no two items share one."""
+    group: NDArray[np.int64] | NDArray[np.str_] | None
+
+    @property
+    def n(self) -> int:
+        """Number of items."""
+        return len(self.target)
+
+    @property
+    def clusters(self) -> int | None:
+        """Number of clusters; None where no two items share one."""
+        return None if self.cluster is None else len(np.unique(self.cluster))
+
+    def counted(self, score: str) -> Flags:
+        """Return which items count in `score`, one of `SHARE_SCORES`."""
+        target = SHARE_SCORES[score].target
+        if target is None:
+            return np.ones(self.n, np.bool_)
+        same_class: Flags = self.target == target
+        return same_class
+
+    def part(self, index: Index, subset: str) -> "ReferralItems":
+        """Return the items at `index` alone."""
+        return ReferralItems(
+            name=self.name,
+            subset=subset,
+            classes=self.classes,
+            target=self.target[index],
+            predicted=self.predicted[index],
+            correct=self.correct[index],
+            loss=self.loss[index],
+            positive=self.positive[index],
+            uncertainty=self.uncertainty[index],
+            rank=ranked_items(self.uncertainty[index]),
+            cluster=cluster_codes(self.cluster, index),
+            group=None if self.group is None else self.group[index],
+        )
+
+    def groups(self) -> "tuple[ReferralItems, ...]":
+        """Return the items of each group, in the order of the groups' names."""
+        if self.group is None:
+            return ()
+        return tuple(
+            self.part(np.flatnonzero(self.group == name), f"group={name}")
+            for name in np.unique(self.group)
+        )
+
+    def independent(self, seed: int) -> "ReferralItems":
+        """Return one item of each cluster, drawn by `seed`; without clusters all."""
+        if self.cluster is None:
+            return self
+        keys = (self.positive, self.loss, self.correct, self.target, self.uncertainty)
+        return self.part(one_per_cluster(self.cluster, keys, seed), self.subset)
+
+
+def read_for_referral(
+    source: Source, *, logits: bool, labelled: bool = True
+) -> Predictions:
+    """Read `source`; raise unless a plan can be made from it or applied to it."""
+    predictions = taken_from(source, logits=logits)
+    if predictions.task not in FAMILY:
+        raise ValueError(
+            f"{predictions.source}: a plan needs predictions of classification "
+            "('probs' or 'prob') or regression ('mean'), this file holds "
+            f"{predictions.task}; use qualms score for it"
+        )
+    if labelled and "target" not in predictions.arrays:
+        raise ValueError(
+            f"{predictions.source}: has no 'target', and a plan is chosen and checked "
+            "on items whose target is known; add it as 'target', or apply a plan that "
+            "was made before (--apply)"
+        )
+    return predictions
+
+
+def split_by_shift(
+    predictions: Predictions, name: str, uncertainty: UncertaintySource
+) -> tuple[ReferralItems, ...]:
+    """Return in-domain and shifted items apart where the file marks some as shifted.
+
+    Items of no known class are left out.
+    """
+    index = known_items(predictions)
+    items = _items_at(predictions, index, name, uncertainty)
+    marks = predictions.get("shifted")
+    shifted = np.zeros(items.n, np.bool_) if marks is None else marks[index]
+    if shifted.all() or not shifted.any():
+        return (items,)
+    return (
+        items.part(np.flatnonzero(~shifted), "in_domain"),
+        items.part(np.flatnonzero(shifted), "shifted"),
+    )
+
+
+def one_per_cluster(cluster: Index, keys: tuple[NDArray[Any], ...], seed: int) -> Index:
+    """Return the index of one item of each cluster, drawn by `seed`.
+
+    Items are sorted by `keys`, all that is known of them, so that their order in the
+    file has no influence.
+    """
+    order = np.lexsort((*keys, cluster))
+    size = np.bincount(cluster)
+    size = size[size > 0]
+    start = np.cumsum(size) - size
+    place = np.random.default_rng(seed).random(len(size))
+    chosen: Index = order[start + (place * size).astype(np.int64)]
+    return chosen
+
+
+def cluster_codes(cluster: NDArray[Any] | None, index: Index) -> Index | None:
+    """Return the clusters of the items at `index` by number; None if all differ."""
+    if cluster is None:
+        return None
+    names, codes = np.unique(cluster[index], return_inverse=True)
+    return None if len(names) == len(index) else codes.astype(np.int64)
+
+
+def uncertainty_source(predictions: Predictions, name: str | None) -> UncertaintySource:
+    """Return where the uncertainty `name` comes from; arrays of the file come first.
+
+    Without a name it is the usual one of the task.
+
+    Raises:
+        LookupError: If there is none of this name.
+        ValueError: If the file cannot give it.
+    """
+    computed, family = COMPUTED[predictions.task], FAMILY[predictions.task]
+    arrays = predictions.named(family)
+    if name is None:
+        name = "width" if _has_only_intervals(predictions) else next(iter(computed))
+    if name in arrays:
+        how = f"array '{family}/{name}' of the predictions"
+    elif name in computed:
+        _check_computable(predictions, name)
+        how = computed[name]
+    else:
+        names = sorted({*arrays, *computed})
+        raise LookupError(
+            f"{predictions.source}: no uncertainty {name!r}.{suggest(name, names)} "
+            f"Known: {', '.join(names)}."
+        )
+    return UncertaintySource(
+        name=name, from_file=name in arrays, how=how, draws=predictions.draws
+    )
+
+
+def uncertainty_values(predictions: Predictions, source: UncertaintySource) -> Array:
+    """Return the uncertainty (N,) of every item, as `source` describes it.
+
+    Raises:
+        ValueError: If the predictions cannot give it.
+    """
+    if source.from_file:
+        return _array_of_file(predictions, source.name)
+    _check_computable(predictions, source.name)
+    if predictions.task == "classification":
+        parts = decomposed(predictions.arrays["probs"])
+        place = list(COMPUTED["classification"]).index(source.name)
+        return parts[place].astype(np.float64)
+    if source.name == "width":
+        width: Array = predictions.arrays["upper"] - predictions.arrays["lower"]
+        return width
+    moments = scores.pool_gaussian(predictions.arrays["mean"], predictions.get("var"))
+    return np.sqrt(moments.var)
+
+
+def predicted_values(predictions: Predictions) -> Index | Array:
+    """Return the predicted classes or values (N,).
+
+    Of an interval without a mean it is the middle.
+    """
+    if predictions.task == "classification":
+        return scores.predicted_class(predictions.arrays["probs"])
+    mean = predictions.get("mean")
+    if mean is not None:
+        return scores.pool_gaussian(mean).mean
+    middle: Array = (predictions.arrays["lower"] + predictions.arrays["upper"]) / 2.0
+    return middle
+
+
+def _items_at(
+    predictions: Predictions, index: Index, name: str, source: UncertaintySource
+) -> ReferralItems:
+    target = predictions.arrays["target"][index]
+    uncertainty = uncertainty_values(predictions, source)[index]
+    group = predictions.get("group")
+    predicted = predicted_values(predictions)[index]
+    if predictions.classes is None:
+        correct, positive = np.zeros(len(index), np.bool_), np.zeros(len(index))
+        loss = np.abs(predicted - target)
+    else:
+        probs = scores.mean_probabilities(predictions.arrays["probs"])[index]
+        correct, positive = scores.correct(probs, target), probs[:, 1]
+        loss = scores.item_nll(probs, target)
+    return ReferralItems(
+        name=name,
+        subset="",
+        classes=predictions.classes,
+        target=target,
+        predicted=predicted,
+        correct=correct,
+        loss=loss,
+        positive=positive,
+        uncertainty=uncertainty,
+        rank=ranked_items(uncertainty),
+        cluster=cluster_codes(predictions.get("cluster"), index),
+        group=None if group is None else group[index],
+    )
+
+
+def _array_of_file(predictions: Predictions, name: str) -> Array:
+    family = FAMILY[predictions.task]
+    # Draws of a selection score are joined by the rule that its file states.
+    many = family == "select" and predictions.draws > 1
+    arrays = (pool([predictions]) if many else predictions).named(family)
+    if name not in arrays:
+        names = ", ".join(f"'{family}/{each}'" for each in arrays) or "none"
+        raise ValueError(
+            f"{predictions.source}: the plan refers by the array '{family}/{name}', "
+            f"and this file has {names}; add it"
+        )
+    values = arrays[name][0] if family == "select" else arrays[name]
+    return np.asarray(values, np.float64)
+
+
+def _has_only_intervals(predictions: Predictions) -> bool:
+    return (
+        predictions.task == "regression"
+        and not _has_spread(predictions)
+        and "lower" in predictions.arrays
+    )
+
+
+def _has_spread(predictions: Predictions) -> bool:
+    several = predictions.draws > 1 and "mean" in predictions.arrays
+    return several or "var" in predictions.arrays
+
+
+def _check_computable(predictions: Predictions, name: str) -> None:
+    """Raise unless the predictions have what the uncertainty is computed from."""
+    missing = {
+        "aleatoric": predictions.draws == 1,
+        "epistemic": predictions.draws == 1,
+        "std": not _has_spread(predictions),
+        "width": "lower" not in predictions.arrays,
+    }
+    if not missing.get(name, False):
+        return
+    family = FAMILY[predictions.task]
+    needs = {
+        "std": "'var', or several draws of 'mean'",
+        "width": "'lower' and 'upper'",
+    }.get(name, "several draws (M, N, C), this file has one")
+    other = "use entropy, or " if family == "uncertainty" else ""
+    raise ValueError(
+        f"{predictions.source}: the {name} uncertainty needs {needs}; {other}give the "
+        f"values as '{family}/{name}'"
+    )

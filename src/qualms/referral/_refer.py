@@ -1,0 +1,171 @@
+"""From labelled predictions to a referral plan: the twin of `qualms refer`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from qualms import __version__
+from qualms.evaluate.scoring import Source
+from qualms.predictions import Predictions
+from qualms.referral._applied import ReferredItems, file_digest, referred_items
+from qualms.referral._items import (
+    predicted_values,
+    read_for_referral,
+    split_by_shift,
+    uncertainty_source,
+    uncertainty_values,
+)
+from qualms.referral._likeness import reference_sample
+from qualms.referral._outcome import Outcome, judged_outcome, outcome_at
+from qualms.referral._plan import PlanOrigin, ReferralPlan
+from qualms.referral._request import (
+    SHARE_SCORES,
+    ReferralOptions,
+    Request,
+    make_request,
+)
+from qualms.referral._threshold import choose_threshold, list_offers
+from qualms.referral._words import plan_notes, plan_warnings
+
+
+def refer(
+    source: Source,
+    *,
+    budget: float | None = None,
+    accuracy: float | None = None,
+    confidence: float | None = None,
+    on: Sequence[Source] = (),
+    options: ReferralOptions | None = None,
+) -> ReferralPlan:
+    """Choose a threshold on the uncertainty; return its costs and its promise.
+
+    Give either a `budget` or an `accuracy` (or, in `options`, a sensitivity or
+    specificity) that the kept items must reach.
+
+    Args:
+        source: Labelled predictions of classes or values that the network was neither
+            trained nor tuned on: a path, a mapping of arrays, or predictions already
+            read. Items marked `shifted` take no part in the choice. For values only a
+            budget can be asked for.
+        budget: The largest share of items that may be referred. With `confidence` it
+            holds for new items, else for the given ones.
+        accuracy: The least accuracy of the kept items, for new items.
+        confidence: Probability with which the promise must hold; 0.9 for `accuracy`.
+            With clusters the promise is about one random item per cluster.
+        on: Other labelled predictions to apply the threshold to: a later month,
+            another hospital, a shifted set.
+        options: Which uncertainty, further scores to reach, level of the intervals.
+
+    >>> items = {"target": [0, 0, 1, 1], "prob": [0.1, 0.2, 0.4, 0.9]}
+    >>> plan = refer(items, budget=0.25)
+    >>> round(plan.threshold, 4), plan.outcomes[0].measure("accuracy").kept.value
+    (0.673, 1.0)
+    """
+    options = options or ReferralOptions()
+    request = make_request(
+        budget=budget,
+        confidence=confidence,
+        accuracy=accuracy,
+        sensitivity=options.sensitivity,
+        specificity=options.specificity,
+    )
+    files = [read_for_referral(each, logits=options.logits) for each in (source, *on)]
+    _check_same_kind(files)
+    _check_classes(files[0], request)
+    names = _names(files)
+    uncertainty = uncertainty_source(files[0], options.uncertainty)
+    items, *others = (
+        part
+        for file, name in zip(files, names, strict=True)
+        for part in split_by_shift(file, name, uncertainty)
+    )
+    sample = items.independent(options.seed)
+    choice = choose_threshold(items, sample, request)
+    threshold = choice.shown.threshold
+    outcomes = (
+        outcome_at(threshold, items, options),
+        *(judged_outcome(threshold, other, request, options) for other in others),
+    )
+    plan = ReferralPlan(
+        task=files[0].task,
+        classes=files[0].classes,
+        request=request,
+        uncertainty=uncertainty,
+        **choice._asdict(),
+        made_on=_origin(source, files[0], outcomes[0]),
+        reference=reference_sample(
+            sample.uncertainty, sample.predicted, sample.classes, options.seed
+        ),
+        level=options.level,
+        version=__version__,
+        offers=list_offers(items, sample, request.effective_confidence),
+        outcomes=outcomes,
+    )
+    return replace(
+        plan,
+        items=_items_to_refer(plan, files[0]) if plan.found else None,
+        warnings=tuple(plan_warnings(plan, files, names)),
+        notes=tuple(plan_notes(plan, items, files, options)),
+    )
+
+
+def _check_same_kind(files: Sequence[Predictions]) -> None:
+    """Raise unless all files have the task and the classes of the first one."""
+    first, *others = files
+    for other in others:
+        if other.task != first.task:
+            raise ValueError(
+                f"{other.source} must hold {first.task} as {first.source} does, it "
+                f"holds {other.task}"
+            )
+        if other.classes != first.classes:
+            raise ValueError(
+                f"{other.source} must have the {first.classes} classes of "
+                f"{first.source}, got {other.classes}"
+            )
+
+
+def _check_classes(file: Predictions, request: Request) -> None:
+    """Raise unless the scores of `request` can be had with the classes of the file."""
+    if request.at_least and file.classes is None:
+        raise ValueError(
+            f"{next(iter(request.at_least))} needs classes, {file.source} holds "
+            f"{file.task}; ask for a budget"
+        )
+    for name in request.at_least:
+        if SHARE_SCORES[name].target is not None and file.classes != 2:
+            raise ValueError(
+                f"{name} needs two classes, {file.source} has {file.classes}; "
+                "ask for an accuracy or a budget"
+            )
+
+
+def _names(files: Sequence[Predictions]) -> list[str]:
+    """Return file names, with as much of the path as makes them differ.
+
+    A file that is given twice has its place in the list instead.
+    """
+    paths = [Path(file.source) for file in files]
+    for depth in range(1, 12):
+        names = ["/".join(path.parts[-depth:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{path.name} ({i + 1})" for i, path in enumerate(paths)]
+
+
+def _origin(source: Source, file: Predictions, outcome: Outcome) -> PlanOrigin:
+    return PlanOrigin(
+        name=Path(file.source).name,
+        subset=outcome.subset,
+        sha256=file_digest(source),
+        items=outcome.n,
+        clusters=outcome.clusters,
+        referred=outcome.referred,
+        method=file.header.method,
+        split=file.header.split,
+    )
+
+
+def _items_to_refer(plan: ReferralPlan, file: Predictions) -> ReferredItems:
+    uncertainty = uncertainty_values(file, plan.uncertainty)
+    return referred_items(file, uncertainty, predicted_values(file), plan.threshold)

@@ -1,0 +1,119 @@
+"""What is asked of a referral plan."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+CONFIDENCE = 0.9
+"""Confidence of a promise where none is asked for."""
+
+
+class ShareScore(NamedTuple):
+    """A score that is the share of right decisions among some of the items."""
+
+    promise: str
+    """Words that follow "at least 95%" in a promise."""
+    target: int | None = None
+    """Only items of this class count; None: all items do."""
+    side: str = ""
+    """Name of items of that class."""
+
+
+SHARE_SCORES: Mapping[str, ShareScore] = {
+    "accuracy": ShareScore("of the kept items are decided rightly"),
+    "sensitivity": ShareScore("of the kept positives are found", 1, "positive"),
+    "specificity": ShareScore("of the kept negatives are cleared", 0, "negative"),
+}
+"""Scores that a plan can be asked to reach."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Request for a threshold: a budget, or scores that the kept items must reach.
+
+    Either there is a `budget`, or `at_least` has one or more scores.
+    """
+
+    budget: float | None = None
+    """Largest share of items that may be referred."""
+    at_least: Mapping[str, float]
+    """Least values of scores of the kept items, by name (`SHARE_SCORES`)."""
+    confidence: float | None = None
+    """Confidence of the promise for new items; None: for the given items only."""
+
+    @property
+    def effective_confidence(self) -> float:
+        """The confidence asked for, else the usual one."""
+        return CONFIDENCE if self.confidence is None else self.confidence
+
+    def as_data(self) -> dict[str, float | None]:
+        """Return the request as JSON holds it: a key for every possible score."""
+        return {
+            "budget": self.budget,
+            **{name: self.at_least.get(name) for name in SHARE_SCORES},
+            "confidence": self.confidence,
+        }
+
+    def __post_init__(self) -> None:
+        if (self.budget is None) == (not self.at_least):
+            got = "neither" if self.budget is None else "both"
+            raise ValueError(
+                "a plan needs either a budget or what the kept items must reach "
+                f"({', '.join(SHARE_SCORES)}), got {got}; give for example "
+                "--budget 0.2, or --accuracy 0.95"
+            )
+        if self.budget is not None and not 0.0 <= self.budget <= 1.0:
+            raise ValueError(
+                f"budget must lie in [0, 1], the share of items that may be referred, "
+                f"got {self.budget}"
+            )
+        for name, bound in self.at_least.items():
+            if not 0.0 < bound < 1.0:
+                raise ValueError(
+                    f"{name} must lie between 0 and 1, got {bound}; no number of items "
+                    "can promise more"
+                )
+        if self.confidence is not None and not 0.5 < self.confidence < 1.0:
+            raise ValueError(
+                f"confidence must lie between 0.5 and 1, got {self.confidence}"
+            )
+
+
+def make_request(
+    *, budget: float | None, confidence: float | None, **scores: float | None
+) -> Request:
+    """Return the request for a budget or for these scores; None: not asked for.
+
+    A budget without a confidence is for the given items; scores are always promised.
+    """
+    if budget is None and confidence is None:
+        confidence = CONFIDENCE
+    at_least = {name: bound for name, bound in scores.items() if bound is not None}
+    return Request(budget=budget, at_least=at_least, confidence=confidence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferralOptions:
+    """Further options of a plan."""
+
+    sensitivity: float | None = None
+    """Least share of the kept positives (class 1) that must be found."""
+    specificity: float | None = None
+    """Least share of the kept negatives (class 0) that must be found."""
+    uncertainty: str | None = None
+    """entropy (the default), aleatoric, epistemic, or the <name> of an array
+    `uncertainty/<name>`; for regression std, width or that of a `select/<name>`."""
+    logits: bool = False
+    """The class scores are logits; never guessed."""
+    by_group: bool = False
+    """Also describe each group of the array 'group'."""
+    level: float = 0.95
+    """Level of the intervals."""
+    seed: int = 0
+    """Draws one item of each cluster where items must be independent."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.level < 1.0:
+            raise ValueError(f"level must lie between 0 and 1, got {self.level}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be 0 or more, got {self.seed}")

@@ -1,0 +1,240 @@
+"""The warnings and notes of a plan, in sentences."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from qualms.predictions import Predictions
+from qualms.referral._items import ReferralItems
+from qualms.referral._outcome import Outcome
+from qualms.referral._plan import PER_CLUSTER, ReferralPlan
+from qualms.referral._request import ReferralOptions
+from qualms.referral._threshold import Cutoff
+from qualms.referral.shares import short_percent
+from qualms.wording import plural
+
+ARRAYS = ("target", "probs", "mean", "lower")
+"""Arrays that are the same in two files of the same predictions."""
+
+
+def plan_warnings(
+    plan: ReferralPlan, files: Sequence[Predictions], names: Sequence[str]
+) -> Iterator[str]:
+    """Yield what a reader of the plan must know before using it."""
+    first, *others = files
+    if first.header.split == "train":
+        yield (
+            f"{names[0]} says that it holds training items: the network knows them, so "
+            "the plan is too good; use items that it was not trained on"
+        )
+    yield from _large_clusters(plan)
+    for outcome in plan.outcomes:
+        yield from _missed(plan, outcome)
+        yield from _fall(outcome)
+    for other, name in zip(others, names[1:], strict=True):
+        yield from _shared_items(first, other, names[0], name)
+
+
+def plan_notes(
+    plan: ReferralPlan,
+    items: ReferralItems,
+    files: Sequence[Predictions],
+    options: ReferralOptions,
+) -> Iterator[str]:
+    """Yield what explains the numbers; the plan was made on `items`."""
+    yield from _chosen_on(plan, items, files[0])
+    yield from _other_choice(plan, items)
+    yield from _ties(plan, items)
+    yield from _clusters(items)
+    if options.by_group:
+        yield from _missing_groups(files)
+    yield from _unknown_classes(files)
+    yield from dict.fromkeys(note for file in files for note in file.notes)
+
+
+def _large_clusters(plan: ReferralPlan) -> Iterator[str]:
+    """Warn where all items together do worse than what is promised of clusters."""
+    promise, own = plan.promise, plan.outcomes[0]
+    if promise is None or not plan.clustered:
+        return
+    if promise.budget is not None and own.referred.low > promise.budget:
+        referred, budget = _percents(own.referred.value, promise.budget)
+        yield (
+            f"on {own.label} itself {referred} of all items are referred, beyond the "
+            f"{budget} promised of {PER_CLUSTER}: large clusters are referred more "
+            "than small ones"
+        )
+    for name, bound in promise.at_least.items():
+        kept = own.measure(name).kept
+        if kept.high < bound:
+            share, least = _percents(kept.value, bound)
+            yield (
+                f"on {own.label} itself all kept items together have {name} {share}, "
+                f"below the {least} promised of {PER_CLUSTER}: large clusters are "
+                "worse than small ones"
+            )
+
+
+def _missed(plan: ReferralPlan, outcome: Outcome) -> Iterator[str]:
+    request = plan.request
+    sure = f"(confidence {request.effective_confidence:g})"
+    for name, verdict in outcome.verdicts.items():
+        if verdict != "missed":
+            continue
+        if name == "budget":
+            share, most = _percents(outcome.referred.value, request.budget or 0.0)
+            yield (
+                f"on {outcome.label} {share} are referred, beyond the budget of {most} "
+                f"{sure}"
+            )
+        else:
+            kept = outcome.measure(name).kept
+            share, least = _percents(kept.value, request.at_least[name])
+            yield (
+                f"on {outcome.label} the kept items have {name} {share}, below the "
+                f"{least} asked for {sure}"
+            )
+
+
+def _fall(outcome: Outcome) -> Iterator[str]:
+    fall = outcome.fall
+    if fall is None:
+        return
+    before, before_referred = _percents(fall.from_accuracy, fall.from_referred)
+    after, after_referred = _percents(fall.to_accuracy, fall.to_referred)
+    yield (
+        f"on {outcome.label} the referral curve falls: accuracy of the kept items "
+        f"is {before} with {before_referred} referred, but {after} with "
+        f"{after_referred} referred; the uncertainty does not find the errors there"
+    )
+
+
+def _percents(first: float, second: float) -> tuple[str, str]:
+    return short_percent(first), short_percent(second)
+
+
+def _shared_items(
+    first: Predictions, other: Predictions, first_name: str, name: str
+) -> Iterator[str]:
+    same = other.n == first.n and all(
+        np.array_equal(first.arrays[key], other.arrays.get(key, ()))
+        for key in ARRAYS
+        if key in first.arrays
+    )
+    if same:
+        yield (
+            f"{name} holds the same predictions as {first_name}, so it is no check of "
+            "the plan"
+        )
+        return
+    items, other_items = first.get("item"), other.get("item")
+    if items is None or other_items is None:
+        return
+    both = len(np.intersect1d(items, other_items))
+    if both:
+        yield (
+            f"{both} items of {name} have the names of items of {first_name}: if they "
+            f"are the same items, {name} is no independent check of the plan"
+        )
+
+
+def _chosen_on(
+    plan: ReferralPlan, items: ReferralItems, file: Predictions
+) -> Iterator[str]:
+    """Say which items the threshold was chosen on, where that needs a word."""
+    split, shifted = file.header.split or "", file.get("shifted")
+    if split.startswith("val"):
+        yield (
+            f"these are items of the split {split!r}: if an epoch or a configuration "
+            "was chosen on them, their scores and what is promised are too good"
+        )
+    if items.subset:
+        count = plan.outcomes[1].n
+        noun = plural(count, "item")
+        yield f"the threshold is chosen without the {count} {noun} marked as shifted"
+    elif shifted is not None and shifted.all():
+        yield "all items are marked shifted: the plan is for shifted items"
+
+
+def _other_choice(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
+    """Tell the threshold that was not taken: without the promise, or with it."""
+    request = plan.request
+    if request.budget is None:
+        if plan.observed is not None and plan.observed != plan.promised:
+            yield (
+                f"on these items {_cutoff(plan.observed)} is enough, but that promises "
+                "nothing for new items"
+            )
+        return
+    if plan.promised is None or not 0.0 < request.budget < 1.0:
+        return
+    if math.isinf(plan.promised.threshold):
+        tied = int((items.uncertainty == items.uncertainty.max()).sum())
+        why = "these items are too few"
+        if tied > request.budget * items.n:
+            why = f"{tied} items share the highest uncertainty, which is too many"
+        yield (
+            f"{why} to promise a budget of {short_percent(request.budget)} for new "
+            "items, unless none is referred"
+        )
+    elif request.confidence is None:
+        new = "one random item per new cluster" if plan.clustered else "new items"
+        yield (
+            f"to stay within {short_percent(request.budget)} for {new} with confidence "
+            f"{request.effective_confidence:g}, take {_cutoff(plan.promised)} "
+            f"(--confidence {request.effective_confidence:g})"
+        )
+
+
+def _cutoff(cutoff: Cutoff) -> str:
+    if math.isinf(cutoff.threshold):
+        return "referring none"
+    referred = short_percent(cutoff.referred)
+    return f"a threshold of {cutoff.rounded!r} (referring {referred})"
+
+
+def _ties(plan: ReferralPlan, items: ReferralItems) -> Iterator[str]:
+    """Tell how much of a budget is left because tied items are referred together."""
+    budget = plan.request.budget
+    if budget is None or plan.request.confidence is not None:
+        return
+    unspent = math.floor(budget * items.n + 1e-9) - items.n
+    unspent += plan.outcomes[0].kept
+    if unspent <= 0:
+        return
+    kept = items.uncertainty[items.uncertainty < plan.threshold]
+    tied = int((kept == kept.max()).sum())
+    yield (
+        f"{tied} items share the uncertainty {kept.max():.4g} and are referred "
+        f"together or not at all, which leaves {unspent} referrals of the budget unused"
+    )
+
+
+def _missing_groups(files: Sequence[Predictions]) -> Iterator[str]:
+    for file in files:
+        if file.get("group") is None:
+            yield f"{file.source} has no array 'group', so its groups are not shown"
+
+
+def _unknown_classes(files: Sequence[Predictions]) -> Iterator[str]:
+    for file in files:
+        known = file.get("known")
+        if known is not None and not known.all():
+            count = int((~known).sum())
+            noun = plural(count, "item")
+            have = "has" if count == 1 else "have"
+            yield f"{count} {noun} of {file.source} {have} no known class: left out"
+
+
+def _clusters(items: ReferralItems) -> Iterator[str]:
+    if items.cluster is None:
+        return
+    yield (
+        f"intervals are over the {items.clusters} clusters, because items of one "
+        "cluster are alike"
+    )
+    yield (
+        f"the promise is about {PER_CLUSTER}, so that a large cluster counts no more "
+        "than a small one; it is tested on one item of each cluster, drawn by --seed"
+    )

@@ -1,0 +1,179 @@
+"""What `qualms score` prints at first: a verdict, and ten scores that fit a screen."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qualms.evaluate import (
+    Results,
+    Scored,
+    ScoreRow,
+    with_main_scores,
+    with_rows,
+)
+from qualms.evaluate.main_scores import GROUPED
+from qualms.evaluate.rows import QUESTIONS, Question
+from qualms.report._scored import (
+    ARROW,
+    score_cell,
+    score_line,
+    score_table,
+    subset_notes,
+)
+from qualms.report.table import Column, Table, TableCell, TableLine
+
+SIDE_BY_SIDE = ("in_domain", "shifted")
+"""Subsets that stand beside each other, where there is one file."""
+
+
+def answer_table(scored: Scored) -> Table:
+    """The answers of several files."""
+    each = [{a.question: a for a in result.verdict} for result in scored.results]
+    return Table(
+        name="verdict",
+        title="",
+        left=("verdict",),
+        columns=tuple(Column(label=result.name) for result in scored.results),
+        lines=tuple(
+            TableLine(
+                labels=(_asked(question, scored.results[0].task),),
+                cells=tuple(
+                    TableCell(text=answers[question].answer) for answers in each
+                ),
+            )
+            for question in each[0]
+        ),
+    )
+
+
+def _asked(question: Question, task: str) -> str:
+    """The question in words that fit an answer of yes or no."""
+    than = {"segmentation": "", "regression": "a constant"}.get(task, "guessing")
+    named = question == "accurate" and than
+    return f"Better than {than}?" if named else QUESTIONS[question]
+
+
+def brief_scores(scored: Scored) -> Scored:
+    """The main scores, of each kind of items alone where there are several kinds."""
+    main = with_main_scores(scored)
+    rows = [row for result in main.results for row in result.rows]
+    told = {row.key[::2] for row in rows if row.subset in SIDE_BY_SIDE}
+
+    def pooled(row: ScoreRow) -> bool:
+        apart = row.key[::2] in told
+        return row.subset == "balanced" or (row.subset == "all" and apart)
+
+    return with_rows(main, [row.key for row in rows if not pooled(row)])
+
+
+def brief_tables(scored: Scored) -> list[Table]:
+    """What `brief_scores` gives, in as few lines as will do.
+
+    Of one file, in-domain and shifted items stand side by side, then what is about both
+    together, then groups. Of several files, each set of items is a section.
+    """
+    if len(scored.results) > 1:
+        return [_bare(replace(score_table(scored), title=""))]
+    result = scored.results[0]
+    groups = [row for row in result.rows if row.subset.startswith("group=")]
+    return [*_beside(result), *([_by_group(result, groups)] if groups else [])]
+
+
+def _beside(result: Results) -> list[Table]:
+    """Scores of one file, its kinds of items side by side."""
+    rows = {row.key: row for row in result.rows}
+    kinds = [s for s in SIDE_BY_SIDE if any(r.subset == s for r in result.rows)]
+    if not kinds:
+        every = [row for row in result.rows if row.subset == "all"]
+        return [_lined(result, ["all"], [[row] for row in every])]
+    together, alone = [], []
+    for score, settings in dict.fromkeys(row.key[::2] for row in result.rows):
+        found = [rows.get((score, kind, settings)) for kind in kinds]
+        whole = rows.get((score, "all", settings))
+        if any(found):
+            together.append(found)
+        elif whole and "shifted" in kinds and _tells_shift(whole, result):
+            together.append([None] * (len(kinds) - 1) + [whole])
+        elif whole is not None:
+            alone.append([whole])
+    tables = [_lined(result, kinds, together)]
+    return [*tables, *([_lined(result, ["all"], alone)] if alone else [])]
+
+
+def _tells_shift(row: ScoreRow, result: Results) -> bool:
+    """Whether it says how shifted items are told from in-domain ones."""
+    if not row.score.startswith(("ood_", "scod_")):
+        return False
+    # Some embeddings are also told from upstream items, by rows of the same name.
+    upstream = any(other.score == "mixed_r_auroc" for other in result.rows)
+    return "outside" in row.settings or not upstream
+
+
+def _lined(
+    result: Results, subsets: Sequence[str], rows: Sequence[Sequence[ScoreRow | None]]
+) -> Table:
+    columns = []
+    for place, subset in enumerate(subsets):
+        sizes = [row.n for each in rows if (row := each[place]) is not None]
+        name = {"all": "all items"}.get(subset, subset.replace("_", "-"))
+        columns.append(Column(label=f"{name} ({min(sizes)})"))
+    made = Table(
+        name="scores",
+        title="",
+        left=("score", "by"),
+        columns=tuple(columns),
+        lines=tuple(score_line(each) for each in rows),
+        level=result.level,
+        notes=subset_notes(subsets) if len(subsets) > 1 else (),
+    )
+    return _bare(made)
+
+
+def _by_group(result: Results, rows: Sequence[ScoreRow]) -> Table:
+    """A line for each group, and the first scores as columns."""
+    first = {row.score: row for row in reversed(rows)}
+    shown = [first[score] for score in GROUPED[result.task] if score in first]
+    found = {(row.subset, row.score, row.detail): row for row in rows}
+    names = dict.fromkeys(row.subset for row in rows)
+    lines = []
+    for subset in names:
+        cells = [found.get((subset, row.score, row.detail)) for row in shown]
+        items = max(cell.n for cell in cells if cell is not None)
+        lines.append(
+            TableLine(
+                labels=(subset.removeprefix("group="), str(items)),
+                cells=tuple(score_cell(cell) for cell in cells),
+            )
+        )
+    made = Table(
+        name="groups",
+        title="",
+        left=("group", "items"),
+        columns=tuple(
+            Column(label=f"{ARROW[row.better]} {row.label} {row.detail}".strip())
+            for row in shown
+        ),
+        lines=tuple(lines),
+        level=result.level,
+    )
+    return _bare(made)
+
+
+def _bare(table: Table) -> Table:
+    """`table` without reasons at length; a line says that there are some."""
+    lacking = dict.fromkeys(
+        line.labels[0].lstrip("↑↓ ")
+        for line in table.lines
+        for cell in line.cells
+        if cell.no_interval or (cell.text and cell.why)
+    )
+    if not lacking:
+        return table
+    told = f"{', '.join(lacking)}: no interval, or no value; --all says why."
+    lines = tuple(
+        replace(
+            line,
+            cells=tuple(replace(cell, why="", no_interval="") for cell in line.cells),
+        )
+        for line in table.lines
+    )
+    return replace(table, lines=lines, notes=(*table.notes, told))

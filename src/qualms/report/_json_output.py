@@ -1,0 +1,135 @@
+"""Results as JSON (documented in docs/json.md) and curves as CSV."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from qualms import __version__
+from qualms.evaluate import Comparison, Curve, Results, Scored, ScoreRow
+from qualms.labels import labels_text
+from qualms.report._csv_files import write_records
+from qualms.report._thin import thin
+
+JSON_FORMAT = 2
+
+
+def to_json(scored: Scored) -> dict[str, Any]:
+    """Plain data of results and comparison; stable within a `format`."""
+    return {
+        "format": JSON_FORMAT,
+        "qualms": __version__,
+        "files": [_file(result) for result in scored.results],
+        "comparison": _comparison(scored.comparison),
+    }
+
+
+def _file(result: Results) -> dict[str, Any]:
+    return {
+        "name": result.name,
+        "task": result.task,
+        "items": result.n,
+        "draws": result.draws,
+        "header": asdict(result.header),
+        "notes": list(result.notes),
+        "interval": {
+            "level": result.level,
+            "resamples": result.resamples,
+            "seed": result.seed,
+        },
+        "verdict": [
+            {
+                "question": answer.question,
+                "answer": answer.answer,
+                "because": answer.because,
+            }
+            for answer in result.verdict
+        ],
+        "scores": [_row(row) for row in result.rows],
+        "curves": [_curve(curve) for curve in result.curves],
+    }
+
+
+def _row(row: ScoreRow) -> dict[str, Any]:
+    return {
+        "score": row.score,
+        "label": row.label,
+        "subset": row.subset,
+        "settings": dict(row.settings),
+        "better": row.better,
+        "value": _number(row.value),
+        "low": _number(row.low),
+        "high": _number(row.high),
+        "items": row.n,
+        "why": row.why,
+        "method": row.method,
+        "no_interval": row.no_interval,
+    }
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    kept = thin(curve.y)
+    return {
+        "name": curve.name,
+        "label": curve.label,
+        "subset": curve.subset,
+        "settings": dict(curve.settings),
+        "x_label": curve.x_label,
+        "points": len(curve.x),
+        "x": [_number(value) for value in curve.x[kept].tolist()],
+        "y": [_number(value) for value in curve.y[kept].tolist()],
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
+    if comparison is None:
+        return None
+    return {
+        "names": list(comparison.names),
+        "notes": list(comparison.notes),
+        "contrasts": [
+            {
+                "score": contrast.score,
+                "subset": contrast.subset,
+                "settings": dict(contrast.settings),
+                "better": contrast.better,
+                "best": contrast.best,
+                "tied": list(contrast.tied),
+                "difference": {
+                    name: {
+                        "value": _number(gap.value),
+                        "low": _number(gap.low),
+                        "high": _number(gap.high),
+                        "p": _number(gap.p),
+                    }
+                    for name, gap in contrast.difference.items()
+                },
+            }
+            for contrast in comparison.contrasts
+        ],
+    }
+
+
+def write_curves(results: Sequence[Results], path: Path) -> None:
+    """Every curve at full length: one row per point; undefined values stay empty."""
+    write_records(
+        (
+            {
+                "file": result.name,
+                "curve": curve.name,
+                "items": curve.subset,
+                "by": labels_text(curve.settings),
+                "x": x,
+                "y": y if math.isfinite(y) else "",
+            }
+            for result in results
+            for curve in result.curves
+            for x, y in zip(curve.x.tolist(), curve.y.tolist(), strict=True)
+        ),
+        path,
+    )

@@ -1,0 +1,201 @@
+"""One score, curve or histogram of a file as matplotlib axes: `results.plot(...)`."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from qualms.evaluate import Curve, Histogram, Results, ScoreRow
+from qualms.labels import values_text
+from qualms.report._draw import MISSING, STYLE, fill_axes, legend_key
+from qualms.report.figures import (
+    SERIES,
+    SOFT,
+    CurveMark,
+    Drawing,
+    HistogramMark,
+    Mark,
+    Panel,
+    PointMark,
+    RuleMark,
+)
+from qualms.wording import suggest
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CURVES = {
+    "ece": "reliability",
+    "adaptive_ece": "reliability",
+    "smooth_ece": "reliability",
+    "auroc": "roc",
+    "ood_auroc": "ood_roc",
+    "aurc": "risk_coverage",
+    "eaurc": "risk_coverage",
+    "augrc": "risk_coverage",
+    "risk_at_coverage": "risk_coverage",
+    "coverage": "coverage_by_target",
+}
+"""The curve that a score is made of."""
+_DIAGONAL = ("reliability", "roc", "ood_roc")
+_SIDE = (3.4, 2.9)
+_LINE = 0.24
+"""Inches that a line of an interval plot takes."""
+
+
+def plot(results: Results, what: str, *, axes: "Axes | None" = None) -> "Axes":
+    """Draw `what` of a file; see `Results.plot`."""
+    panel = _panel(results, what)
+    try:
+        from matplotlib import pyplot, rc_context
+    except ImportError as error:
+        raise ValueError(MISSING) from error
+    with rc_context(STYLE):
+        if axes is None:
+            lines = len(panel.y_ticks or ())
+            size = (5.0, 0.8 + _LINE * lines) if lines else _SIDE
+            axes = pyplot.subplots(figsize=size, layout="constrained")[1]
+        fill_axes(axes, panel)
+        keyed = Drawing(name=what, title="", caption="", rows=((panel,),)).keyed
+        if len(keyed) > 1:
+            axes.legend(handles=[legend_key(label, m) for label, m in keyed.items()])
+    return axes
+
+
+def _panel(results: Results, what: str) -> Panel:
+    for bars in results.histograms:
+        if bars.name == what and bars.subset == "all":
+            return _bars(results, bars)
+    subset, _, name = what.rpartition("/")
+    wanted = CURVES.get(name, name)
+    curves = _fitting(list(_with_risk(results)), wanted, subset)
+    if curves:
+        return _curves(results, curves)
+    rows = [row for row in results.rows if row.score == name]
+    rows = [row for row in rows if subset in ("", row.subset)]
+    if not rows:
+        _refuse(results, what)
+    return _intervals(results, rows)
+
+
+def _refuse(results: Results, what: str) -> None:
+    known = dict.fromkeys(
+        (
+            *(row.score for row in results.rows),
+            *(curve.name for curve in _with_risk(results)),
+            *(bars.name for bars in results.histograms),
+        )
+    )
+    raise LookupError(
+        f"nothing to draw for {what!r} in {results.name}.{suggest(what, known)} It has "
+        f"{', '.join(known)}."
+    )
+
+
+def _with_risk(results: Results) -> Iterator[Curve]:
+    """The curves, and accuracy after referral also as risk against coverage."""
+    for curve in results.curves:
+        yield curve
+        if curve.name == "referral_accuracy":
+            yield replace(
+                curve,
+                name="risk_coverage",
+                label="error rate of the kept items",
+                x_label="share kept",
+                x=1.0 - curve.x,
+                y=1.0 - curve.y,
+            )
+
+
+def _fitting(curves: Sequence[Curve], name: str, subset: str) -> list[Curve]:
+    """Those of that name: in-domain and shifted items where they have their own."""
+    named = [curve for curve in curves if curve.name == name]
+    if not subset:
+        apart = [c for c in named if c.subset in ("in_domain", "shifted")]
+        return (apart or named)[: len(SERIES)]
+    return [curve for curve in named if curve.subset == subset][: len(SERIES)]
+
+
+def _curves(results: Results, curves: Sequence[Curve]) -> Panel:
+    first = curves[0]
+    square = first.name in _DIAGONAL
+    rule = (RuleMark((0.0, 0.0), (1.0, 1.0), line="--"),) if square else ()
+    marks = tuple(
+        CurveMark(
+            x=curve.x,
+            y=curve.y,
+            low=curve.low,
+            high=curve.high,
+            colour=colour,
+            marker="o" if first.name == "reliability" else "",
+            label=_words(curve, curves),
+        )
+        for curve, colour in zip(curves, SERIES, strict=False)
+    )
+    unit = (0.0, 1.0) if square else (None, None)
+    return Panel(
+        marks=(*rule, *marks),
+        title=results.name,
+        x_label=first.x_label,
+        y_label=first.label,
+        x_range=unit,
+        y_range=unit,
+    )
+
+
+def _words(curve: Curve, curves: Sequence[Curve]) -> str:
+    """What tells a curve from the others; '' where it is alone."""
+    if len(curves) == 1:
+        return ""
+    alike = len({other.subset for other in curves}) == 1
+    subset = "" if alike else curve.subset.replace("_", "-")
+    told = filter(None, (subset, values_text(curve.settings)))
+    return ", ".join(told) or "as predicted"
+
+
+def _bars(results: Results, bars: Histogram) -> Panel:
+    total = sum(float(counts.sum()) for counts in bars.parts.values()) or 1.0
+    marks = tuple(
+        HistogramMark(edges=bars.edges, heights=counts / total, colour=c, label=part)
+        for (part, counts), c in zip(bars.parts.items(), SERIES, strict=False)
+    )
+    return Panel(
+        marks=marks,
+        title=results.name,
+        x_label=bars.label,
+        y_label="share of items",
+        x_range=(float(bars.edges[0]), float(bars.edges[-1])),
+        y_range=(0.0, None),
+    )
+
+
+def _intervals(results: Results, rows: Sequence[ScoreRow]) -> Panel:
+    """A line for each set of items and setting, the first on top."""
+    marks: list[Mark] = []
+    for place, row in enumerate(rows):
+        up = float(len(rows) - place)
+        if math.isfinite(row.low) and math.isfinite(row.high):
+            marks.append(RuleMark((row.low, up), (row.high, up), colour=SERIES[0]))
+        if math.isfinite(row.value):
+            marks.append(PointMark(x=row.value, y=up, colour=SERIES[0]))
+    known = {row.entry.aim for row in rows if row.entry is not None}
+    top = len(rows) + 0.5
+    marks += [
+        RuleMark((aim, 0.5), (aim, top), colour=SOFT, line="--")
+        for aim in known
+        if aim is not None
+    ]
+    ticks = {
+        float(len(rows) - place): ", ".join(
+            filter(None, (row.subset.replace("_", "-"), row.detail))
+        )
+        for place, row in enumerate(rows)
+    }
+    arrow = {"higher": " (higher is better)", "lower": " (lower is better)"}
+    return Panel(
+        marks=tuple(marks),
+        title=results.name,
+        x_label=f"{rows[0].label}{arrow.get(rows[0].better, '')}",
+        y_ticks=ticks,
+        y_range=(0.5, top),
+    )

@@ -1,0 +1,163 @@
+"""The scores of files as tables."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from qualms.evaluate import Comparison, Contrast, Scored, ScoreRow, subset_words
+from qualms.evaluate.rows import RowKey
+from qualms.labels import labels_text
+from qualms.report.table import Column, Table, TableCell, TableLine
+
+ARROW = {"higher": "↑", "lower": "↓", "neither": " "}
+
+
+def score_table(scored: Scored) -> Table:
+    """Every score by set of items, with the files side by side."""
+    contrasts = _by_key(scored.comparison)
+    found = [{row.key: row for row in result.rows} for result in scored.results]
+    keys = dict.fromkeys(key for rows in found for key in rows)
+    names = [result.name for result in scored.results]
+    first = scored.results[0]
+    subsets = dict.fromkeys(key[1] for key in keys)
+    ordered = [key for subset in subsets for key in keys if key[1] == subset]
+    return Table(
+        name="scores",
+        title="Scores",
+        left=("score", "by"),
+        columns=tuple(Column(label=name, keys={"file": name}) for name in names),
+        lines=tuple(
+            score_line(
+                [rows.get(key) for rows in found],
+                names=names,
+                contrast=contrasts.get(key),
+                sections=len(subsets) > 1,
+            )
+            for key in ordered
+        ),
+        level=first.level,
+        notes=subset_notes(subsets) if len(subsets) > 1 else (),
+    )
+
+
+def subset_notes(subsets: Iterable[str]) -> tuple[str, ...]:
+    """What stands under a table to say which items it speaks of."""
+    groups = [subset for subset in subsets if subset.startswith("group=")]
+    told = [
+        f"{subset.replace('_', '-')}: {subset_words(subset)}"
+        for subset in subsets
+        if subset not in groups
+    ]
+    told += ["group=NAME: items whose array 'group' says NAME"] if groups else []
+    return (f"{'; '.join(told)}.",)
+
+
+def difference_table(comparison: Comparison) -> Table:
+    """The difference of each file from the best, score by score."""
+    lines = [
+        TableLine(
+            labels=(
+                contrast.label,
+                contrast.detail,
+                f"{name} - {contrast.best}",
+            ),
+            cells=(
+                TableCell(mean=gap.value, low=gap.low, high=gap.high),
+                TableCell(mean=gap.p, text="<0.001" if gap.p < 0.001 else ""),
+            ),
+            section=contrast.subset.replace("_", "-"),
+        )
+        for contrast in _by_subset(comparison.contrasts)
+        for name, gap in contrast.difference.items()
+        if name != contrast.best
+    ]
+    columns = Column(label="difference", decimals=4), Column(label="p", decimals=3)
+    return Table(
+        name="differences",
+        title="Differences from the best",
+        left=("score", "by", "files"),
+        columns=columns,
+        lines=tuple(lines),
+    )
+
+
+def _by_subset(contrasts: Sequence[Contrast]) -> Iterator[Contrast]:
+    """Those about the same items beside each other."""
+    for subset in dict.fromkeys(contrast.subset for contrast in contrasts):
+        yield from (contrast for contrast in contrasts if contrast.subset == subset)
+
+
+def score_notes(scored: Scored) -> list[str]:
+    """What a reader of the scores must know, each said once."""
+    notes = [note for result in scored.results for note in result.notes]
+    notes += list(scored.comparison.notes) if scored.comparison else []
+    notes += _unranked(scored.comparison)
+    return list(dict.fromkeys(notes))
+
+
+def _unranked(comparison: Comparison | None) -> list[str]:
+    """Why it is not said which file is best, where that is so."""
+    reasons: dict[str, list[str]] = {}
+    for contrast in comparison.contrasts if comparison else ():
+        if contrast.reason:
+            reasons.setdefault(contrast.reason, []).append(contrast.label)
+    return [
+        f"which file is best is not said for {', '.join(dict.fromkeys(labels))}: {why}"
+        for why, labels in reasons.items()
+    ]
+
+
+def score_line(
+    rows: Sequence[ScoreRow | None],
+    *,
+    names: Sequence[str] = (),
+    contrast: Contrast | None = None,
+    sections: bool = False,
+) -> TableLine:
+    """One score as a line, with a cell for each file or set of items.
+
+    Args:
+        rows: One for each cell; None where it stays empty.
+        names: Of the files, where they are compared.
+        contrast: How they compare.
+        sections: Whether the set of items stands above the line.
+    """
+    first = next(row for row in rows if row is not None)
+    return TableLine(
+        labels=(f"{ARROW[first.better]} {first.label}", first.detail),
+        cells=tuple(
+            score_cell(row, name, contrast)
+            for row, name in zip(rows, names or [""] * len(rows), strict=True)
+        ),
+        section=first.subset.replace("_", "-") if sections else "",
+        keys={
+            "score": first.score,
+            "subset": first.subset,
+            "settings": labels_text(first.settings),
+        },
+    )
+
+
+def score_cell(
+    row: ScoreRow | None, name: str = "", contrast: Contrast | None = None
+) -> TableCell:
+    """A value with its interval, marked if the file called `name` may be best."""
+    if row is None:
+        return TableCell()
+    undefined = math.isnan(row.value)
+    ranked = contrast is not None and not contrast.reason
+    return TableCell(
+        mean=row.value,
+        low=row.low,
+        high=row.high,
+        best=contrast is not None and ranked and name == contrast.best,
+        tied=contrast is not None and ranked and name in contrast.tied,
+        why=row.why or ("not defined on these items" if undefined else ""),
+        no_interval=row.no_interval,
+        text="undefined" if undefined else "",
+    )
+
+
+def _by_key(comparison: Comparison | None) -> Mapping[RowKey, Contrast]:
+    if comparison is None:
+        return {}
+    return {contrast.key: contrast for contrast in comparison.contrasts}

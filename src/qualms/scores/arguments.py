@@ -1,0 +1,287 @@
+"""Checks of the arrays that scores take; inside a score everything is float64.
+
+No score computes with an empty array, a nan or a wrong shape. Every refusal is a
+sentence that names the argument, the row, the value and what to do.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from qualms.arrays import Array, Flags, Index
+from qualms.scores._sums import mean_rows
+from qualms.scores.ties import TIE, first_largest
+
+__all__ = ["TopLabel", "mean_probabilities", "predicted_class", "top_label"]
+
+# Probabilities whose sum is off by at most this much are renormalised.
+SUM_TOLERANCE = 1e-3
+# A sum that is off by no more than this is one, up to rounding.
+EXACT = 64 * float(np.finfo(np.float64).eps)
+# Probabilities worked on at a time: few enough to stay in a core's own cache.
+BLOCK = 1 << 16
+# Smaller likelihoods count as this one: a probability of 0 would cost infinitely many
+# nats.
+FLOOR = 1e-15
+
+
+class Labelled(NamedTuple):
+    """Items with their predicted probabilities and their targets."""
+
+    probs: Array
+    """(N, C) class probabilities, the mean over draws; rows sum to one."""
+    target: Index
+    """(N,) true classes."""
+
+
+class TopLabel(NamedTuple):
+    """The predicted class of every item: its probability and whether it is right."""
+
+    confidence: Array
+    """(N,) probability of the predicted class."""
+    correct: Flags
+    """(N,) whether the predicted class is the target."""
+
+
+def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """`values` as one array; a list of arrays of different shapes is refused."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be one array of numbers, got a list whose parts differ in "
+            "shape; join them first: np.concatenate([np.ravel(part) for part in list])"
+        ) from None
+
+
+def vector(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
+    """`values` as a finite, non-empty float64 vector (of `length`, where given)."""
+    array = _numeric(name, values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (N,), got {array.shape}")
+    _check_length(name, array, length)
+    finite(name, array)
+    return array
+
+
+def matrix(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
+    """`values` as a finite, non-empty float64 matrix with `length` rows."""
+    array = _numeric(name, values)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have two axes, got shape {array.shape}")
+    _check_length(name, array, length)
+    finite(name, array)
+    return array
+
+
+def flags(name: str, values: ArrayLike, *, length: int | None = None) -> Flags:
+    """`values` as booleans; numbers must be exactly 0 or 1."""
+    array = as_array(name, values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (N,), got {array.shape}")
+    _check_length(name, array, length)
+    if array.dtype == np.bool_:
+        return array
+    wrong = np.flatnonzero((array != 0) & (array != 1))
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"{name} must be 0 or 1 (or boolean), row {row} is {array[row]}"
+        )
+    return array.astype(np.bool_)
+
+
+def labels(
+    name: str, values: ArrayLike, *, classes: int, length: int | None = None
+) -> Index:
+    """`values` as integer classes 0..classes-1; 2.0 is taken as 2, 2.5 is refused."""
+    array = as_array(name, values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (N,), got {array.shape}")
+    _check_length(name, array, length)
+    if array.dtype.kind not in "iub":
+        whole = vector(name, array)
+        wrong = np.flatnonzero(whole != np.floor(whole))
+        if wrong.size:
+            row = int(wrong[0])
+            raise ValueError(f"{name} must be whole numbers, row {row} is {array[row]}")
+    result = array.astype(np.int64, copy=False)
+    if result.min() < 0 or result.max() >= classes:
+        row = int(np.flatnonzero((result < 0) | (result >= classes))[0])
+        raise ValueError(
+            f"{name} must lie in 0..{classes - 1} for {classes} classes, "
+            f"row {row} is {result[row]}"
+        )
+    return result
+
+
+def mean_probabilities(probs: ArrayLike) -> Array:
+    """Class probabilities (N, C): the mean over draws, rows summing to one.
+
+    Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C). The
+    order of the draws and of the classes changes no bit. Besides the result, memory is
+    that of a few items; (N, C) in float64 that needs no change is returned as it is.
+    """
+    array = as_array("probs", probs)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"probs must be numbers, got an array of {array.dtype}")
+    if array.ndim not in (1, 2, 3) or array.size == 0:
+        raise ValueError(
+            "probs must be P(y=1) of shape (N,), class probabilities (N, C) or draws "
+            f"(M, N, C) with at least one item, got shape {array.shape}"
+        )
+    if array.ndim == 1:
+        return _of_two_classes(array.astype(np.float64, copy=False))
+    if array.shape[-1] < 2:
+        _refuse_probabilities(array)
+        raise ValueError(
+            f"probs must have at least two classes on its last axis, got shape "
+            f"{array.shape}; for P(y=1) pass shape (N,)"
+        )
+    if array.ndim == 3:
+        return _mean_of_rows(array)
+    ready = array.dtype == np.float64 and _all_exact(array)
+    return array if ready else _mean_of_rows(array[None])
+
+
+def labelled(probs: ArrayLike, target: ArrayLike) -> Labelled:
+    """Both arguments, each checked and checked against the other."""
+    checked = mean_probabilities(probs)
+    items, classes = checked.shape
+    return Labelled(checked, labels("target", target, classes=classes, length=items))
+
+
+def top_label(probs: ArrayLike, target: ArrayLike) -> TopLabel:
+    """Confidence and correctness of the predicted class, ties to the lowest class."""
+    checked, truth = labelled(probs, target)
+    predicted = most_probable(checked)
+    return TopLabel(at_class(checked, predicted), predicted == truth)
+
+
+def predicted_class(probs: ArrayLike) -> Index:
+    """(N,) the most probable class of every item, ties to the lowest class.
+
+    Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C), which
+    are averaged. Probabilities that differ by rounding alone are tied.
+
+    >>> predicted_class([[0.2, 0.8], [0.5, 0.5], [0.49999999999999994, 0.5]])
+    array([1, 0, 0])
+    """
+    return most_probable(mean_probabilities(probs))
+
+
+def most_probable(probs: Array) -> Index:
+    """`predicted_class` of probabilities (N, C) that are checked already."""
+    if probs.shape[1] == 2:
+        return (probs[:, 1] - probs[:, 0] > TIE * probs[:, 0]).astype(np.int64)
+    found = np.empty(len(probs), dtype=np.int64)
+    step = max(1, BLOCK // probs.shape[1])
+    for start in range(0, len(probs), step):
+        # Memory of another layout would be compiled for anew.
+        block = np.require(probs[start : start + step], np.float64, ["C", "W"])
+        found[start : start + step] = first_largest(block, TIE)
+    return found
+
+
+def at_class(probs: Array, index: Index) -> Array:
+    """(N,) the probability that each row of `probs` gives to its class in `index`."""
+    if probs.shape[1] == 2:  # several times faster
+        return np.where(index == 1, probs[:, 1], probs[:, 0])
+    picked: Array = probs[np.arange(len(index)), index]
+    return picked
+
+
+def not_negative(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
+    """`values` as a vector of numbers that are 0 or more, such as weights."""
+    array = vector(name, values, length=length)
+    if array.min() < 0.0:
+        row = int(np.argmax(array < 0.0))
+        raise ValueError(f"{name} must not be negative, row {row} is {array[row]:g}")
+    return array
+
+
+def open_unit(name: str, value: float) -> None:
+    """Refuse a level or alpha that is not strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
+
+
+def finite(name: str, array: NDArray[Any], *, remedy: str = "") -> None:
+    """Refuse nan and infinity, naming the first place they stand and a `remedy`."""
+    if np.isfinite(array).all():
+        return
+    where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    place = f"row {where[0]}" if len(where) == 1 else f"position {where}"
+    raise ValueError(f"{name} must be finite, {place} is {array[where]}{remedy}")
+
+
+def _of_two_classes(prob: Array) -> Array:
+    """(N, 2) from P(y=1) of shape (N,)."""
+    finite("probs", prob)
+    _check_unit_interval(prob)
+    return np.stack([1.0 - prob, prob], axis=1)
+
+
+def _all_exact(rows: Array) -> bool:
+    """Whether all `rows` (N, C) are probabilities with a sum of one."""
+    step = max(1, BLOCK // rows.shape[1])
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step]
+        # einsum sums short rows several times faster than sum(axis=-1).
+        off = np.abs(np.einsum("nc->n", block) - 1.0).max()
+        if not (off <= EXACT / 2 and block.min() >= 0.0 and block.max() <= 1.0):
+            return False
+    return True
+
+
+def _mean_of_rows(draws: NDArray[Any]) -> Array:
+    """(N, C) the mean over draws (M, N, C) whose sums a little off are put right."""
+    count, items, classes = draws.shape
+    mean = np.empty((items, classes))
+    step = max(1, BLOCK // (count * classes))
+    for start in range(0, items, step):
+        block = np.require(draws[:, start : start + step], np.float64, ["C", "W"])
+        if not mean_rows(block, mean[start : start + step], EXACT, SUM_TOLERANCE):
+            _refuse_probabilities(draws)
+    return mean
+
+
+def _refuse_probabilities(array: NDArray[Any]) -> None:
+    """Say what is wrong with an array that does not hold probabilities, if anything."""
+    finite("probs", array)
+    _check_unit_interval(array)
+    # einsum sums short rows several times faster than sum(axis=-1).
+    total = np.einsum("...c->...", array, dtype=np.float64)
+    off = np.abs(total - 1.0)
+    where = np.unravel_index(int(off.argmax()), off.shape)
+    if off[where] > SUM_TOLERANCE:
+        raise ValueError(
+            f"probs must sum to 1 over the last axis, row {int(where[-1])} sums to "
+            f"{float(total[where]):.6g}; pass softmax outputs, not logits"
+        )
+
+
+def _check_unit_interval(array: NDArray[Any]) -> None:
+    if array.min() >= 0.0 and array.max() <= 1.0:
+        return
+    wrong = (array < 0.0) | (array > 1.0)
+    where = tuple(int(i) for i in np.argwhere(wrong)[0])
+    raise ValueError(
+        f"probs must lie in [0, 1], position {where} is {array[where]:.6g}; "
+        "if these are logits, apply softmax or sigmoid first"
+    )
+
+
+def _numeric(name: str, values: ArrayLike) -> Array:
+    array = as_array(name, values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must be numbers, got an array of {array.dtype}")
+    return array.astype(np.float64, copy=False)
+
+
+def _check_length(name: str, array: NDArray[Any], length: int | None) -> None:
+    if len(array) == 0:
+        raise ValueError(f"{name} must have at least one item, got none")
+    if length is not None and len(array) != length:
+        raise ValueError(f"{name} must have {length} items, got {len(array)}")

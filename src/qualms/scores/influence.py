@@ -1,0 +1,212 @@
+"""What one item changes in a score: the record that every interval starts from.
+
+To first order the score of a sample is that of the population plus one term per item,
+its influence (the infinitesimal jackknife). The variance of the score is then the
+variance of a sum, whatever the score is, and needs no replicates.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from qualms.arrays import Array, Flags, Index
+
+if TYPE_CHECKING:
+    from qualms.scores._about import About
+
+__all__ = [
+    "Influence",
+    "mean_influence",
+]
+
+Scale = Literal["share", "logit", "log", "fisher", "linear"]
+"""Where the interval is symmetric, and so where it cannot leave the score's range.
+
+share: Wilson's interval of as many independent items as have this standard error.
+logit: log of the distance from the lower bound over that from the upper one.
+log: log of the value. fisher: logit of a correlation. linear: the value itself.
+"""
+FEWEST_ERRORS = 5
+SQUARES = (
+    "it averages squared errors, whose variance may be infinite: no interval was found "
+    "that holds where errors have heavy tails"
+)
+
+
+class BinGaps(NamedTuple):
+    """An error that sums the absolute gaps of bins, each a sum over items."""
+
+    cell: Index
+    """(N,) cell of each item: its bin, where `shares` does not say otherwise."""
+    own: Array
+    """(N,) gap that the item adds to its cell, over N."""
+    total: Array
+    """(bins,) gaps."""
+    tilt: Array | None = None
+    """(cells, cells) what an item of one cell adds to all of them, over N, beside its
+    own gap: a level that a narrow interval reaches is reached by all wider ones."""
+    shares: Array | None = None
+    """(cells, bins) which bins the items of a cell are of, where cells are not bins."""
+    factor: float = 1.0
+    """Of the sum of absolute gaps, that gives the error."""
+
+
+class SmoothGaps(NamedTuple):
+    """An error that smooths the residuals of items along their confidence."""
+
+    position: Array
+    """(N,) confidence."""
+    residual: Array
+    """(N,) gap of each item, over N."""
+
+
+class Strata(NamedTuple):
+    """A score of the shares of hits in strata of items."""
+
+    hit: Array
+    """(N,) 0 or 1."""
+    stratum: Index
+    """(N,) number of each item's stratum."""
+    summary: Literal["mean", "least"]
+    """How the shares become one score."""
+
+
+class Exceedance(NamedTuple):
+    """The share of one kind of item at or above a quantile of the other kind."""
+
+    level: Array
+    """(N,) ranks; tied items have the same."""
+    positive: Flags
+    """(N,) the kind whose quantile is the threshold."""
+    share: float
+    """Share of the positive items at or above the threshold, at least."""
+
+
+class AboveNoise(NamedTuple):
+    """An error that a perfect model shows, too, by noise alone."""
+
+    noise: float
+    """What it shows on average."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Influence:
+    """A score's value and what each item contributes to its error."""
+
+    value: float
+    values: Array | None
+    """(N,) the first-order change of the score due to each item, summing to about 0:
+    the influence function over N. None where the score has no useful one."""
+    scale: Scale
+    low: float = 0.0
+    high: float = 1.0
+    """The range of the score."""
+    part: Index | None = None
+    """(N,) kinds of items whose numbers do not matter to the score, such as the
+    positives and negatives of an AUROC; the influence is centred within each."""
+    welch: bool = False
+    """Degrees of freedom from the sizes of the parts alone."""
+    inflation: float = 1.0
+    """Factor on the variance, where that of `values` is too small in small samples."""
+    freedom: float = math.inf
+    """Most degrees of freedom, where a small group of items decides."""
+    extreme: float = 0.0
+    """How many independent trials all came out alike where the score stands at an end
+    of its range; 0 where that says nothing."""
+    floor: Callable[[float], float] | None = None
+    """The worst score that a chance of one trial, at most this large, leaves possible,
+    where the score is at its best."""
+    construction: BinGaps | SmoothGaps | Strata | Exceedance | AboveNoise | None = None
+    """What the interval is made of, where `values` alone do not make it."""
+    reason: str = ""
+    """Why there can be no interval; empty where there can be."""
+    clustered: str = ""
+    """Why there can be none where items stand in clusters."""
+
+    def complement(self) -> "Influence":
+        """Return the influence on one minus the score: on accuracy for a risk."""
+        if self.construction is not None:
+            raise ValueError(
+                f"a score made of {type(self.construction).__name__} has no complement"
+            )
+        if not (self.low == 0.0 and self.high == 1.0):
+            raise ValueError(
+                "only a score between 0 and 1 has a complement, this one lies between "
+                f"{self.low} and {self.high}"
+            )
+        floor = self.floor
+        return dataclasses.replace(
+            self,
+            value=1.0 - self.value,
+            values=None if self.values is None else -self.values,
+            floor=None if floor is None else lambda chance: 1.0 - floor(chance),
+        )
+
+
+def scale_within(low: float, high: float) -> Scale:
+    """Return the scale of a score of this range."""
+    if low == -1.0 and high == 1.0:
+        return "fisher"
+    if np.isfinite(low) and np.isfinite(high):
+        return "logit"
+    return "log" if low == 0.0 else "linear"
+
+
+def mean_influence(
+    values: ArrayLike, *, about: "About | None" = None, bound: float | None = None
+) -> Influence:
+    """Return the influence on the mean of `values` (N,), such as the Dice per image.
+
+    Items whose value is nan are left out of the mean, and their number counts as
+    random. `about` gives the range of the values (0 and more without it), `bound` a
+    smaller upper end. Values that are all 0 or 1 are a share.
+
+    >>> mean_influence([0.0, 1.0, 1.0, 1.0]).scale
+    'share'
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"values must have shape (N,), N > 0, got {array.shape}")
+    low = 0.0 if about is None else about.low
+    high = np.inf if about is None else about.high
+    high = high if bound is None else bound
+    defined = ~np.isnan(array)
+    count = int(defined.sum())
+    if not count:
+        return undefined("the score is undefined on every item")
+    kept = array if count == len(array) else np.where(defined, array, 0.0)
+    value = float(kept.sum() / count)
+    if not np.isfinite(value):
+        return undefined("the value is infinite on some items")
+    share = low == 0.0 and bool(((kept == 0.0) | (kept == 1.0)).all())
+    return Influence(
+        value=value,
+        values=np.where(defined, kept - value, 0.0) / count,
+        scale="share" if share else scale_within(low, high),
+        low=low,
+        high=1.0 if share else high,
+        extreme=count if share or np.isfinite(high) else 0.0,
+    )
+
+
+def with_enough_errors(influence: Influence, errors: int, items: int) -> Influence:
+    """Return `influence`, with no interval where too few items are wrong, or right."""
+    few = min(errors, items - errors)
+    if influence.reason or few >= FEWEST_ERRORS:
+        return influence
+    kind = "wrong" if errors == few else "right"
+    return dataclasses.replace(
+        influence,
+        reason=f"only {few} of {items} items are {kind}: no interval holds with fewer "
+        f"than {FEWEST_ERRORS}",
+    )
+
+
+def undefined(reason: str, *, value: float = np.nan) -> Influence:
+    """Return the influence on a score that has no interval, and why."""
+    return Influence(value=value, values=None, scale="linear", reason=reason)
