@@ -36,23 +36,32 @@ except ImportError:  # Only the former intervals are too slow without it.
 
 import numpy as np
 from bench.former_ties import former_ties
-from bench.populations import CALIBRATION, POPULATIONS
+from bench.populations import (
+    CALIBRATION,
+    POPULATIONS,
+    calibrated_rows,
+    detecting_rows,
+)
 from scipy.special import ndtr
 from scipy.stats import binom
 
 from qualms import scores
 from qualms.inference import (
     EXACT,
+    Design,
+    compare_gaps,
     confidence_set,
+    influence_difference,
+    influence_of,
     influence_replicates,
     mean_influence,
 )
-from qualms.scores.resampling import bootstrap_interval
 
 SIZES = (200, 1_000, 10_000)
 REPETITIONS = {200: 2_000, 1_000: 2_000, 10_000: 500}
 TURNS = 10
 ROWS, SETS = (2, 5, 10, 20), 4_000
+GAP_SETS, GAP_SIZES, SMOOTH_ROWS = 1_000, (1_000, 4_000), 5
 FORMER_REPETITIONS = 500
 POWER = (1.0, 2.0, 3.0)
 """By how many standard errors of a difference one row is better than all others."""
@@ -94,6 +103,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tables", action="store_true")
     parser.add_argument("--docs", default="", help="page whose tables are replaced")
     parser.add_argument("--only", default="", help="names of populations, by comma")
+    parser.add_argument("--kinds", default="", help="truth, cover, ties, gaps, former")
     return parser.parse_args()
 
 
@@ -107,7 +117,11 @@ def _run(arguments: argparse.Namespace, out: Path) -> None:
     with ProcessPoolExecutor(arguments.workers) as pool, log.open("a") as file:
         for stage in (
             [task for task in truths.values() if task not in done],
-            [task for task in _tasks(chosen, arguments.quick) if task not in done],
+            [
+                task
+                for task in _tasks(chosen, arguments.quick)
+                if task not in done and task[0] in (arguments.kinds or task[0])
+            ],
         ):
             known = {
                 line["task"][1]: line["found"]
@@ -145,6 +159,16 @@ def _tasks(chosen: list[str], quick: bool) -> Iterator[Task]:
         for rows, kind, size in itertools.product(ROWS, ("accuracy", "nll"), SIZES[:2]):
             first = str(turn * block)
             yield "ties", kind, str(rows), str(size), first, str(block)
+        block = 10 if quick else GAP_SETS // TURNS
+        for label, rows, size in itertools.product(
+            (*GAP_SCORES, "OOD FPR95"), ROWS, GAP_SIZES
+        ):
+            kinds = GAP_KINDS if label in GAP_SCORES else ("equal AUROC",)
+            if label == "Smooth ECE" and (rows > SMOOTH_ROWS or size > GAP_SIZES[0]):
+                continue
+            for kind in kinds:
+                first = str(turn * block)
+                yield "gaps", label, kind, str(rows), str(size), first, str(block)
         block = 20 if quick else FORMER_REPETITIONS // TURNS
         if COMPILED:
             former = [name for name in FORMER_AT if name in chosen]
@@ -153,9 +177,13 @@ def _tasks(chosen: list[str], quick: bool) -> Iterator[Task]:
 
 
 def _carried_out(task: Task, truth: dict[str, float]) -> dict:
-    work = {"truth": _truth, "cover": _covered, "ties": _sets, "former": _former}[
-        task[0]
-    ]
+    work = {
+        "truth": _truth,
+        "cover": _covered,
+        "ties": _sets,
+        "gaps": _gap_sets,
+        "former": _former,
+    }[task[0]]
     if task[0] in ("cover", "former"):
         return work(truth, *task[1:])
     return work(*task[1:])
@@ -214,7 +242,7 @@ def _former(
         items = POPULATIONS[name].draw(int(size), _rng(name, size, repetition))
         for label, score in FORMER.items():
             arrays = [items[key] for key in FORMER_ARRAYS.get(label, ("probs", "y"))]
-            found = bootstrap_interval(
+            found = scores.bootstrap_interval(
                 score, *arrays, strata=items["y"], replicates=400, seed=repetition
             )
             count[label][0] += 1
@@ -236,6 +264,68 @@ def _losses(kind: str, rows: int, size: int, better: float, rng) -> np.ndarray:
     loss = np.exp(0.8 * latent)
     loss[:, 0] -= better * 0.88 / np.sqrt(size)
     return loss
+
+
+GAP_KINDS = (
+    "calibrated",
+    "calibrated, other sharpness",
+    "overconfident",
+    "overconfident, other sharpness",
+    "other shapes",
+)
+GAP_SCORES = {
+    "ECE": scores.ece,
+    "Adaptive ECE": scores.adaptive_ece,
+    "Class-wise ECE": scores.classwise_ece,
+    "Smooth ECE": scores.smooth_ece,
+}
+GAP_BETTER = 0.03
+"""By how much the first row has the lower error where power is measured."""
+
+
+def _gap_sets(label: str, kind: str, rows: str, size: str, first: str, block: str):
+    """How often equal errors are excluded, covered, and worse rows excluded."""
+    found = {"set": 0, "held": 0, "power": 0.0}
+    score = GAP_SCORES.get(label, scores.ood_fpr95)
+    for repetition in range(int(first), int(first) + int(block)):
+        rng = _rng(label, kind, rows, size, repetition)
+        for better in (0.0, GAP_BETTER if label in GAP_SCORES else 0.3):
+            group, differences = _gap_group(
+                score, (kind, int(rows), int(size)), better, rng
+            )
+            others = int(rows) - 1
+            if better:
+                found["power"] += (int(rows) - len(group.members)) / others
+                continue
+            found["set"] += len(group.members) < int(rows)
+            found["held"] += (
+                sum(d.low <= 0.0 <= d.high for d in differences.values()) - 1
+            ) / others
+    return found
+
+
+def _gap_group(score, population, better: float, rng):
+    kind, rows, size = population
+    design = Design(items=size)
+    if score is scores.ood_fpr95:
+        items = detecting_rows(rows, size, better, rng)
+        table = {
+            str(row): influence_of(score, items["u"][:, row], items["shifted"])
+            for row in range(rows)
+        }
+        values = {name: row.value for name, row in table.items()}
+        drawn = influence_replicates(table, replicates=1_000)
+        group = confidence_set(values, drawn, better="lower")
+        best = table[group.best]
+        return group, {
+            name: influence_difference(row, best) for name, row in table.items()
+        }
+    items = calibrated_rows(kind, rows, size, better, rng)
+    table = {
+        str(row): influence_of(score, items["probs"][:, row], items["y"])
+        for row in range(rows)
+    }
+    return compare_gaps(table, design=design)
 
 
 def _sets(kind: str, rows: str, size: str, first: str, block: str) -> dict:
@@ -271,7 +361,7 @@ def tables(lines: list[dict]) -> str:
     """What was counted, as the tables of the document, with the verdict."""
     cells = _cells(lines)
     parts = [_verdict(cells), _coverage_table(cells), _former_table(lines, cells)]
-    return "\n\n".join([*parts, _ties_table(lines)]) + "\n"
+    return "\n\n".join([*parts, _ties_table(lines), _gaps_table(lines)]) + "\n"
 
 
 def _cells(lines: list[dict]) -> dict[tuple[str, str, int], list[float]]:
@@ -405,6 +495,31 @@ def _ties_table(lines: list[dict]) -> str:
         )
         rows.append(
             f"|{count}|{kind}|{size:,}|{done:,}|{error:.1f}|{former:.1f}|{power}|{before}|"
+        )
+    return "\n".join(rows)
+
+
+def _gaps_table(lines: list[dict]) -> str:
+    rows = [
+        f"|Rows|Score|Equal rows|n|Samples|Equals excluded, %|Differences held, %|"
+        f"Power at {GAP_BETTER}|",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    found: dict[tuple, list] = {}
+    for line in lines:
+        if line["task"][0] == "gaps":
+            _, label, kind, count, size, _, block = line["task"]
+            cell = found.setdefault((label, kind, int(size), int(count)), [0, []])
+            cell[0] += int(block)
+            cell[1].append(line["found"])
+    for (label, kind, size, count), (done, blocks) in found.items():
+        excluded, held, power = (
+            100 * sum(block[key] for block in blocks) / done
+            for key in ("set", "held", "power")
+        )
+        rows.append(
+            f"|{count}|{label}|{kind}|{size:,}|{done:,}|{excluded:.1f}|{held:.1f}|"
+            f"{power:.0f}|"
         )
     return "\n".join(rows)
 

@@ -26,7 +26,7 @@ from qualms.networks import make_network
 from qualms.shelf import find
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run
-from qualms.training.watch import Silent
+from qualms.training._callbacks import NoCallbacks
 
 BATCH = 32
 MEAN = torch.tensor([0.485, 0.456, 0.406]).view(3, 1, 1)
@@ -49,8 +49,8 @@ CASES = (
 )
 
 
-class Turns(Silent):
-    """A watch that lets the bare loop go on whenever an epoch has ended."""
+class Turns(NoCallbacks):
+    """Callbacks that let the bare loop go on whenever an epoch has ended."""
 
     def __init__(self, bare):
         self.ours, self.theirs = [], []
@@ -89,10 +89,10 @@ def spec(case):
 def seconds(case):
     """Median seconds of an epoch: ours with checkpoint and log, and the bare loop's."""
     data = dataset(case.items)
-    watch = Turns(bare(case, data))
+    callbacks = Turns(bare(case, data))
     with tempfile.TemporaryDirectory() as folder:
-        run(spec(case), data, Path(folder) / "run", device="cpu", watch=watch)
-    return float(np.median(watch.ours)), float(np.median(watch.theirs[1:]))
+        run(spec(case), data, Path(folder) / "run", device="cpu", callbacks=callbacks)
+    return float(np.median(callbacks.ours)), float(np.median(callbacks.theirs[1:]))
 
 
 def bare(case, data):

@@ -27,14 +27,15 @@ import noise
 import torch
 
 from qualms.spec import Part, RunSpec, Task
-from qualms.training.data import Splits
-from qualms.training.followers import Assigned
-from qualms.training.loop import begin
-from qualms.training.machine import make_lane, make_machine, numerics
+from qualms.training._build import make_run
+from qualms.training._callbacks import NoCallbacks
+from qualms.training._loop import begin
+from qualms.training._provenance import describe_job
+from qualms.training._run import DeviceResources
+from qualms.training._shared_training import TrainingJob
+from qualms.training._splits import Splits
+from qualms.training.machine import make_machine, make_stream, numerics
 from qualms.training.options import training
-from qualms.training.record import announce
-from qualms.training.runs import Workplace, make_run
-from qualms.training.watch import Silent
 
 METHODS = ("map", "mfvi", "rank1", "mc_dropout", "fsvi", "radial")
 DRAWS = 5
@@ -67,8 +68,8 @@ class Asked(NamedTuple):
     """Of all draws, over that of one."""
 
 
-class Said(Silent):
-    """A watch that prints messages."""
+class Said(NoCallbacks):
+    """Callbacks that print messages."""
 
     def message(self, _, text):
         """Print it."""
@@ -110,7 +111,7 @@ class Bench:
     """One run at a time on the data, which is copied to the device once."""
 
     def __init__(self, data):
-        self.machine = make_machine("cuda", training(spec("map", 1).training))
+        self.machine = make_machine("cuda", training(spec("map", 1).training).execution)
         self.splits = Splits({"": data}, self.machine.device)
 
     def cost(self, asked, how):
@@ -118,15 +119,18 @@ class Bench:
         options = training(asked.training)
         since = time.perf_counter()
         fresh()
-        with tempfile.TemporaryDirectory() as folder, numerics(self.machine, options):
-            lane = make_lane(self.machine)
-            run = self._run(asked, Path(folder), lane)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            numerics(self.machine, options.execution),
+        ):
+            stream = make_stream(self.machine)
+            run = self._run(asked, Path(folder), stream)
             for epoch in range(4):
-                steps(run, lane, epoch)
+                steps(run, stream, epoch)
             warm = time.perf_counter() - since
-            seconds = min(timed(steps, run, lane, 4 + epoch) for epoch in range(3))
+            seconds = min(timed(steps, run, stream, 4 + epoch) for epoch in range(3))
         memory = torch.cuda.max_memory_reserved() / 2**30
-        images = sum(run.counts) / seconds
+        images = sum(run.data.step_sizes) / seconds
         return Cost(asked.method.name, how, images, memory, warm)
 
     def asked(self, method, batch):
@@ -142,10 +146,10 @@ class Bench:
             options = training(whole.training)
             with (
                 tempfile.TemporaryDirectory() as folder,
-                numerics(self.machine, options),
+                numerics(self.machine, options.execution),
                 torch.no_grad(),
             ):
-                run = self._run(whole, Path(folder), make_lane(self.machine))
+                run = self._run(whole, Path(folder), make_stream(self.machine))
                 run.learner.network.eval()
                 task = self.splits.dataset.task
                 ask = run.learner.method.predict
@@ -159,20 +163,22 @@ class Bench:
         (one, low), (every, high) = found
         return Asked(method, one, every, high / low)
 
-    def _run(self, asked, folder, lane):
-        place = Workplace(machine=self.machine, splits=self.splits, watch=Said())
-        job = Assigned(asked, folder / "run")
-        announce(job, self.machine)
-        with lane():
-            return make_run(job, place, asked.training["batch"])
+    def _run(self, asked, folder, stream):
+        resources = DeviceResources(
+            machine=self.machine, splits=self.splits, callbacks=Said()
+        )
+        job = TrainingJob(asked, folder / "run")
+        describe_job(job, self.machine)
+        with stream():
+            return make_run(job, resources, asked.training["batch"])
 
 
-def steps(run, lane, epoch):
-    with lane():
+def steps(run, stream, epoch):
+    with stream():
         moment = begin(run, epoch)
-        for count in run.counts:
+        for count in run.data.step_sizes:
             run.stepper.feed.advance()
-            run.step(0, moment, count)
+            run.take_step(0, moment, count)
     torch.cuda.synchronize()
 
 

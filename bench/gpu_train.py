@@ -35,14 +35,15 @@ from turns import STARTED, all_lines
 from qualms.networks import make_network
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
-from qualms.training.data import Splits
-from qualms.training.followers import Assigned
-from qualms.training.loop import begin, train_and_predict
-from qualms.training.machine import make_lane, make_machine, numerics
+from qualms.training._build import make_run
+from qualms.training._callbacks import NoCallbacks
+from qualms.training._loop import begin, train_and_predict
+from qualms.training._provenance import describe_job
+from qualms.training._run import DeviceResources
+from qualms.training._shared_training import TrainingJob
+from qualms.training._splits import Splits
+from qualms.training.machine import make_machine, make_stream, numerics
 from qualms.training.options import training
-from qualms.training.record import announce
-from qualms.training.runs import Workplace, make_run
-from qualms.training.watch import Silent
 
 ITEMS = 10_000
 EPOCHS = 4
@@ -60,7 +61,7 @@ class Line(NamedTuple):
 
 
 class Ticks:
-    """A watch that notes when each epoch of each run ended."""
+    """Callbacks that note when each epoch of each run ended."""
 
     def __init__(self):
         self.ticks, self.said, self.losses = {}, [], {}
@@ -114,26 +115,26 @@ def rate(ticks):
 
 
 def trained(data, count, **chosen):
-    """Train `count` runs at once; the watch, and images per second of all of it."""
-    watch, since = Ticks(), time.monotonic()
+    """Train `count` runs at once; return the callbacks and images per second."""
+    callbacks, since = Ticks(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         specs = [spec(seed, **chosen) for seed in range(count)]
         folders = [Path(folder) / str(seed) for seed in range(count)]
-        run_together(specs, data, folders, device="cuda", watch=watch)
+        run_together(specs, data, folders, device="cuda", callbacks=callbacks)
         seconds = time.monotonic() - since
-    return watch, count * len(data.splits["train"]) * chosen["epochs"] / seconds
+    return callbacks, count * len(data.splits["train"]) * chosen["epochs"] / seconds
 
 
 def measured(data, what, count=1, **chosen):
     """Train and say how fast that was."""
-    watch, whole = trained(data, count, **{"epochs": EPOCHS, **chosen})
+    callbacks, whole = trained(data, count, **{"epochs": EPOCHS, **chosen})
     memory = torch.cuda.max_memory_reserved() / 2**30
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    losses = " ".join(f"{loss:.4g}" for loss in watch.losses[0])
-    said = "".join(f"; {text}" for text in dict.fromkeys(watch.said))
+    losses = " ".join(f"{loss:.4g}" for loss in callbacks.losses[0])
+    said = "".join(f"; {text}" for text in dict.fromkeys(callbacks.said))
     note = f"{memory:.1f} GiB; losses of seed 0: {losses}{said}"
-    return Line(what, chosen["precision"], rate(watch.ticks), whole, note)
+    return Line(what, chosen["precision"], rate(callbacks.ticks), whole, note)
 
 
 def processes(count, **chosen):
@@ -215,22 +216,22 @@ def worker(chosen, gate):
     print("ready", flush=True)
     while not Path(gate).exists():
         time.sleep(0.01)
-    watch, _ = trained(data, 1, epochs=EPOCHS, **json.loads(chosen))
-    print(json.dumps(watch.ticks[0]), flush=True)
+    callbacks, _ = trained(data, 1, epochs=EPOCHS, **json.loads(chosen))
+    print(json.dumps(callbacks.ticks[0]), flush=True)
 
 
 @contextmanager
 def opened(data, asked):
-    """The run of a spec in its lane, to be driven by hand."""
+    """Yield the run of a spec on its stream, to take its steps by hand."""
     options = training(asked.training)
-    machine = make_machine("cuda", options)
+    machine = make_machine("cuda", options.execution)
     splits = Splits({"": data}, machine.device)
-    place = Workplace(machine=machine, splits=splits, watch=Silent())
-    with tempfile.TemporaryDirectory() as folder, numerics(machine, options):
-        job = Assigned(asked, Path(folder) / "run")
-        announce(job, machine)
-        with make_lane(machine)():
-            run = make_run(job, place, options.batch)
+    resources = DeviceResources(machine=machine, splits=splits, callbacks=NoCallbacks())
+    with tempfile.TemporaryDirectory() as folder, numerics(machine, options.execution):
+        job = TrainingJob(asked, Path(folder) / "run")
+        describe_job(job, machine)
+        with make_stream(machine)():
+            run = make_run(job, resources, options.steps.batch)
             yield run
 
 
@@ -245,9 +246,9 @@ def replays(data):
 
 def steps(run, epoch):
     moment = begin(run, epoch)
-    for count in run.counts:
+    for count in run.data.step_sizes:
         run.stepper.feed.advance()
-        run.step(0, moment, count)
+        run.take_step(0, moment, count)
     torch.cuda.synchronize()
 
 
@@ -258,10 +259,10 @@ def predicting(data, select=()):
     with opened(data, asked) as run:
         for _ in train_and_predict(run):
             pass
-        items = run.place.splits["test"]
+        items = run.resources.splits["test"]
         seconds = [timed(run.predictor, items) for _ in range(4)]
     told = " + ".join(("mean, variance", *select))
-    note = f"fitting took {run.stand.fit_seconds:.1f} s"
+    note = f"fitting took {run.state.fit_seconds:.1f} s"
     steady = ITEMS / min(seconds[1:])
     return Line(f"predicting {told}", "tf32", steady, ITEMS / seconds[0], note)
 
@@ -330,13 +331,13 @@ def small_weights(data, seeds, stop=None, **chosen):
     ]
     with tempfile.TemporaryDirectory() as folder:
         folders = [Path(folder) / str(seed) for seed in seeds]
-        watch, stopping = Ticks(), Ticks()
+        callbacks, stopping = Ticks(), Ticks()
         if stop is not None:
             stopping.epoch = partial(interrupt, stop)
             with suppress(InterruptedError):
-                run_together(specs, data, folders, device="cuda", watch=stopping)
-        run_together(specs, data, folders, device="cuda", watch=watch)
-        for text in watch.said:
+                run_together(specs, data, folders, device="cuda", callbacks=stopping)
+        run_together(specs, data, folders, device="cuda", callbacks=callbacks)
+        for text in callbacks.said:
             print(text)
         states = [torch.load(f / "checkpoint.pt", weights_only=True) for f in folders]
     return [state["network"] for state in states]

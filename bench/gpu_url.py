@@ -38,7 +38,7 @@ from qualms.scores import retrieval_hits, weighted_auroc
 from qualms.shelf import find
 from qualms.spec import Part, RunSpec, Task
 from qualms.training import run_together
-from qualms.training.neighbours import find_nearest
+from qualms.training._neighbours import find_nearest
 
 METHODS = (
     *("map", "infonce", "mcinfonce", "elk", "nivmf", "hib"),
@@ -73,7 +73,7 @@ TINY = Sizes(1500, 64, "resnet_small", 32, 10, 8, 2, 64)
 
 
 class Ticks:
-    """A watch that notes when each epoch ended, and what was said."""
+    """Callbacks that note when each epoch ended, and messages."""
 
     def __init__(self):
         self.times, self.said = [], []
@@ -199,11 +199,11 @@ def spec(name, network, **training):
 
 
 def passed(one, data, device):
-    """Seconds of the fastest epoch after the first two, and what was said."""
-    watch = Ticks()
+    """Seconds of the fastest epoch after the first two, and messages."""
+    callbacks = Ticks()
     with tempfile.TemporaryDirectory() as folder:
-        run_together([one], data, [Path(folder)], device=device, watch=watch)
-    return min(b - a for a, b in pairwise(watch.times[1:])), watch.said
+        run_together([one], data, [Path(folder)], device=device, callbacks=callbacks)
+    return min(b - a for a, b in pairwise(callbacks.times[1:])), callbacks.said
 
 
 def trained(sizes, device, name, known):

@@ -51,7 +51,7 @@ LAST = {**FAST, "channels_last": True}
 
 
 class Ticks:
-    """A watch that notes when each epoch ended, and what was said."""
+    """Callbacks that note when each epoch ended, and messages."""
 
     def __init__(self):
         self.times, self.said, self.losses = [], [], []
@@ -96,17 +96,17 @@ def trained(data, what, *, device, method="map", epochs=4, together=1, **chosen)
         splits=("val",),
     )
     specs = [replace(spec, seed=seed) for seed in range(together)]
-    watch, since = Ticks(), time.monotonic()
+    callbacks, since = Ticks(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         places = [Path(folder) / str(spec.seed) for spec in specs]
-        run_together(specs, data, places, device=device, watch=watch)
+        run_together(specs, data, places, device=device, callbacks=callbacks)
     seen = ITEMS * PASSES * together
     whole = seen * epochs / (time.monotonic() - since)
     # All runs end an epoch at about the same time.
-    ends = watch.times[together - 1 :: together]
+    ends = callbacks.times[together - 1 :: together]
     steady = seen / min(b - a for a, b in pairwise(ends))
-    losses = " ".join(f"{loss:.4g}" for loss in watch.losses[::together])
-    said = "".join(f"; {text}" for text in dict.fromkeys(watch.said))
+    losses = " ".join(f"{loss:.4g}" for loss in callbacks.losses[::together])
+    said = "".join(f"; {text}" for text in dict.fromkeys(callbacks.said))
     note = f"{memory():.1f} GiB; losses {losses}{said}"
     return f"| {what} | {method} | {steady:,.0f} | {whole:,.0f} | {note} |"
 

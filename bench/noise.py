@@ -1,4 +1,4 @@
-"""Datasets of noise to measure on: how fast training is does not depend on pictures."""
+"""Datasets of noise, on which training is as fast as on pictures."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from qualms.datasets import Card, Dataset, Split
 
 
 def split(shape, seed, target):
-    """Random bytes of `shape` (items, *space, channels), and what `target` makes."""
+    """Return random bytes of `shape` (items, *space, channels), and their targets."""
     rng = np.random.default_rng(seed)
     image = rng.integers(0, 256, shape, dtype=np.uint8)
     item = np.arange(shape[0]).astype(str)
@@ -14,7 +14,7 @@ def split(shape, seed, target):
 
 
 def dataset(task, splits):
-    """`splits` by name, under no licence and no name that matters."""
+    """Return a dataset of `splits` by name."""
     return Dataset(
         name="noise",
         options={},
@@ -27,10 +27,10 @@ def dataset(task, splits):
 
 
 def brightness(image):
-    """(N,) targets of a regression."""
+    """Return (N,) targets of a regression."""
     return image.mean((1, 2, 3)).astype(np.float32)
 
 
 def parity(image):
-    """(N,) targets of two classes."""
+    """Return (N,) targets of two classes."""
     return image[:, 0, 0, 0].astype(np.int64) % 2

@@ -453,3 +453,61 @@ POPULATIONS: dict[str, Population] = {
         retrieval, RETRIEVAL, sizes=(200, 1_000), truth_items=200, relative=True
     ),
 }
+
+
+# ---------------------------------------------------------------- equal rows
+
+
+def _right(rng: Rng, chance: np.ndarray) -> np.ndarray:
+    """Draw whether items are right, (N, K) alike in all rows to some degree."""
+    common = rng.standard_normal((len(chance), 1))
+    own = rng.standard_normal(chance.shape)
+    return ndtr(np.sqrt(0.6) * common + np.sqrt(0.4) * own) < chance
+
+
+def _confidence(rng: Rng, size: int, rows: int) -> np.ndarray:
+    """Draw confidences (N, K), uniform between 0 and 1 and alike in all rows."""
+    common = rng.standard_normal((size, 1))
+    own = rng.standard_normal((size, rows))
+    return ndtr(np.sqrt(0.5) * (common + own))
+
+
+def calibrated_rows(kind: str, rows: int, size: int, better: float, rng: Rng) -> Items:
+    """Probabilities (N, K) of rows that all have one calibration error; targets (N, K).
+
+    The first row is `better` by that much. Its kinds: calibrated or overconfident, of
+    equal or of other sharpness in every second row, and one error of other shapes.
+    """
+    uniform, row = _confidence(rng, size, rows), np.arange(rows)
+    confidence = 0.5 + 0.5 * np.sqrt(uniform)
+    if "other sharpness" in kind:
+        confidence = np.where(row % 2, 0.9 + 0.05 * uniform, 0.55 + 0.45 * uniform)
+    error = np.full(rows, 0.05 if "overconfident" in kind else 0.0)
+    error[0] -= better
+    chance = confidence - error
+    if kind == "other shapes":
+        confidence = 0.55 + 0.4 * uniform
+        high = confidence > 0.8
+        of_shape = (
+            np.full(high.shape, 0.04),
+            0.04 / 0.375 * high,
+            np.where(high, 0.04, -0.04),
+        )
+        gap = np.choose(row % 3, of_shape)
+        gap[:, 0] *= 1.0 - better / 0.04
+        chance = confidence - gap
+    right = _right(rng, chance)
+    # The target is shared; a wrong row predicts the other class.
+    target = rng.random(size) < 0.5
+    says_one = right == target[:, None]
+    return {"probs": np.where(says_one, confidence, 1.0 - confidence), "y": target}
+
+
+def detecting_rows(rows: int, size: int, better: float, rng: Rng) -> Items:
+    """Uncertainties (N, K) of rows that detect shifted items equally well."""
+    moved = np.arange(size) % 2 == 0
+    common = rng.standard_normal((size, 1))
+    own = rng.standard_normal((size, rows))
+    u = np.sqrt(0.5) * (common + own) + 2.0 * moved[:, None]
+    u[:, 0] += better * moved
+    return {"u": u, "shifted": moved}

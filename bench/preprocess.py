@@ -3,8 +3,8 @@
 `python bench/preprocess.py` makes photographs of the sizes that EyePACS has from the
 one that scikit-image carries, and times both end to end, files to files: the loop
 decodes, scales, blurs, masks and writes a JPEG for each; `qualms.datasets.prepare` does
-the same, to the last byte. It also starts its processes, keeps what is done so that it
-can be stopped at any time, gathers everything in one file and hashes that.
+the same, to the last byte. It also starts its processes, keeps finished work so that it
+can be stopped at any time, gathers everything in one file and hashes that file.
 """
 
 import argparse
@@ -27,24 +27,24 @@ def main() -> None:
     parser.add_argument("--photographs", type=int, default=150)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=2)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        measure(Path(folder), asked)
+        measure(Path(folder), options)
 
 
-def measure(folder: Path, asked: argparse.Namespace) -> None:
+def measure(folder: Path, options: argparse.Namespace) -> None:
     root = folder / "eyepacs"
-    make_tree(root, asked.photographs)
+    make_tree(root, options.photographs)
     size = sum(path.stat().st_size for path in root.rglob("*.jpeg")) / 1e6
     pixels = sum(h * w for h, w in SIZES) / len(SIZES) / 1e6
-    print(f"{asked.photographs} photographs, {pixels:.1f} megapixels, {size:.0f} MB")
+    print(f"{options.photographs} photographs, {pixels:.1f} megapixels, {size:.0f} MB")
     loop, ours = [], []
-    for turn in range(asked.repeats):
+    for turn in range(options.repeats):
         loop.append(timed(lambda turn=turn: plain_loop(root, folder / f"plain{turn}")))
         place = folder / f"cache{turn}"
-        ours.append(timed(lambda place=place: prepared(root, place, asked.workers)))
+        ours.append(timed(lambda place=place: prepared(root, place, options.workers)))
     check_same(folder / "plain0", folder / "cache0", root)
-    report(min(loop), min(ours), asked)
+    report(min(loop), min(ours), options)
 
 
 def timed(work) -> float:
@@ -54,7 +54,7 @@ def timed(work) -> float:
 
 
 def make_tree(root: Path, count: int) -> None:
-    """A folder as Kaggle ships it; a handful of photographs under many names."""
+    """Make a folder as Kaggle ships it: a handful of photographs under many names."""
     (root / "train").mkdir(parents=True)
     (root / "test").mkdir()
     sources = [encoded(height, width) for height, width in SIZES]
@@ -70,7 +70,7 @@ def make_tree(root: Path, count: int) -> None:
 
 
 def encoded(height: int, width: int) -> bytes:
-    """The real photograph enlarged onto a black canvas, with a sensor's noise."""
+    """Return the real photograph, enlarged onto a black canvas, with sensor noise."""
     from skimage.data import retina  # which the other processes do not need
 
     eye = cv2.resize(retina(), (height, height), interpolation=cv2.INTER_CUBIC)
@@ -123,11 +123,11 @@ def check_same(plain: Path, place: Path, root: Path) -> None:
         assert mine == (plain / f"{item}.jpeg").read_bytes(), item
 
 
-def report(loop: float, ours: float, asked: argparse.Namespace) -> None:
-    count, ratio = asked.photographs, loop / ours
+def report(loop: float, ours: float, options: argparse.Namespace) -> None:
+    count, ratio = options.photographs, loop / ours
     lines = [
         ("plain OpenCV loop, one thread", loop, 1.0),
-        (f"qualms prepare, {asked.workers} processes", ours, ratio),
+        (f"qualms prepare, {options.workers} processes", ours, ratio),
     ]
     print("| work | seconds | photographs/s | times the loop |")
     print("|---|---|---|---|")

@@ -1,4 +1,4 @@
-"""Measurements one after another, as many as fit into the time that is lent."""
+"""Measurements one after another, as many as fit into a time limit."""
 
 import time
 import traceback
@@ -9,7 +9,7 @@ STARTED = time.monotonic()
 
 
 def all_lines(jobs, limit):
-    """What each of `jobs` (expected seconds, function) gives, of those that fit."""
+    """Return the lines of `jobs` (expected seconds, function) that fit into `limit`."""
     lines = []
     for expected, measure in jobs:
         if time.monotonic() - STARTED + expected > limit:
@@ -26,14 +26,14 @@ def all_lines(jobs, limit):
 
 @torch.no_grad()
 def seconds(work, device, repeats=5):
-    """The least time that `work` takes."""
+    """Return the least time that `work` takes."""
     synchronise = torch.cuda.synchronize if device == "cuda" else lambda: None
     work()
-    found = []
+    times = []
     for _ in range(repeats):
         synchronise()
         since = time.perf_counter()
         work()
         synchronise()
-        found.append(time.perf_counter() - since)
-    return min(found)
+        times.append(time.perf_counter() - since)
+    return min(times)

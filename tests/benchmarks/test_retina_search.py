@@ -86,7 +86,10 @@ def test_what_was_chosen_lies_in_the_ranges(shift, method):
 @pytest.mark.parametrize("shift", CHOSEN)
 @pytest.mark.parametrize("method", PUBLISHED)
 def test_what_is_searched_is_an_option_and_its_ends_fit(shift, method):
-    from qualms.training.options import Training, training
+    from qualms.training.options import GROUPS, training
+
+    groups = [options_of(group) for group in GROUPS.values()]
+    known_of_loop = {name: option for group in groups for name, option in group.items()}
 
     for each in searched(shift)[method]:
         for value in each.choices or (each.low, each.high):
@@ -98,5 +101,5 @@ def test_what_is_searched_is_an_option_and_its_ends_fit(shift, method):
                 check_options(method, {name: given}, known)
                 find("methods", method)(**{name: given})
             else:
-                check_options("training", {name: given}, options_of(Training))
+                check_options("training", {name: given}, known_of_loop)
                 training({name: given})

@@ -31,7 +31,7 @@ def in_this_process(specs, *, out, data, watch, **_):
         done = is_done(folder, spec)
         if not done:
             dataset = open_dataset(places[data_key(spec.dataset)])
-            run(spec, dataset, folder, device="cpu", watch=watch)
+            run(spec, dataset, folder, device="cpu", callbacks=watch)
         yield RunOutcome(
             spec=spec,
             folder=folder,

@@ -42,7 +42,7 @@ def write_products(folder, rows):
 def annotators():
     """The golden votes: four annotators, one of whom chose no class for an image."""
     rng = np.random.default_rng(240)
-    made = []
+    people = []
     for annotator in range(4):
         entries = []
         for image in range(10):
@@ -50,13 +50,13 @@ def annotators():
             label = None if silent else ANIMALS[rng.integers(0, 3)]
             path = f"CIFAR10H/fold{1 + image % 5}/im{image}.png"
             entries.append({"image_path": path, "class_label": label})
-        made.append({"name": f"a{annotator}", "annotations": entries})
-    return made
+        people.append({"name": f"a{annotator}", "annotations": entries})
+    return people
 
 
-def write_votes(root, made):
+def write_votes(root, people):
     """Images and annotations.json of a dataset of DCIC below `root`."""
-    for entry in made[0]["annotations"]:
+    for entry in people[0]["annotations"]:
         photograph(root / entry["image_path"])
     (folder := root / "CIFAR10H").mkdir(exist_ok=True)
-    (folder / "annotations.json").write_text(json.dumps(made))
+    (folder / "annotations.json").write_text(json.dumps(people))

@@ -44,9 +44,11 @@ def test_splits_follow_the_countries_and_wilds_own_seed(root):
 
 
 def test_items_are_shrunk_without_antialias(root, tmp_path):
-    made = prepare(asset_wealth(root), tmp_path / "c", workers=1, check_counts=False)
-    assert made.skipped == ()
-    split = made.dataset.splits["test"]
+    prepared = prepare(
+        asset_wealth(root), tmp_path / "c", workers=1, check_counts=False
+    )
+    assert prepared.skipped == ()
+    split = prepared.dataset.splits["test"]
     assert split.image.shape == (6, 64, 64, 8)
     assert split.image.dtype == np.float32
     for row, i in enumerate([1, 4, 7, 10, 13, 16]):
@@ -60,7 +62,7 @@ def test_items_are_shrunk_without_antialias(root, tmp_path):
         np.testing.assert_allclose(
             split.image[row], small.permute(1, 2, 0).numpy(), rtol=0, atol=2e-6
         )
-    assert made.dataset.shifts == {"test": "other countries"}
+    assert prepared.dataset.shifts == {"test": "other countries"}
 
 
 def test_unreadable_images_are_named(root, tmp_path):
@@ -71,15 +73,17 @@ def test_unreadable_images_are_named(root, tmp_path):
     np.savez(images / "landsat_poverty_img_7.npz", y=picture(7))
     np.savez(images / "landsat_poverty_img_10.npz", x=picture(7)[:7])
     (images / "landsat_poverty_img_13.npz").write_bytes(b"")
-    made = prepare(asset_wealth(root), tmp_path / "c", workers=1, check_counts=False)
-    reason = {one.key.rsplit("_", 1)[1]: one.reason for one in made.skipped}
+    prepared = prepare(
+        asset_wealth(root), tmp_path / "c", workers=1, check_counts=False
+    )
+    reason = {one.key.rsplit("_", 1)[1]: one.reason for one in prepared.skipped}
     assert set(reason) == {"1", "4", "7", "10", "13"}
     assert "cannot read" in reason["1"]
     assert "landsat_poverty_img_1.npz" in reason["1"]
     assert "there is no file" in reason["4"]
     assert "x is not a file" in reason["7"]
     assert "must have the shape (8, 224, 224), got (7, 224, 224)" in reason["10"]
-    assert made.counts["test"] == 1
+    assert prepared.counts["test"] == 1
 
 
 def test_too_few_items_are_refused(root, tmp_path):

@@ -52,10 +52,10 @@ def test_volumes_are_split_by_number(home):
 
 def test_slices_without_tumour_after_shrinking_are_dropped(home, tmp_path):
     volume = write(home, 7)
-    made = prepare(
+    prepared = prepare(
         brain_tumour_pixels(home), tmp_path / "c", workers=1, check_counts=False
     )
-    split = made.dataset.splits["train"]
+    split = prepared.dataset.splits["train"]
     assert split.item.tolist() == ["BRATS_007/002", "BRATS_007/003"]
     # 240 / 64 = 3.75: rows 0, 3, .., 26 and columns 0, 3, 7, 11 fall into the block;
     # pixel (15, 30) is read by (4, 8)
@@ -104,10 +104,10 @@ def test_unreadable_volumes_are_named(home, tmp_path):
     save(np.zeros((240, 240, 5), np.uint8), home / "labelsTr" / "BRATS_004.nii.gz")
     nan = np.full((*SHAPE, 4), np.nan, np.float32)
     save(nan, home / "imagesTr" / "BRATS_005.nii.gz")
-    made = prepare(
+    prepared = prepare(
         brain_tumour_pixels(home), tmp_path / "c", workers=1, check_counts=False
     )
-    reason = {one.key[6:9]: one.reason for one in made.skipped}
+    reason = {one.key[6:9]: one.reason for one in prepared.skipped}
     assert set(reason) == {"001", "002", "003", "004", "005"}
     assert "cannot read" in reason["001"]
     assert "BRATS_001.nii.gz" in reason["001"]
@@ -117,7 +117,7 @@ def test_unreadable_volumes_are_named(home, tmp_path):
     assert "same size as its labels" in reason["004"]
     assert "BRATS_005" in reason["005"]
     assert "not finite" in reason["005"]
-    assert made.counts == {"train": 2}
+    assert prepared.counts == {"train": 2}
 
 
 def test_a_wrong_place_is_said(tmp_path, home):

@@ -157,13 +157,13 @@ def test_unreadable_pictures_are_named_and_counted(folder, tmp_path):
     (folder / "Cell200" / broken).write_bytes(b"\x89PNG nothing")
     (folder / "Cell200" / missing).unlink()
     Image.fromarray(np.zeros((65, 64), np.uint8)).save(folder / "Cell200" / large)
-    made = prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
-    reasons = {one.key: one.reason for one in made.skipped}
+    prepared_set = prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
+    reasons = {one.key: one.reason for one in prepared_set.skipped}
     assert reasons.keys() == {broken, missing, large}
     assert "cannot read" in reasons[broken]
     assert "there is no file" in reasons[missing]
     assert "must be 64 x 64 pixels, got (65, 64)" in reasons[large]
-    assert made.counts["train"] == 17
+    assert prepared_set.counts["train"] == 17
     with pytest.raises(DatasetError, match="17"):
         prepare(recipe, tmp_path / "again", workers=1)
 

@@ -62,12 +62,12 @@ def test_the_gap_is_closed_as_in_the_papers_text():
 def test_graded_subsets_have_the_papers_ranges():
     recipe = cells(variant="tails")
     test = counts(recipe, "test")
-    found = {}
+    result = {}
     for name, subset in recipe.subsets.items():
         kept = test[subset.keep(test)]
-        found[name] = (kept.min(), kept.max(), len(np.unique(kept)))
+        result[name] = (kept.min(), kept.max(), len(np.unique(kept)))
         assert abs(len(kept) - 50 * len(np.unique(kept))) < 150
-    assert found == {
+    assert result == {
         "test/v1": (38, 163, 126),
         "test/v2": (25, 176, 152),
         "test/v3": (13, 188, 176),
@@ -112,8 +112,8 @@ def test_a_picture_depends_on_seed_count_and_number_alone(tmp_path):
 )
 def test_grey_levels_are_those_of_the_recipe(count, expected):
     pictures = [cell_picture(count, index=i, seed=1) for i in range(60)]
-    found = np.percentile(pictures, PERCENTILES)
-    np.testing.assert_allclose(found, expected, atol=8)
+    result = np.percentile(pictures, PERCENTILES)
+    np.testing.assert_allclose(result, expected, atol=8)
 
 
 def test_pictures_brighten_with_the_count():
@@ -160,7 +160,7 @@ def test_every_cell_adds_the_same_light_to_a_fixed_background():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"variant": "middle"}, "variant must be one of plain, tails, gap"),
         ({"illumination": "none"}, "illumination must be one of energy, fixed"),
@@ -169,6 +169,6 @@ def test_every_cell_adds_the_same_light_to_a_fixed_background():
         ({"seed": -1}, "seed must be at least 0"),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_options_are_refused_with_a_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
         cells(**options)

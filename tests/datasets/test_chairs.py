@@ -165,7 +165,7 @@ def test_boxes_of_a_chair_never_overlap():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"variant": "middle"}, "variant must be one of plain, tails, gap"),
         ({"sizes": {"test": 0}}, r"size of 'test' must lie in 1..11225, got 0"),
@@ -173,6 +173,6 @@ def test_boxes_of_a_chair_never_overlap():
         ({"seed": -1}, "seed must be at least 0"),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_options_are_refused_with_a_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
         chairs(**options)

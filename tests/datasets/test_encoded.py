@@ -28,7 +28,7 @@ from qualms.datasets import (
 )
 from qualms.datasets._encoded import jpeg
 from qualms.spec import Task
-from qualms.training import data
+from qualms.training import _splits
 
 CARD = Card(
     title="Fake", licence="none", citation="none", url="none", obtain="Make it up."
@@ -60,11 +60,11 @@ def images():
 
 
 def test_it_looks_like_an_array(images):
-    whole = np.asarray(images)
-    assert images.shape == whole.shape == (7, 32, 32, 3)
-    assert images.dtype == whole.dtype == np.uint8
-    assert images.nbytes == whole.nbytes
-    assert images.ndim == whole.ndim
+    full = np.asarray(images)
+    assert images.shape == full.shape == (7, 32, 32, 3)
+    assert images.dtype == full.dtype == np.uint8
+    assert images.nbytes == full.nbytes
+    assert images.ndim == full.ndim
     assert len(images) == 7
     assert np.array(images, dtype=np.float32).dtype == np.float32
     with pytest.raises(ValueError, match="only as a copy"):
@@ -133,13 +133,13 @@ def test_rows_that_are_not_there_are_refused(images):
 
 
 def test_rows_are_taken_and_kept_encoded(images):
-    whole = np.asarray(images)
+    full = np.asarray(images)
     rows = np.array([5, 5, 2])
-    np.testing.assert_array_equal(images.take(rows, axis=0), whole[rows])
+    np.testing.assert_array_equal(images.take(rows, axis=0), full[rows])
     some = images.only(rows)
     assert isinstance(some, Encoded)
     assert some.data is images.data
-    np.testing.assert_array_equal(some, whole[rows])
+    np.testing.assert_array_equal(some, full[rows])
     with pytest.raises(IndexError):
         images.take([7])
     with pytest.raises(ValueError, match="along axis 0, got axis 1"):
@@ -181,11 +181,11 @@ def test_the_number_of_threads_changes_no_bit(threads):
 
 
 def test_several_readers_at_once_get_the_same(images):
-    whole = np.asarray(images)
+    full = np.asarray(images)
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda n: images.take([n % 7, 0]), range(40)))
-    for n, one in enumerate(found):
-        np.testing.assert_array_equal(one, whole[[n % 7, 0]])
+        result = list(pool.map(lambda n: images.take([n % 7, 0]), range(40)))
+    for n, one in enumerate(result):
+        np.testing.assert_array_equal(one, full[[n % 7, 0]])
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a picture"])
@@ -202,10 +202,10 @@ def test_training_sees_the_same_decoded_once_or_in_every_epoch(images):
     plain = Split(image=np.asarray(images), target=target, item=item)
     split = Split(image=images, target=target, item=item)
     rows = torch.tensor([3, 0, 6, 6, 1])
-    expected = list(data.load_split(plain, CPU, fits=True).batches(rows, 2))
+    expected = list(_splits.load_split(plain, CPU, fits=True).batches(rows, 2))
     for fits in (True, False):
-        found = list(data.load_split(split, CPU, fits=fits).batches(rows, 2))
-        for mine, theirs in zip(found, expected, strict=True):
+        result = list(_splits.load_split(split, CPU, fits=fits).batches(rows, 2))
+        for mine, theirs in zip(result, expected, strict=True):
             assert torch.equal(mine.image, theirs.image)
             assert torch.equal(mine.target, theirs.target)
 
@@ -213,12 +213,12 @@ def test_training_sees_the_same_decoded_once_or_in_every_epoch(images):
 def test_what_fits_is_judged_by_decoded_bytes(images, monkeypatch):
     target, item = np.zeros(7, int), np.array([str(n) for n in range(7)])
     split = Split(image=images, target=target, item=item)
-    room = images.nbytes / data._SHARE
+    room = images.nbytes / _splits._SHARE
     assert images.data.nbytes < images.nbytes / 2
-    monkeypatch.setattr(data, "_free_bytes", lambda _: room - 1)
-    assert data.load_split(split, CPU).resident is None
-    monkeypatch.setattr(data, "_free_bytes", lambda _: room + 1)
-    assert data.load_split(split, CPU).resident is not None
+    monkeypatch.setattr(_splits, "_free_bytes", lambda _: room - 1)
+    assert _splits.load_split(split, CPU).resident is None
+    monkeypatch.setattr(_splits, "_free_bytes", lambda _: room + 1)
+    assert _splits.load_split(split, CPU).resident is not None
 
 
 def load(unit):
@@ -356,8 +356,8 @@ def test_counts_of_grades_are_checked_before_anything_is_loaded(tmp_path):
     recipe = shown_of(album, counts={"train": 3}, grades={"train": (1, 0, 0, 2)})
     with pytest.raises(DatasetError) as caught:
         prepare(recipe, tmp_path / "shown", workers=1)
-    said = "train grade 2 1 instead of 0; train grade 3 1 instead of 2"
-    assert f"shown must have the paper's numbers of items, got {said}." in str(
+    message = "train grade 2 1 instead of 0; train grade 3 1 instead of 2"
+    assert f"shown must have the paper's numbers of items, got {message}." in str(
         caught.value
     )
     assert calls == []
@@ -409,9 +409,9 @@ def test_an_album_that_is_gone_or_changed_is_told(tmp_path):
     open_dataset(tmp_path / "shown")
     with pytest.raises(DatasetError) as caught:
         verify_dataset(tmp_path / "shown")
-    said = str(caught.value)
-    assert said.startswith(f"{stored} changed after the dataset was prepared")
-    assert said.endswith(f"delete {stored.parents[1]} and prepare the dataset again")
+    message = str(caught.value)
+    assert message.startswith(f"{stored} changed after the dataset was prepared")
+    assert message.endswith(f"delete {stored.parents[1]} and prepare the dataset again")
     stored.unlink()
     with pytest.raises(DatasetError, match=r"album-.*encoded.npy changed after"):
         open_dataset(tmp_path / "shown")
@@ -469,14 +469,14 @@ def test_progress_counts_the_units_of_all_albums(tmp_path):
         "train": Shown(album=first, labels=labels_of(["0/0"], [0])),
         "test": Shown(album=second, labels=labels_of(["1/0"], [0])),
     }
-    told = []
+    calls = []
     prepare(
         shown_of(first, shown=shown),
         tmp_path / "shown",
         workers=1,
-        progress=lambda *numbers: told.append(numbers),
+        progress=lambda *numbers: calls.append(numbers),
     )
-    assert told == [(n, 5) for n in (1, 2, 3, 4, 5)]
+    assert calls == [(n, 5) for n in (1, 2, 3, 4, 5)]
 
 
 def test_a_folder_of_another_dataset_is_left_alone(tmp_path):

@@ -114,8 +114,8 @@ def test_photographs_are_kept_once_for_both_shifts(cache, root):
 
 def test_severity_needs_no_file_of_aptos(root):
     home, away = albums_of(eyepacs(root))
-    found = albums_of(eyepacs(root))
-    assert [len(found[home].units), len(found[away].units)] == [18, 10]
+    result = albums_of(eyepacs(root))
+    assert [len(result[home].units), len(result[away].units)] == [18, 10]
     assert list(albums_of(eyepacs(root, shift="severity"))) == [home]
 
 
@@ -128,10 +128,10 @@ def test_other_blurs_have_their_own_photographs(root):
 def test_the_paper_s_numbers_are_asserted_before_anything_is_read(root, tmp_path):
     with pytest.raises(DatasetError) as caught:
         prepare(eyepacs(root), tmp_path / "cache", workers=1)
-    said = str(caught.value)
-    assert "train 6 instead of 35126" in said
-    assert "test/shifted grade 4 1 instead of 230" in said
-    assert "--no-check-counts" in said
+    message = str(caught.value)
+    assert "train 6 instead of 35126" in message
+    assert "test/shifted grade 4 1 instead of 230" in message
+    assert "--no-check-counts" in message
     assert list(tmp_path.iterdir()) == []
 
 
@@ -248,8 +248,8 @@ def test_the_layouts_of_the_documentation_are_found(root, tmp_path, home, away):
         albums_of(mine).values(), albums_of(theirs).values(), strict=True
     ):
         assert here.units == there.units
-        found = here.load(here.units[0])
-        assert found.image == there.load(there.units[0]).image
+        result = here.load(here.units[0])
+        assert result.image == there.load(there.units[0]).image
 
 
 def test_wrong_choices_are_refused(root):

@@ -120,13 +120,13 @@ def test_a_damaged_file_is_named(files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"family": "shoes"}, "family must be one of all, upstream, downstream"),
         ({"side": 20}, "side must be at least 28, got 20"),
         ({"sizes": {"test": 10_001}}, r"size of 'test' must lie in 1..10000"),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(files, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_options_are_refused_with_a_sentence(files, options, message):
+    with pytest.raises(ValueError, match=message):
         fashion_mnist(files, **options)

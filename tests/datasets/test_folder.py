@@ -137,7 +137,7 @@ def test_clusters_stay_together_and_shifted_ones_are_of_test(pictures):
     for row in rows:
         places[row["cluster"]].add(where[row["path"]])
     assert places.pop("p9") == {"test", "test/shifted"}
-    assert all(len(found) == 1 for found in places.values())
+    assert all(len(result) == 1 for result in places.values())
     assert Counter(where.values())["test/shifted"] == 2
 
 
@@ -388,11 +388,11 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_in_a_table_are_refused_with_their_line(mistake, pictures):
-    change, said = MISTAKES[mistake]
+    change, message = MISTAKES[mistake]
     rows = listed(pictures)
     change(rows)
     table(pictures / "items.csv", *rows)
-    with pytest.raises(DatasetError, match=said):
+    with pytest.raises(DatasetError, match=message):
         folder(pictures)
 
 
@@ -420,13 +420,13 @@ def test_masks_that_do_not_fit_are_refused(masked):
     own, rows = masked
     table(own / "items.csv", *rows)
     good = (own / "3_1.png").read_bytes()
-    for mask, said in (
+    for mask, message in (
         (noise(6, 4), r"got 6 x 4 in '3_1\.png' and 4 x 6 in '3\.png' \(line 5 of"),
         (noise(4, 6, 3), r"3_1\.png: a mask has one label for each pixel, got colours"),
         (np.full((4, 6), 99, np.uint8), r"got 0, 99, 255, the largest 99 in 3_1\.png"),
     ):
         save(own / "3_1.png", mask)
-        with pytest.raises(DatasetError, match=said):
+        with pytest.raises(DatasetError, match=message):
             folder(own)
     (own / "3_1.png").write_bytes(good)
     rows[5]["masks"] = "5_0.png"
@@ -437,14 +437,14 @@ def test_masks_that_do_not_fit_are_refused(masked):
 
 def test_files_that_are_damaged_or_foreign_are_named(pictures, tmp_path):
     victim = pictures / "owl" / "01.png"
-    whole = victim.read_bytes()
-    victim.write_bytes(whole[:50])
+    full = victim.read_bytes()
+    victim.write_bytes(full[:50])
     with pytest.raises(DatasetError, match=r"1 of 40 items .* loaded: owl/01\.png"):
         made(pictures, tmp_path)
     victim.write_bytes(b"no picture")
     with pytest.raises(DatasetError, match=r"cannot read .*01\.png.*; repair it"):
         folder(pictures)
-    victim.write_bytes(whole)
+    victim.write_bytes(full)
     (pictures / "owl" / "scan.dcm").write_bytes(b"")
     with pytest.raises(DatasetError, match=r"owl/scan\.dcm must be an image"):
         folder(pictures)
@@ -490,21 +490,21 @@ def test_volumes_are_resampled_to_voxels_that_are_stated_and_only_then(
         sides = (round((4 + int(name[0])) / 2), 6, 15)
         assert split.image[row].shape == (*sides, 1)
         assert split.target[row].shape == (2, *sides)
-    whole = made(volumes, tmp_path, side="1x2x3mm").splits["train"]
+    full = made(volumes, tmp_path, side="1x2x3mm").splits["train"]
     kept = made(volumes, tmp_path).splits["train"]
-    np.testing.assert_array_equal(whole.image[1], kept.image[1])
+    np.testing.assert_array_equal(full.image[1], kept.image[1])
 
 
 @pytest.mark.parametrize(
-    ("side", "said"),
+    ("side", "message"),
     [
         ("2cm", "'keep', or sides of a voxel such as '1mm' or '1x1x3mm', got '2cm'"),
         ("0mm", "sides of a voxel"),
         ("1x1mm", "must state one length or 3"),
     ],
 )
-def test_sides_of_voxels_that_mean_nothing_are_refused(volumes, side, said):
-    with pytest.raises(ValueError, match=said):
+def test_sides_of_voxels_that_mean_nothing_are_refused(volumes, side, message):
+    with pytest.raises(ValueError, match=message):
         folder(volumes, side=side)
 
 

@@ -102,11 +102,11 @@ def test_splits_are_those_of_figure_7(root, tmp_path):
 def test_the_papers_files_give_the_papers_numbers():
     games = [f"{n:05d}.png" for n in range(24_904)]
     cities = {"train": ["c"] * 2_975, "val": ["c"] * 500}
-    found = {}
+    results = {}
     for split, _, names in _split_images(games, cities, 123):
-        found[split] = found.get(split, 0) + len(names)
-    assert found == module.COUNTS
-    assert found == {"train": 13_157, "val": 3_290, "pool": 5_950, "test": 5_982}
+        results[split] = results.get(split, 0) + len(names)
+    assert results == module.COUNTS
+    assert results == {"train": 13_157, "val": 3_290, "pool": 5_950, "test": 5_982}
 
 
 def test_splits_use_the_random_numbers_of_the_released_code():
@@ -166,9 +166,9 @@ def test_ids_of_cityscapes_become_train_ids_and_the_rest_is_ignored(root, tmp_pa
     for row in rows:
         number = int(pool.item[row].split("_")[1])
         image, ids = picture(1000 + number, (32, 64))
-        wanted = np.where(image[..., 0] < 20, 255, ids)[:, 2:62][::4, ::4]
+        reference = np.where(image[..., 0] < 20, 255, ids)[:, 2:62][::4, ::4]
         for labels in pool.target[row]:
-            np.testing.assert_array_equal(back[labels], wanted)
+            np.testing.assert_array_equal(back[labels], reference)
     drawn = pool.target[rows]
     assert (drawn != drawn[:, :1]).any()
 
@@ -196,12 +196,12 @@ def test_images_without_fitting_labels_are_named_and_left_out(root, tmp_path):
     _, ids = picture(3, (20, 62))
     save(root / "gta5" / "labels" / "00003.png", ids)
     result = made(root, tmp_path / "cache")
-    told = dict(result.skipped)
-    assert list(told) == ["gta5/00003.png", "gta5/15188.png"]
-    assert told["gta5/00003.png"] == (
+    reasons = dict(result.skipped)
+    assert list(reasons) == ["gta5/00003.png", "gta5/15188.png"]
+    assert reasons["gta5/00003.png"] == (
         "image and labels must have the same size, got (62, 36) and (62, 20)"
     )
-    assert "damaged" in told["gta5/15188.png"]
+    assert "damaged" in reasons["gta5/15188.png"]
     assert sum(result.counts.values()) == GAMES - 1 + 7
     # With the numbers of the paper nothing is left to repair, and no shard is kept.
     recipe = replace(gta5_cityscapes(root), counts={})
@@ -218,22 +218,23 @@ def test_unreadable_files_are_named(root, tmp_path):
     save(root / "gta5" / "labels" / "00005.png", odd)
     city = root / "cityscapes" / "gtFine" / "val" / "munster"
     next(city.glob("*_labelIds.png")).unlink()
-    told = dict(made(root, tmp_path / "cache").skipped)
-    assert len(told) == 4
-    assert "cannot read" in told["gta5/00002.png"]
-    assert "00004.png" in told["gta5/00004.png"]
+    reasons = dict(made(root, tmp_path / "cache").skipped)
+    assert len(reasons) == 4
+    assert "cannot read" in reasons["gta5/00002.png"]
+    assert "00004.png" in reasons["gta5/00004.png"]
     assert (
-        "colours must be those of Cityscapes, got (7, 7, 7)" in told["gta5/00005.png"]
+        "colours must be those of Cityscapes, got (7, 7, 7)"
+        in reasons["gta5/00005.png"]
     )
-    assert any("munster" in key and "labelIds" in told[key] for key in told)
+    assert any("munster" in key and "labelIds" in reasons[key] for key in reasons)
 
 
 def test_bytes_that_are_no_picture_are_not_taken_for_a_size(root, tmp_path):
     noise = np.random.default_rng(0).bytes(500)
     (root / "gta5" / "images" / "00002.png").write_bytes(noise)
-    ((key, told),) = made(root, tmp_path / "cache").skipped
+    ((key, reason),) = made(root, tmp_path / "cache").skipped
     assert key == "gta5/00002.png"
-    assert told.endswith("00002.png: it is not a PNG picture; copy it again")
+    assert reason.endswith("00002.png: it is not a PNG picture; copy it again")
 
 
 @pytest.mark.parametrize("odd", [34, 200])
@@ -243,10 +244,10 @@ def test_ids_that_cityscapes_does_not_have_are_named(root, tmp_path, odd):
     ids = np.array(Image.open(path))
     ids[0, :3] = (0, 255, odd)
     save(path, ids)
-    ((key, told),) = made(root, tmp_path / "cache").skipped
+    ((key, reason),) = made(root, tmp_path / "cache").skipped
     assert "munster" in key
-    assert path.name in told
-    assert told.endswith(
+    assert path.name in reason
+    assert reason.endswith(
         f"label ids must be those of Cityscapes, 0 to 33 or 255, got {odd}"
     )
 

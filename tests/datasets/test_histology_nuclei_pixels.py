@@ -19,11 +19,11 @@ TILES = {
 
 def instances():
     """150 x 130: nuclei in the patches 0-0 (5 x 7 pixels) and 1-1 (all of it)."""
-    found = np.zeros((150, 130))
-    found[2:7, 3:10] = 4
-    found[64:128, 64:128] = 9
-    found[128:] = 2
-    return found
+    results = np.zeros((150, 130))
+    results[2:7, 3:10] = 4
+    results[64:128, 64:128] = 9
+    results[128:] = 2
+    return results
 
 
 def save_v73(path, **variables):

@@ -35,14 +35,14 @@ def test_classes_are_sorted_folders_and_validation_images_are_the_test(root, tmp
     write_classes(root / "val", VAL)
     recipe = imagenet(root, side=16)
     assert recipe.counts == {"train": 1_281_167, "test": 50_000}
-    made = prepare(
+    prepared = prepare(
         recipe, cache_folder(tmp_path, recipe), workers=1, check_counts=False
     )
-    splits = made.dataset.splits
+    splits = prepared.dataset.splits
     assert list(splits) == ["train", "test"]
     assert splits["train"].target.tolist() == [0, 0, 1, 1, 1, 2]
     assert splits["test"].target.tolist() == [0, 1, 1, 2, 2]
-    assert made.dataset.task.classes == 3
+    assert prepared.dataset.task.classes == 3
     # Items have the same names in both parts, which are albums of their own.
     for part, share, split in (("train", 1.0, "train"), ("val", 0.95, "test")):
         for row, item in enumerate(splits[split].item):
@@ -70,12 +70,12 @@ def test_validation_images_without_folders_are_looked_up(root, name):
     head = ["ImageId,PredictionString"] if name.endswith(".csv") else []
     (root / name).write_text("\n".join([*head, *lines]) + "\n")
     labels = imagenet(root).shown["test"].labels
-    found = dict(zip(labels.item.tolist(), labels.target.tolist(), strict=True))
-    wanted = {
+    result = dict(zip(labels.item.tolist(), labels.target.tolist(), strict=True))
+    expected = {
         file_name(number): sorted(TRAIN).index(wnid)
         for number, wnid in enumerate(FLAT, 1)
     }
-    assert found == wanted
+    assert result == expected
     assert labels.target.tolist() == sorted(labels.target.tolist())
 
 

@@ -172,11 +172,11 @@ def test_a_sequence_without_end_is_refused(tmp_path):
 
 @pytest.mark.parametrize("rule", ["published", "clean"])
 def test_crops_show_the_place_that_was_outlined(root, tmp_path, rule):
-    made = prepare(
+    prepared = prepare(
         lidc(root, rule=rule), tmp_path / "cache", workers=1, check_counts=False
     )
-    assert made.skipped == ()
-    split = made.dataset.splits["train"]
+    assert prepared.skipped == ()
+    split = prepared.dataset.splits["train"]
     assert split.image.shape == (len(split), 64, 64, 64, 1)
     assert split.target.shape == (len(split), 4, 64, 64, 64)
     row = int(np.flatnonzero([name.endswith("_01") for name in split.item])[0])
@@ -216,11 +216,11 @@ def test_missing_patients_and_series_are_named_and_left_out(root, tmp_path):
 
     shutil.rmtree(root / "LIDC-IDRI" / "LIDC-IDRI-0005")
     shutil.rmtree(root / "LIDC-IDRI" / "LIDC-IDRI-0006" / "01-01-2000" / "ct")
-    made = prepare(lidc(root), tmp_path / "cache", workers=1, check_counts=False)
-    said = dict(made.skipped)
-    assert set(said) == {"0005_00", "0005_01", "0006_00", "0006_01"}
-    assert "expected a folder" in said["0005_00"]
-    assert "expected the DICOM series 9.9.6" in said["0006_00"]
+    prepared = prepare(lidc(root), tmp_path / "cache", workers=1, check_counts=False)
+    message = dict(prepared.skipped)
+    assert set(message) == {"0005_00", "0005_01", "0006_00", "0006_01"}
+    assert "expected a folder" in message["0005_00"]
+    assert "expected the DICOM series 9.9.6" in message["0006_00"]
 
 
 def test_annotations_that_disappear_meanwhile_are_said_once(root, tmp_path):
@@ -236,9 +236,9 @@ def test_annotations_that_disappear_meanwhile_are_said_once(root, tmp_path):
 def test_a_missing_slice_is_not_bridged(root, tmp_path):
     ct = root / "LIDC-IDRI" / "LIDC-IDRI-0005" / "01-01-2000" / "ct"
     next(p for p in ct.iterdir() if slice_header(p).position == 4).unlink()
-    made = prepare(lidc(root), tmp_path / "cache", workers=1, check_counts=False)
-    assert {key for key, _ in made.skipped} == {"0005_00", "0005_01"}
-    assert "every slice of series 9.9.5, got none at 4.0" in made.skipped[0].reason
+    prepared = prepare(lidc(root), tmp_path / "cache", workers=1, check_counts=False)
+    assert {key for key, _ in prepared.skipped} == {"0005_00", "0005_01"}
+    assert "every slice of series 9.9.5, got none at 4.0" in prepared.skipped[0].reason
 
 
 def test_the_papers_numbers_are_expected_for_the_papers_splits(root):

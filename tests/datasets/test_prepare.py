@@ -189,11 +189,11 @@ def test_an_unreadable_unit_is_named_and_the_counts_say_what_is_missing(
     (source / "u04").write_text("not a number")
     with pytest.raises(DatasetError) as caught:
         prepare(recipe, tmp_path / "cache", workers=1)
-    said = str(caught.value)
-    assert "test 2 instead of 4; train 4 instead of 5; val 2 instead of 3" in said
-    assert "2 units could not be loaded: u00 (no such file or directory:" in said
-    assert "u04 (invalid literal" in said
-    assert "--no-check-counts" in said
+    message = str(caught.value)
+    assert "test 2 instead of 4; train 4 instead of 5; val 2 instead of 3" in message
+    assert "2 units could not be loaded: u00 (no such file or directory:" in message
+    assert "u04 (invalid literal" in message
+    assert "--no-check-counts" in message
     with pytest.raises(DatasetError, match="holds no prepared dataset"):
         open_dataset(tmp_path / "cache")
 
@@ -212,8 +212,8 @@ def test_mended_files_are_added_and_nothing_else_is_loaded_again(source, tmp_pat
     mended = prepare(recipe, tmp_path / "cache", workers=1)
     assert not mended.skipped
     assert loads(source) == {f"u{i:02d}": 1 for i in range(6)} | {"u00": 4}
-    whole = prepare(recipe, tmp_path / "other", workers=1)
-    assert mended.dataset.fingerprint == whole.dataset.fingerprint
+    full = prepare(recipe, tmp_path / "other", workers=1)
+    assert mended.dataset.fingerprint == full.dataset.fingerprint
     assert not list((tmp_path / "cache").glob("shards*"))
 
 
@@ -280,8 +280,8 @@ def test_a_killed_run_goes_on_where_it_stopped(source, tmp_path, workers, kills)
         while sum(loads(source).values()) <= 5 * (kill + 1) and process.poll() is None:
             time.sleep(0.01)
         process.kill()
-        _, said = process.communicate()
-        assert process.returncode == -signal.SIGKILL, said.decode()
+        _, message = process.communicate()
+        assert process.returncode == -signal.SIGKILL, message.decode()
         assert not (folder / "meta.json").exists()
     pids = {int(line.split()[1]) for line in (source / "log").read_text().splitlines()}
     deadline = time.monotonic() + 300
@@ -293,9 +293,9 @@ def test_a_killed_run_goes_on_where_it_stopped(source, tmp_path, workers, kills)
     resumed = prepare(recipe, folder, workers=1)
     # A kill costs at most the units that were being loaded at that moment.
     assert sum(loads(source).values()) <= 24 + kills * workers
-    whole = prepare(recipe, tmp_path / "whole", workers=1)
-    assert contents(folder) == contents(tmp_path / "whole")
-    assert resumed.dataset.fingerprint == whole.dataset.fingerprint
+    full = prepare(recipe, tmp_path / "full", workers=1)
+    assert contents(folder) == contents(tmp_path / "full")
+    assert resumed.dataset.fingerprint == full.dataset.fingerprint
     assert {path.name.split("-")[0] for path in folder.iterdir()} == {
         "arrays",
         "lock",
@@ -334,8 +334,8 @@ def test_a_kill_after_publishing_loses_nothing(source, tmp_path, monkeypatch):
 def test_two_processes_on_one_folder_share_the_work(source, tmp_path):
     both = [start(source, tmp_path / "cache", 1) for _ in range(2)]
     for process in both:
-        _, said = process.communicate()
-        assert process.returncode == 0, said.decode()
+        _, message = process.communicate()
+        assert process.returncode == 0, message.decode()
     assert set(loads(source).values()) == {1}
 
 
@@ -385,8 +385,8 @@ def test_a_damaged_shard_is_removed_and_made_again(source, tmp_path):
         with pytest.raises(DatasetError, match="test 4 instead of 5"):
             prepare(recipe, tmp_path / "cache", workers=1)
     mended = prepare(recipe, tmp_path / "cache", workers=1, check_counts=False)
-    whole = prepare(recipe, tmp_path / "whole", workers=1, check_counts=False)
-    assert mended.dataset.fingerprint == whole.dataset.fingerprint
+    full = prepare(recipe, tmp_path / "full", workers=1, check_counts=False)
+    assert mended.dataset.fingerprint == full.dataset.fingerprint
 
 
 def test_other_options_belong_in_another_folder(source, tmp_path):
@@ -417,7 +417,7 @@ def test_a_changed_byte_is_found_and_the_file_and_the_remedy_are_named(
 ):
     monkeypatch.setattr("qualms.datasets._cache.BLOCK", 60)
     folder = tmp_path / "cache"
-    made = prepare(recipe_of(source), folder, workers=1).dataset.fingerprint
+    prepared = prepare(recipe_of(source), folder, workers=1).dataset.fingerprint
     if older:  # before there were checksums
         without_checksums(folder)
     verify_dataset(folder)
@@ -427,11 +427,13 @@ def test_a_changed_byte_is_found_and_the_file_and_the_remedy_are_named(
     image.write_bytes(stored)
     with pytest.raises(DatasetError) as caught:
         verify_dataset(folder)
-    said = str(caught.value)
-    assert said.startswith(f"{image} changed after the dataset was prepared: ")
-    assert said.endswith(f"; delete {folder} and prepare the dataset again")
-    found, recorded = said.split("fingerprint ")[1].split(";")[0].split(" instead of ")
-    assert recorded == made != found
+    message = str(caught.value)
+    assert message.startswith(f"{image} changed after the dataset was prepared: ")
+    assert message.endswith(f"; delete {folder} and prepare the dataset again")
+    result, recorded = (
+        message.split("fingerprint ")[1].split(";")[0].split(" instead of ")
+    )
+    assert recorded == prepared != result
     stored[place] ^= 1
     image.write_bytes(stored)
     verify_dataset(folder)
@@ -465,14 +467,16 @@ def test_what_was_verified_and_not_written_since_is_not_read_again(
 @pytest.mark.parametrize("damage", ["cut", "gone", "longer"])
 def test_a_cut_or_missing_file_is_found_at_once(source, tmp_path, damage):
     folder = tmp_path / "cache"
-    made = prepare(recipe_of(source), folder, workers=1).dataset.fingerprint
+    prepared = prepare(recipe_of(source), folder, workers=1).dataset.fingerprint
     (target,) = folder.glob("arrays-*/val.target.npy")
     stored = target.read_bytes()
     if damage == "gone":
         target.unlink()
     else:
         target.write_bytes(stored[:-1] if damage == "cut" else stored + b"\0")
-    with pytest.raises(DatasetError, match=f"target.npy changed .* instead of {made}"):
+    with pytest.raises(
+        DatasetError, match=f"target.npy changed .* instead of {prepared}"
+    ):
         open_dataset(folder)
 
 
@@ -535,10 +539,10 @@ def test_a_subset_is_a_filtered_split(source, tmp_path):
 def test_swaps_are_kept_and_belong_to_the_fingerprint(source, tmp_path):
     plain = prepare(recipe_of(source), tmp_path / "plain", workers=1).dataset
     swapped = recipe_of(source, swaps={3: 20, 0: 19}, swap_share=1 / 3)
-    made = prepare(swapped, tmp_path / "swapped", workers=1).dataset
+    prepared = prepare(swapped, tmp_path / "swapped", workers=1).dataset
     assert (plain.swaps, plain.swap_share) == ({}, 0.0)
-    assert (made.swaps, made.swap_share) == ({0: 19, 3: 20}, 1 / 3)
-    assert made.fingerprint != plain.fingerprint
+    assert (prepared.swaps, prepared.swap_share) == ({0: 19, 3: 20}, 1 / 3)
+    assert prepared.fingerprint != plain.fingerprint
     assert cache_folder("x", swapped) != cache_folder("x", recipe_of(source))
     for other, folder in ((swapped, "plain"), (recipe_of(source), "swapped")):
         with pytest.raises(DatasetError, match="holds another dataset"):
@@ -553,7 +557,7 @@ def test_a_split_may_have_a_slash_in_its_name(source, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arrays", "said"),
+    ("arrays", "message"),
     [
         ({"item": ("even",)}, "must be unique, got even 2 times"),
         ({"image": np.zeros((1, 2, 3, 1), np.uint8)}, r"image \(2, 3, 1\) uint8"),
@@ -561,22 +565,22 @@ def test_a_split_may_have_a_slash_in_its_name(source, tmp_path):
         ({"extra": {"more": np.zeros(1)}}, "'extra/more'"),
     ],
 )
-def test_units_that_do_not_fit_together_are_refused_by_name(tmp_path, arrays, said):
-    with pytest.raises(DatasetError, match=said):
+def test_units_that_do_not_fit_together_are_refused_by_name(tmp_path, arrays, message):
+    with pytest.raises(DatasetError, match=message):
         prepare(with_odd(**arrays), tmp_path / "cache", workers=1)
 
 
 @pytest.mark.parametrize(
-    ("arrays", "said"),
+    ("arrays", "message"),
     [
         ({"target": np.zeros(2)}, "target must have one row per item, got 2 rows"),
         ({"extra": {"x": np.array([{}])}}, "extra/x must hold numbers or text"),
     ],
 )
-def test_a_malformed_unit_is_left_out_with_a_sentence(tmp_path, arrays, said):
+def test_a_malformed_unit_is_left_out_with_a_sentence(tmp_path, arrays, message):
     done = prepare(with_odd(**arrays), tmp_path / "cache", workers=1)
     assert [key for key, _ in done.skipped] == ["odd"]
-    assert said in done.skipped[0].reason
+    assert message in done.skipped[0].reason
     assert done.counts == {"test": 1}
 
 

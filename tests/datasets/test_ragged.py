@@ -53,8 +53,8 @@ def recipe(split: str = "test", names: str = "abcde", **options: object) -> Reci
 
 
 def test_items_of_any_shape_come_back_as_they_were(tmp_path):
-    found = prepare(recipe(), tmp_path / "data", workers=1).dataset
-    split = found.splits["test"]
+    result = prepare(recipe(), tmp_path / "data", workers=1).dataset
+    split = result.splits["test"]
     assert isinstance(split.image, Ragged)
     assert split.image.shape == (5, -1, -1, 3)
     assert split.target.ndim == split.image.ndim == 4
@@ -73,8 +73,8 @@ def test_only_the_pages_of_an_item_are_mapped(tmp_path):
 
 def test_divided_items_keep_their_own_images(tmp_path):
     halves = Divide(into=("train", "val"), first=0.6, seed=3)
-    whole = recipe("trainval", divide={"trainval": halves})
-    dataset = prepare(whole, tmp_path / "data", workers=1).dataset
+    full = recipe("trainval", divide={"trainval": halves})
+    dataset = prepare(full, tmp_path / "data", workers=1).dataset
     seen = []
     for split in dataset.splits.values():
         for row, name in enumerate(split.item):
@@ -104,14 +104,14 @@ def test_a_changed_file_is_noticed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"any_shape": False}, r"got image \(5, 4, 3\) uint8 from 'a'"),
         ({"load": partial(load, {"c": 1})}, r"got image \(-1, -1, 3\) .* from 'a'"),
     ],
 )
-def test_shapes_that_may_not_differ_are_refused(tmp_path, options, said):
-    with pytest.raises(DatasetError, match=said):
+def test_shapes_that_may_not_differ_are_refused(tmp_path, options, message):
+    with pytest.raises(DatasetError, match=message):
         prepare(recipe(**options), tmp_path / "data", workers=1)
 
 

@@ -96,9 +96,9 @@ def test_only_gap_has_graded_subsets(small):
 
 
 def test_smaller_sizes_are_the_beginning_of_the_full_splits(small):
-    whole = rc49(small)
+    full = rc49(small)
     part = rc49(small, sizes={"train": 7})
-    assert part.units[0].args == whole.units[0].args[:7]
+    assert part.units[0].args == full.units[0].args[:7]
     assert part.counts["train"] == 7
 
 

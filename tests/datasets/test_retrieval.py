@@ -20,7 +20,7 @@ from qualms.datasets._retrieval.splits import _spread
 from qualms.datasets.cars196 import cars196
 from qualms.datasets.cub import cub
 from qualms.datasets.sop import sop
-from qualms.training.item_rules import Candidates, choose
+from qualms.training._item_rules import Candidates, choose
 
 SPLITS = {
     "train": "train",
@@ -135,12 +135,12 @@ def test_even_classes_give_the_stated_validation_sizes():
 
 
 def test_other_numbers_than_the_papers_are_refused(root, products, tmp_path):
-    for recipe, said in (
+    for recipe, message in (
         (cub(root), "test 10 instead of 5924"),
         (cars196(root), "test 16 instead of 8131"),
         (sop(products), "val 10 instead of 30415"),
     ):
-        with pytest.raises(DatasetError, match=said):
+        with pytest.raises(DatasetError, match=message):
             prepare(recipe, cache_folder(tmp_path, recipe), workers=1)
 
 
@@ -158,31 +158,31 @@ def test_a_picture_is_that_of_torchvision(tmp_path):
             resize = transforms.Resize(
                 int(fit.side / fit.crop_share), InterpolationMode.BICUBIC
             )
-            wanted = transforms.CenterCrop(fit.side)(resize(Image.open(path)))
-            np.testing.assert_array_equal(fit_picture(read_rgb(path), fit), wanted)
+            expected = transforms.CenterCrop(fit.side)(resize(Image.open(path)))
+            np.testing.assert_array_equal(fit_picture(read_rgb(path), fit), expected)
 
 
 def test_pictures_are_kept_with_little_loss_and_once(root, tmp_path):
     recipe = cub(root, side=16, crop_share=0.875)
-    made = prepare(
+    prepared = prepare(
         recipe, cache_folder(tmp_path, recipe), workers=1, check_counts=False
     )
-    splits = made.dataset.splits
+    splits = prepared.dataset.splits
     for split in splits.values():
         assert isinstance(split.image, Encoded)
         assert split.image.shape == (len(split), 16, 16, 3)
         for row, item in enumerate(split.item):
             original = read_rgb(root / "CUB_200_2011" / "images" / item)
-            wanted = fit_picture(original, Fit(16, 0.875)).astype(int)
-            assert np.abs(split.image[row] - wanted).mean() < 3
+            expected = fit_picture(original, Fit(16, 0.875)).astype(int)
+            assert np.abs(split.image[row] - expected).mean() < 3
     test = splits["test"]
     both = [*splits["test/even"].item, *splits["test/odd"].item]
     assert sorted(both) == sorted(test.item)
     # All splits show one file, which has every picture once.
     stored = {tuple(span) for split in splits.values() for span in split.image.span}
     assert len(stored) == sum(BIRDS.values())
-    assert made.dataset.task.name == "embedding"
-    assert made.dataset.task.classes == len(BIRDS)
+    assert prepared.dataset.task.name == "embedding"
+    assert prepared.dataset.task.classes == len(BIRDS)
 
 
 def test_corrupt_and_missing_files_are_named(products, tmp_path, splits):
@@ -192,15 +192,15 @@ def test_corrupt_and_missing_files_are_named(products, tmp_path, splits):
     spoilt.write_bytes(spoilt.read_bytes()[:200])
     (root / "sup2_final" / "4_0.JPG").unlink()
     recipe = sop(root, side=16)
-    made = prepare(
+    prepared = prepare(
         recipe, cache_folder(tmp_path, recipe), workers=1, check_counts=False
     )
-    told = dict(made.skipped)
-    assert set(told) == {"sup1_final/8_1.JPG", "sup2_final/4_0.JPG"}
-    assert "cannot read" in told["sup1_final/8_1.JPG"]
-    assert "there is no file" in told["sup2_final/4_0.JPG"]
-    assert made.counts["test"] == 5
-    assert made.counts["test/odd"] == 2
+    reasons = dict(prepared.skipped)
+    assert set(reasons) == {"sup1_final/8_1.JPG", "sup2_final/4_0.JPG"}
+    assert "cannot read" in reasons["sup1_final/8_1.JPG"]
+    assert "there is no file" in reasons["sup2_final/4_0.JPG"]
+    assert prepared.counts["test"] == 5
+    assert prepared.counts["test/odd"] == 2
 
 
 def test_the_layout_of_the_released_code_is_read_too(products, tmp_path, splits):
@@ -237,7 +237,7 @@ def test_what_is_wrong_with_a_folder_is_said(tmp_path, products):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"side": 0}, "side must be at least 1, got 0"),
         ({"crop_share": 0}, "crop_share must be larger than 0 and at most 1, got 0"),
@@ -246,8 +246,8 @@ def test_what_is_wrong_with_a_folder_is_said(tmp_path, products):
         ({"validation": "items"}, "validation must be one of classes, images, got 'i"),
     ],
 )
-def test_options_are_checked(root, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_options_are_checked(root, options, message):
+    with pytest.raises(ValueError, match=message):
         cub(root, **options)
 
 

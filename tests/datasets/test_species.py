@@ -72,10 +72,10 @@ def test_upstream_classes_take_turns_in_both_splits():
 @pytest.mark.parametrize(("family", "each"), DOWNSTREAM.items())
 def test_downstream_splits_have_classes_of_their_own(family, each):
     recipe = species(family=family)
-    found = {split: labels(recipe, split) for split in ("train", "val", "test")}
-    for target in found.values():
+    result = {split: labels(recipe, split) for split in ("train", "val", "test")}
+    for target in result.values():
         assert set(np.bincount(target - target.min())) == {each}
-    seen = [set(target.tolist()) for target in found.values()]
+    seen = [set(target.tolist()) for target in result.values()]
     assert sum(map(len, seen)) == len(set.union(*seen)) == recipe.task.classes
 
 
@@ -176,11 +176,11 @@ def sharpness(image):
 
 
 def test_the_more_ambiguous_the_more_blurred():
-    found = [
+    result = [
         np.mean([sharpness(picture("blurred", a, seed)) for seed in range(5)])
         for a in (0.1, 0.4, 1.0)
     ]
-    assert found[0] > found[1] > found[2]
+    assert result[0] > result[1] > result[2]
 
 
 @pytest.mark.parametrize("ambiguity", [0.2, 0.6, 1.0])
@@ -195,8 +195,8 @@ def test_occlusion_hides_the_share_it_says(ambiguity):
 
 
 def test_a_nearer_object_is_larger_and_cut_off():
-    whole, near = (picture("cropped", a, 3).astype(float) for a in (0.0, 0.8))
-    coloured = [(np.ptp(image, axis=2) > 60).mean() for image in (whole, near)]
+    full, near = (picture("cropped", a, 3).astype(float) for a in (0.0, 0.8))
+    coloured = [(np.ptp(image, axis=2) > 60).mean() for image in (full, near)]
     assert coloured[1] > 2 * coloured[0]
 
 
@@ -252,7 +252,7 @@ def test_the_entropy_of_votes_follows_the_ambiguity(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"family": "trees"}, "family must be one of upstream, birds, cars"),
         ({"side": 8}, "side must be at least 16, got 8"),
@@ -261,6 +261,6 @@ def test_the_entropy_of_votes_follows_the_ambiguity(tmp_path):
         ({"sizes": {"val": 5}}, "sizes must name train, test, got 'val'"),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_options_are_refused_with_a_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
         species(**options)

@@ -17,12 +17,12 @@ SIZE = {"height": 32, "width": 64}
 @pytest.fixture(scope="module")
 def scenes():
     """Labels and images of both renderings: (style, image, labels)."""
-    made = []
+    prepared = []
     for number in range(90):
         style = (GAME, PHOTO)[number % 2]
         rng = np.random.default_rng([number, 1])
-        made.append((style, *street_scene(rng, style, height=48, width=90)))
-    return made
+        prepared.append((style, *street_scene(rng, style, height=48, width=90)))
+    return prepared
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_colours_of_label_maps_are_different():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"height": 16}, "height must be at least 32, got 16"),
         ({"width": 33.5}, "width must be a whole number, got 33.5"),
@@ -176,6 +176,6 @@ def test_colours_of_label_maps_are_different():
         ),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_options_are_refused_with_a_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
         street_sim(**options)

@@ -47,26 +47,26 @@ def items(recipe, split):
 def test_foregrounds_are_as_large_as_those_of_the_released_generator(name):
     count, median, percent = REFERENCE[name]
     # Raters mark a voxel even where blur left nothing.
-    found = [max(1, np.count_nonzero(x >= 0.1)) for x in images(name, count)]
-    assert np.median(found) == pytest.approx(median, rel=0.02)
+    result = [max(1, np.count_nonzero(x >= 0.1)) for x in images(name, count)]
+    assert np.median(result) == pytest.approx(median, rel=0.02)
     if percent is not None:
-        assert np.mean(found) / 64**3 * 100 == pytest.approx(percent, rel=0.02)
+        assert np.mean(result) / 64**3 * 100 == pytest.approx(percent, rel=0.02)
     if name == "3-train-blurred":
-        assert sum(n <= 100 for n in found) == 5
+        assert sum(n <= 100 for n in result) == 5
 
 
 @pytest.mark.parametrize("name", EXTREMES)
 def test_shifted_objects_are_those_of_the_released_generator(name):
-    found = [np.count_nonzero(image >= 0.1) for image in images(name, 7)]
+    result = [np.count_nonzero(image >= 0.1) for image in images(name, 7)]
     smallest, largest = EXTREMES[name]
-    assert min(found) == pytest.approx(smallest, abs=25)
-    assert max(found) == pytest.approx(largest, rel=0.06)
+    assert min(result) == pytest.approx(smallest, abs=25)
+    assert max(result) == pytest.approx(largest, rel=0.06)
 
 
 def test_spheres_have_the_volumes_of_the_mesh():
-    found = {int(x.sum()) for x in images("2-train", 200)}
-    assert min(found) == pytest.approx(761, rel=0.01)
-    assert max(found) == pytest.approx(16_029, rel=0.01)
+    result = {int(x.sum()) for x in images("2-train", 200)}
+    assert min(result) == pytest.approx(761, rel=0.01)
+    assert max(result) == pytest.approx(16_029, rel=0.01)
 
 
 @pytest.mark.parametrize("dims", [2, 3])
@@ -113,8 +113,8 @@ def test_objects_lie_inside_unless_the_border_cuts_them():
         return any(edge.any() for edge in edges)
 
     for dims in (2, 3):
-        whole = bodies(KNOWN["plain"], side=64, dims=dims, seed=1)
-        for body in islice(whole, 50):
+        full = bodies(KNOWN["plain"], side=64, dims=dims, seed=1)
+        for body in islice(full, 50):
             assert 12 <= body.size <= 32
             assert all(0 <= at <= 64 - body.size for at in body.offset)
         cut = [touches(image) for image in images("border", 60, dims=dims)]
@@ -233,7 +233,7 @@ def test_each_image_shows_one_object():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"scenario": "4"}, "scenario must be one of 1, 2, 3, got '4'"),
         ({"dims": 4}, "dims must be 2 or 3, got 4"),
@@ -242,6 +242,6 @@ def test_each_image_shows_one_object():
         ({"sizes": {"test": 0}}, r"size of 'test' must lie in 1..10000, got 0"),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_options_are_refused_with_a_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
         toy_shapes(**options)

@@ -90,9 +90,9 @@ def test_equal_areas_fall_back_to_the_order_of_the_list(root):
 
 def test_frames_are_stored_rgb_at_64(root, tmp_path):
     recipe = ventricular_volume(root, order="area")
-    made = prepare(recipe, tmp_path / "c", workers=1, check_counts=False)
-    assert made.skipped == ()
-    split = made.dataset.splits["test"]
+    prepared = prepare(recipe, tmp_path / "c", workers=1, check_counts=False)
+    assert prepared.skipped == ()
+    split = prepared.dataset.splits["test"]
     assert split.item.tolist() == ["b", "d"]
     assert split.target.tolist() == [102.0, 100.0]
     assert split.image.shape == (2, 64, 64, 3)
@@ -101,7 +101,7 @@ def test_frames_are_stored_rgb_at_64(root, tmp_path):
         right = image[:, 40:].astype(float)
         np.testing.assert_allclose(right, 25 * frame + 20, atol=6)
         assert image[:, :20, 2].mean() < image[:, :20, 0].mean() - 20
-    assert list(made.dataset.shifts) == ["test"]
+    assert list(prepared.dataset.shifts) == ["test"]
     assert recipe.counts == {"train": 7_460, "val": 1_288, "test": 1_276}
 
 

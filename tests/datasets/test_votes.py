@@ -44,8 +44,8 @@ def test_votes_and_classes_are_the_golden_ones(root, known):
     votes = read_votes(root / "CIFAR10H" / "annotations.json")
     fake = known["soft_fake"]
     assert {name: k for k, name in enumerate(votes.classes)} == fake["class_to_idx"]
-    found = zip(votes.item.tolist(), votes.counts.tolist(), strict=True)
-    assert {f"CIFAR10H/{item}": counts for item, counts in found} == fake["votes"]
+    results = zip(votes.item.tolist(), votes.counts.tolist(), strict=True)
+    assert {f"CIFAR10H/{item}": counts for item, counts in results} == fake["votes"]
 
 
 def test_folds_targets_and_entropies(root, tmp_path, known):
@@ -54,18 +54,18 @@ def test_folds_targets_and_entropies(root, tmp_path, known):
     for name, split in splits.items():
         assert [f"CIFAR10H/{item}" for item in split.item] == known[names[name]]
         votes = split.extra["votes"]
-        wanted = [known["soft_fake"]["votes"][f"CIFAR10H/{i}"] for i in split.item]
-        np.testing.assert_array_equal(votes, wanted)
+        expected = [known["soft_fake"]["votes"][f"CIFAR10H/{i}"] for i in split.item]
+        np.testing.assert_array_equal(votes, expected)
         # The first class of those with most votes.
-        assert split.target.tolist() == [row.index(max(row)) for row in wanted]
+        assert split.target.tolist() == [row.index(max(row)) for row in expected]
         np.testing.assert_allclose(vote_entropy(votes), entropy(votes, axis=1))
 
 
 def test_images_without_votes_are_left_out_and_named(root, tmp_path):
-    said = annotators()
-    for annotator in said:
+    message = annotators()
+    for annotator in message:
         annotator["annotations"][6]["class_label"] = None
-    (root / "CIFAR10H" / "annotations.json").write_text(json.dumps(said))
+    (root / "CIFAR10H" / "annotations.json").write_text(json.dumps(message))
     result = made(root, tmp_path)
     assert dict(result.skipped) == {
         "fold2/im6.png": "no annotator chose a class for it"
@@ -103,7 +103,7 @@ def test_every_set_reads_its_own_folder_and_knows_its_size(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[{", "cannot read .*annotations.json"),
         ("[]", "expected votes in .*, got none"),
@@ -115,7 +115,7 @@ def test_every_set_reads_its_own_folder_and_knows_its_size(name, tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_with_the_annotations_is_said(root, text, said):
+def test_what_is_wrong_with_the_annotations_is_said(root, text, message):
     (root / "CIFAR10H" / "annotations.json").write_text(text)
-    with pytest.raises(DatasetError, match=said):
+    with pytest.raises(DatasetError, match=message):
         cifar10h(root)

@@ -21,7 +21,7 @@ from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge_plan
 from qualms.runs import split_stem
 from qualms.spec import Part
-from qualms.training.crops import centre_crops
+from qualms.training.predict import centre_crops
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "url.json").read_text(encoding="utf-8")

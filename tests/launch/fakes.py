@@ -42,7 +42,7 @@ def finish(spec, folder):
     mark_done(folder, spec, {"seconds": 0.1})
 
 
-def work(specs, dataset, folders, *, device, watch):
+def work(specs, dataset, folders, *, device, callbacks):
     """Do to the runs what they ask for, in order."""
     for spec, folder in zip(specs, folders, strict=True):
         note(folder, "begun", f"{os.getpid()} {len(specs)} {device}")
@@ -51,11 +51,11 @@ def work(specs, dataset, folders, *, device, watch):
             note(folder, "datasets", " ".join(told))
         else:
             sys.stdout.write(f"seed {spec.seed}, {len(dataset.splits)} splits\n")
-        watch.epoch(spec, 1, 2, 0.5, 100.0, 3.0)
-        BEHAVIOUR[spec.training["behave"]](spec, folder, watch)
+        callbacks.epoch(spec, 1, 2, 0.5, 100.0, 3.0)
+        BEHAVIOUR[spec.training["behave"]](spec, folder, callbacks)
 
 
-def predict(specs, dataset, folders, *, device, watch):
+def predict(specs, dataset, folders, *, device, callbacks):
     """Predict the target of every item, roughly, and finish."""
     for spec, folder in zip(specs, folders, strict=True):
         rng = np.random.default_rng(spec.seed)
@@ -71,33 +71,33 @@ def predict(specs, dataset, folders, *, device, watch):
         mark_done(folder, spec, {"seconds": 0.1})
 
 
-def work_unless_odd(specs, dataset, folders, *, device, watch):
+def work_unless_odd(specs, dataset, folders, *, device, callbacks):
     """Finish runs with an even seed, fail the others."""
     for spec, folder in zip(specs, folders, strict=True):
-        watch.epoch(spec, 2, 2, 0.25, 1234.0, 0.0)
+        callbacks.epoch(spec, 2, 2, 0.25, 1234.0, 0.0)
         if spec.seed % 2:
             raise ValueError(f"seed must be even, got {spec.seed}")
         finish(spec, folder)
 
 
-def train_until_killed(victim, last, specs, *given, watch, **options):
+def train_until_killed(victim, last, specs, *given, callbacks, **options):
     """Train; the process kills itself when `victim` has finished the epoch `last`."""
     from qualms.training import run_together
 
-    run_together(specs, *given, watch=_Deadly(victim, last, watch), **options)
+    run_together(specs, *given, callbacks=_Deadly(victim, last, callbacks), **options)
 
 
 class _Deadly:
-    def __init__(self, victim, last, watch):
-        self.victim, self.last, self.watch = victim, last, watch
+    def __init__(self, victim, last, callbacks):
+        self.victim, self.last, self.callbacks = victim, last, callbacks
 
     def epoch(self, spec, epoch, *values):
-        self.watch.epoch(spec, epoch, *values)
+        self.callbacks.epoch(spec, epoch, *values)
         if (spec, epoch) == (self.victim, self.last):
             os.kill(os.getpid(), signal.SIGKILL)
 
     def message(self, spec, text):
-        self.watch.message(spec, text)
+        self.callbacks.message(spec, text)
 
 
 def note(folder, name, text=""):
@@ -105,50 +105,50 @@ def note(folder, name, text=""):
         file.write(f"{text}\n")
 
 
-def succeed(spec, folder, watch):
+def succeed(spec, folder, callbacks):
     finish(spec, folder)
 
 
-def fail(spec, folder, watch):
+def fail(spec, folder, callbacks):
     raise ValueError("the loss must be finite, got nan at step 3")
 
 
-def break_unexpectedly(spec, folder, watch):
+def break_unexpectedly(spec, folder, callbacks):
     raise ZeroDivisionError("division by zero\nand a second line")
 
 
-def be_killed(spec, folder, watch):
+def be_killed(spec, folder, callbacks):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def leave(spec, folder, watch):
+def leave(spec, folder, callbacks):
     os._exit(3)
 
 
-def fail_in_company(spec, folder, watch):
+def fail_in_company(spec, folder, callbacks):
     company = (folder / "begun").read_text().splitlines()[-1].split()[1]
     if company != "1":
         raise RuntimeError("too many at once")
     finish(spec, folder)
 
 
-def wait(spec, folder, watch):
+def wait(spec, folder, callbacks):
     while not (folder / "go").exists():
         time.sleep(0.02)
     finish(spec, folder)
 
 
-def wait_with_child(spec, folder, watch):
+def wait_with_child(spec, folder, callbacks):
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         note(folder, "child", str(child.pid))  # from now on it may be interrupted
-        wait(spec, folder, watch)
+        wait(spec, folder, callbacks)
     except KeyboardInterrupt:
         note(folder, "told")
         raise
 
 
-def refuse_to_stop(spec, folder, watch):
+def refuse_to_stop(spec, folder, callbacks):
     while True:
         try:
             note(folder, "deaf")  # from now on it may be interrupted
@@ -157,18 +157,18 @@ def refuse_to_stop(spec, folder, watch):
             note(folder, "told")
 
 
-def forget(spec, folder, watch):
+def forget(spec, folder, callbacks):
     pass
 
 
-def speak(spec, folder, watch):
-    watch.message(spec, "the batch was halved")
+def speak(spec, folder, callbacks):
+    callbacks.message(spec, "the batch was halved")
     sys.stdout.write("to stdout\n")
     os.write(2, b"to stderr, past Python\n")
     finish(spec, folder)
 
 
-def fill_disk(spec, folder, watch):
+def fill_disk(spec, folder, callbacks):
     raise OSError(28, "No space left on device")
 
 

@@ -91,7 +91,7 @@ def on_shelf(monkeypatch):
         monkeypatch.setattr(module, "find", found)
 
 
-def work(specs, dataset, folders, *, device, watch):
+def work(specs, dataset, folders, *, device, callbacks):
     """Predict as well as the learning rate allows."""
     for spec, folder in zip(specs, folders, strict=True):
         with (folder / "begun").open("a") as file:

@@ -36,7 +36,7 @@ def launch(specs, *, out, busy=(), refused=()):
         else:
             folder.mkdir(parents=True, exist_ok=True)
             try:
-                searched.work([spec], None, [folder], device="cpu", watch=None)
+                searched.work([spec], None, [folder], device="cpu", callbacks=None)
             except ValueError as wrong:
                 status, error = "failed", str(wrong)
         yield RunOutcome(

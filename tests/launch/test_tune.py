@@ -337,7 +337,7 @@ def test_every_trial_of_retina_trains_with_the_optimiser_of_its_ranges(preset, m
         wish = Wish(preset=preset, methods=(method,), seeds=(0,))
         found = search_of(f"retina/{variant}", wish)
         for trial in trials_of(found, 2):
-            assert training(trial.spec.training).optimiser == "sgd"
+            assert training(trial.spec.training).optimisation.optimiser == "sgd"
             # The command that is printed for the best must train the same.
             assert "optimiser=sgd" in found.command(trial.options)
 
@@ -352,8 +352,8 @@ def test_every_method_of_retina_can_be_searched(variant, method, selection):
     assert found.variant == variant + ("_joint" if selection == "joint" else "")
     for trial in trials_of(found, 2):
         options = training(trial.spec.training)
-        assert options.select_by == found.selection.rule
-        assert 0.9 <= options.momentum < 1
+        assert options.selection.select_by == found.selection.rule
+        assert 0.9 <= options.optimisation.momentum < 1
         find("methods", method)(**trial.spec.method.options)
 
 

@@ -151,7 +151,7 @@ def test_the_gradient_varies_less_than_with_one_draw_for_all_items(noise):
 
 def _shared_pass(random, x):
     """All items with the same draw of the weights."""
-    one = random.noise.own(torch.ones(1, *(1,) * (random.rho.ndim - 1)))
+    one = random.noise.per_item(torch.ones(1, *(1,) * (random.rho.ndim - 1)))
     noise = random.noise.shared(random.rho) * one
     return random._run(x, random.weight + random.stddev * noise, random.bias)
 

@@ -6,8 +6,8 @@ from methods.tiny import TASKS, built, made
 from qualms.methods import kernels_decay
 from qualms.networks import make_network
 from qualms.spec import Part
-from qualms.training.optimiser import make_optimiser
-from qualms.training.options import Training
+from qualms.training._optimiser import make_optimiser
+from qualms.training.options import training
 
 
 def test_only_kernels_of_convolutions_and_dense_layers_decay():
@@ -23,7 +23,9 @@ def test_only_kernels_of_convolutions_and_dense_layers_decay():
 
 def test_decay_shrinks_kernels_and_nothing_else():
     network = built(made("map"), TASKS["classification"])
-    options = Training(optimiser="sgd", lr=0.1, momentum=0.0, weight_decay=0.5)
+    options = training(
+        {"optimiser": "sgd", "lr": 0.1, "momentum": 0.0, "weight_decay": 0.5}
+    ).optimisation
     tuned = make_optimiser(
         options, made("map").groups(network), torch.device("cpu")
     ).optimiser

@@ -28,7 +28,7 @@ def noise_of_items(shape, count, noise=RADIAL):
         for size in ((1, shape[1]), (shape[0], 1))
     )
     shared = torch.stack([noise.shared(like) for _ in range(count)])
-    return shared * incoming * noise.own(outgoing)
+    return shared * incoming * noise.per_item(outgoing)
 
 
 def test_lengths_are_those_of_one_normal_number():
@@ -40,7 +40,7 @@ def test_lengths_are_those_of_one_normal_number():
 def test_lengths_are_never_negative():
     torch.manual_seed(0)
     signs = torch.randint(0, 2, (200, 3, 1, 1)) * 2.0 - 1
-    turned = RADIAL.own(signs)
+    turned = RADIAL.per_item(signs)
     lengths = turned / signs
     assert lengths.gt(0).all()
     torch.testing.assert_close(lengths, lengths[:, :1].expand_as(lengths))

@@ -101,7 +101,7 @@ def test_without_collected_epochs_all_draws_are_the_network():
 
 
 def test_heads_on_cached_features_are_drawn_alone():
-    from qualms.training.features import head_on_features, layers_of
+    from qualms.training._features import head_on_features, layers_of
 
     method = swag(start=0.0, draws=2)
     network = built(method, TASK)

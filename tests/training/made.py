@@ -8,7 +8,7 @@ from qualms.datasets import Card, Dataset, Split
 from qualms.methods import Headed, Method, Readout
 from qualms.networks import IMAGENET
 from qualms.spec import Part, RunSpec, Task
-from qualms.training import learner, loop, runs
+from qualms.training import _build, _learner, _loop
 
 CARD = Card(title="made", licence="", citation="", url="", obtain="")
 SIDE = 6
@@ -80,7 +80,7 @@ class Tiny(nn.Module):
 
 
 class Bare(Tiny):
-    """Each item by itself: without statistics of the batch and random numbers."""
+    """A network of single items: no statistics of the batch, no random numbers."""
 
     def __init__(self, channels):
         super().__init__(channels)
@@ -132,33 +132,33 @@ PLAIN = {"build": build, "loss": loss, "predict": predict, "select": {"far": "me
 
 
 def methods(**changed):
-    """A shelf: name to method, the plain one changed by keyword."""
+    """Return a shelf of methods by name, each the plain one with changes."""
     return {name: Method(**{**PLAIN, **change}) for name, change in changed.items()}
 
 
 def put_on_shelf(monkeypatch, network=Tiny, **changed):
     always = {"plain": {}, "dropout": {"predict": draws, "select": {}}}
     shelf = methods(**{**always, **changed})
-    monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
-    monkeypatch.setattr(learner, "make_network", lambda _, channels: network(channels))
+    monkeypatch.setattr(_learner, "find", lambda _, name: lambda: shelf[name])
+    monkeypatch.setattr(_learner, "make_network", lambda _, channels: network(channels))
     # Looking for a network of that name would load timm.
-    monkeypatch.setattr(runs, "network_colours", lambda _: IMAGENET)
+    monkeypatch.setattr(_build, "network_colours", lambda _: IMAGENET)
 
 
 def stop_after(monkeypatch, epochs, error):
-    """Let `error` end every run once it has trained `epochs` epochs."""
-    end = loop._end
+    """Raise `error` in every run once it has trained `epochs` epochs."""
+    end = _loop._end
 
     def stopping(run, *rest):
         end(run, *rest)
-        if run.stand.epoch == epochs:
+        if run.state.epoch == epochs:
             raise error
 
-    monkeypatch.setattr(loop, "_end", stopping)
+    monkeypatch.setattr(_loop, "_end", stopping)
 
 
-class Heard:
-    """A watch that remembers."""
+class CallbackLog:
+    """Callbacks that remember what they were called with."""
 
     def __init__(self):
         self.epochs = []

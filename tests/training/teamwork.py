@@ -1,4 +1,4 @@
-"""What processes of a team do in tests; importable by them."""
+"""Work for the processes of a team in tests; they import it."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from training import made
 def loss(network, batch, moment):
     stopped = os.environ.get("STOPS") and os.environ.get("LOCAL_RANK") == "1"
     if stopped and moment.epoch == 1 and network.training:
-        # Not before the first has kept the first epoch.
+        # Wait until the first process has written its first checkpoint.
         while not [*Path(os.environ["STOPS"]).glob("*/checkpoint.pt")]:
             time.sleep(0.01)
         raise RuntimeError("the second stops in the second epoch")
@@ -27,7 +27,7 @@ def loss(network, batch, moment):
 
 
 def phased(network, batch, moment):
-    """A loss that leaves the head out at first."""
+    """Return a loss that leaves the head out in the first epoch."""
     if moment.epoch:
         return loss(network, batch, moment)
     return network.conv(batch.x).square().mean()
@@ -38,7 +38,7 @@ def predict(network, x, task):
 
 
 class Patch:
-    """Sets what pytest's monkeypatch would set, for good."""
+    """A monkeypatch that undoes nothing."""
 
     def setattr(self, owner, name, value):
         setattr(owner, name, value)
@@ -60,10 +60,16 @@ def train(folder, *devices, method="binary", **options):
     dataset = made.dataset(kind="classification")
     for device in devices:
         sys.stdout.write(f"on {device}\n")
-        run(spec, dataset, Path(folder) / device, device=device, watch=Said())
+        run(
+            spec,
+            dataset,
+            Path(folder) / device,
+            device=device,
+            callbacks=PrintedCallbacks(),
+        )
 
 
-class Said:
+class PrintedCallbacks:
     def epoch(self, _, *values):
         sys.stdout.write(f"epoch {values[0]} loss {values[2]:.6f}\n")
 
@@ -71,16 +77,16 @@ class Said:
         sys.stdout.write(f"{text}\n")
 
 
-def rank_of(watch):
-    watch.message(made.spec(), f"rank {os.environ['LOCAL_RANK']}")
+def rank_of(callbacks):
+    callbacks.message(made.spec(), f"rank {os.environ['LOCAL_RANK']}")
 
 
-def fail_second(watch):
-    """The second fails, the first would wait for ever."""
+def fail_second(callbacks):
+    """Fail in the second process; the first would wait for ever."""
     if os.environ["LOCAL_RANK"] == "1":
         raise ValueError("the second must not fail")
     torch.multiprocessing.get_context().Event().wait()
 
 
-def leave(watch):
+def leave(callbacks):
     os._exit(3)

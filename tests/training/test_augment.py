@@ -3,7 +3,7 @@ import colorsys
 import pytest
 import torch
 
-from qualms.training.augment import _blurring, _turned_hue, augment
+from qualms.training._augment import _blurring, _turned_hue, augment
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +138,7 @@ def test_a_crop_of_label_maps_is_refused():
 
 
 def scenes(count=400, high=24, wide=40):
-    """Images whose pixels say their own label, and their label maps."""
+    """Return images whose pixels show their label, and their label maps."""
     labels = torch.randint(1, 6, (count, high // 4, wide // 4))
     labels = labels.repeat_interleave(4, 1).repeat_interleave(4, 2).to(torch.uint8)
     return (labels[:, None] / 10).float(), labels
@@ -151,7 +151,7 @@ def test_label_maps_move_with_their_scene(name):
     assert found.target.dtype == torch.uint8
     assert set(found.target.unique().tolist()) == {1, 2, 3, 4, 5, 255}
     inside = found.target != 255
-    # Between two patches an image has a mean of both; elsewhere it says its label.
+    # Between two patches an image has a mean of both; elsewhere it shows its label.
     near = (found.image[:, 0] * 10 - found.target).abs()[inside] < 0.01
     assert near.float().mean() > 0.6
     assert found.image[:, 0][~inside].max() < 0.26  # black, but for half a pixel

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 from qualms import predictions
-from qualms.training import TrainingError, checkpoint, run
+from qualms.training import TrainingError, _checkpoint, run
 from training import made
 
 
 class StopError(Exception):
-    """Ends a run in the middle, as a power cut would."""
+    """An error that ends a run in the middle, as a power cut would."""
 
 
 def stopped(monkeypatch, spec, folder, epochs):
@@ -100,7 +100,7 @@ def cut(path):
 
 def flip_a_bit(path):
     state = torch.load(path, weights_only=True)
-    # In the middle of a weight: the archive stays whole, its checksum does not.
+    # In the middle of a weight: the archive opens, but its checksum is wrong.
     value = state["network"]["conv.weight"].numpy().tobytes()[:64]
     data = bytearray(path.read_bytes())
     data[data.index(value) + 3] ^= 1
@@ -115,26 +115,26 @@ def empty(path):
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
     shelf, tmp_path, monkeypatch, damage
 ):
-    spec, heard = made.spec(), made.Heard()
+    spec, callbacks = made.spec(), made.CallbackLog()
     run(spec, made.dataset(), tmp_path / "whole")
     stopped(monkeypatch, spec, tmp_path / "parts", 2)
     damage(tmp_path / "parts/checkpoint.pt")
-    run(spec, made.dataset(), tmp_path / "parts", watch=heard)
-    assert len(heard.messages) == 1
-    assert "checkpoint.pt is damaged" in heard.messages[0]
-    assert "going back to the one before" in heard.messages[0]
-    assert [told[1] for told in heard.epochs] == [2, 3]
+    run(spec, made.dataset(), tmp_path / "parts", callbacks=callbacks)
+    assert len(callbacks.messages) == 1
+    assert "checkpoint.pt is damaged" in callbacks.messages[0]
+    assert "going back to the one before" in callbacks.messages[0]
+    assert [told[1] for told in callbacks.epochs] == [2, 3]
     assert same_weights(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_without_a_good_checkpoint_training_starts_anew(shelf, tmp_path, monkeypatch):
-    spec, heard = made.spec(), made.Heard()
+    spec, callbacks = made.spec(), made.CallbackLog()
     stopped(monkeypatch, spec, tmp_path, 2)
     for name in ("checkpoint.pt", "checkpoint.previous.pt"):
         cut(tmp_path / name)
-    run(spec, made.dataset(), tmp_path, watch=heard)
-    assert len(heard.messages) == 2
-    assert [told[1] for told in heard.epochs] == [1, 2, 3]
+    run(spec, made.dataset(), tmp_path, callbacks=callbacks)
+    assert len(callbacks.messages) == 2
+    assert [told[1] for told in callbacks.epochs] == [1, 2, 3]
 
 
 def test_a_checkpoint_of_another_run_is_refused(shelf, tmp_path, monkeypatch):
@@ -171,7 +171,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_in_a_sentence(
 def test_a_file_that_would_run_code_is_not_loaded(tmp_path):
     torch.save({"hash": "x", "bad": Path}, tmp_path / "checkpoint.pt")
     said = []
-    assert checkpoint.read_checkpoint(tmp_path, "x", said.append) is None
+    assert _checkpoint.read_checkpoint(tmp_path, "x", said.append) is None
     assert "is damaged" in said[0]
 
 
@@ -218,7 +218,7 @@ def test_a_full_disk_while_predicting_ends_in_a_sentence(shelf, tmp_path, monkey
 
 
 class _Stream:
-    """A stream that has always come as far as it was asked to."""
+    """A stream whose events have always happened."""
 
     def record_event(self):
         return self
@@ -231,11 +231,11 @@ def test_a_writer_in_the_background_writes_what_was_there_when_it_was_asked(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(torch.cuda, "current_stream", _Stream)
-    monkeypatch.setattr(checkpoint, "_pinned", torch.empty_like)
+    monkeypatch.setattr(_checkpoint, "_pinned", torch.empty_like)
     gate, weights = threading.Event(), torch.zeros(3)
     with ThreadPoolExecutor(1) as writer:
         writer.submit(gate.wait)
-        saver = checkpoint.Saver(tmp_path, writer)
+        saver = _checkpoint.CheckpointWriter(tmp_path, writer)
         saver.save({"hash": "h", "network": {"w": weights}, "more": torch.ones(2)})
         weights += 1
         assert not saver.idle
@@ -245,7 +245,7 @@ def test_a_writer_in_the_background_writes_what_was_there_when_it_was_asked(
         assert held(tmp_path)["network"]["w"].tolist() == [0, 0, 0]
         saver.save({"hash": "h", "network": {"w": weights}})
         saver.settle()
-    state = checkpoint.read_checkpoint(tmp_path, "h", pytest.fail)
+    state = _checkpoint.read_checkpoint(tmp_path, "h", pytest.fail)
     assert state["network"]["w"].tolist() == [1, 1, 1]
     assert "more" not in state
 
@@ -253,7 +253,7 @@ def test_a_writer_in_the_background_writes_what_was_there_when_it_was_asked(
 def test_predictions_of_weights_that_were_lost_are_made_again(
     shelf, tmp_path, monkeypatch
 ):
-    """As when a machine fails after predicting, but before a checkpoint is written."""
+    """Lose the checkpoint as if the machine failed after predicting, before writing."""
     spec = made.spec()
     stopped(monkeypatch, spec, tmp_path, 2)
     stale = tmp_path / "predictions" / "val.safetensors"
@@ -264,3 +264,19 @@ def test_predictions_of_weights_that_were_lost_are_made_again(
     fresh = tmp_path / "whole" / "predictions" / "val.safetensors"
     found, expected = (predictions.read(path).arrays for path in (stale, fresh))
     np.testing.assert_array_equal(found["mean"], expected["mean"])
+
+
+def test_the_names_in_a_checkpoint_stay_since_older_ones_must_load(shelf, tmp_path):
+    with pytest.raises(InterruptedError):
+        run(made.spec(), made.dataset(), tmp_path, callbacks=_StopsAfterAnEpoch())
+    names = {"hash", "network", "optimiser", "scaler", "stand"}
+    assert held(tmp_path).keys() == names
+    state = held(tmp_path)["stand"]
+    plain = {"epoch", "seconds", "fit_seconds", "fitted"}
+    assert state.keys() == {*plain, "best", "plateau"}
+    assert state["plateau"].keys() == {"best", "waited", "factor"}
+
+
+class _StopsAfterAnEpoch(made.CallbackLog):
+    def epoch(self, *_):
+        raise InterruptedError

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from qualms.training.crops import centre_crops, crop_shares
+from qualms.training.predict import centre_crops, crop_shares
 
 
 @pytest.mark.parametrize("size", [(32, 32), (31, 31), (24, 40)])

@@ -1,4 +1,4 @@
-"""On a GPU: recorded steps are the eager ones, and lanes do not mix."""
+"""On a GPU: recorded steps equal eager ones, and streams do not mix."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from qualms.methods import likelihood_loss, summarise
 from qualms.scores import nearest_neighbour, retrieval_hits
 from qualms.spec import Part, Task
 from qualms.training import run, run_together
-from qualms.training.neighbours import find_nearest
+from qualms.training._neighbours import find_nearest
 from training import made
 
 pytestmark = [
@@ -30,10 +30,10 @@ def close(one, other, **tolerance):
 
 
 def train(folder, number=0, **options):
-    heard = made.Heard()
+    callbacks = made.CallbackLog()
     spec = made.spec(number, deterministic=True, **{"epochs": 6, **options})
-    run(spec, made.dataset(), folder, device="cuda", watch=heard)
-    assert heard.messages == []
+    run(spec, made.dataset(), folder, device="cuda", callbacks=callbacks)
+    assert callbacks.messages == []
     return weights(folder)
 
 
@@ -106,9 +106,12 @@ def test_a_recorded_step_draws_raters_swaps_and_scenes(shelf, tmp_path):
         "augment": ("flips", "rotate", "zoom", "noise"),
     }
     for name, capture in (("eager", False), ("recorded", True)):
-        heard, spec = made.Heard(), made.spec(method="maps", capture=capture, **chosen)
-        run(spec, dataset, tmp_path / name, device="cuda", watch=heard)
-        assert heard.messages == []
+        callbacks, spec = (
+            made.CallbackLog(),
+            made.spec(method="maps", capture=capture, **chosen),
+        )
+        run(spec, dataset, tmp_path / name, device="cuda", callbacks=callbacks)
+        assert callbacks.messages == []
     eager, recorded = (weights(tmp_path / name) for name in ("eager", "recorded"))
     close(eager, recorded, rtol=1e-4, atol=1e-5)
 
@@ -122,9 +125,9 @@ def test_the_changes_of_two_views_are_recorded(tmp_path):
         method=Part(name="infonce"),
         network=Part(name="resnet_small", options={"width": 4, "blocks": [1]}),
     )
-    heard = made.Heard()
-    run(spec, dataset, tmp_path, device="cuda", watch=heard)
-    assert heard.messages == []
+    callbacks = made.CallbackLog()
+    run(spec, dataset, tmp_path, device="cuda", callbacks=callbacks)
+    assert callbacks.messages == []
 
 
 def test_neighbours_of_tf32_products_are_those_of_the_scores():
@@ -178,7 +181,7 @@ def test_runs_together_are_the_runs_alone(shelf, tmp_path):
 
 def test_data_that_do_not_fit_are_read_ahead(shelf, tmp_path, monkeypatch):
     resident = train(tmp_path / "resident")
-    monkeypatch.setattr("qualms.training.data._free_bytes", lambda _: 0.0)
+    monkeypatch.setattr("qualms.training._splits._free_bytes", lambda _: 0.0)
     close(resident, train(tmp_path / "read"), rtol=1e-4, atol=1e-5)
 
 

@@ -11,7 +11,7 @@ from torch import nn
 from qualms import predictions
 from qualms.methods import Method
 from qualms.spec import ItemRule
-from qualms.training import TrainingError, learner, run
+from qualms.training import TrainingError, _learner, run
 from qualms.training.seeds import seed, shuffled
 from training import made
 
@@ -35,9 +35,9 @@ def bodies(monkeypatch):
         "views": Method(build=made.headed, views=2),
         "beside": Method(build=beside),
     }
-    monkeypatch.setattr(learner, "find", lambda _, name: lambda: shelf[name])
+    monkeypatch.setattr(_learner, "find", lambda _, name: lambda: shelf[name])
     monkeypatch.setattr(
-        learner, "make_network", lambda _, channels: made.Body(channels)
+        _learner, "make_network", lambda _, channels: made.Body(channels)
     )
 
 
@@ -46,7 +46,7 @@ def weights(folder):
 
 
 def frozen_by_hand(spec, dataset, batch=8, lr=1e-2):
-    """The head trained on a backbone in evaluation mode, image by image."""
+    """Train the head on a backbone in evaluation mode, image by image."""
     seed(spec.seed, "build")
     network = made.headed(made.Body(3), dataset.task)
     optimiser = torch.optim.Adam(network.head.parameters(), lr)
@@ -104,13 +104,13 @@ def test_a_killed_run_goes_on_to_the_same_bits(bodies, tmp_path, monkeypatch):
     dataset, spec = made.dataset(), made.spec(features="cached", epochs=4)
     run(spec, dataset, tmp_path / "whole")
 
-    class Stop(made.Heard):
+    class Stop(made.CallbackLog):
         def epoch(self, _, epoch, *__):
             if epoch == 2:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(spec, dataset, tmp_path / "killed", watch=Stop())
+        run(spec, dataset, tmp_path / "killed", callbacks=Stop())
     file = tmp_path / "killed/features/train.npy"
     raw = bytearray(file.read_bytes())
     raw[-1] ^= 1  # damage is seen, and the features are computed again
@@ -136,14 +136,14 @@ def test_a_start_from_other_classes_keeps_what_fits(bodies, tmp_path):
     first = made.spec(method="beside", epochs=1)
     run(first, made.dataset(), tmp_path / first.hash)
     again = {"start": first.hash, "lr": 0.0, "epochs": 1}
-    heard, second = made.Heard(), made.spec(method="beside", **again)
+    callbacks, second = made.CallbackLog(), made.spec(method="beside", **again)
     dataset = made.dataset(kind="classification")
-    run(second, dataset, tmp_path / "second", watch=heard)
+    run(second, dataset, tmp_path / "second", callbacks=callbacks)
     one, other = weights(tmp_path / first.hash), weights(tmp_path / "second")
     for name in ("backbone.conv.weight", "head.beside.weight", "head.beside.bias"):
         assert torch.equal(one[name], other[name])
     assert other["head.last.weight"].shape == (2, 8)
-    assert heard.messages == [
+    assert callbacks.messages == [
         f"the head of run {first.hash} is for another task; these parts begin anew:"
         " head.last.bias, head.last.weight"
     ]

@@ -10,7 +10,7 @@ from qualms import predictions
 from qualms.networks.resnet_small import resnet_small
 from qualms.shelf import find
 from qualms.spec import Part
-from qualms.training import TrainingError, learner, run
+from qualms.training import TrainingError, _learner, run
 from training import made
 
 
@@ -58,18 +58,18 @@ def test_the_schedule_of_a_method_sets_the_rate(shelf, tmp_path):
 
 def test_a_method_of_many_epochs_keeps_the_last_one(shelf, tmp_path):
     shelf(many={"selects": False})
-    heard = made.Heard()
+    callbacks = made.CallbackLog()
     options = {"lr": 0.3, "epochs": 5, "splits": ("test",)}
     run(made.spec(method="many", **options), made.dataset(), tmp_path / "last")
     run(
         made.spec(method="many", select_by="val_loss", **options),
         made.dataset(),
         tmp_path / "selected",
-        watch=heard,
+        callbacks=callbacks,
     )
     last, selected = (checkpoint(tmp_path / name) for name in ("last", "selected"))
     assert all(torch.equal(part, selected[name]) for name, part in last.items())
-    assert any("select_by='val_loss' is not followed" in m for m in heard.messages)
+    assert any("select_by='val_loss' is not followed" in m for m in callbacks.messages)
 
 
 CASES = [
@@ -86,7 +86,7 @@ def test_whole_runs_give_the_same_after_a_break(
     name, kind, training, options, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(
-        learner,
+        _learner,
         "make_network",
         lambda _, channels: resnet_small(channels=channels, width=4, blocks=(1, 1)),
     )
@@ -98,14 +98,14 @@ def test_whole_runs_give_the_same_after_a_break(
     run(spec, dataset, tmp_path / "whole")
 
     class Stop:
-        message = made.Heard().message
+        message = made.CallbackLog().message
 
         def epoch(self, *values):
             if values[1] == 2:
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(spec, dataset, tmp_path / "broken", watch=Stop())
+        run(spec, dataset, tmp_path / "broken", callbacks=Stop())
     run(spec, dataset, tmp_path / "broken")
     one, other = (
         predictions.read(tmp_path / folder / "predictions/test.safetensors")

@@ -10,9 +10,9 @@ import torch
 from qualms import predictions, scores
 from qualms.predictions import Header, Maps, SegmentationWriter
 from qualms.spec import ItemRule
-from qualms.training import TrainingError, items, run
-from qualms.training.data import Splits
-from qualms.training.items import training_items
+from qualms.training import TrainingError, _items, run
+from qualms.training._items import training_items
+from qualms.training._splits import Splits
 from training import made
 
 PARENTS = ("a" * 16, "b" * 16)
@@ -52,7 +52,7 @@ def put(root, dataset, made_by, split="pool"):
 
 @pytest.fixture
 def noted(shelf):
-    """Targets of the items that were trained on; a run with a rule trains by name."""
+    """Return the targets of the training items; a run with a rule trains by name."""
     seen = []
 
     def loss(network, batch, moment):
@@ -99,7 +99,7 @@ def test_joined_splits_are_read_like_one(noted, tmp_path, monkeypatch):
     run(spec, dataset, tmp_path / "resident")
     resident = torch.cat([target for _, target in noted])
     noted.clear()
-    monkeypatch.setattr("qualms.training.data._free_bytes", lambda _: 0.0)
+    monkeypatch.setattr("qualms.training._splits._free_bytes", lambda _: 0.0)
     run(spec, dataset, tmp_path / "read")
     assert torch.equal(torch.cat([target for _, target in noted]), resident)
     names = listed(tmp_path / "read")["pool"]
@@ -180,7 +180,7 @@ def test_embeddings_go_by_the_uncertainty_they_state(noted, tmp_path):
     put(tmp_path, dataset, arrays)
     splits = Splits({"": dataset}, torch.device("cpu"))
     spec = second("most_uncertain", count=3)
-    found = training_items(spec, tmp_path / "run", splits, known={}, write=False)
+    found = training_items(spec, tmp_path / "run", splits, lists={}, write=False)
     value = sum(arrays(dataset, "", seed)["uncertainty/u"] for seed in (0, 1))
     assert sorted(found.rows.tolist()) == sorted(np.argsort(-value)[:3])
     assert not (tmp_path / "run/items.json").exists()
@@ -194,21 +194,21 @@ def test_few_shot_leaves_out_items_of_no_known_class(noted, tmp_path):
     dataset = replace(dataset, splits={**dataset.splits, "pool": pool})
     splits = Splits({"": dataset}, torch.device("cpu"))
     spec = second("few_shot", runs=(), k=12)
-    found = training_items(spec, tmp_path / "run", splits, known={}, write=False)
+    found = training_items(spec, tmp_path / "run", splits, lists={}, write=False)
     assert found.rows.tolist() == [*range(1, 12)]
 
 
 def test_runs_that_ask_for_the_same_items_choose_once(noted, tmp_path, monkeypatch):
     dataset, asked = with_pool(), []
     monkeypatch.setattr(
-        items, "choose", lambda *a: asked.append(a[0]) or np.arange(4) + len(asked)
+        _items, "choose", lambda *a: asked.append(a[0]) or np.arange(4) + len(asked)
     )
-    splits, known = Splits({"": dataset}, torch.device("cpu")), {}
+    splits, lists = Splits({"": dataset}, torch.device("cpu")), {}
 
     def rows(name, seed, folder="run"):
         spec = replace(second(name, count=4), seed=seed)
         place = tmp_path / f"{folder}/{name}-{seed}"
-        found = training_items(spec, place, splits, known=known, write=True)
+        found = training_items(spec, place, splits, lists=lists, write=True)
         return found.rows.tolist()
 
     assert rows("most_uncertain", 0) == rows("most_uncertain", 1)
@@ -245,7 +245,7 @@ def test_label_maps_are_aggregated(noted, tmp_path, aggregation):
         put_maps(tmp_path, dataset, split)
     spec = second("most_uncertain", count=2, measure="MI", aggregation=aggregation)
     splits = Splits({"": dataset}, torch.device("cpu"))
-    found = training_items(spec, tmp_path / "run", splits, known={}, write=True)
+    found = training_items(spec, tmp_path / "run", splits, lists={}, write=True)
     folders = [tmp_path / parent / "predictions/pool" for parent in PARENTS]
     pooled = predictions.pool(folders)
     maps = [

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from qualms.training import TrainingError, run
-from qualms.training.log import Log
+from qualms.training._log import EpochLog
 from training import made
 
 
@@ -31,7 +31,7 @@ def test_a_run_that_goes_on_is_the_same_run_of_weights_and_biases(
     wandb = SimpleNamespace(init=lambda **options: asked.append(options))
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     for name, epoch in (("a" * 16, 0), ("a" * 16, 2), ("b" * 16, 0)):
-        Log(tmp_path, ("wandb",), run=name, epoch=epoch)
+        EpochLog(tmp_path, ("wandb",), run=name, epoch=epoch)
     assert [options["id"] for options in asked] == ["a" * 16, "a" * 16, "b" * 16]
     assert {options["resume"] for options in asked} == {"allow"}
 
@@ -65,7 +65,7 @@ def test_epochs_go_to_tensorboard(shelf, tmp_path, monkeypatch):
     assert ("val", 2) in written
     assert ("loss", 0) in written
     assert begun == [None]
-    Log(
+    EpochLog(
         tmp_path, ("tensorboard",), run="0" * 16, epoch=2
     )  # as after a kill in the third epoch
     assert begun == [None, 2]
@@ -76,5 +76,5 @@ def test_lines_that_a_crash_tore_are_dropped(tmp_path):
     good = b'{"epoch": 0, "loss": 1.0}\n'
     torn = [b"\xff\x00{\n", b"null\n", b'{"loss": 2.0}\n', b'{"epoch": 1, "lo']
     file.write_bytes(good + b"".join(torn))
-    Log(tmp_path, (), run="0" * 16, epoch=1)
+    EpochLog(tmp_path, (), run="0" * 16, epoch=1)
     assert file.read_bytes() == good

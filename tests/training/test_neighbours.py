@@ -1,12 +1,12 @@
-"""The search on the device and the one of the scores find the same."""
+"""Neighbours found on the device equal those of the scores."""
 
 import numpy as np
 import pytest
 import torch
 
 from qualms.scores import nearest_neighbour, retrieval_hits
-from qualms.training import neighbours
-from qualms.training.neighbours import find_nearest
+from qualms.training import _neighbours
+from qualms.training._neighbours import find_nearest
 
 
 def embeddings(kind):
@@ -38,9 +38,9 @@ KINDS = ["plain", "copies", "close", "lattice", "collapsed", "extreme"]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_neighbours_are_those_of_the_scores(kind, tile, whole, monkeypatch):
-    monkeypatch.setattr(neighbours, "_WHOLE", whole)
-    monkeypatch.setattr(neighbours, "_CHUNK", whole // 2)
-    monkeypatch.setattr(neighbours, "_BLOCK", whole // 4)
+    monkeypatch.setattr(_neighbours, "_MULTIPLE", whole)
+    monkeypatch.setattr(_neighbours, "_CHUNK", whole // 2)
+    monkeypatch.setattr(_neighbours, "_BLOCK", whole // 4)
     rows = embeddings(kind)
     target = np.random.default_rng(0).integers(0, 4, len(rows))
     found = find_nearest(torch.from_numpy(rows), torch.from_numpy(target), tile=tile)
@@ -50,20 +50,20 @@ def test_neighbours_are_those_of_the_scores(kind, tile, whole, monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_close_neighbours_are_settled_alike(kind, monkeypatch):
-    monkeypatch.setattr(neighbours, "_FEW", 0)
-    monkeypatch.setattr(neighbours, "_ROUGH", {"cpu": 900})
-    monkeypatch.setattr(neighbours, "_PAIRS", {"cpu": 700})
+    monkeypatch.setattr(_neighbours, "_FEW", 0)
+    monkeypatch.setattr(_neighbours, "_ROUGH", {"cpu": 900})
+    monkeypatch.setattr(_neighbours, "_PAIRS", {"cpu": 700})
     test_neighbours_are_those_of_the_scores(kind, 32, 32, monkeypatch)
 
 
 def test_rounded_products_change_nothing(monkeypatch):
-    """A product of ten bits, as that of a GPU, is only trusted where it can be."""
+    """A product of ten bits, as on a GPU, decides only where it cannot err."""
     rows = embeddings("plain")
     target = np.random.default_rng(0).integers(0, 4, len(rows))
     exact = torch.mm
 
     def rough(one, other, out):
-        half, kept = neighbours._TF32
+        half, kept = _neighbours._TF32
         cut = [
             part.contiguous().clone().view(torch.int32).add_(half).bitwise_and_(kept)
             for part in (one, other)
@@ -74,19 +74,19 @@ def test_rounded_products_change_nothing(monkeypatch):
         units = plain(embedding, target)
         cut = units.padded.view(torch.int32).add_(0x1000).bitwise_and_(~0x1FFF)
         cut = cut.view(torch.float32)[: len(embedding)]
-        exact_rows = neighbours._unit(embedding)
+        exact_rows = _neighbours._unit(embedding)
         off = float((exact_rows - cut).norm(dim=1).max())
         return units._replace(margin=2 * (2 * off + off**2) + 1e-5)
 
-    plain = neighbours._units
-    monkeypatch.setattr(neighbours, "_units", wide)
+    plain = _neighbours._units
+    monkeypatch.setattr(_neighbours, "_units", wide)
     monkeypatch.setattr(torch, "mm", rough)
     found = find_nearest(torch.from_numpy(rows), torch.from_numpy(target), tile=64)
     np.testing.assert_array_equal(found.nearest, nearest_neighbour(rows))
 
 
 def test_rows_that_fill_a_tile_up_are_no_neighbours():
-    """All others point away, so that a row of 0 would be nearer."""
+    """All other items point away, so that a row of 0 would be nearer."""
     rows = torch.tensor([[1.0, 0.0], [-1.0, 0.1], [-1.0, -2.0]])
     found = find_nearest(rows, torch.tensor([0, 1, 1]))
     assert found.nearest.tolist() == [2, 2, 1]

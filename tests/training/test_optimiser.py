@@ -5,13 +5,13 @@ import pytest
 import torch
 from torch import nn
 
-from qualms.training.optimiser import (
+from qualms.training._optimiser import (
     make_optimiser,
     optimiser_state,
     restore_optimiser,
     set_rates,
 )
-from qualms.training.options import Training
+from qualms.training.options import training
 
 CPU = torch.device("cpu")
 
@@ -23,7 +23,9 @@ def parameter(seed, shape):
 def test_lamb_takes_the_steps_of_the_url_benchmark(golden):
     case = golden("url")["F_lamb_3steps"]
     weights = [parameter(90, (3, 4)), parameter(91, 4)]
-    options = Training(optimiser="lamb", lr=0.01, weight_decay=2e-5)
+    options = training(
+        {"optimiser": "lamb", "lr": 0.01, "weight_decay": 2e-5}
+    ).optimisation
     groups = [{"params": weights[:1]}, {"params": weights[1:], "weight_decay": 0.0}]
     tuned = make_optimiser(options, groups, CPU)
     for step in range(3):
@@ -67,13 +69,15 @@ REFERENCES = {
 @pytest.mark.parametrize("name", REFERENCES)
 def test_optimisers_are_those_of_torch(name):
     mine, theirs = network(), network()
-    options = Training(
-        optimiser=name.removeprefix("plain "),
-        lr=0.01,
-        momentum=0.8,
-        nesterov="plain" not in name,
-        weight_decay=1e-3,
-    )
+    options = training(
+        {
+            "optimiser": name.removeprefix("plain "),
+            "lr": 0.01,
+            "momentum": 0.8,
+            "nesterov": "plain" not in name,
+            "weight_decay": 1e-3,
+        }
+    ).optimisation
     tuned = make_optimiser(options, [{"params": mine.parameters()}], CPU)
     found = trained(mine, tuned.optimiser, 20)
     expected = trained(theirs, REFERENCES[name](theirs.parameters()), 20)
@@ -83,14 +87,16 @@ def test_optimisers_are_those_of_torch(name):
 
 @pytest.mark.parametrize("name", ["adam", "sgd", "rmsprop", "lamb"])
 def test_an_optimiser_goes_on_from_its_state_bit_by_bit(name):
-    options = Training(optimiser=name, lr=0.01, weight_decay=1e-3)
+    options = training(
+        {"optimiser": name, "lr": 0.01, "weight_decay": 1e-3}
+    ).optimisation
     whole, parted = network(), network()
     tuned = make_optimiser(options, [{"params": whole.parameters()}], CPU)
     trained(whole, tuned.optimiser, 3)
     trained(whole, tuned.optimiser, 3, seed=1)
     first = make_optimiser(options, [{"params": parted.parameters()}], CPU)
     trained(parted, first.optimiser, 3)
-    state = copy.deepcopy(optimiser_state(first))
+    state = copy.deepcopy(optimiser_state(first.optimiser))
     second = make_optimiser(options, [{"params": parted.parameters()}], CPU)
     restore_optimiser(second, state)
     trained(parted, second.optimiser, 3, seed=1)
@@ -104,7 +110,7 @@ def test_a_group_may_scale_the_learning_rate_and_set_its_own_decay():
         {"params": made[0].parameters(), "lr_scale": 0.5, "weight_decay": 0.1},
         {"params": made[2].parameters()},
     ]
-    tuned = make_optimiser(Training(), groups, CPU)
+    tuned = make_optimiser(training({}).optimisation, groups, CPU)
     set_rates(tuned.rates, torch.tensor(0.2, dtype=torch.float64))
     held = tuned.optimiser.param_groups
     assert [float(g["lr"]) for g in held] == [0.1, 0.2]
@@ -117,16 +123,20 @@ def test_groups_that_state_the_same_are_one():
         {"params": made[0].parameters()},
         {"params": made[2].parameters(), "weight_decay": 0.0},
     ]
-    one = make_optimiser(Training(), groups, CPU).optimiser.param_groups
+    one = make_optimiser(training({}).optimisation, groups, CPU).optimiser.param_groups
     assert [len(group["params"]) for group in one] == [4]
-    two = make_optimiser(Training(weight_decay=0.1), groups, CPU).optimiser.param_groups
+    two = make_optimiser(
+        training({"weight_decay": 0.1}).optimisation, groups, CPU
+    ).optimiser.param_groups
     assert [group["weight_decay"] for group in two] == [0.1, 0.0]
 
 
 def test_momentum_may_start_later_for_weights_without_a_gradient_at_first():
     made = network()
     tuned = make_optimiser(
-        Training(optimiser="sgd", lr=0.1), [{"params": made.parameters()}], CPU
+        training({"optimiser": "sgd", "lr": 0.1}).optimisation,
+        [{"params": made.parameters()}],
+        CPU,
     )
     first, last = made[0].weight, made[2].weight
     before = first.detach().clone()

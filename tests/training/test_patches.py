@@ -14,14 +14,15 @@ from qualms.methods import Moment, Windows, plain_head
 from qualms.methods._method import Method
 from qualms.networks.unet import unet
 from qualms.spec import Part, RunSpec, Task
-from qualms.training import TrainingError, data, run
+from qualms.training import TrainingError, _splits, run
+from qualms.training._feed import make_feed
+from qualms.training._inputs import make_inputs, patch_inputs
+from qualms.training._join_splits import join_splits
+from qualms.training._patches import Cutter, PatchRule
+from qualms.training._validate import validation_loss
 from qualms.training.entry import run_together
-from qualms.training.inputs import make_inputs, patch_inputs
-from qualms.training.joined import join_splits
 from qualms.training.options import training
-from qualms.training.patches import Cutter, PatchRule
 from qualms.training.predict import Predictor
-from qualms.training.validate import validation_loss
 from training import made
 
 CPU = torch.device("cpu")
@@ -31,7 +32,7 @@ TASK = Task(name="segmentation", classes=3, ignore=255)
 
 
 def varied(shapes=SHAPES, seed=0, raters=(1, 2, 3, 2), dtype=np.uint8):
-    """Noisy images with a bright square of class 1 and a dark pixel of class 2."""
+    """Return noisy images: a bright square is of class 1, a dark pixel of class 2."""
     rng = np.random.default_rng(seed)
     images, maps = [], []
     for shape, count in zip(shapes, raters, strict=False):
@@ -168,7 +169,7 @@ def test_each_rater_of_an_item_is_drawn_equally_often_and_fixed_in_passes():
     )
     found = cutter(split).draw([0] * 600, (2,)).target[:, 0, 0, 0]
     assert np.bincount(found).min() > 150
-    items = data.load_split(split, CPU, patch=PatchRule(sides=(6, 6), ignore=255))
+    items = _splits.load_split(split, CPU, patch=PatchRule(sides=(6, 6), ignore=255))
     passes = [torch.cat([raw.target for raw in items.batches(torch.arange(1), 2)])]
     passes += [torch.cat([raw.target for raw in items.batches(torch.arange(1), 3)])]
     assert torch.equal(*passes)
@@ -188,7 +189,7 @@ class Pixelwise(nn.Module):
 
 def predictor(network, options, items, **changed):
     inputs = make_inputs(items, options, ignore=TASK.ignore)
-    fields = {"batch": 4, "say": print, "method": Method(), "task": TASK}
+    fields = {"batch": 4, "message": print, "method": Method(), "task": TASK}
     return Predictor(network=network, inputs=inputs, **{**fields, **changed})
 
 
@@ -198,7 +199,7 @@ def test_the_loss_on_patches_is_the_mean_over_all_pixels():
     options = training({"normalise": "item", "patch": 4})
     split = varied([(8, 12), (8, 4)], raters=(1, 1))
     rule = PatchRule(sides=(4, 4), ignore=255, standardise=True)
-    items = data.load_split(split, CPU, patch=rule)
+    items = _splits.load_split(split, CPU, patch=rule)
     moment = Moment(epoch=0, epochs=1, items=2, batch=2, progress=torch.ones(()))
     whole = predictor(network, options, items)
     seen = dataclasses.replace(
@@ -225,12 +226,12 @@ def test_a_window_that_covers_the_items_predicts_them_as_they_are(normalise):
         target=alike.target.take([0, 1, 2]),
         item=alike.item,
     )
-    items = data.load_split(dense, CPU)
+    items = _splits.load_split(dense, CPU)
     channels = 1 if normalise == "item" else 3
     backbone = unet(channels=channels, space=2, width=2, levels=2)
     plain = predictor(plain_head(backbone, TASK), options, items, batch=1)
     rule = PatchRule(sides=(8, 8), ignore=255, standardise=normalise == "item")
-    large = data.load_split(alike, CPU, patch=rule)
+    large = _splits.load_split(alike, CPU, patch=rule)
     windowed = dataclasses.replace(plain, windows=Windows(sides=(8, 8)))
     for mine, theirs in zip(plain.chunks(items), windowed.chunks(large), strict=True):
         for name, part in mine.items():
@@ -259,7 +260,7 @@ class StoppedError(Exception):
 
 
 class Stopping:
-    """A watch that stops a run after an epoch."""
+    """Callbacks that stop a run after an epoch."""
 
     def epoch(self, _, done, *__):
         if done == 2:
@@ -283,15 +284,15 @@ def test_a_run_that_was_stopped_goes_on_exactly_and_so_do_runs_together(tmp_path
     folders = [tmp_path / name for name in ("whole", "other", "again")]
     run_together(specs, whole, folders[:2], device="cpu")
     with pytest.raises(StoppedError):
-        run(specs[0], whole, folders[2], device="cpu", watch=Stopping())
+        run(specs[0], whole, folders[2], device="cpu", callbacks=Stopping())
     run(specs[0], whole, folders[2], device="cpu")
     assert bits(folders[0]) == bits(folders[2])
     assert bits(folders[0]) != bits(folders[1])
 
 
 def test_epochs_have_other_patches_of_the_same_items(tmp_path):
-    items = data.load_split(varied([(30, 30)]), CPU, patch=PatchRule(sides=(6, 6)))
-    feed = data.feed(items, rows=1, stride=1)
+    items = _splits.load_split(varied([(30, 30)]), CPU, patch=PatchRule(sides=(6, 6)))
+    feed = make_feed(items, rows=1, stride=1)
     found = []
     for epoch in (0, 1, 0):
         torch.manual_seed(epoch)
@@ -385,10 +386,12 @@ def test_where_memory_is_short_windows_pass_one_by_one_and_images_stay_away():
     """The device lacks memory three times: for 4 windows, for 2, for the image."""
     torch.manual_seed(0)
     network = plain_head(unet(channels=1, space=2, width=2, levels=1), TASK).eval()
-    items = data.load_split(varied(), CPU, patch=PatchRule(sides=(4, 4), ignore=255))
+    items = _splits.load_split(varied(), CPU, patch=PatchRule(sides=(4, 4), ignore=255))
     asked, said = [], []
     through = Windows(sides=(4, 4), together=4)
-    whole = predictor(network, training({"normalise": "item"}), items, say=said.append)
+    whole = predictor(
+        network, training({"normalise": "item"}), items, message=said.append
+    )
     plain = list(dataclasses.replace(whole, windows=through).chunks(items))
 
     def short(network, x, task):
@@ -409,12 +412,12 @@ def test_where_memory_is_short_windows_pass_one_by_one_and_images_stay_away():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 @pytest.mark.parametrize("method", ["map", "mc_dropout"])
 def test_recorded_steps_on_patches_are_the_eager_ones(tmp_path, method):
-    heard, chosen = made.Heard(), {"deterministic": True, "epochs": 6}
+    callbacks, chosen = made.CallbackLog(), {"deterministic": True, "epochs": 6}
     for capture in (False, True):
         one = spec(method=method, capture=capture, **chosen)
         place = tmp_path / str(capture)
-        run(one, dataset(), place, device="cuda", watch=heard)
-    assert heard.messages == []
+        run(one, dataset(), place, device="cuda", callbacks=callbacks)
+    assert callbacks.messages == []
     eager, recorded = (
         torch.load(tmp_path / name / "checkpoint.pt", weights_only=True)["network"]
         for name in ("False", "True")

@@ -92,10 +92,10 @@ def test_too_little_memory_predicts_fewer_at_a_time(shelf, tmp_path):
         return made.predict(network, x, task)
 
     shelf(hungry={"predict": hungry})
-    heard = made.Heard()
+    callbacks = made.CallbackLog()
     spec = made.spec(method="hungry", predict_batch=20, splits=("test",))
-    run(spec, made.dataset(), tmp_path / "a", watch=heard)
-    assert heard.messages == [
+    run(spec, made.dataset(), tmp_path / "a", callbacks=callbacks)
+    assert callbacks.messages == [
         "the device is out of memory; predicting 10 at a time",
         "the device is out of memory; predicting 5 at a time",
     ]

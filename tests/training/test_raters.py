@@ -1,4 +1,4 @@
-"""The label map of an item that a step sees."""
+"""Label maps of several raters in training."""
 
 import dataclasses
 
@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from qualms.datasets import Split
-from qualms.training import TrainingError, data, run
-from qualms.training.joined import join_splits
-from qualms.training.raters import NO_SWAPS, RaterDraw, Swaps
+from qualms.training import TrainingError, _splits, run
+from qualms.training._feed import make_feed
+from qualms.training._join_splits import join_splits
+from qualms.training._raters import NO_SWAPS, RaterDraw, Swaps
 from training import made
 
 CPU = torch.device("cpu")
@@ -17,7 +18,7 @@ SWAPS = Swaps({1: 19, 0: 23}, 1 / 3)
 
 
 def rated(count, raters, seed=0, side=2):
-    """Maps whose labels say which rater made them: 10 * rater, plus the item."""
+    """Return maps whose labels show their rater and item: 10 * rater + item."""
     rater = np.arange(raters)[None, :, None, None] * 10
     item = np.arange(count)[:, None, None, None] % 10
     target = np.broadcast_to(rater + item, (count, raters, side, side))
@@ -29,8 +30,8 @@ def rated(count, raters, seed=0, side=2):
 
 
 def steps(items, epochs, stride=4):
-    """(epochs, N) the first label of each item's map, by item."""
-    feed, found = data.feed(items, rows=len(items), stride=stride), []
+    """Return the first label of each item's map in each epoch, (epochs, N)."""
+    feed, found = make_feed(items, rows=len(items), stride=stride), []
     for epoch in range(epochs):
         torch.manual_seed(epoch)
         order = torch.arange(len(items))
@@ -44,7 +45,7 @@ def steps(items, epochs, stride=4):
 
 
 def test_a_step_takes_one_rater_per_item_and_load_all_equally_often():
-    items = data.load_split(rated(10, 3), CPU)
+    items = _splits.load_split(rated(10, 3), CPU)
     found = steps(items, 600)
     assert torch.equal(found % 10, torch.arange(10).expand(600, 10))
     share = torch.stack([(found // 10 == rater).float().mean() for rater in range(3)])
@@ -55,8 +56,8 @@ def test_a_step_takes_one_rater_per_item_and_load_all_equally_often():
 
 def test_read_and_resident_maps_are_drawn_alike():
     split = rated(11, 5)
-    read = data.load_split(split, CPU, fits=False, swaps=SWAPS)
-    there = data.load_split(split, CPU, fits=True, swaps=SWAPS)
+    read = _splits.load_split(split, CPU, fits=False, swaps=SWAPS)
+    there = _splits.load_split(split, CPU, fits=True, swaps=SWAPS)
     assert torch.equal(steps(read, 3), steps(there, 3))
     rows = torch.tensor([7, 2, 5])
     for mine, theirs in zip(read.batches(rows, 2), there.batches(rows, 2), strict=True):
@@ -65,7 +66,7 @@ def test_read_and_resident_maps_are_drawn_alike():
 
 def test_without_a_step_the_rater_is_fixed_by_the_name_of_the_item():
     split = rated(300, 3)
-    items = data.load_split(split, CPU)
+    items = _splits.load_split(split, CPU)
     (first,) = items.batches(torch.arange(300), 300)
     rows = torch.arange(299, -1, -1)
     torch.manual_seed(5)
@@ -107,14 +108,14 @@ def test_label_maps_without_raters_are_refused():
     split = rated(4, 1)
     flat = dataclasses.replace(split, target=split.target[:, 0])
     with pytest.raises(TrainingError, match="one rater is an axis of length 1"):
-        data.load_split(flat, CPU)
+        _splits.load_split(flat, CPU)
 
 
 def test_joined_splits_may_have_different_numbers_of_raters():
     one, three, two = rated(4, 1, 0), rated(4, 3, 1), rated(2, 2, 2)
     whole = join_splits(["a", "b", "c"], [one, three, two])
     assert whole.target.shape == (10, 6, 2, 2)
-    found = steps(data.load_split(whole, CPU), 400)
+    found = steps(_splits.load_split(whole, CPU), 400)
     assert (found[:, :4] < 10).all()
     for rater in range(3):
         assert abs((found[:, 4:8] // 10 == rater).float().mean() - 1 / 3) < 0.05
@@ -122,7 +123,7 @@ def test_joined_splits_may_have_different_numbers_of_raters():
 
 
 def with_raters(swaps=NO_SWAPS):
-    """A tiny dataset whose raters draw different thresholds."""
+    """Return a tiny dataset whose raters use different thresholds."""
     dataset = made.dataset(kind="segmentation")
     splits = {}
     for name, split in dataset.splits.items():
@@ -139,7 +140,7 @@ def with_raters(swaps=NO_SWAPS):
     )
 
 
-class Stops(made.Heard):
+class Stops(made.CallbackLog):
     def epoch(self, *_):
         raise KeyboardInterrupt
 
@@ -167,7 +168,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_raters(shelf, tmp_path, swa
     whole = [*seen]
     seen.clear()
     with pytest.raises(KeyboardInterrupt):
-        run(spec, dataset, tmp_path / "parts", device="cpu", watch=Stops())
+        run(spec, dataset, tmp_path / "parts", device="cpu", callbacks=Stops())
     run(spec, dataset, tmp_path / "parts", device="cpu")
     assert len(seen) == len(whole) == 3 * 4
     assert all(torch.equal(a, b) for a, b in zip(seen, whole, strict=True))
@@ -176,7 +177,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_raters(shelf, tmp_path, swa
 
 
 def test_large_label_maps_are_looked_at_a_few_at_a_time(shelf, tmp_path, monkeypatch):
-    monkeypatch.setattr("qualms.training.runs._PIXELS", 3 * made.SIDE**2)
+    monkeypatch.setattr("qualms.training._run._PIXELS", 3 * made.SIDE**2)
     seen = []
 
     def predict(network, x, task):

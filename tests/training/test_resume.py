@@ -1,4 +1,4 @@
-"""Kills at random moments, and a rerun, give the bits of a run left alone."""
+"""A run that is killed at random moments ends in the bits of an undisturbed run."""
 
 import subprocess
 import sys
@@ -8,9 +8,9 @@ import torch
 
 import qualms
 
-# One process loads torch; its children train and are killed. A signal that nobody
-# handles ends them as kill -9 does, after a time of work, not of a clock: other
-# processes on the machine change nothing.
+# One process loads torch; its children train and are killed. An unhandled signal ends
+# them as kill -9 does, after an amount of CPU time, so other processes on the machine
+# change nothing.
 KILLER = """
 import os, random, signal, sys
 from pathlib import Path
@@ -25,7 +25,7 @@ spec = made.spec(method="dropout", epochs=12, augment=("hflip", "noise"), valida
 torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # loads what comes with it
 
 def ended(folder, seconds=0.0):
-    # How a child ended that may work for so long, and how long it worked.
+    # Return the exit status of a child with a limit of CPU time, and its CPU time.
     pid = os.fork()
     if pid == 0:
         signal.setitimer(signal.ITIMER_PROF, seconds)  # 0 is for ever

@@ -10,8 +10,8 @@ import torch
 
 from qualms import predictions, scores
 from qualms.spec import ItemRule, Part, Task
-from qualms.training import TrainingError, loop, run, run_together, runs
-from qualms.training.followers import Assigned, in_turn
+from qualms.training import TrainingError, _build, _loop, run, run_together
+from qualms.training._shared_training import TrainingJob, training_rounds
 from qualms.training.selection import (
     RetrievedSplit,
     predicted_split,
@@ -82,7 +82,7 @@ def test_the_score_is_the_mean_over_splits_and_needs_some_recall():
 
 @pytest.mark.parametrize("by", ["val_r_auroc", "val_recall"])
 def test_the_epoch_that_is_kept_is_the_best_by_the_rule(tmp_path, by):
-    """Every epoch is judged again from predictions, by the scores."""
+    """Every epoch is scored again from predictions."""
     spec = spec_of("losspred", splits=("birds:val", "cars:val"), lr=0.03, epochs=5)
     values = []
     for epochs in range(1, 6):
@@ -130,10 +130,10 @@ def same_predictions(one, other):
 
 
 def test_runs_that_differ_in_the_rule_alone_are_trained_once(tmp_path):
-    specs, heard = twins(), made.Heard()
+    specs, callbacks = twins(), made.CallbackLog()
     folders = [tmp_path / by for by in RULES]
-    run_together(specs, data(), folders, watch=heard)
-    assert len(heard.epochs) == 5
+    run_together(specs, data(), folders, callbacks=callbacks)
+    assert len(callbacks.epochs) == 5
     for spec, folder in zip(specs, folders, strict=True):
         alone = tmp_path / "alone" / folder.name
         run(spec, data(), alone)
@@ -148,96 +148,96 @@ def test_runs_that_differ_in_the_rule_alone_are_trained_once(tmp_path):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 def test_several_seeds_on_a_gpu_are_trained_once_for_both_rules(tmp_path):
     specs = [replace(spec, seed=seed) for spec in twins() for seed in range(2)]
-    folders, heard = [tmp_path / spec.hash for spec in specs], made.Heard()
-    run_together(specs, data(), folders, device="cuda", watch=heard)
-    assert len(heard.epochs) == 2 * 5
-    assert heard.messages == []
+    folders, callbacks = [tmp_path / spec.hash for spec in specs], made.CallbackLog()
+    run_together(specs, data(), folders, device="cuda", callbacks=callbacks)
+    assert len(callbacks.epochs) == 2 * 5
+    assert callbacks.messages == []
     # Which epoch is the best may differ between trainings: a GPU adds in any order.
     for folder in folders:
         assert np.isfinite(found_in(folder, "birds:test")["embedding"]).all()
 
 
 def test_runs_that_are_trained_once_go_on_after_a_stop(tmp_path, monkeypatch):
-    specs, heard = twins(), made.Heard()
+    specs, callbacks = twins(), made.CallbackLog()
     folders = [tmp_path / by for by in RULES]
     with stopped_after(monkeypatch, 3):
         run_together(specs, data(), folders)
-    run_together(specs, data(), folders, watch=heard)
-    assert len(heard.epochs) == 2
+    run_together(specs, data(), folders, callbacks=callbacks)
+    assert len(callbacks.epochs) == 2
     for spec, folder in zip(specs, folders, strict=True):
         run(spec, data(), tmp_path / "alone" / folder.name)
         same_predictions(folder, tmp_path / "alone" / folder.name)
 
 
 def test_the_other_order_after_a_stop_trains_no_more(tmp_path, monkeypatch):
-    specs, heard = twins(), made.Heard()
+    specs, callbacks = twins(), made.CallbackLog()
     folders = [tmp_path / by for by in RULES]
     with stopped_after(monkeypatch, 3):
         run_together(specs, data(), folders)
-    run_together(specs[::-1], data(), folders[::-1], watch=heard)
-    assert len(heard.epochs) == 2
+    run_together(specs[::-1], data(), folders[::-1], callbacks=callbacks)
+    assert len(callbacks.epochs) == 2
 
 
 def test_who_follows_a_run_that_fails_is_not_trained(tmp_path, monkeypatch):
     class BrokenError(Exception):
         pass
 
-    heard, folders = made.Heard(), [tmp_path / by for by in RULES]
+    callbacks, folders = made.CallbackLog(), [tmp_path / by for by in RULES]
     made.stop_after(monkeypatch, 3, BrokenError)
     with pytest.raises(TrainingError, match="2 of 2 runs failed"):
-        run_together(twins(), data(), folders, watch=heard)
-    assert len(heard.epochs) == 3
+        run_together(twins(), data(), folders, callbacks=callbacks)
+    assert len(callbacks.epochs) == 3
 
 
 def test_who_follows_goes_on_where_only_predicting_failed(tmp_path, monkeypatch):
-    specs, heard = twins(), made.Heard()
+    specs, callbacks = twins(), made.CallbackLog()
     folders = [tmp_path / by for by in RULES]
-    predict = loop._predict
+    predict = _loop._predict
 
     def broken(run, split):
         if run.spec.hash == specs[0].hash:
             raise OSError("no space is left")
         predict(run, split)
 
-    monkeypatch.setattr(loop, "_predict", broken)
+    monkeypatch.setattr(_loop, "_predict", broken)
     with pytest.raises(TrainingError, match=r"1 of 2 runs failed .* no space is left"):
-        run_together(specs, data(), folders, watch=heard)
-    assert len(heard.epochs) == 5
+        run_together(specs, data(), folders, callbacks=callbacks)
+    assert len(callbacks.epochs) == 5
     assert "embedding" in found_in(folders[1], "test")
 
 
 def test_as_many_seeds_train_at_once_as_were_asked_for(tmp_path):
     specs = [replace(spec, seed=seed) for spec in twins() for seed in range(3)]
-    jobs = [Assigned(spec, tmp_path / spec.hash) for spec in specs]
-    assert [len(turn) for turn in in_turn(jobs)] == [3, 3]
+    jobs = [TrainingJob(spec, tmp_path / spec.hash) for spec in specs]
+    assert [len(turn) for turn in training_rounds(jobs)] == [3, 3]
     for job in jobs:
         job.folder.mkdir()
         (job.folder / "checkpoint.pt").touch()
-    assert [len(turn) for turn in in_turn(jobs)] == [3, 3]
-    assert not any(job.followers for turn in in_turn(jobs) for job in turn)
+    assert [len(turn) for turn in training_rounds(jobs)] == [3, 3]
+    assert not any(job.dependents for turn in training_rounds(jobs) for job in turn)
 
 
 def test_methods_that_keep_the_last_epoch_are_trained_once_too(tmp_path, monkeypatch):
-    make = runs.make_learner
+    make = _build.make_learner
 
     def keeping(*given):
         learner = make(*given)
         return replace(learner, method=replace(learner.method, selects=False))
 
-    monkeypatch.setattr(runs, "make_learner", keeping)
-    heard, folders = made.Heard(), [tmp_path / by for by in RULES]
-    run_together(twins(), data(), folders, watch=heard)
-    assert len(heard.epochs) == 5
+    monkeypatch.setattr(_build, "make_learner", keeping)
+    callbacks, folders = made.CallbackLog(), [tmp_path / by for by in RULES]
+    run_together(twins(), data(), folders, callbacks=callbacks)
+    assert len(callbacks.epochs) == 5
     same_predictions(*folders)
 
 
 def test_a_rule_that_comes_too_late_is_trained_by_itself(tmp_path, monkeypatch):
-    specs, heard = twins(), made.Heard()
+    specs, callbacks = twins(), made.CallbackLog()
     folders = [tmp_path / by for by in RULES]
     with stopped_after(monkeypatch, 3):
         run(specs[0], data(), folders[0])
-    run_together(specs, data(), folders, watch=heard)
-    assert len(heard.epochs) == 2 + 5
+    run_together(specs, data(), folders, callbacks=callbacks)
+    assert len(callbacks.epochs) == 2 + 5
     run(specs[1], data(), tmp_path / "alone")
     same_predictions(folders[1], tmp_path / "alone")
 
@@ -272,9 +272,9 @@ def test_a_split_and_an_uncertainty_can_be_named(tmp_path):
 
 def test_the_last_weights_are_kept_where_no_epoch_counts(tmp_path, monkeypatch):
     monkeypatch.setattr("qualms.training.selection.LEAST_RECALL", 1.1)
-    heard = made.Heard()
-    run(spec_of(select_by="val_r_auroc"), data(), tmp_path, watch=heard)
-    assert heard.messages == [
+    callbacks = made.CallbackLog()
+    run(spec_of(select_by="val_r_auroc"), data(), tmp_path, callbacks=callbacks)
+    assert callbacks.messages == [
         "no epoch counts for select_by='val_r_auroc'; the weights of the last one are"
         " kept"
     ]
@@ -302,8 +302,8 @@ def test_a_few_shot_run_learns_the_classes_of_a_further_dataset(tmp_path):
         items=rule,
         splits=("birds:test",),
     )
-    heard = made.Heard()
-    run(again, data(), tmp_path / again.hash, watch=heard)
+    callbacks = made.CallbackLog()
+    run(again, data(), tmp_path / again.hash, callbacks=callbacks)
     one, other = (
         torch.load(tmp_path / run / "checkpoint.pt", weights_only=True)["network"]
         for run in (first.hash, again.hash)
@@ -312,7 +312,7 @@ def test_a_few_shot_run_learns_the_classes_of_a_further_dataset(tmp_path):
     assert other["head.last.weight"].shape[0] == 5
     for kept in ("head.beside.layers.0.weight", "backbone.stem.0.weight"):
         assert torch.equal(one[kept], other[kept])
-    assert "head.last.weight" in heard.messages[0]
+    assert "head.last.weight" in callbacks.messages[0]
     listed = json.loads((tmp_path / again.hash / "items.json").read_text())["items"]
     assert len(listed["birds:test/even"]) == 10
     logged = (tmp_path / again.hash / "log.jsonl").read_text().splitlines()

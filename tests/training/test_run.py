@@ -9,7 +9,7 @@ from torch import nn
 
 from qualms import predictions
 from qualms.spec import Part
-from qualms.training import TrainingError, data, learner, run, run_together
+from qualms.training import TrainingError, _learner, _splits, run, run_together
 from qualms.training.seeds import seed, shuffled
 from training import made
 
@@ -28,7 +28,7 @@ def close(one, other, **tolerance):
 
 
 def by_hand(spec, dataset, *, batch=8, lr=1e-2):
-    """The same training written out in plain PyTorch."""
+    """Train the same network in plain PyTorch."""
     seed(spec.seed, "build")
     network = made.Tiny(3)
     optimiser = torch.optim.Adam(network.parameters(), lr)
@@ -68,19 +68,19 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(shelf, tmp_path)
 def test_data_read_ahead_train_to_the_same_bits(shelf, tmp_path, monkeypatch):
     dataset = made.dataset()
     run(made.spec(), dataset, tmp_path / "resident")
-    monkeypatch.setattr(data, "_free_bytes", lambda _: 0.0)
+    monkeypatch.setattr(_splits, "_free_bytes", lambda _: 0.0)
     run(made.spec(), dataset, tmp_path / "read")
     assert same(weights(tmp_path / "resident"), weights(tmp_path / "read"))
 
 
 def test_runs_together_are_the_runs_alone(shelf, tmp_path):
     dataset, specs = made.dataset(), [made.spec(number) for number in range(3)]
-    heard = made.Heard()
+    callbacks = made.CallbackLog()
     folders = [tmp_path / str(spec.seed) for spec in specs]
-    run_together(specs, dataset, folders, watch=heard)
+    run_together(specs, dataset, folders, callbacks=callbacks)
     run(specs[1], dataset, tmp_path / "alone")
     assert same(weights(folders[1]), weights(tmp_path / "alone"))
-    assert [told[:3] for told in heard.epochs if told[0] == 2] == [
+    assert [told[:3] for told in callbacks.epochs if told[0] == 2] == [
         (2, 1, 3),
         (2, 2, 3),
         (2, 3, 3),
@@ -130,12 +130,12 @@ def test_predictions_that_were_removed_or_damaged_are_made_again(shelf, tmp_path
     removed = tmp_path / "predictions/test.safetensors"
     before, weighed = predictions.read(removed), weights(tmp_path)
     harm(removed)
-    heard = made.Heard()
-    run(spec, dataset, tmp_path, watch=heard)
+    callbacks = made.CallbackLog()
+    run(spec, dataset, tmp_path, callbacks=callbacks)
     again = predictions.read(removed)
     assert again.header == before.header
     assert np.array_equal(again.arrays["mean"], before.arrays["mean"])
-    assert heard.epochs == []  # nothing is trained for it
+    assert callbacks.epochs == []  # nothing is trained for it
     assert same(weights(tmp_path), weighed)
 
 
@@ -163,9 +163,9 @@ def test_a_folder_of_another_run_is_left_alone(shelf, tmp_path):
 
 
 def test_the_folder_says_what_the_run_is_and_how_it_went(shelf, tmp_path):
-    heard = made.Heard()
+    callbacks = made.CallbackLog()
     spec = made.spec(validate=2)
-    run(spec, made.dataset(), tmp_path, watch=heard)
+    run(spec, made.dataset(), tmp_path, callbacks=callbacks)
     assert (tmp_path / "spec.json").read_text() == spec.to_json()
     lines = [json.loads(s) for s in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1, 2]
@@ -179,7 +179,7 @@ def test_the_folder_says_what_the_run_is_and_how_it_went(shelf, tmp_path):
         "seconds",
         "lr",
     }
-    assert [told[3] for told in heard.epochs] == [line["loss"] for line in lines]
+    assert [told[3] for told in callbacks.epochs] == [line["loss"] for line in lines]
     assert lines[2]["loss"] < lines[0]["loss"]
     done = json.loads((tmp_path / "done.json").read_text())
     assert done["hash"] == spec.hash
@@ -219,7 +219,7 @@ def test_what_does_not_fill_a_step_can_be_left_for_another_epoch(
 def test_data_read_ahead_leave_out_the_same_items(shelf, tmp_path, monkeypatch):
     dataset, spec = made.dataset(), made.spec(partial=False)
     run(spec, dataset, tmp_path / "resident")
-    monkeypatch.setattr(data, "_free_bytes", lambda _: 0.0)
+    monkeypatch.setattr(_splits, "_free_bytes", lambda _: 0.0)
     run(spec, dataset, tmp_path / "read")
     assert same(weights(tmp_path / "resident"), weights(tmp_path / "read"))
 
@@ -259,7 +259,7 @@ def test_8_bits_become_0_to_1_and_nothing_else_when_asked(shelf, tmp_path):
 
 
 class Replaced(made.Bare):
-    """A network that notes which convolution it had when it was compiled."""
+    """A network that remembers its convolution at the time of compiling."""
 
     def compile(self):
         self.compiled_with = type(self.conv)
@@ -310,9 +310,14 @@ def test_too_little_memory_halves_the_batch_and_says_so(shelf, tmp_path, error):
         return made.loss(network, batch, moment)
 
     shelf(network=made.Bare, hungry={"loss": hungry})
-    dataset, heard = made.dataset(), made.Heard()
-    run(made.spec(batch=16, method="hungry"), dataset, tmp_path / "h", watch=heard)
-    assert heard.messages == [
+    dataset, callbacks = made.dataset(), made.CallbackLog()
+    run(
+        made.spec(batch=16, method="hungry"),
+        dataset,
+        tmp_path / "h",
+        callbacks=callbacks,
+    )
+    assert callbacks.messages == [
         "the device is out of memory; halving the batch to 8 and adding up gradients",
         "the device is out of memory; halving the batch to 4 and adding up gradients",
     ]
@@ -336,9 +341,9 @@ def test_too_little_memory_between_steps_takes_fewer_items_at_once(
 
     shelf(hungry={where: choosy if where == "loss" else hungry})
     spec = made.spec(method="hungry", batch=8, predict_batch=32, validate=1)
-    heard = made.Heard()
-    run(spec, made.dataset(), tmp_path, watch=heard)
-    assert heard.messages == [
+    callbacks = made.CallbackLog()
+    run(spec, made.dataset(), tmp_path, callbacks=callbacks)
+    assert callbacks.messages == [
         "the device is out of memory; halving the batch to 4 and adding up gradients",
         "the device is out of memory; halving the batch to 2 and adding up gradients",
     ]
@@ -503,9 +508,15 @@ def test_a_device_that_is_not_there_is_named(shelf, tmp_path, name):
 
 
 def test_recording_without_a_gpu_is_answered_with_a_message(shelf, tmp_path):
-    heard = made.Heard()
-    run(made.spec(capture=True), made.dataset(), tmp_path, device="cpu", watch=heard)
-    assert heard.messages == [
+    callbacks = made.CallbackLog()
+    run(
+        made.spec(capture=True),
+        made.dataset(),
+        tmp_path,
+        device="cpu",
+        callbacks=callbacks,
+    )
+    assert callbacks.messages == [
         "steps cannot be recorded without a CUDA device and stay eager"
     ]
 
@@ -528,7 +539,7 @@ def test_running_statistics_go_as_far_back_in_steps_however_many_passes_they_tak
     momenta = []
     for accumulate in (1, 4):
         backbone = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2))
-        learner._remember_steps(backbone, accumulate)
+        _learner._adapt_momentum(backbone, accumulate)
         momenta.append(backbone[1].momentum)
     assert momenta[0] == pytest.approx(0.1)
     assert (1 - momenta[1]) ** 4 == pytest.approx(0.9)
@@ -544,9 +555,9 @@ def test_a_plateau_without_validation_items_is_refused_before_training(shelf, tm
 @pytest.mark.parametrize(("epochs", "told"), [(2, 1), (3, 0)])
 def test_a_phase_that_training_never_reaches_is_told(shelf, tmp_path, epochs, told):
     shelf(plain={"phase": lambda epoch: "all" if epoch >= 2 else "warmup"})
-    heard = made.Heard()
-    run(made.spec(epochs=epochs), made.dataset(), tmp_path, watch=heard)
-    assert heard.messages == told * [
+    callbacks = made.CallbackLog()
+    run(made.spec(epochs=epochs), made.dataset(), tmp_path, callbacks=callbacks)
+    assert callbacks.messages == told * [
         "2 epochs end in the method's phase 'warmup', and its last one, 'all', is never"
         " trained; train longer or shorten the others"
     ]

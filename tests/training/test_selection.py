@@ -27,7 +27,7 @@ def test_val_auroc_is_that_of_the_mean_over_draws():
 
 
 def refer_by_hand(by, probs, target, rows):
-    """Mean accuracy over every number of items kept, the most certain first."""
+    """Return the mean accuracy over all numbers of kept items, most certain first."""
     mean = probs[rows]
     entropy = -(mean * np.log(mean)).sum(1)
     right = (mean.argmax(1) == target[rows])[np.argsort(entropy, kind="stable")]
@@ -71,7 +71,7 @@ def test_val_referral_is_the_released_one_but_for_its_invented_last_point(oracle
 
 
 def test_the_two_rules_may_choose_different_epochs():
-    """One certain error counts little where all that is referred counts as right."""
+    """One certain error counts little where referred items count as right."""
     target = np.zeros(20, int)
     sure = np.linspace(0.99, 0.6, 20)
 
@@ -102,7 +102,7 @@ def test_benchmarks_declare_rules_that_training_has():
 
 
 def binary(right_in, *, draws=1):
-    """A method that is right about shifted items in one epoch, about others always."""
+    """Return a method that is right about shifted items in one epoch only."""
 
     def build(backbone, task):
         backbone.register_buffer("now", torch.zeros(()))
@@ -115,7 +115,7 @@ def binary(right_in, *, draws=1):
         bright = x.mean((1, 2, 3))
         swapped = network.now != right_in
         certain = torch.where(bright > 0.5, 0.9, 0.1)
-        # Made bright or dark, shifted items are told from others by their contrast.
+        # Shifted items are bright or dark, and have another contrast than others.
         wrong = (x.amax((1, 2, 3)) - x.amin((1, 2, 3)) < 1e-3) & swapped
         prob = torch.where(wrong, 1 - certain, certain)
         return {"probs": torch.stack([1 - prob, prob], -1).expand(draws, -1, -1)}

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from qualms.training import Training, TrainingError
-from qualms.training._members import work_together
-from qualms.training.machine import needs_team, several
-from qualms.training.team import Team, check_divides
+from qualms.training import TrainingError
+from qualms.training._team import Team, check_divides, work_together
+from qualms.training.machine import device_names, needs_team
+from qualms.training.options import training
 from training import made, teamwork
 
 TESTS = Path(__file__).parents[1]
@@ -25,8 +25,8 @@ def test_members_divide_every_batch_and_miss_nothing():
 
 def test_several_devices_have_one_name(monkeypatch):
     monkeypatch.delenv("LOCAL_RANK", raising=False)
-    assert several("cuda:1") == ["cuda:1"]
-    assert several("cuda:0,2") == ["cuda:0", "cuda:2"]
+    assert device_names("cuda:1") == ["cuda:1"]
+    assert device_names("cuda:0,2") == ["cuda:0", "cuda:2"]
     assert not needs_team("cuda:1")
     assert needs_team("cuda:0,1")
     monkeypatch.setenv("LOCAL_RANK", "0")
@@ -36,37 +36,37 @@ def test_several_devices_have_one_name(monkeypatch):
 @pytest.mark.parametrize("device", ["cuda:0,0", "cuda:0,x", "cuda,cpu", "cuda:0,"])
 def test_a_name_of_several_devices_that_means_nothing_is_refused(device):
     with pytest.raises(TrainingError, match="named as in 'cuda:0,1', each once"):
-        several(device)
+        device_names(device)
 
 
 def test_what_a_team_cannot_divide_is_refused():
     team = Team(size=2)
     with pytest.raises(TrainingError, match="got batch 7; choose a multiple of 2"):
-        check_divides(Training(batch=7), 70, team)
+        check_divides(training({"batch": 7}).steps, 70, team)
     with pytest.raises(TrainingError, match="16 items, which 50 do not fill; train wi"):
-        check_divides(Training(batch=8, accumulate=2), 50, team)
-    check_divides(Training(batch=8, partial=False), 50, team)
-    check_divides(Training(batch=8), 48, team)
-    check_divides(Training(batch=7), 50, Team())
+        check_divides(training({"batch": 8, "accumulate": 2}).steps, 50, team)
+    check_divides(training({"batch": 8, "partial": False}).steps, 50, team)
+    check_divides(training({"batch": 8}).steps, 48, team)
+    check_divides(training({"batch": 7}).steps, 50, Team())
 
 
 @pytest.mark.slow
 def test_all_processes_work_and_are_heard():
-    heard = made.Heard()
-    work_together(teamwork.rank_of, 2, heard)
-    assert sorted(heard.messages) == ["rank 0", "rank 1"]
+    callbacks = made.CallbackLog()
+    work_together(teamwork.rank_of, 2, callbacks)
+    assert sorted(callbacks.messages) == ["rank 0", "rank 1"]
 
 
 @pytest.mark.slow
 def test_all_processes_end_when_one_fails(capfd):
     with pytest.raises(TrainingError, match="the second must not fail"):
-        work_together(teamwork.fail_second, 2, made.Heard())
+        work_together(teamwork.fail_second, 2, made.CallbackLog())
     with pytest.raises(TrainingError, match="ended with exit code 3"):
-        work_together(teamwork.leave, 2, made.Heard())
+        work_together(teamwork.leave, 2, made.CallbackLog())
 
 
 def train(folder, *devices, stops=False, **options):
-    """Train in a process of its own, so that those of a team find the same shelf."""
+    """Train in another process, so that the processes of a team find the same shelf."""
     script = folder / "script.py"
     script.write_text(
         "from training import teamwork\n"

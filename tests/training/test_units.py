@@ -1,4 +1,4 @@
-"""Numbers in any unit are learned alike, and predicted in their own."""
+"""Targets are learned alike in any unit, and predicted in their own unit."""
 
 from dataclasses import replace
 

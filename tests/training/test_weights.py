@@ -6,13 +6,14 @@ import pytest
 import torch
 from torch.nn import functional
 
-from qualms.training import Training, TrainingError, entry, run
+from qualms.training import TrainingError, entry, run
+from qualms.training._feed import ItemWeights, balancing
+from qualms.training._team import Team
 from qualms.training.machine import make_machine
-from qualms.training.team import Team
-from qualms.training.weights import ItemWeights, balancing
+from qualms.training.options import training
 from training import made
 
-MACHINE = make_machine("cpu", Training())
+MACHINE = make_machine("cpu", training({}).execution)
 
 
 def by_hand(target, classes, stride):
@@ -41,7 +42,9 @@ def test_classes_that_are_there_count_the_same_in_sum():
 
 def test_weights_are_read_off_by_step_and_place():
     target = torch.tensor([0, 1, 1, 1, 0, 0, 1, 0, 1, 1])
-    weights = ItemWeights(target, 2, Training(batch=2, accumulate=2), MACHINE)
+    weights = ItemWeights(
+        target, 2, training({"batch": 2, "accumulate": 2}).steps, MACHINE
+    )
     order = torch.randperm(10, generator=torch.Generator().manual_seed(3))
     weights.begin(order)
     expected = by_hand(target[order].numpy(), 2, 2)
@@ -55,7 +58,7 @@ def test_weights_are_read_off_by_step_and_place():
 
 def test_the_members_of_a_team_have_their_parts_of_the_same_weights():
     target = torch.randint(2, (24,), generator=torch.Generator().manual_seed(5))
-    options = Training(batch=4, accumulate=2)
+    options = training({"batch": 4, "accumulate": 2}).steps
     order = torch.randperm(24, generator=torch.Generator().manual_seed(6))
     whole = balancing(target[order], 2, 4).view(3, 2, 2, 2)  # step, pass, member, item
     for rank in range(2):
@@ -87,7 +90,7 @@ def weights_of(folder):
 
 
 def seen(shelf, tmp_path, **options):
-    """Targets and weights of the batches of one epoch."""
+    """Record targets and weights of the batches of one epoch."""
     found = []
 
     def noting(network, batch, moment):
@@ -112,9 +115,9 @@ def test_without_them_nothing_is_weighed(shelf, tmp_path):
     assert all(weight is None for _, weight in seen(shelf, tmp_path))
 
 
-def _with_less(train, jobs, place, micro):
-    """As `train`, with a quarter of the items in a forward pass."""
-    return train(jobs, place, micro // 4)
+def _with_less(train, jobs, resources, forward_items):
+    """Train with a quarter of the items in a forward pass."""
+    return train(jobs, resources, forward_items // 4)
 
 
 def test_a_batch_cut_for_lack_of_memory_keeps_its_weights(shelf, tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ EVERY = 30.0
 
 
 class RunsView(Protocol):
-    """Shows the progress of runs: a `Watch` that also hears of data and of ends."""
+    """Shows the progress of runs: `Callbacks` that also hear of data and of ends."""
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int, *values: float) -> None:
         """A run finished an epoch; loss, images per second and seconds left follow."""

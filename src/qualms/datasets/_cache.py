@@ -55,7 +55,7 @@ def identity(recipe: Recipe) -> Meta:
 
 
 def _subset_fields(subset: Subset) -> Meta:
-    """Return the fields of a subset; older caches lack `half`, unless it is set."""
+    """Return the fields of a subset that are set; older caches lack `half`."""
     return {key: value for key, value in asdict(subset).items() if value is not None}
 
 

@@ -233,8 +233,8 @@ def _columns(
             row = _row_shape(name, shape[1:], expected.shape, any_shape=any_shape)
             if row is None or (dtype != expected.dtype and not texts):
                 got = f"{name} {shape[1:]} {dtype}"
-                wanted = f"{name} {expected.shape} {expected.dtype}"
-                raise _disagreement(first, unit, wanted, got)
+                first_layout = f"{name} {expected.shape} {expected.dtype}"
+                raise _disagreement(first, unit, first_layout, got)
             columns[name] = ArrayLayout(row, np.promote_types(dtype, expected.dtype))
     return columns
 

@@ -64,7 +64,7 @@ def file_names_in_either(
 
 
 def contents(path: Path) -> str:
-    """Say what is at `place`, as the end of an error message."""
+    """Say what is at `path`, as the end of an error message."""
     if not path.exists():
         return f"there is nothing at {path}"
     if not path.is_dir():

@@ -48,7 +48,7 @@ CARD = Card(
 
 
 def aerial_building_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
-    """Count building pixels of 4,096 per patch; clusters are tiles, groups cities."""
+    """Read patches (64, 64, 3), target the building pixels; clusters are tiles."""
     seed = whole_number("seed", seed, least=0)
     folder = locate(Path(root), "AerialImageDataset", holding=["train"]) / "train"
     return Recipe(

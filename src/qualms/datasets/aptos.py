@@ -37,7 +37,7 @@ CARD = Card(
 def aptos(
     root: str | Path, *, onset: Onset = "moderate", blur: int = 30, size: int = 512
 ) -> Recipe:
-    """Grade images (size, size, 3) as referable or not; groups are grades.
+    """Read images (size, size, 3), target referable or not; groups are grades.
 
     Args:
         root: the publisher's files, see the card.

@@ -47,7 +47,7 @@ CARD = Card(
 
 
 def brain_tumour_pixels(root: str | Path) -> Recipe:
-    """Count tumour pixels of 4,096 per slice; clusters are patients."""
+    """Read slices (64, 64, 3), target the tumour pixels; clusters are patients."""
     folder = locate(Path(root), "Task01_BrainTumour", holding=["imagesTr", "labelsTr"])
     files = file_names_in_either(
         folder / "imagesTr", folder / "labelsTr", NAME, like="BRATS_001.nii.gz"

@@ -47,7 +47,7 @@ def eyepacs(
     blur: int = 30,
     size: int = 512,
 ) -> Recipe:
-    """Grade images (size, size, 3) as referable or not; `group`: grade.
+    """Read images (size, size, 3), target referable or not; groups are grades.
 
     Args:
         root: the publisher's files, see the card.

@@ -73,7 +73,7 @@ PARTS = (
 
 
 def histology_nuclei_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
-    """Count nuclei pixels of 4,096 per patch; clusters: tiles, groups: sets."""
+    """Read patches (64, 64, 3), target the nuclei pixels; clusters are tiles."""
     seed = whole_number("seed", seed, least=0)
     sets = ["CoNSeP", "kumar", "tnbc"]
     folder = locate(Path(root), "HistologyNucleiPixels", holding=sets)

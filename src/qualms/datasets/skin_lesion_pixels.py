@@ -55,7 +55,7 @@ CARD = Card(
 
 
 def skin_lesion_pixels(root: str | Path, *, seed: int = 0) -> Recipe:
-    """Count lesion pixels of 4,096 per photo; clusters: lesions, groups: diagnoses."""
+    """Read photos (64, 64, 3), target the lesion pixels; clusters are lesions."""
     seed = whole_number("seed", seed, least=0)
     folder = locate(Path(root), "ham10000", holding=[MASKS])
     table = read_table(_metadata(folder), ("lesion_id", "image_id", "dx", "dataset"))

@@ -114,7 +114,7 @@ def compare(results: Sequence[Results]) -> Comparison:
     }
     contrasts = (
         _contrast(next(iter(columns[key].values()))[0], found)
-        for key, found in rankings(rivals, design, options).items()
+        for key, found in rankings(rivals, design, options, by_gaps=True).items()
     )
     return Comparison(names=names, contrasts=tuple(contrasts))
 

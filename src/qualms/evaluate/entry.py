@@ -4,6 +4,7 @@ The same records serve one predictions file, judged by its task, and one pooled 
 of a benchmark's row, judged by the benchmark's protocol.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -95,12 +96,35 @@ def entry_of(
     )
 
 
-def settled(entry: Entry) -> Entry:
-    """`entry` with its influence made now, so that its arrays need not stay."""
-    found = None if entry.influence is None else entry.influence()
-    if found is None:
+def bound_entry(
+    score: Callable[..., Any],
+    arrays: Mapping[str, NDArray[Any]],
+    index: Index,
+    *,
+    subset: str = "all",
+    settings: Mapping[str, Any] | None = None,
+    why: str = "",
+) -> Entry:
+    """Return the entry of `score`, whose parameters name the arrays that it reads."""
+    taken = [arrays[name] for name in parameters(score)]
+    return entry_of(score, taken, index, subset=subset, settings=settings, why=why)
+
+
+def parameters(score: Callable[..., Any]) -> list[str]:
+    """Return the names of the parameters of `score` that have no default."""
+    return [
+        parameter.name
+        for parameter in inspect.signature(score).parameters.values()
+        if parameter.default is inspect.Parameter.empty
+    ]
+
+
+def with_known_influence(entry: Entry) -> Entry:
+    """Return `entry` with its influence made now, so that its arrays need not stay."""
+    if entry.influence is None:
         return entry
-    return replace(entry, influence=lambda: found)
+    influence = entry.influence()
+    return replace(entry, influence=lambda: influence)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -12,16 +12,24 @@ import numpy as np
 
 from qualms.arrays import Array
 from qualms.evaluate.entry import Entry, ScoreOptions
-from qualms.evaluate.estimates import Designs, K, influences_of, replicates_of
+from qualms.evaluate.estimates import (
+    UNKNOWN,
+    Designs,
+    K,
+    influences_of,
+    replicates_of,
+)
 from qualms.inference import (
     ConfidenceSet,
     Design,
     Influence,
+    compare_gaps,
     confidence_set,
     influence_difference,
     influence_replicates,
 )
 from qualms.scores import Difference, paired_difference
+from qualms.scores.influence import BinGaps, SmoothGaps
 
 
 class Rival(NamedTuple):
@@ -45,35 +53,77 @@ class Ranking(NamedTuple):
 
 
 def rankings(
-    columns: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
+    columns: Mapping[K, Sequence[Rival]],
+    design: Design,
+    options: ScoreOptions,
+    *,
+    by_gaps: bool = False,
 ) -> dict[K, Ranking]:
     """Rank the rivals of every column that has at least two of them.
 
     `design` is that of all items; rivals of one column are about the same of them.
+    Calibration errors, which have gaps instead of influences, are ranked `by_gaps`, or
+    not at all.
     """
     designs = Designs(design)
-    found: dict[K, Ranking] = {}
-    lacking: dict[K, list[Rival]] = {}
+    ranked: dict[K, Ranking] = {}
+    resampled: dict[K, list[Rival]] = {}
     for key, everyone in columns.items():
         rivals = [rival for rival in everyone if _able(rival)]
-        if len(rivals) < 2:
+        sizes = {len(rival.entries[0].index) for rival in rivals}
+        if len(rivals) < 2 or len(sizes) > 1:  # fitted on other validation items
             continue
         known = {rival.name: influences_of(rival.entries) for rival in rivals}
-        sizes = {len(rival.entries[0].index) for rival in rivals}
-        if len(sizes) > 1:
-            continue  # calibrated on other validation items
+        own_design = designs.of(rivals[0].entries[0].index)
         if all(_usable(influences) for influences in known.values()):
-            there = designs.of(rivals[0].entries[0].index)
-            found[key] = _by_influence(rivals, known, there, options)
-        else:
-            lacking[key] = rivals
-    replicates = _replicates(lacking, design, options)
-    for key, rivals in lacking.items():
+            ranked[key] = _by_influence(rivals, known, own_design, options)
+        elif not all(known.values()):
+            resampled[key] = rivals
+        elif by_gaps:
+            ranked[key] = _by_gaps(rivals, known, own_design, options)
+    replicates = _replicates(resampled, design, options)
+    for key, rivals in resampled.items():
         each = {rival.name: replicates.get((key, rival.name)) for rival in rivals}
-        known_all = {name: own for name, own in each.items() if own is not None}
-        if len(known_all) == len(rivals):
-            found[key] = _by_replicates(rivals, known_all, options)
-    return found
+        samples = {name: sample for name, sample in each.items() if sample is not None}
+        if len(samples) == len(rivals):
+            ranked[key] = _by_replicates(rivals, samples, options)
+    return ranked
+
+
+def _by_gaps(
+    rivals: Sequence[Rival],
+    known: Mapping[str, Sequence[Influence]],
+    design: Design,
+    options: ScoreOptions,
+) -> Ranking:
+    """Rank calibration errors, or say why they cannot be told apart."""
+    reasons = [each.reason for influences in known.values() for each in influences]
+    reason = next(filter(None, reasons), "")
+    gaps = (BinGaps, SmoothGaps)
+    if not reason and all(
+        isinstance(each.construction, gaps)
+        for influences in known.values()
+        for each in influences
+    ):
+        return Ranking(
+            *compare_gaps(known, design=design, level=options.level, seed=options.seed)
+        )
+    values = {rival.name: rival.value for rival in rivals}
+    best = min(values, key=values.__getitem__)
+    group = ConfidenceSet(
+        best=best,
+        members=tuple(values),
+        p=dict.fromkeys(values, 1.0),
+        eliminated=(),
+        reason=reason or UNKNOWN,
+    )
+    differences = {
+        name: Difference(
+            value=value - values[best], low=math.nan, high=math.nan, p=math.nan
+        )
+        for name, value in values.items()
+    }
+    return Ranking(group, differences)
 
 
 def _by_influence(

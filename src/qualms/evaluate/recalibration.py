@@ -1,4 +1,4 @@
-"""The influence of items on scores that were calibrated on validation items.
+"""Scores that were calibrated on validation items: influences, and weights of items.
 
 The offset that widens intervals and the threshold that accepts items are order
 statistics of validation items. Other validation items would give other ones, so the
@@ -11,8 +11,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
-from qualms.arrays import Array
+from qualms.arrays import Array, Flags
 from qualms.inference import (
     Influence,
     OrderStatistic,
@@ -20,6 +21,8 @@ from qualms.inference import (
     quantile_influence,
 )
 from qualms.scores.conformal import rank_reaching
+
+NEWTON_STEPS = 100
 
 
 class Forecasts(NamedTuple):
@@ -111,3 +114,42 @@ def _padded(found: Influence, *, after: int) -> Influence:
     if found.values is None:
         return found
     return replace(found, values=np.concatenate([found.values, np.zeros(after)]))
+
+
+def logistic_log_odds(features: Array, positive: Flags) -> Array:
+    """Return the log odds (N,) that logistic regression gives items to be positive.
+
+    `features` are (N, D). The squares of the weights, but not of the intercept, are
+    added to twice the loss: scikit-learn's `LogisticRegression` with its default
+    penalty, solved by Newton's method to the last digits.
+    """
+    design = np.column_stack([features, np.ones(len(features))])
+    penalty = np.ones(design.shape[1])
+    penalty[-1] = 0.0
+    weight = np.zeros(design.shape[1])
+    loss = _penalised_loss(design, positive, penalty, weight)
+    for _ in range(NEWTON_STEPS):
+        chance = expit(design @ weight)
+        slope = design.T @ (chance - positive) + penalty * weight
+        curvature = (design.T * (chance * (1.0 - chance))) @ design + np.diag(penalty)
+        step = np.linalg.solve(curvature, slope)
+        before, size = loss, 1.0
+        # A full step may overshoot where the classes are nearly separable.
+        while True:
+            loss = _penalised_loss(design, positive, penalty, weight - size * step)
+            if loss <= before or size < 1e-6:
+                break
+            size /= 2.0
+        weight = weight - size * step
+        if np.abs(step).max() <= 1e-10 * max(1.0, np.abs(weight).max()):
+            break
+    log_odds: Array = design @ weight
+    return log_odds
+
+
+def _penalised_loss(
+    design: Array, positive: Flags, penalty: Array, weight: Array
+) -> float:
+    log_odds = design @ weight
+    each = np.logaddexp(0.0, np.where(positive, -log_odds, log_odds))
+    return float(each.sum() + 0.5 * (penalty * weight**2).sum())

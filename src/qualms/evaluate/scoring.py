@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from qualms.evaluate._validation import check_validation
 from qualms.evaluate.compare import Comparison, compare
+from qualms.evaluate.declared_scores import with_declared_scores
 from qualms.evaluate.entry import Judgement, ScoreOptions
 from qualms.evaluate.estimates import Estimated, estimated
-from qualms.evaluate.outside_scores import with_outside_scores
 from qualms.evaluate.results import Results
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
@@ -199,7 +199,7 @@ def judge_file(
             "items are for embeddings, leave them out"
         )
     judge: TaskJudge = find("evaluate.tasks", predictions.task)
-    return with_outside_scores(judge(predictions, val, options), predictions, options)
+    return with_declared_scores(judge(predictions, val, options), predictions, options)
 
 
 def _row(found: Estimated) -> ScoreRow:

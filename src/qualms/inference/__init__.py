@@ -23,6 +23,7 @@ from qualms.inference.difference import (
     difference_of_samples,
     influence_difference,
 )
+from qualms.inference.gap_comparison import GapComparison, compare_gaps
 from qualms.inference.interval import (
     EXACT,
     ConfidenceInterval,
@@ -50,11 +51,13 @@ __all__ = [
     "ConfidenceInterval",
     "ConfidenceSet",
     "Design",
+    "GapComparison",
     "Influence",
     "OrderStatistic",
     "TwoSamples",
     "WithInterval",
     "compare_classes",
+    "compare_gaps",
     "compare_values",
     "confidence_set",
     "difference_of_samples",

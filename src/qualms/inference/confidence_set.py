@@ -88,8 +88,8 @@ def confidence_set(
             f"at least {FEWEST} are needed",
             best=best,
         )
-    order, p = _eliminated(loss, centre)
-    found = _record(names, best, order, p, level)
+    order, p = elimination(loss, centre)
+    found = remaining(names, best, order, p, level)
     absent = dict.fromkeys(values, math.nan)
     return dataclasses.replace(found, p=absent | dict(found.p))
 
@@ -117,19 +117,24 @@ def _untested(
     )
 
 
-def _eliminated(loss: Array, centre: Array) -> tuple[list[int], Array]:
-    """Rows in the order in which they leave, and the p value at which each does.
+def elimination(
+    loss: Array, centre: Array, *, high: Array | None = None
+) -> tuple[list[int], Array]:
+    """Return the rows in the order in which they leave, and the p value of each.
 
     `loss` (K,) with replicates `centre` (B, K) around 0. All rows leave but one,
-    whatever the level: a level only says how many of them count.
+    whatever the level: a level only says how many of them count. Where a loss is known
+    up to a range only, `loss` is its lower end and `high` the upper one: a row leaves
+    for what its own loss is at least, against what its rival's is at most.
     """
     rows = len(loss)
-    error = _errors(centre)
+    high = loss if high is None else high
+    error = standard_errors(centre)
     # Two rows without any difference in any replicate are equal, or surely differ.
     t = np.divide(
-        loss[:, None] - loss,
+        loss[:, None] - high,
         error,
-        out=np.where(loss[:, None] > loss, np.inf, 0.0),
+        out=np.where(loss[:, None] > high, np.inf, 0.0),
         where=error > 0.0,
     )
     inverse = np.divide(1.0, error, out=np.zeros_like(error), where=error > 0.0)
@@ -149,8 +154,8 @@ def _eliminated(loss: Array, centre: Array) -> tuple[list[int], Array]:
     return order, p
 
 
-def _errors(centre: Array) -> Array:
-    """(K, K) standard error of every difference."""
+def standard_errors(centre: Array) -> Array:
+    """Return the standard error (K, K) of every difference."""
     cross = centre.T @ centre / max(len(centre) - 1, 1)
     own = cross.diagonal()
     square: Array = own[:, None] + own - 2.0 * cross
@@ -167,9 +172,10 @@ def _largest(centre: Array, inverse: Array) -> Array:
     return found
 
 
-def _record(
+def remaining(
     names: Sequence[str], best: str, order: Sequence[int], p: Array, level: float
 ) -> ConfidenceSet:
+    """Return the set of rows whose p value is above 1 - `level`."""
     # 1 - 0.9 falls short of 0.1 by rounding.
     alpha = 1.0 - level + 1e-12
     members = tuple(name for name, own in zip(names, p, strict=True) if own > alpha)
@@ -209,7 +215,7 @@ def influence_replicates(
             covariance[place, place] += values.var(ddof=1) / len(values)
     freedom = _freedom(sums)
     rng = np.random.default_rng(seed)
-    noise = _normal(covariance, replicates, rng)
+    noise = normal_noise(covariance, replicates, rng)
     noise *= np.sqrt(freedom / rng.chisquare(freedom, size=(replicates, 1)))
     centre = [float(np.mean([found.value for found in row])) for row in repeats]
     return {name: centre[place] + noise[:, place] for place, name in enumerate(names)}
@@ -219,8 +225,8 @@ def _as_list(found: Influence | Sequence[Influence]) -> list[Influence]:
     return [found] if isinstance(found, Influence) else list(found)
 
 
-def _normal(covariance: Array, replicates: int, rng: np.random.Generator) -> Array:
-    """(B, K) normal draws; the covariance may be singular."""
+def normal_noise(covariance: Array, replicates: int, rng: np.random.Generator) -> Array:
+    """Return normal draws (B, K); the covariance may be singular."""
     size, axes = np.linalg.eigh(covariance)
     # The symmetric root: it does not depend on how the axes were found.
     root = (axes * np.sqrt(np.maximum(size, 0.0))) @ axes.T

@@ -143,8 +143,8 @@ def _train(held: Held, places: Mapping[str, Path], channel: Channel, post: Post)
                     tidy(folder)
                     stated = {"device": post.device, "command": post.command}
                     describe(folder, spec, stated)
-                watch = Relay(send)
-                work(specs, _data(places), folders, device=post.device, watch=watch)
+                callbacks, data = Relay(send), _data(places)
+                work(specs, data, folders, device=post.device, callbacks=callbacks)
             except Exception:
                 traceback.print_exc()
                 raise

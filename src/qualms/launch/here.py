@@ -20,7 +20,7 @@ from qualms.runs import check_writable, is_done, log_path, mend_spec, run_folder
 from qualms.spec import Part, RunSpec
 
 if TYPE_CHECKING:
-    from qualms.training import Watch
+    from qualms.training import Callbacks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     workers: int = 1,
     device: str = "auto",
     together: int | None = None,
-    watch: "Watch | None" = None,
+    watch: "Callbacks | None" = None,
     progress: Watched | None = None,
     work: Work | None = None,
 ) -> Generator[RunOutcome, None, None]:
@@ -147,7 +147,7 @@ def _outcomes(
     jobs: Sequence[Job],
     posts: Sequence[Post],
     out: Path,
-    watch: "Watch | None",
+    watch: "Callbacks | None",
 ) -> Generator[RunOutcome, None, None]:
     for spec in skipped:
         mended = mend_spec(run_folder(out, spec), spec)

@@ -61,9 +61,11 @@ def _check_loop(loop: Mapping[str, Any]) -> None:
     """Refuse options of training that do not exist, or values that make no sense."""
     if not loop:
         return
-    from qualms.training.options import Training, training
+    from qualms.training.options import GROUPS, training
 
-    check_options("training", loop, options_of(Training))
+    groups = [options_of(group) for group in GROUPS.values()]
+    known = {name: option for group in groups for name, option in group.items()}
+    check_options("training", loop, known)
     # Runs that take the weights of others train for 0 epochs, which no user sets.
     if "epochs" in loop and loop["epochs"] < 1:
         raise ValueError(

@@ -28,9 +28,8 @@ class LostProcessError(OSError):
 
 def cores() -> int:
     """Return the number of cores that this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    on_linux = sys.platform == "linux"
+    return len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
 
 
 def each(

@@ -57,6 +57,26 @@ class PrecisionRecallCurve(NamedTuple):
     """The distinct scores, descending, after infinity."""
 
 
+def _threshold_change(level: Array, truth: Flags, tpr: float, rate: float) -> Array:
+    """Return the change (N,) of the false positive rate due to each item.
+
+    A negative item is passed or not; a positive one moves the threshold, by which the
+    rate changes as it does between thresholds a little below and above.
+    """
+    found = np.sort(level[truth])[::-1]
+    passed = np.sort(level[~truth])
+    positives = len(found)
+    rank = max(math.ceil(tpr * positives * (1.0 - 1e-12)), 1)
+    reach = math.ceil(math.sqrt(positives * tpr * (1.0 - tpr)))
+    first, last = max(rank - max(reach, 1), 1), min(rank + max(reach, 1), positives)
+    rates = 1.0 - np.searchsorted(passed, found[[first - 1, last - 1]]) / len(passed)
+    slope = (rates[1] - rates[0]) / max((last - first) / positives, 1e-12)
+    hit = level >= found[rank - 1]
+    share = float(hit[truth].mean())
+    moved: Array = (share - hit) * slope / positives
+    return np.where(truth, moved, (hit - rate) / len(passed))
+
+
 def auroc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
     """AUROC by the placement of every item (DeLong et al., 1988)."""
     values = vector("score", score)
@@ -94,12 +114,15 @@ def fpr_at_tpr_influence(
     truth = flags("positive", positive, length=len(values))
     if truth.all() or not truth.any():
         return undefined(ONE_KIND)
+    rank = ranked_items(values)
     # By level rather than value: what is tied passes a threshold together.
-    level = levels(ranked_items(values)).astype(np.float64)
+    level = levels(rank).astype(np.float64)
+    value = fpr_at_tpr(values, truth, tpr=tpr)
     return Influence(
-        value=fpr_at_tpr(values, truth, tpr=tpr),
-        values=None,
+        value=value,
+        values=_threshold_change(level, truth, tpr, value),
         scale="share",
+        part=truth.astype(np.int64),
         construction=Exceedance(level, truth, tpr),
     )
 

@@ -23,7 +23,7 @@ from qualms.predictions import Predictions, check_destination
 from qualms.trained._classes import class_names, read_classes
 from qualms.trained.predict import predict
 from qualms.training.machine import make_machine
-from qualms.training.options import Training
+from qualms.training.options import Execution
 
 TASKS = ("classification", "regression")
 _SPLITS = {"source": "test", "fit": "train", "val": "val"}
@@ -84,7 +84,7 @@ def predict_pictures(
     _check_targets(sets.values())
     model = make_classifier(request.network, request.weights)
     targets = _target_reader(request, model.outputs, sets, listed)
-    device = make_machine(request.device, Training()).device
+    device = make_machine(request.device, Execution()).device
     loaders = {
         name: _PictureBatches(
             loader=_loader(request, pictures, model),

@@ -27,7 +27,7 @@ from qualms.trained._batches import ItemLoader, Unpack
 from qualms.trained._outputs import make_reader
 from qualms.trained._passes import TrainedPasses
 from qualms.trained._posthoc import PLAIN, PosthocMethod, make_method, posthoc_method
-from qualms.training.record import hardware
+from qualms.training.machine import hardware
 from qualms.training.seeds import seed as seed_part
 
 _PROBED = 8

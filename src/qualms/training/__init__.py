@@ -4,9 +4,9 @@
 what a killed process left behind.
 """
 
+from qualms.training._callbacks import Callbacks
 from qualms.training._error import TrainingError
 from qualms.training.entry import run, run_together
 from qualms.training.options import Training
-from qualms.training.watch import Watch
 
-__all__ = ["Training", "TrainingError", "Watch", "run", "run_together"]
+__all__ = ["Callbacks", "Training", "TrainingError", "run", "run_together"]

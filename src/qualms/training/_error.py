@@ -13,7 +13,7 @@ class TrainingError(RuntimeError):
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn a full disk or a read-only folder into a sentence."""
+    """Turn errors of writing to `folder`, such as a full disk, into a sentence."""
     try:
         yield
     except OSError as error:

@@ -13,28 +13,29 @@ import torch
 from qualms.datasets import Dataset
 from qualms.runs import is_done
 from qualms.spec import RunSpec
+from qualms.training._build import make_run
+from qualms.training._callbacks import Callbacks, NoCallbacks
 from qualms.training._error import TrainingError
-from qualms.training._members import work_together
-from qualms.training.data import Splits
-from qualms.training.followers import Assigned, in_turn
-from qualms.training.loop import train_and_predict
+from qualms.training._loop import train_and_predict
+from qualms.training._patches import patch_rule
+from qualms.training._provenance import describe_job
+from qualms.training._run import DeviceResources
+from qualms.training._shared_training import TrainingJob, training_rounds
+from qualms.training._splits import Splits
+from qualms.training._team import work_together
 from qualms.training.machine import (
     Context,
+    device_names,
     join_team,
-    make_lane,
+    make_stream,
     needs_team,
     numerics,
-    several,
 )
 from qualms.training.options import training
-from qualms.training.patches import patch_rule
-from qualms.training.record import announce
-from qualms.training.runs import Workplace, make_run
-from qualms.training.watch import Silent, Watch
 
 Data = Dataset | Mapping[str, Dataset]
-"""The dataset that runs train on; or all that they read, named as `RunSpec.parts` is,
-where "" is the one they train on."""
+"""The dataset that runs train on; or all datasets that they read, named as in
+`RunSpec.parts`, where "" is the one that they train on."""
 
 
 def run(
@@ -43,17 +44,17 @@ def run(
     folder: Path,
     *,
     device: str = "auto",
-    watch: Watch | None = None,
+    callbacks: Callbacks | None = None,
 ) -> None:
     """Train `spec` on `data`, or go on with it, and write its predictions.
 
-    All it makes lies in `folder`. A finished run is left as it is. Runs that `spec`
+    All files are written to `folder`. A finished run is left as it is. Runs that `spec`
     refers to (`start`, `items`) are looked for beside `folder`, by their hash.
 
     Raises:
         TrainingError: In one sentence, what happened and what to do.
     """
-    run_together([spec], data, [folder], device=device, watch=watch)
+    run_together([spec], data, [folder], device=device, callbacks=callbacks)
 
 
 def run_together(
@@ -62,45 +63,46 @@ def run_together(
     folders: Sequence[Path],
     *,
     device: str = "auto",
-    watch: Watch | None = None,
+    callbacks: Callbacks | None = None,
 ) -> None:
     """Train runs that differ in their seed, at the same time where possible.
 
     On a GPU every run has its own stream, and no run changes the numbers of another.
-    On a CPU the runs are trained one after another. So they are on several devices
+    On a CPU the runs are trained one after another, and so they are on several devices
     ("cuda:0,1"), which divide the batches of a run. A run that fails does not stop the
     others.
 
-    Runs may differ in the rule by which an epoch is chosen as well. Those of one seed
-    are then trained once, on one device, where they begin together and both rules score
+    Runs may differ as well in the rule by which an epoch is chosen. On one device, runs
+    of one seed then share one training, if they begin together and their rules score
     predictions.
     """
-    jobs = [Assigned(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
+    jobs = [TrainingJob(*pair) for pair in zip(specs, map(Path, folders), strict=True)]
     _check_alike(specs)
     jobs = [job for job in jobs if not is_done(job.folder, job.spec)]
     if not jobs:
         return
+    callbacks = callbacks or NoCallbacks()
     if needs_team(device):
-        _tell(_by_teams(jobs, data, device, watch or Silent()), len(jobs))
+        _raise_first(_train_by_teams(jobs, data, device, callbacks), len(jobs))
         return
     options = training(jobs[0].spec.training)
-    machine = join_team(device, options)
+    machine = join_team(device, options.execution)
     for job in jobs if machine.team.leads else ():
-        announce(job, machine)
+        describe_job(job, machine)
     datasets = {"": data} if isinstance(data, Dataset) else data
     splits = Splits(datasets, machine.device, partial(patch_rule, options))
     with (
-        numerics(machine, options),
-        ThreadPoolExecutor(1, thread_name_prefix="checkpoints") as writer,
+        numerics(machine, options.execution),
+        ThreadPoolExecutor(1, thread_name_prefix="checkpoints") as executor,
     ):
-        place = Workplace(
+        resources = DeviceResources(
             machine=machine,
             splits=splits,
-            watch=watch or Silent(),
-            writer=writer if machine.cuda else None,
+            callbacks=callbacks,
+            executor=executor if machine.cuda else None,
         )
-        failures = _train_in_turn(jobs, place, options.batch)
-    _tell(failures, len(jobs))
+        failures = _train_rounds(jobs, resources, options.steps.batch)
+    _raise_first(failures, len(jobs))
 
 
 _PAUSE = 0.001
@@ -108,27 +110,27 @@ _PAUSE = 0.001
 
 
 class _Failure(NamedTuple):
-    job: Assigned
+    job: TrainingJob
     error: Exception
 
 
-class _Turn(NamedTuple):
-    """A run that waits for its turn to take a step."""
+class _ActiveJob(NamedTuple):
+    """A job that takes turns with others."""
 
-    job: Assigned
-    lane: Context
+    job: TrainingJob
+    stream: Context
     steps: Generator[bool]
 
 
-def _by_teams(
-    jobs: Sequence[Assigned], data: Data, device: str, watch: Watch
+def _train_by_teams(
+    jobs: Sequence[TrainingJob], data: Data, device: str, callbacks: Callbacks
 ) -> list[_Failure]:
     """Train one of `jobs` after another, in a process for each device."""
     failures = []
     for job in jobs:
         work = partial(run, job.spec, data, job.folder, device=device)
         try:
-            work_together(work, len(several(device)), watch)
+            work_together(work, len(device_names(device)), callbacks)
         except TrainingError as error:
             failures.append(_Failure(job, error))
     return failures
@@ -142,40 +144,46 @@ def _check_alike(specs: Sequence[RunSpec]) -> None:
         )
 
 
-def _train_in_turn(
-    jobs: Sequence[Assigned], place: Workplace, batch: int
+def _train_rounds(
+    jobs: Sequence[TrainingJob], resources: DeviceResources, batch: int
 ) -> list[_Failure]:
     failures: list[_Failure] = []
-    for turn in in_turn(jobs):
-        # Whoever was to follow a training that failed would fail as it did.
-        lost = {
-            follower.spec.hash: error
+    for jobs_of_round in training_rounds(jobs):
+        # If a shared training failed, its dependents would fail for the same reason.
+        errors = {
+            dependent.spec.hash: error
             for job, error in failures
-            for follower in job.followers
-            if not follower.begun
+            for dependent in job.dependents
+            if not dependent.begun
         }
-        left = [job for job in turn if job.spec.hash not in lost]
+        possible = [job for job in jobs_of_round if job.spec.hash not in errors]
         failures += [
-            _Failure(job, lost[job.spec.hash]) for job in turn if job.spec.hash in lost
+            _Failure(job, errors[job.spec.hash])
+            for job in jobs_of_round
+            if job.spec.hash in errors
         ]
         # On a CPU one after another.
-        for group in [left] if place.machine.cuda else [[job] for job in left]:
-            failures += _train(group, place, batch)
+        groups = [possible] if resources.machine.cuda else [[job] for job in possible]
+        for group in groups:
+            failures += _train(group, resources, batch)
     return failures
 
 
-def _train(jobs: Sequence[Assigned], place: Workplace, micro: int) -> list[_Failure]:
-    """Train `jobs` together; in smaller portions if the device lacks memory.
+def _train(
+    jobs: Sequence[TrainingJob], resources: DeviceResources, forward_items: int
+) -> list[_Failure]:
+    """Train `jobs` together, with at most `forward_items` items in a forward pass.
 
-    Each attempt goes on from the checkpoints of the one before.
+    If the device lacks memory, fewer jobs train at a time, then smaller batches. Each
+    attempt goes on from the checkpoints of the one before.
     """
     try:
-        return _take_turns(jobs, place, micro)
+        return _take_turns(jobs, resources, forward_items)
     except torch.OutOfMemoryError:
-        pass  # what the attempt held on the device is freed before the next
+        pass  # memory of the attempt is freed before the next
     gc.collect()
     torch.cuda.empty_cache()
-    if place.machine.team.size > 1:
+    if resources.machine.team.size > 1:
         error = TrainingError(
             "a device is out of memory with its part of a batch; choose a smaller batch"
             " and accumulate more of them"
@@ -183,68 +191,79 @@ def _train(jobs: Sequence[Assigned], place: Workplace, micro: int) -> list[_Fail
         return [_Failure(jobs[0], error)]
     if len(jobs) > 1:
         half = len(jobs) // 2
-        _say(jobs, place, f"training {len(jobs) - half} runs at a time")
-        return _train(jobs[:half], place, micro) + _train(jobs[half:], place, micro)
-    if micro == 1:
+        _report_memory(jobs, resources, f"training {len(jobs) - half} runs at a time")
+        failures = _train(jobs[:half], resources, forward_items)
+        return failures + _train(jobs[half:], resources, forward_items)
+    if forward_items == 1:
         error = TrainingError(
             "the device is out of memory even for a single item; choose a smaller"
             " network or another device"
         )
         return [_Failure(jobs[0], error)]
-    smaller = -(-micro // 2)
-    _say(jobs, place, f"halving the batch to {smaller} and adding up gradients")
-    return _train(jobs, place, smaller)
+    smaller = -(-forward_items // 2)
+    remedy = f"halving the batch to {smaller} and adding up gradients"
+    _report_memory(jobs, resources, remedy)
+    return _train(jobs, resources, smaller)
 
 
 def _take_turns(
-    jobs: Sequence[Assigned], place: Workplace, micro: int
+    jobs: Sequence[TrainingJob], resources: DeviceResources, forward_items: int
 ) -> list[_Failure]:
     failures = []
-    waiting = [
-        _Turn(j, make_lane(place.machine), _steps(j, place, micro)) for j in jobs
+    active = [
+        _ActiveJob(
+            job, make_stream(resources.machine), _steps(job, resources, forward_items)
+        )
+        for job in jobs
     ]
-    while waiting:
+    while active:
         moved = False
-        for turn in tuple(waiting):
+        for each in tuple(active):
             try:
-                with turn.lane():
-                    moved |= next(turn.steps)
+                with each.stream():
+                    moved |= next(each.steps)
             except StopIteration:
-                waiting.remove(turn)
+                active.remove(each)
             except Exception as error:
                 if _lacks_memory(error):
-                    for other in waiting:
+                    for other in active:
                         other.steps.close()
                     raise torch.OutOfMemoryError(str(error)) from error
-                waiting.remove(turn)
-                failures.append(_Failure(turn.job, error))
-        if waiting and not moved:
+                active.remove(each)
+                failures.append(_Failure(each.job, error))
+        if active and not moved:
             time.sleep(_PAUSE)  # checkpoints are written in the meantime
     return failures
 
 
 def _lacks_memory(error: Exception) -> bool:
-    """Whether memory ran out; not every library has an error of its own for that."""
-    said = ("CUDA error: out of memory", "STATUS_ALLOC_FAILED", "DefaultCPUAllocator")
+    """Return whether memory ran out; some libraries raise a general error for it."""
+    texts = ("CUDA error: out of memory", "STATUS_ALLOC_FAILED", "DefaultCPUAllocator")
     return isinstance(error, torch.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and any(text in str(error) for text in said)
+        isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
     )
 
 
-def _steps(job: Assigned, place: Workplace, micro: int) -> Generator[bool]:
-    run = make_run(job, place, micro)
+def _steps(
+    job: TrainingJob, resources: DeviceResources, forward_items: int
+) -> Generator[bool]:
+    run = make_run(job, resources, forward_items)
     try:
         yield from train_and_predict(run)
     finally:
-        run.saver.settle()  # before anyone reads what it writes
+        run.checkpoints.settle()  # before anybody reads the checkpoint
 
 
-def _say(jobs: Sequence[Assigned], place: Workplace, what: str) -> None:
+def _report_memory(
+    jobs: Sequence[TrainingJob], resources: DeviceResources, remedy: str
+) -> None:
     for job in jobs:
-        place.watch.message(job.spec, f"the device is out of memory; {what}")
+        text = f"the device is out of memory; {remedy}"
+        resources.callbacks.message(job.spec, text)
 
 
-def _tell(failures: Sequence[_Failure], count: int) -> None:
+def _raise_first(failures: Sequence[_Failure], count: int) -> None:
+    """Raise the first of `failures` of `count` runs, if there are any."""
     if not failures:
         return
     first = failures[0]

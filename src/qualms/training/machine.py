@@ -1,24 +1,26 @@
-"""Where a run trains: one device or several, the precision, and its lane on a GPU."""
+"""Devices that a run trains on: precision, teams of devices, streams on a GPU."""
 
 import os
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import torch
 
 from qualms.training._error import TrainingError
-from qualms.training.options import Precision, Training
-from qualms.training.team import Team
+from qualms.training._team import Team
+from qualms.training.options import Execution, Precision
 
 Context = Callable[[], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A device and how numbers are held on it."""
+    """A device, its precision, and the team that it belongs to."""
 
     device: torch.device
     autocast: Context
@@ -32,14 +34,14 @@ class Machine:
         return self.device.type == "cuda"
 
 
-def make_machine(device: str, options: Training) -> Machine:
-    """The machine that `device` names: "auto", "cpu", "cuda", "cuda:1" ..."""
+def make_machine(device: str, execution: Execution) -> Machine:
+    """Return the machine that `device` names: "auto", "cpu", "cuda", "cuda:1" ..."""
     # Each of several streams gets a queue of its own; read when CUDA starts.
     os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     chosen = _device(device)
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
-    return Machine(device=chosen, autocast=_autocast(chosen, options.precision))
+    return Machine(device=chosen, autocast=_autocast(chosen, execution.precision))
 
 
 def _autocast(device: torch.device, precision: Precision) -> Context:
@@ -51,10 +53,10 @@ def _autocast(device: torch.device, precision: Precision) -> Context:
     return partial(torch.autocast, device.type, dtype=dtype)
 
 
-def several(device: str) -> list[str]:
-    """The devices that a name stands for: itself, or all of one such as "cuda:0,1".
+def device_names(device: str) -> list[str]:
+    """Return each device that a name such as "cuda:0,1" stands for.
 
-    >>> several("cuda:0,2")
+    >>> device_names("cuda:0,2")
     ['cuda:0', 'cuda:2']
     """
     if "," not in device:
@@ -70,25 +72,25 @@ def several(device: str) -> list[str]:
 
 
 def needs_team(device: str) -> bool:
-    """Whether `device` names several devices and their processes must be started.
+    """Return whether `device` names several devices whose team must be started.
 
     In a process of such a team the environment has LOCAL_RANK.
     """
-    return len(several(device)) > 1 and "LOCAL_RANK" not in os.environ
+    return len(device_names(device)) > 1 and "LOCAL_RANK" not in os.environ
 
 
-def join_team(device: str, options: Training) -> Machine:
-    """The machine that `device` names; of several devices, that of this process.
+def join_team(device: str, execution: Execution) -> Machine:
+    """Return the machine that `device` names; of several devices, this process's own.
 
-    Its number (LOCAL_RANK) and where the processes of the team meet (MASTER_ADDR,
-    MASTER_PORT) stand in the environment.
+    The environment says which process of the team this is (LOCAL_RANK), and where its
+    processes meet (MASTER_ADDR, MASTER_PORT).
     """
-    names = several(device)
+    names = device_names(device)
     if len(names) == 1:
-        return make_machine(device, options)
+        return make_machine(device, execution)
     team = Team(rank=int(os.environ["LOCAL_RANK"]), size=len(names))
     kind = torch.device(names[0]).type
-    machine = make_machine(names[team.rank] if kind == "cuda" else kind, options)
+    machine = make_machine(names[team.rank] if kind == "cuda" else kind, execution)
     if not torch.distributed.is_initialized():
         torch.distributed.init_process_group(
             "nccl" if machine.cuda else "gloo", rank=team.rank, world_size=team.size
@@ -97,27 +99,27 @@ def join_team(device: str, options: Training) -> Machine:
 
 
 @contextmanager
-def numerics(machine: Machine, options: Training) -> Iterator[None]:
-    """A context for training with `options`: rounding and choice of algorithms."""
+def numerics(machine: Machine, execution: Execution) -> Iterator[None]:
+    """Set the rounding and the choice of algorithms while the context is open."""
     # A step says where compiled code is used; everything else runs eagerly.
-    eager = options.compile and torch.compiler.set_stance("force_eager")
-    with eager or nullcontext(), _rounding(machine, options):
+    eager = execution.compile and torch.compiler.set_stance("force_eager")
+    with eager or nullcontext(), _rounding(machine, execution):
         yield
 
 
 @contextmanager
-def _rounding(machine: Machine, options: Training) -> Iterator[None]:
+def _rounding(machine: Machine, execution: Execution) -> Iterator[None]:
     if not machine.cuda:
         yield
         return
-    tf32 = options.precision == "tf32"
+    tf32 = execution.precision == "tf32"
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     try:
         with torch.backends.cudnn.flags(
             enabled=True,
-            benchmark=not options.deterministic,
-            deterministic=options.deterministic,
+            benchmark=not execution.deterministic,
+            deterministic=execution.deterministic,
             allow_tf32=tf32,
         ):
             yield
@@ -125,22 +127,22 @@ def _rounding(machine: Machine, options: Training) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def make_lane(machine: Machine) -> Context:
-    """A context for the work of one run: its own stream and random numbers."""
+def make_stream(machine: Machine) -> Context:
+    """Return a context for one run: its own CUDA stream and random numbers."""
     if not machine.cuda:
         return nullcontext
     stream = torch.cuda.Stream(machine.device)  # type: ignore[no-untyped-call]
-    numbers = torch.cuda.default_generators[machine.device.index or 0].clone_state()
-    return partial(_in_lane, stream, numbers)
+    generator = torch.cuda.default_generators[machine.device.index or 0].clone_state()
+    return partial(_on_stream, stream, generator)
 
 
 @contextmanager
-def _in_lane(stream: torch.cuda.Stream, numbers: torch.Generator) -> Iterator[None]:
+def _on_stream(stream: torch.cuda.Stream, generator: torch.Generator) -> Iterator[None]:
     # Runs take turns, so each must find the generator of the device as it left it; a
     # recorded step keeps the one it was recorded with.
     shared = torch.cuda.default_generators[stream.device_index]
     before = shared.graphsafe_get_state()
-    shared.graphsafe_set_state(numbers)
+    shared.graphsafe_set_state(generator)
     try:
         with torch.cuda.stream(stream):
             yield
@@ -168,3 +170,21 @@ def _device(name: str) -> torch.device:
             )
         return torch.device("cuda", device.index or 0)
     return device
+
+
+def hardware(device: torch.device) -> str:
+    """Return the device in words."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    threads = torch.get_num_threads()
+    return f"{_processor()}, {threads} thread{'s' * (threads > 1)}"
+
+
+@cache
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

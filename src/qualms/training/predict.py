@@ -1,7 +1,14 @@
-"""Predictions of a trained network on one split, and the file that holds them."""
+"""Predictions of a trained network on one split, and the file that holds them.
 
+The crop test of URL (Kirchhof et al., 2023) also predicts the centre of each image in
+full size, to see whether an uncertainty notices what is lost. The share of an image
+that is kept depends on the name of the item alone, so it is the same for all methods,
+runs and orders. In the released code it is drawn once for each length of a dataset.
+"""
+
+import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from qualms.datasets import Split
 from qualms.methods import Method, Windows, through_windows
@@ -18,16 +26,15 @@ from qualms.predictions import write as write_predictions
 from qualms.runs import PACE, split_stem
 from qualms.spec import Task, parse_split
 from qualms.training._error import TrainingError
-from qualms.training.crops import centre_crops, crop_shares
-from qualms.training.data import LoadedSplit, Splits
-from qualms.training.inputs import Inputs, check_readable
+from qualms.training._inputs import Inputs, check_readable
+from qualms.training._splits import LoadedSplit, Splits
 
 Arrays = dict[str, NDArray[Any]]
 Pace = Mapping[str, float]
 """Seconds to predict an item and its crop, by the names of `qualms.runs.PACE`."""
-_CARRIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
-"""Arrays of a split that its predictions keep."""
-_KEPT_AS_EXTRA = ("ambiguity",)
+_COPIED = ("group", "cluster", "shifted", "target_probs", "votes", "upstream")
+"""Arrays of a split that are copied to its predictions."""
+_COPIED_AS_EXTRA = ("ambiguity",)
 """Arrays of simulated items that the schema does not name."""
 _NEEDED = {
     "classification": (("probs", "prob"),),
@@ -36,51 +43,55 @@ _NEEDED = {
     "segmentation": (("mean_probs",), ("expected_entropy",), ("draw_labels",)),
 }
 """Arrays that `predict` must return, by task; of alternatives one is enough."""
+_STORED = (torch.float32, torch.float64)
 _TIMED = 64
 """Items whose prediction is timed."""
 _WRITERS = 4
 """Threads that write label maps while the next ones are predicted."""
+_LEAST_CROP, _MOST_CROP = 0.1, 0.75
+_HASH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictor:
-    """A trained network and how predictions are made with it."""
+    """A trained network, and how it predicts."""
 
     network: nn.Module
     method: Method
     task: Task
     inputs: Inputs
     batch: int
-    say: Callable[[str], None]
+    message: Callable[[str], None]
+    """Tells the user where memory was short."""
     crops: bool = False
-    """Whether the uncertainty of each image's centre is predicted too."""
+    """Whether the uncertainty of each image's centre is predicted as well."""
     windows: Windows | None = None
-    """Through which large images are seen; None to see them whole."""
+    """Windows for large images; None to predict them at once."""
 
     def __call__(self, items: LoadedSplit) -> Arrays:
-        """Predictions of all `items` as the predictions schema names them."""
+        """Return predictions of all `items` as the predictions schema names them."""
         return {name: _host(name, part) for name, part in self.tensors(items).items()}
 
     def tensors(self, items: LoadedSplit) -> dict[str, Tensor]:
-        """The same, as tensors on the device."""
-        parts: dict[str, list[Tensor]] = {}
-        for found in self.chunks(items):
-            for name, part in found.items():
-                parts.setdefault(name, []).append(part)
+        """Return the same as tensors on the device."""
+        chunks: dict[str, list[Tensor]] = {}
+        for arrays in self.chunks(items):
+            for name, part in arrays.items():
+                chunks.setdefault(name, []).append(part)
         return {
-            name: torch.cat(held, dim=item_axis(self.task, name, held[0]))
-            for name, held in parts.items()
+            name: torch.cat(parts, dim=item_axis(self.task, name, parts[0]))
+            for name, parts in chunks.items()
         }
 
     @torch.no_grad()
     def chunks(self, items: LoadedSplit) -> Iterator[Mapping[str, Tensor]]:
-        """Predictions of `batch` items at a time; fewer where memory is short.
+        """Yield predictions of `batch` items at a time; fewer where memory is short.
 
-        Items of any shape, and large ones, come one by one.
+        Large items, and items that vary in shape, are predicted one by one.
         """
         self.network.eval()
-        if items.apart:
-            yield from self._each(items)
+        if items.one_by_one:
+            yield from self._one_by_one(items)
             return
         size, done = self.batch, 0
         while done < len(items):
@@ -95,23 +106,25 @@ class Predictor:
                     raise
                 size //= 2
                 torch.cuda.empty_cache()
-                self.say(f"the device is out of memory; predicting {size} at a time")
+                self.message(
+                    f"the device is out of memory; predicting {size} at a time"
+                )
 
-    def _each(self, items: LoadedSplit) -> Iterator[Mapping[str, Tensor]]:
+    def _one_by_one(self, items: LoadedSplit) -> Iterator[Mapping[str, Tensor]]:
         windows, row = self.windows, 0
         while row < len(items):
             try:
-                found = self._through(windows, items, row)
+                arrays = self._through_windows(windows, items, row)
             except torch.OutOfMemoryError:
                 windows = self._smaller(windows, items.device)
                 continue
-            yield found
+            yield arrays
             row += 1
 
-    def _through(
+    def _through_windows(
         self, windows: Windows | None, items: LoadedSplit, row: int
     ) -> Mapping[str, Tensor]:
-        x = self.inputs.plain(items.whole(row)).x
+        x = self.inputs.plain(items.uncut_image(row)).x
         if windows is not None and windows.sides == x.shape[2:]:
             windows = None
         if windows is not None and windows.device is not None:
@@ -120,50 +133,50 @@ class Predictor:
             return self._predicted(x, items.split.item[row : row + 1])
 
     def _smaller(self, windows: Windows | None, device: torch.device) -> Windows:
-        """Fewer windows in a pass, then images on the host."""
+        """Return fewer windows for a pass, then windows of images on the host."""
         torch.cuda.empty_cache()
         if windows is not None and windows.together > 1:
             return replace(windows, together=windows.together // 2)
         if windows is not None and windows.device is None:
-            self.say("the device is out of memory; keeping whole images on the host")
+            text = "the device is out of memory; keeping whole images on the host"
+            self.message(text)
             return replace(windows, device=device)
         raise torch.OutOfMemoryError("even for one window")
 
     def _predicted(self, x: Tensor, names: NDArray[Any]) -> Mapping[str, Tensor]:
-        found = self.method.predict(self.network, x, self.task)
-        check_returned(found, self.task)
-        found = self.inputs.unit.stated(found)
+        arrays = self.method.predict(self.network, x, self.task)
+        check_returned(arrays, self.task)
+        arrays = self.inputs.unit.stored(arrays)
         if not self.crops:
-            return found
-        cropped = centre_crops(x, crop_shares(names))
-        again = self.method.predict(self.network, cropped, self.task)
+            return arrays
+        crops = centre_crops(x, crop_shares(names))
+        of_crops = self.method.predict(self.network, crops, self.task)
         return {
-            **found,
+            **arrays,
             **{
                 name.replace("uncertainty/", "uncertainty_cropped/"): values
-                for name, values in again.items()
+                for name, values in of_crops.items()
                 if name.startswith("uncertainty/")
             },
         }
 
 
 def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
-    """Refuse a split that is not there, or that the network cannot predict."""
+    """Raise unless there is a split of that name that the network can predict."""
     task, dataset = splits.dataset.task, splits.dataset_of(split)
     name = parse_split(split)[1]
-    dataset.rows(name)  # raises where there is no such split
+    dataset.rows(name)  # raises if there is no such split
     of = name if name in dataset.splits else dataset.subsets[name].of
-    whole = dataset.splits[of]
-    check_readable(inputs, whole, split)
-    kinds = {task.name}
-    if task.name == "embedding":  # of any images, whatever their classes are
-        kinds.add("classification")
+    check_readable(inputs, dataset.splits[of], split)
+    tasks = {task.name}
+    if task.name == "embedding":  # embeds any images, whatever their classes are
+        tasks.add("classification")
     elif dataset.task.classes != task.classes:
         raise TrainingError(
             f"the network tells {task.classes} classes apart, and {split!r} has"
             f" {dataset.task.classes}; leave that split out"
         )
-    if dataset.task.name not in kinds:
+    if dataset.task.name not in tasks:
         raise TrainingError(
             f"the network is trained for {task.name}, and {split!r} is for"
             f" {dataset.task.name}; leave that split out"
@@ -171,7 +184,7 @@ def check_predictable(split: str, splits: Splits, inputs: Inputs) -> None:
 
 
 def split_path(folder: Path, split: str, task: Task) -> Path:
-    """Where the predictions of `split` lie: a file, or a folder for segmentation."""
+    """Return the path of the predictions of `split`; a folder for segmentation."""
     ending = "" if task.name == "segmentation" else ".safetensors"
     stem = split_stem(folder, split)
     return stem.with_name(stem.name + ending)
@@ -189,14 +202,14 @@ def write_split(
     if predictor.task.name == "segmentation":
         _write_maps(path, predictor, items, header)
         return {}
-    arrays = predictor(items) | _of_the_split(items.split, predictor.task)
+    arrays = predictor(items) | _copied(items.split, predictor.task)
     write_predictions(path, arrays, header=header)
     return _pace(predictor, items) if predictor.task.name == "embedding" else {}
 
 
 @torch.no_grad()
 def _pace(predictor: Predictor, items: LoadedSplit) -> Pace:
-    """Return the seconds to predict an item of a batch, and those of its crop apart."""
+    """Measure the seconds to predict an item of a batch, and those for its crop."""
     rows = torch.arange(min(len(items), predictor.batch, _TIMED))
     raw = next(iter(items.batches(rows, len(rows))))
     x = predictor.inputs.plain(raw).x
@@ -221,35 +234,35 @@ def _wait(x: Tensor) -> None:
         torch.cuda.synchronize(x.device)
 
 
-def _of_the_split(split: Split, task: Task) -> Arrays:
-    carried = {
+def _copied(split: Split, task: Task) -> Arrays:
+    """Return the arrays of `split` that its predictions hold as well."""
+    fields = {
         name: np.asarray(split.extra[name])
-        for name in _CARRIED
+        for name in _COPIED
         if name in split.extra and array_field(task.name, name) is not None
     }
     extra = {
         f"extra/{name}": np.asarray(split.extra[name])
-        for name in _KEPT_AS_EXTRA
+        for name in _COPIED_AS_EXTRA
         if name in split.extra and array_field(task.name, f"extra/{name}") is not None
     }
     return {
         "target": np.asarray(split.target),
         "item": np.asarray(split.item),
-        **carried,
+        **fields,
         **extra,
     }
 
 
-def check_returned(found: Mapping[str, Any], task: Task) -> None:
-    """Refuse what `predict` of a method returned if arrays of the task are missing."""
+def check_returned(returned: Mapping[str, Any], task: Task) -> None:
+    """Raise unless `predict` of a method returned the arrays that the task needs."""
     needed = _NEEDED[task.name]
-    arrays = found if isinstance(found, Mapping) else {}
+    arrays = returned if isinstance(returned, Mapping) else {}
     if all(any(name in arrays for name in names) for names in needed):
         return
-    # Own methods are written by users, so `found` may be anything.
-    got = ", ".join(map(repr, arrays)) or f"a {type(found).__name__}"
-    wanted = [" or ".join(map(repr, names)) for names in needed]
-    *first, last = wanted
+    # Users write methods of their own, so `returned` may be anything.
+    got = ", ".join(map(repr, arrays)) or f"a {type(returned).__name__}"
+    *first, last = [" or ".join(map(repr, names)) for names in needed]
     use = "summarise_embeddings" if task.name == "embedding" else "summarise"
     raise TrainingError(
         f"predict of a method must return {', '.join(first)}{' and ' * bool(first)}"
@@ -258,26 +271,25 @@ def check_returned(found: Mapping[str, Any], task: Task) -> None:
 
 
 def item_axis(task: Task, name: str, part: Tensor | NDArray[Any]) -> int:
-    """Which axis of an array counts items."""
-    about = array_field(task.name, name)
-    if about is None:
+    """Return the axis of an array that counts items."""
+    field = array_field(task.name, name)
+    if field is None:
         raise TrainingError(
             f"predict gave an array {name!r}, which {task.name} predictions do not have"
         )
-    for axes in about.axes:
+    for axes in field.axes:
         if len(axes) == part.ndim:
             return axes.index("N")
     raise TrainingError(
         f"predict gave {name!r} with shape {tuple(part.shape)}; the axes must be"
-        f" {' or '.join(about.axes)}"
+        f" {' or '.join(field.axes)}"
     )
 
 
-def _host(name: str, whole: Tensor) -> NDArray[Any]:
-    kept = (
-        whole.dtype if whole.dtype in (torch.float32, torch.float64) else torch.float32
-    )
-    array = whole.to(kept if whole.is_floating_point() else whole.dtype).cpu().numpy()
+def _host(name: str, tensor: Tensor) -> NDArray[Any]:
+    """Return finite `tensor` as an array on the host, without 16-bit numbers."""
+    half = tensor.is_floating_point() and tensor.dtype not in _STORED
+    array = (tensor.float() if half else tensor).cpu().numpy()
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         count = int((~np.isfinite(array)).sum())
         raise TrainingError(
@@ -292,22 +304,63 @@ def _write_maps(
 ) -> None:
     split, draw, row = items.split, items.draw, 0
     assert draw is not None
-    threads = 1 if items.apart else _WRITERS  # each holds two items
+    threads = 1 if items.one_by_one else _WRITERS  # each holds two items
     with SegmentationWriter(folder, header=header, threads=threads) as writer:
-        for found in predictor.chunks(items):
-            held = {name: _host(name, part) for name, part in found.items()}
-            for i in range(len(held["mean_probs"])):
+        for chunk in predictor.chunks(items):
+            arrays = {name: _host(name, part) for name, part in chunk.items()}
+            for i in range(len(arrays["mean_probs"])):
                 name = str(split.item[row])
                 maps = Maps(
-                    mean_probs=held["mean_probs"][i],
-                    expected_entropy=held["expected_entropy"][i],
-                    draw_labels=held["draw_labels"][:, i],
+                    mean_probs=arrays["mean_probs"][i],
+                    expected_entropy=arrays["expected_entropy"][i],
+                    draw_labels=arrays["draw_labels"][:, i],
                     raters=draw.references(np.asarray(split.target[row]), name),
                 )
-                writer.add(name, maps, **_about(split, row))
+                writer.add(name, maps, **_item_labels(split, row))
                 row += 1
 
 
-def _about(split: Split, row: int) -> dict[str, Any]:
+def _item_labels(split: Split, row: int) -> dict[str, Any]:
     names = ("group", "cluster", "shifted")
     return {n: split.extra[n][row].item() for n in names if n in split.extra}
+
+
+def crop_shares(names: Iterable[object]) -> Tensor:
+    """Return the share of its side that is kept of each item, (B,) evenly in 0.1..0.75.
+
+    >>> crop_shares(["bird 1"]).tolist() == crop_shares(["bird 1"]).tolist()
+    True
+    """
+    hashes = (hashlib.blake2b(str(n).encode(), digest_size=_HASH_BYTES) for n in names)
+    even = [int.from_bytes(h.digest()) / 2 ** (8 * _HASH_BYTES) for h in hashes]
+    width = _MOST_CROP - _LEAST_CROP
+    return _LEAST_CROP + width * torch.tensor(even, dtype=torch.float64)
+
+
+def centre_crops(x: Tensor, share: Tensor) -> Tensor:
+    """Return the centre of images (B, channels, H, W), bilinear in their full size.
+
+    Its side is `share` (B,) of the shorter side of the image, in whole pixels.
+    """
+    high, wide = x.shape[2:]
+    side = (min(high, wide) * share.to(x.device)).round().clamp(min=1)
+    down, across = (_crop_positions(n, side, x.dtype) for n in (high, wide))
+    grid = torch.stack(
+        [
+            across[:, None, :].expand(-1, high, -1),
+            down[:, :, None].expand(-1, -1, wide),
+        ],
+        -1,
+    )
+    return functional.grid_sample(x, grid, padding_mode="border", align_corners=False)
+
+
+def _crop_positions(length: int, side: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return where pixels of a crop come from, (B, length) in -1..1 along the axis.
+
+    Positions stay inside of the crop, as if it had been cut out first.
+    """
+    first = ((length - side) / 2).round()[:, None]
+    step = (torch.arange(length, device=side.device) + 0.5) * side[:, None] / length
+    position = first + (step - 0.5).clamp(min=0).minimum(side[:, None] - 1)
+    return (2 * (position + 0.5) / length - 1).to(dtype)

@@ -16,7 +16,7 @@ def seed(run: int, *part: str | int) -> None:
 
 
 def shuffled(rows: Tensor, run: int, epoch: int) -> Tensor:
-    """`rows` in the order in which `epoch` visits them."""
+    """Return `rows` in the order in which `epoch` visits them."""
     generator = torch.Generator().manual_seed(_number(run, "order", epoch))
     return rows[torch.randperm(len(rows), generator=generator)]
 

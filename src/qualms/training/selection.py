@@ -1,17 +1,17 @@
 """Rules by which an epoch, or a configuration, is chosen on validation items.
 
-`RULES` names all of them: what the training option `select_by` may be, and which splits
-each of them looks at. A rule that looks at "val/shifted" has seen shifted items, which
-changes what a score on shifted test items means.
+`RULES` holds every value of the training option `select_by`, and which splits each of
+them looks at. A rule that looks at "val/shifted" has seen shifted items, which changes
+what a score on shifted test items means.
 
-"val_auroc" and "val_referral" are those of RETINA (Band et al., 2021), without and with
-shifted items. Its text describes the accuracy of the items that are kept; when its runs
-were tuned and their epochs chosen, items that were referred counted as right. Version 1
-of the benchmark follows what was run, and the rule of the text is "val_referral_kept".
+"val_auroc" and "val_referral" are the rules of RETINA (Band et al., 2021), without and
+with shifted items. The paper describes the accuracy of the items that are kept; when
+its runs were tuned and their epochs chosen, referred items counted as right. Version 1
+of the benchmark follows what was run; the rule of the text is "val_referral_kept".
 
-"val_r_auroc" and "val_recall" are those of URL (Kirchhof et al., 2023): the mean over
-validation splits of further datasets, which the option `select_on` names. An epoch that
-retrieves less than a tenth of the items correctly does not count for the first.
+"val_r_auroc" and "val_recall" are the rules of URL (Kirchhof et al., 2023): the mean
+over validation splits of further datasets, which the option `select_on` names. An epoch
+that retrieves less than a tenth of the items correctly does not count for the first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from qualms.datasets import Dataset
 from qualms.training._error import TrainingError
-from qualms.training.data import Splits
+from qualms.training._splits import Splits
 
 if TYPE_CHECKING:
-    from qualms.training.options import Training
+    from qualms.training.options import EpochSelection
 
 
 class PredictedSplit(NamedTuple):
-    """What is predicted for a split, and what should be."""
+    """Predicted probabilities and true classes of a split."""
 
     probs: NDArray[Any]
     """(M, N, C)."""
@@ -38,7 +38,7 @@ class PredictedSplit(NamedTuple):
 
 
 class RetrievedSplit(NamedTuple):
-    """Whether the items of a split retrieve their own class, (N,) each."""
+    """Hits and uncertainty of the items of a split, (N,) each."""
 
     hits: NDArray[np.float64]
     """Probability that the nearest other item is of the same class."""
@@ -53,35 +53,30 @@ class SelectionRule(NamedTuple):
     """A value of `select_by`."""
 
     splits: tuple[str, ...] = ()
-    """The splits that it looks at; those of "embedding" are named by a run."""
+    """Splits that the rule looks at; for "embedding" the run names them."""
     score: Callable[..., float] | None = None
-    """Of the `PredictedSplit` of each of them, larger is better; None for rules that
-    need no predictions."""
+    """Function of the `PredictedSplit` of each split, larger is better; None for rules
+    that need no predictions."""
     task: str = "classification"
-    """What it is for, if it needs predictions."""
+    """Task that the rule is for, if it needs predictions."""
 
     @property
     def needs_shifted(self) -> bool:
-        """Whether it looks at shifted validation items."""
+        """Whether the rule looks at shifted validation items."""
         return "val/shifted" in self.splits
 
 
-def see_the_same(one: str, other: str) -> bool:
-    """Whether two rules score predictions of the same kind."""
-    first, second = RULES[one], RULES[other]
+def score_alike(rule: str, other: str) -> bool:
+    """Return whether two rules score predictions of the same kind."""
+    first, second = RULES[rule], RULES[other]
     scored = first.score is not None and second.score is not None
     return scored and first.task == second.task
 
 
-def check_selection(options: "Training", splits: Splits) -> None:
-    """Refuse a rule that the datasets have no items, or no classes, for."""
+def check_selection(options: "EpochSelection", splits: Splits) -> None:
+    """Raise unless the datasets have the items and classes that the rule needs."""
     by, dataset = options.select_by, splits.dataset
     rule, task = RULES[by], dataset.task
-    if options.schedule == "plateau" and "val" not in dataset.splits:
-        raise TrainingError(
-            f"schedule='plateau' needs the split 'val', which {dataset.name!r} does not"
-            " have; take another schedule"
-        )
     if options.select_on and rule.task != "embedding":
         raise TrainingError(
             f"select_on={list(options.select_on)} is for rules by retrieval, and"
@@ -103,11 +98,11 @@ def check_selection(options: "Training", splits: Splits) -> None:
         _check_two_classes(dataset)
 
 
-def selection_splits(options: "Training", splits: Splits) -> tuple[str, ...]:
-    """The splits that the rule of a run looks at.
+def selection_splits(options: "EpochSelection", splits: Splits) -> tuple[str, ...]:
+    """Return the splits that the rule of a run looks at.
 
-    Rules by retrieval look at those that the run names, otherwise at the split `val` of
-    every further dataset, but for those with the votes of people.
+    Rules by retrieval look at the splits that the run names, otherwise at the split
+    `val` of every further dataset, except datasets with the votes of people.
     """
     rule = RULES[options.select_by]
     if rule.task != "embedding":
@@ -115,63 +110,63 @@ def selection_splits(options: "Training", splits: Splits) -> tuple[str, ...]:
     if options.select_on:
         return options.select_on
     further = [f"{name}:val" for name in splits.further]
-    found = [
+    without_votes = [
         split
         for split in further
         if splits.has(split) and "votes" not in splits.stored(split).extra
     ]
-    if not found:
+    if not without_votes:
         raise TrainingError(
             f"select_by={options.select_by!r} needs validation items of further"
             " datasets, and there are none; name splits in 'select_on', or select by"
             " another rule"
         )
-    return tuple(found)
+    return tuple(without_votes)
 
 
 def stated_uncertainty(arrays: Mapping[str, Any], name: str = "") -> Any:
-    """The array `uncertainty/<name>` of predictions.
+    """Return the array `uncertainty/<name>` of predictions.
 
-    '' is the one that a method is known by: that of its uncertainty head, else the
-    entropy, else the first there is.
+    '' is the method's main uncertainty: that of its uncertainty head, else the entropy,
+    else the first array.
     """
-    known = {
+    keys = {
         key.removeprefix(_UNCERTAINTY): key
         for key in arrays
         if key.startswith(_UNCERTAINTY)
     }
-    if not known:
+    if not keys:
         raise TrainingError(
             f"predict of a method must return an array '{_UNCERTAINTY}<name>' for"
             f" embedding, got {', '.join(map(repr, arrays))}; use"
             " summarise_embeddings(draws, task)"
         )
-    if name and name not in known:
+    if name and name not in keys:
         raise TrainingError(
-            f"select_uncertainty must be one of {', '.join(known)}, which this method"
+            f"select_uncertainty must be one of {', '.join(keys)}, which this method"
             f" gives, got {name!r}"
         )
-    main = next((own for own in _MAIN if own in known), next(iter(known)))
-    return arrays[known[name or main]]
+    main = next((name for name in _MAIN if name in keys), next(iter(keys)))
+    return arrays[keys[name or main]]
 
 
 def predicted_split(
     by: str, arrays: Mapping[str, NDArray[Any]], uncertainty: str = ""
 ) -> PredictedSplit | RetrievedSplit:
-    """What the rule `by` needs of a file of predictions."""
+    """Return what the rule `by` needs of a file of predictions."""
     if RULES[by].task != "embedding":
         return PredictedSplit(arrays["probs"], arrays["target"])
     from qualms.scores import retrieval_hits
 
-    known = np.asarray(arrays["target"]) >= 0
-    hits = retrieval_hits(arrays["embedding"][known], arrays["target"][known])
-    return RetrievedSplit(hits, stated_uncertainty(arrays, uncertainty)[known])
+    labelled = np.asarray(arrays["target"]) >= 0
+    hits = retrieval_hits(arrays["embedding"][labelled], arrays["target"][labelled])
+    return RetrievedSplit(hits, stated_uncertainty(arrays, uncertainty)[labelled])
 
 
 def selection_score(
     by: str, predicted: Sequence[PredictedSplit | RetrievedSplit]
 ) -> float:
-    """The score of the rule `by`, larger is better, of the splits it looks at.
+    """Return the score of the rule `by` on its splits; larger is better.
 
     It is nan where the rule leaves the epoch out.
     """
@@ -201,16 +196,16 @@ def _auroc(val: PredictedSplit) -> float:
 
 
 def _referral(val: PredictedSplit, shifted: PredictedSplit) -> float:
-    """Area under the referral curve of accuracy, where referred items count as right.
+    """Return the area under the referral curve of accuracy; referred items are right.
 
-    Of as many shifted items as others; the most uncertain are referred first, by the
-    entropy of the mean over draws.
+    There are as many shifted items as others. The most uncertain are referred first, by
+    the entropy of the mean over draws.
     """
     return _referral_area(val, shifted, oracle=True)
 
 
 def _referral_kept(val: PredictedSplit, shifted: PredictedSplit) -> float:
-    """The same area, where the items that are kept count and no others."""
+    """Return the same area, where only the items that are kept count."""
     return _referral_area(val, shifted, oracle=False)
 
 
@@ -227,23 +222,22 @@ def _referral_area(
 
 
 def _mean(predicted: PredictedSplit) -> NDArray[np.float64]:
-    """(N, C) mean over draws; float32 would tie items that are almost certain."""
+    """Return the (N, C) mean over draws; float32 would tie almost certain items."""
     mean: NDArray[np.float64] = predicted.probs.astype(np.float64).mean(0)
     return mean
 
 
 def _r_auroc(*splits: RetrievedSplit) -> float:
-    """Mean R-AUROC; nan where the mean R@1 is too low, or a split has only hits."""
+    """Return the mean R-AUROC; nan if the mean R@1 is low, or all items are hits."""
     from qualms.scores import weighted_auroc
 
     if _recall(*splits) < LEAST_RECALL:
         return float("nan")
-    found = [weighted_auroc(u, 1 - hits, hits) for hits, u in splits]
-    return float(np.mean(found))
+    return float(np.mean([weighted_auroc(u, 1 - hits, hits) for hits, u in splits]))
 
 
 def _recall(*splits: RetrievedSplit) -> float:
-    """Mean R@1."""
+    """Return the mean R@1."""
     return float(np.mean([hits.mean() for hits, _ in splits]))
 
 

@@ -66,10 +66,10 @@ def test_grades_have_the_published_shares_of_either_country():
     for split, published in (EYEPACS | APTOS).items():
         grade = planned(recipe, split)[:, 1]
         share = np.array(published) / sum(published)
-        found = np.bincount(grade, minlength=5) / len(grade)
+        result = np.bincount(grade, minlength=5) / len(grade)
         # Two eyes of a patient tell less than two patients, at worst as much as one.
         error = np.sqrt(2 * share * (1 - share) / len(grade))
-        assert np.all(np.abs(found - share) < 4 * error), split
+        assert np.all(np.abs(result - share) < 4 * error), split
 
 
 @pytest.mark.parametrize(("onset", "last"), [("mild", 1), ("moderate", 2)])
@@ -81,8 +81,8 @@ def test_severity_shift_trains_up_to_the_onset_and_tests_beyond(onset, last):
         assert kept == set(range(last + 1, 5) if beyond else range(last + 1)), split
     train = Counter(planned(recipe, "train")[:, 1].tolist())
     share = np.array(EYEPACS["train"][: last + 1])
-    found = np.array([train[grade] for grade in range(last + 1)])
-    np.testing.assert_allclose(found / 10_000, share / share.sum(), atol=0.02)
+    result = np.array([train[grade] for grade in range(last + 1)])
+    np.testing.assert_allclose(result / 10_000, share / share.sum(), atol=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -109,11 +109,11 @@ def test_the_prepared_set_has_every_split_and_array(small):
 
 def test_no_item_and_no_patient_is_in_two_splits(small):
     for name in ("item", "cluster"):
-        found = [
+        result = [
             set(split.item if name == "item" else split.extra[name])
             for split in small.splits.values()
         ]
-        assert len(set.union(*found)) == sum(len(of) for of in found)
+        assert len(set.union(*result)) == sum(len(of) for of in result)
     train = small.splits["train"]
     assert Counter(train.extra["cluster"].tolist()).most_common(1)[0][1] == 2
     assert {item.rsplit("-", 1)[1] for item in train.item} == {"left", "right"}
@@ -198,9 +198,9 @@ def test_target_probs_are_the_odds_of_the_readings(shift, onset, split):
 def test_target_probs_sum_to_one_where_the_split_keeps_some_grades(split, onset):
     clinic = Clinic("severity", onset, 5)
     numbers, _ = eyes(clinic, split, 2_000)
-    found = target_probs(clinic, split, eye_readings(clinic, split, numbers))
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
-    assert found.min() >= 0
+    result = target_probs(clinic, split, eye_readings(clinic, split, numbers))
+    np.testing.assert_allclose(result.sum(axis=1), 1, rtol=1e-12)
+    assert result.min() >= 0
 
 
 def test_beyond_the_trained_severity_every_target_is_certain():
@@ -220,10 +220,10 @@ def test_the_pictures_show_the_burden_and_not_the_reading():
     numbers, grades = unit.args
     few = Unit(key="a", split="train", args=(numbers[:4], grades[:4]))
     lies = Unit(key="b", split="train", args=(numbers[:4], (4, 4, 4, 4)))
-    told, lied = recipe.load(few), recipe.load(lies)
-    np.testing.assert_array_equal(told.image, lied.image)
+    honest, lied = recipe.load(few), recipe.load(lies)
+    np.testing.assert_array_equal(honest.image, lied.image)
     np.testing.assert_array_equal(
-        told.extra["target_probs"], lied.extra["target_probs"]
+        honest.extra["target_probs"], lied.extra["target_probs"]
     )
     read = eye_readings(clinic, "train", numbers)
     assert read.grade.tolist() == list(grades)
@@ -268,11 +268,11 @@ def test_blur_stores_the_local_contrast_of_the_photograph():
     sizes = dict.fromkeys(DEFAULT, 3)
     plain = loaded(fundus(size=90, sizes=sizes), "train").image
     for blur in (3, 30):
-        found = loaded(fundus(size=90, sizes=sizes, blur=blur), "train").image
-        assert found.shape == plain.shape
+        result = loaded(fundus(size=90, sizes=sizes, blur=blur), "train").image
+        assert result.shape == plain.shape
         expected = cv2.resize(enhance(plain[0], radius=50, blur=blur), (90, 90))
-        np.testing.assert_array_equal(found[0], expected)
-        assert np.all(np.abs(found[:, :4, :4].astype(int) - 128) <= 1)
+        np.testing.assert_array_equal(result[0], expected)
+        assert np.all(np.abs(result[:, :4, :4].astype(int) - 128) <= 1)
 
 
 def test_everything_that_changes_the_images_is_an_option():
@@ -283,7 +283,7 @@ def test_everything_that_changes_the_images_is_an_option():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"shift": "camera"}, "shift must be one of country, severity, got 'camera'"),
         ({"onset": "severe"}, "onset must be one of mild, moderate, got 'severe'"),
@@ -299,6 +299,6 @@ def test_everything_that_changes_the_images_is_an_option():
         ({"blur": True}, "blur must be a whole number, got True"),
     ],
 )
-def test_wrong_options_are_refused_with_a_sentence(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_wrong_options_are_refused_with_a_sentence(options, message):
+    with pytest.raises(ValueError, match=message):
         fundus(**options)

@@ -27,16 +27,16 @@ def test_the_probabilities_are_those_of_repeated_readings():
     for burden, quality in ((-0.5, 0.2), (0.8, 0.9), (1.4, 0.5), (2.4, 1.0)):
         probs = grade_probs(np.array([burden]), np.array([quality]))[0]
         read = burden + noise(quality) * rng.standard_normal(200_000)
-        found = np.bincount(np.digitize(read, cuts()), minlength=5) / len(read)
+        result = np.bincount(np.digitize(read, cuts()), minlength=5) / len(read)
         assert probs.sum() == pytest.approx(1)
-        np.testing.assert_allclose(probs, found, atol=0.005)
+        np.testing.assert_allclose(probs, result, atol=0.005)
 
 
 @pytest.mark.parametrize("shares", [TRAIN, ABROAD, (3, 1, 3, 1, 2)])
 def test_readings_have_the_wanted_shares_in_any_population(shares):
-    found = readings(np.random.default_rng(1), 60_000, shares).grade
-    wanted = np.array(shares) / sum(shares)
-    np.testing.assert_allclose(np.bincount(found) / len(found), wanted, atol=0.008)
+    result = readings(np.random.default_rng(1), 60_000, shares).grade
+    expected = np.array(shares) / sum(shares)
+    np.testing.assert_allclose(np.bincount(result) / len(result), expected, atol=0.008)
 
 
 def test_at_home_the_burden_is_standard_normal():
@@ -81,11 +81,11 @@ def test_two_graders_agree_on_about_four_photographs_in_five():
 
 def test_the_whole_part_of_the_severity_is_the_true_grade():
     burden = np.random.default_rng(4).normal(0.5, 1.3, 10_000)
-    found = severity(burden)
-    assert np.all((found >= 0) & (found <= 5))
-    whole = np.floor(found).clip(max=4)
-    np.testing.assert_array_equal(whole, np.searchsorted(cuts(), burden))
-    assert np.all(np.diff(found[np.argsort(burden)]) >= 0)
+    result = severity(burden)
+    assert np.all((result >= 0) & (result <= 5))
+    full = np.floor(result).clip(max=4)
+    np.testing.assert_array_equal(full, np.searchsorted(cuts(), burden))
+    assert np.all(np.diff(result[np.argsort(burden)]) >= 0)
 
 
 def test_higher_grades_are_read_in_worse_eyes():
@@ -103,7 +103,7 @@ def test_the_two_eyes_of_a_patient_are_alike():
 
 
 @pytest.mark.parametrize(
-    ("shares", "said"),
+    ("shares", "message"),
     [
         ((1, 2, 3), "shares must be five weights of at least 0, got"),
         ((1, 2, -3, 4, 5), "shares must be five weights of at least 0, got"),
@@ -113,6 +113,6 @@ def test_the_two_eyes_of_a_patient_are_alike():
         ),
     ],
 )
-def test_impossible_shares_are_refused_with_a_sentence(shares, said):
-    with pytest.raises(ValueError, match=said):
+def test_impossible_shares_are_refused_with_a_sentence(shares, message):
+    with pytest.raises(ValueError, match=message):
         readings(np.random.default_rng(0), 10, shares)

@@ -20,55 +20,55 @@ def many(severity, n=200):
 
 
 def total(severity, name):
-    return sum(getattr(found, name) for found in many(severity))
+    return sum(getattr(lesions, name) for lesions in many(severity))
 
 
 @pytest.mark.parametrize("severity", [0.0, 0.3, 0.6])
 def test_a_healthy_eye_shows_nothing(severity):
-    for found in many(severity):
-        assert sum(found[:7]) == 0
-        assert found.beading == 0
+    for lesions in many(severity):
+        assert sum(lesions[:7]) == 0
+        assert lesions.beading == 0
         rng = np.random.default_rng(0)
         assert (
-            len(lesion_blobs(rng, found, DISC))
-            == len(lesion_strokes(rng, found, DISC))
+            len(lesion_blobs(rng, lesions, DISC))
+            == len(lesion_strokes(rng, lesions, DISC))
             == 0
         )
 
 
 @pytest.mark.parametrize("severity", [1.2, 1.5])
 def test_grade_1_shows_microaneurysms_alone(severity):
-    for found in many(severity):
-        assert found.microaneurysms > 0
-        assert sum(found[1:7]) == 0
-        assert found.beading == 0
+    for lesions in many(severity):
+        assert lesions.microaneurysms > 0
+        assert sum(lesions[1:7]) == 0
+        assert lesions.beading == 0
 
 
 def test_grade_2_adds_haemorrhages_exudates_and_cotton_wool():
-    for found in many(2.6):
-        assert min(found[:4]) > 0
-        assert sum(found[4:7]) <= 1
-        assert found.beading == found.new_vessels == found.preretinal == 0
+    for lesions in many(2.6):
+        assert min(lesions[:4]) > 0
+        assert sum(lesions[4:7]) <= 1
+        assert lesions.beading == lesions.new_vessels == lesions.preretinal == 0
 
 
 def test_grade_3_has_many_in_all_quadrants_and_beaded_veins():
-    for i, found in enumerate(many(3.5, 20)):
-        assert found.beading == 1
-        assert found.abnormal_vessels >= 1
-        assert found.preretinal == 0
-        shapes = lesion_blobs(np.random.default_rng(i), found, DISC)
+    for i, lesions in enumerate(many(3.5, 20)):
+        assert lesions.beading == 1
+        assert lesions.abnormal_vessels >= 1
+        assert lesions.preretinal == 0
+        shapes = lesion_blobs(np.random.default_rng(i), lesions, DISC)
         bleeding = shapes[shapes[:, 9] == BLOOD]
         quadrant = 2 * (bleeding[:, 0] > 0) + (bleeding[:, 1] > 0)
         assert np.bincount(quadrant, minlength=4).min() >= 3
 
 
 def test_grade_4_has_new_vessels_and_in_the_end_blood_before_the_retina():
-    for found in many(4.2):
-        assert found.new_vessels >= 1
-        assert lesion_strokes(np.random.default_rng(0), found, DISC)
-    for found in many(4.9):
-        assert found.preretinal >= 1
-        shapes = lesion_blobs(np.random.default_rng(0), found, DISC)
+    for lesions in many(4.2):
+        assert lesions.new_vessels >= 1
+        assert lesion_strokes(np.random.default_rng(0), lesions, DISC)
+    for lesions in many(4.9):
+        assert lesions.preretinal >= 1
+        shapes = lesion_blobs(np.random.default_rng(0), lesions, DISC)
         assert VEIL in shapes[:, 9]
         assert len(np.unique(shapes[:, 9])) == 4
 
@@ -85,8 +85,8 @@ def test_numbers_grow_with_the_severity_up_to_grade_3_and_follow_their_mean(name
 def test_early_lesions_keep_to_one_side():
     def spread(severity):
         lengths = []
-        for i, found in enumerate(many(severity, 60)):
-            shapes = lesion_blobs(np.random.default_rng(i), found, DISC)
+        for i, lesions in enumerate(many(severity, 60)):
+            shapes = lesion_blobs(np.random.default_rng(i), lesions, DISC)
             way = shapes[:, :2] / np.linalg.norm(shapes[:, :2], axis=1, keepdims=True)
             lengths.append(np.linalg.norm(way.mean(axis=0)))
         return np.mean(lengths)
@@ -96,9 +96,9 @@ def test_early_lesions_keep_to_one_side():
 
 
 def test_lesions_spare_the_disc_and_the_fovea():
-    for i, found in enumerate(many(4.8, 40)):
-        shapes = lesion_blobs(np.random.default_rng(i), found, DISC)
+    for i, lesions in enumerate(many(4.8, 40)):
+        shapes = lesion_blobs(np.random.default_rng(i), lesions, DISC)
         small = shapes[np.isin(shapes[:, 9], [BLOOD, COTTON])]
         assert np.linalg.norm(small[:, :2] - DISC, axis=1).min() > 0.16
         assert np.linalg.norm(small[:, :2], axis=1).min() > 0.1
-        assert np.count_nonzero(shapes[:, 9] == EXUDATE) >= 7 * found.exudates
+        assert np.count_nonzero(shapes[:, 9] == EXUDATE) >= 7 * lesions.exudates

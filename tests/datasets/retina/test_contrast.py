@@ -40,32 +40,32 @@ def plainly(image, radius=300, blur=30):
     disc, kept = np.zeros(contrast.shape), int(0.9 * radius)
     row, column = contrast.shape[0] // 2, contrast.shape[1] // 2
     cv2.circle(disc, (column, row), kept, (1, 1, 1), -1, 8, 0)
-    whole = contrast * disc + 128 * (1 - disc)
-    return whole[max(0, row - kept) : row + kept, max(0, column - kept) : column + kept]
+    full = contrast * disc + 128 * (1 - disc)
+    return full[max(0, row - kept) : row + kept, max(0, column - kept) : column + kept]
 
 
 def test_the_golden_case_is_reproduced_to_the_last_digit():
     image = golden_input()
     assert image.sum() == EXPECTED["input"]["sum"]
     assert _eye_radius(image) == EXPECTED["radius"]
-    found, golden = enhance(image), EXPECTED["masked_cropped"]
-    assert list(found.shape) == golden["shape"]
-    assert found.dtype == np.uint8
-    assert found.mean(axis=(0, 1)).round(4).tolist() == golden["mean_bgr"]
-    assert found[0, 0].tolist() == golden["corner"]
-    assert found[270, 270].tolist() == golden["centre"]
+    result, golden = enhance(image), EXPECTED["masked_cropped"]
+    assert list(result.shape) == golden["shape"]
+    assert result.dtype == np.uint8
+    assert result.mean(axis=(0, 1)).round(4).tolist() == golden["mean_bgr"]
+    assert result[0, 0].tolist() == golden["corner"]
+    assert result[270, 270].tolist() == golden["centre"]
 
 
 def test_the_golden_case_as_jpeg_is_close_in_colour_and_size():
     # Encoders of other versions may round or write their headers in another way, hence
     # no equality; but a quality of 71 or 73 would miss every one of these by far.
-    found, golden = enhance(golden_input()), EXPECTED["jpeg72"]
-    data = jpeg(found, quality=72)
+    result, golden = enhance(golden_input()), EXPECTED["jpeg72"]
+    data = jpeg(result, quality=72)
     decoded = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
     assert list(decoded.shape) == golden["shape"]
     np.testing.assert_allclose(decoded.mean(axis=(0, 1)), golden["mean_bgr"], atol=1e-3)
     assert len(data) == pytest.approx(golden["bytes"], rel=2e-3)
-    difference = np.abs(decoded.astype(float) - found).mean()
+    difference = np.abs(decoded.astype(float) - result).mean()
     assert difference == pytest.approx(golden["mean_abs_diff"], abs=2e-3)
 
 
@@ -74,21 +74,21 @@ def test_the_golden_case_as_jpeg_is_close_in_colour_and_size():
     ("blur", "radius"), [(3, 100), (5, 100), (10, 100), (20, 300), (30, 300)]
 )
 def test_a_real_photograph_is_as_if_every_step_saw_all_of_it(photograph, blur, radius):
-    found = enhance(photograph, blur=blur, radius=radius)
-    assert found.shape == (1.8 * radius, 1.8 * radius, 3)
-    np.testing.assert_array_equal(found, plainly(photograph, radius, blur))
-    assert (found[0, 0] == 128).all()
+    result = enhance(photograph, blur=blur, radius=radius)
+    assert result.shape == (1.8 * radius, 1.8 * radius, 3)
+    np.testing.assert_array_equal(result, plainly(photograph, radius, blur))
+    assert (result[0, 0] == 128).all()
     # the vessels and the optic disc stand out
-    assert found.std() > 12
+    assert result.std() > 12
 
 
 def test_a_larger_blur_constant_leaves_less_of_the_illumination(photograph):
-    found = [enhance(photograph, blur=b, radius=100) for b in (3, 5, 10, 20, 30)]
-    left = [cv2.GaussianBlur(one, (0, 0), 10).std() for one in found]
+    result = [enhance(photograph, blur=b, radius=100) for b in (3, 5, 10, 20, 30)]
+    left = [cv2.GaussianBlur(one, (0, 0), 10).std() for one in result]
     assert left == sorted(left, reverse=True)
     assert left[0] > 3 * left[-1]
     # the photograph is red, the contrast is not
-    assert abs(found[-1].mean() - 128) < 3
+    assert abs(result[-1].mean() - 128) < 3
 
 
 @pytest.mark.parametrize(
@@ -98,22 +98,22 @@ def test_a_larger_blur_constant_leaves_less_of_the_illumination(photograph):
 def test_photographs_that_cut_the_eye_off_give_smaller_pictures(cut, radius, blurs):
     image = golden_input()[cut]
     for blur in blurs:
-        found = enhance(image, radius=radius, blur=blur)
-        np.testing.assert_array_equal(found, plainly(image, radius, blur))
-        assert max(found.shape) <= 2 * int(0.9 * radius)
+        result = enhance(image, radius=radius, blur=blur)
+        np.testing.assert_array_equal(result, plainly(image, radius, blur))
+        assert max(result.shape) <= 2 * int(0.9 * radius)
 
 
 def test_the_order_of_channels_and_the_memory_do_not_matter():
     image = golden_input()
     before = image.copy()
-    found = enhance(image[..., ::-1])
-    np.testing.assert_array_equal(found[..., ::-1], enhance(image))
+    result = enhance(image[..., ::-1])
+    np.testing.assert_array_equal(result[..., ::-1], enhance(image))
     np.testing.assert_array_equal(image, before)
 
 
 def test_a_black_photograph_is_grey():
-    found = enhance(np.zeros((200, 300, 3), np.uint8))
-    assert (found == 128).all()
+    result = enhance(np.zeros((200, 300, 3), np.uint8))
+    assert (result == 128).all()
 
 
 def test_a_photograph_without_an_eye_is_refused_rather_than_blown_up():
@@ -125,14 +125,14 @@ def test_a_photograph_without_an_eye_is_refused_rather_than_blown_up():
 
 @pytest.mark.parametrize("shape", [(1, 4000, 3), (4000, 1, 3), (1, 1200, 3)])
 def test_a_photograph_that_vanishes_when_scaled_is_refused(shape):
-    said = rf"at least a pixel high and wide .* got {shape[0]} x {shape[1]} pixels"
-    with pytest.raises(ValueError, match=said):
+    message = rf"at least a pixel high and wide .* got {shape[0]} x {shape[1]} pixels"
+    with pytest.raises(ValueError, match=message):
         enhance(np.full(shape, 200, np.uint8))
     assert enhance(np.full((1, 1199, 3), 200, np.uint8)).shape == (1, 540, 3)
 
 
 @pytest.mark.parametrize(
-    ("image", "options", "said"),
+    ("image", "options", "message"),
     [
         (np.zeros((9, 9), np.uint8), {}, r"\(H, W, 3\) uint8, got \(9, 9\) uint8"),
         (np.zeros((9, 9, 3)), {}, "got .* float64"),
@@ -141,6 +141,6 @@ def test_a_photograph_that_vanishes_when_scaled_is_refused(shape):
         (np.zeros((9, 9, 3), np.uint8), {"radius": 1}, "radius must be at least 2"),
     ],
 )
-def test_what_is_no_photograph_is_refused(image, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_is_no_photograph_is_refused(image, options, message):
+    with pytest.raises(ValueError, match=message):
         enhance(image, **options)

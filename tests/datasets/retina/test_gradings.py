@@ -72,9 +72,9 @@ def grades(labels):
     ],
 )
 def test_every_split_has_the_paper_s_number_of_items(made, shift, onset, sizes):
-    found = made(shift, onset)
-    assert list(found) == SPLITS
-    assert tuple(len(found[split]) for split in SPLITS) == sizes
+    result = made(shift, onset)
+    assert list(result) == SPLITS
+    assert tuple(len(result[split]) for split in SPLITS) == sizes
     assert tuple(totals(retina_grades(shift, onset)).values()) == sizes
 
 
@@ -110,27 +110,27 @@ def test_severity_shift_moves_the_grades_above_the_onset(made):
     [("moderate", {"train": 0.1957, "val": 0.1885, "test": 0.1928}), ("mild", {})],
 )
 def test_a_photograph_is_referable_from_the_onset_on(made, onset, shares):
-    found = made("country", onset)
+    result = made("country", onset)
     lowest = {"moderate": 2, "mild": 1}[onset]
-    for split, labels in found.items():
+    for split, labels in result.items():
         np.testing.assert_array_equal(labels.target, labels.extra["group"] >= lowest)
         assert labels.extra["shifted"].all() == split.endswith("/shifted")
         assert labels.extra["shifted"].any() == split.endswith("/shifted")
     for split, share in shares.items():
-        assert found[split].target.mean() == pytest.approx(share, abs=5e-5)
+        assert result[split].target.mean() == pytest.approx(share, abs=5e-5)
     if onset == "moderate":
-        assert found["test/shifted"].target.mean() == pytest.approx(0.410, abs=5e-4)
-        assert found["val/shifted"].target.mean() == pytest.approx(0.389, abs=5e-4)
+        assert result["test/shifted"].target.mean() == pytest.approx(0.410, abs=5e-4)
+        assert result["val/shifted"].target.mean() == pytest.approx(0.389, abs=5e-4)
         severe = made("severity", "moderate")
         assert severe["test/shifted"].target.all()
 
 
 def test_items_are_unique_and_eyes_of_a_patient_share_a_cluster(made):
     for shift in ("country", "severity"):
-        found = made(shift, "moderate")
-        items = np.concatenate([labels.item for labels in found.values()])
+        result = made(shift, "moderate")
+        items = np.concatenate([labels.item for labels in result.values()])
         assert len(np.unique(items)) == len(items)
-        train = found["train"]
+        train = result["train"]
         patients = [name.split("_")[0] for name in train.item]
         assert train.extra["cluster"].tolist() == patients
         assert len(set(patients)) < len(patients)
@@ -151,9 +151,9 @@ def test_the_order_of_eyepacs_rows_does_not_matter(full, made, tmp_path):
 def test_aptos_is_divided_by_the_order_of_its_rows(full, made):
     _, (_, *rows) = lines_of(full, "train.csv")
     names = [row.split(",")[0] for row in rows]
-    found = made("country", "moderate")
-    assert found["test/shifted"].item.tolist() == names[:2929]
-    assert found["val/shifted"].item.tolist() == names[2929:]
+    result = made("country", "moderate")
+    assert result["test/shifted"].item.tolist() == names[:2929]
+    assert result["val/shifted"].item.tolist() == names[2929:]
     alone = aptos_splits(full)
     both = np.concatenate([one.extra["group"] for one in alone.values()])
     assert np.bincount(both).tolist() == [1805, 370, 999, 193, 295]
@@ -184,13 +184,13 @@ def test_a_missing_row_is_told_with_its_split_and_grade(full, tmp_path):
     changed(tmp_path, "retinopathy_solution.csv", without)
     with pytest.raises(DatasetError) as caught:
         retina_splits(tmp_path, shift="severity")
-    said = str(caught.value)
-    assert "test/shifted 3523 instead of 3524" in said
-    assert "test/shifted grade 3 1849 instead of 1850" in said
-    assert "train" not in said
-    assert "check_counts=False" in said
-    found = retina_splits(tmp_path, shift="severity", check_counts=False)
-    assert len(found["test/shifted"]) == 3523
+    message = str(caught.value)
+    assert "test/shifted 3523 instead of 3524" in message
+    assert "test/shifted grade 3 1849 instead of 1850" in message
+    assert "train" not in message
+    assert "check_counts=False" in message
+    result = retina_splits(tmp_path, shift="severity", check_counts=False)
+    assert len(result["test/shifted"]) == 3523
 
 
 def test_a_grade_that_moved_is_told_even_where_the_total_is_right(full, tmp_path):
@@ -213,8 +213,8 @@ def test_a_grade_that_moved_is_told_even_where_the_total_is_right(full, tmp_path
 def test_small_files_are_refused_unless_counts_are_not_checked(small):
     with pytest.raises(DatasetError, match="train 10 instead of 35126; val 10 inst"):
         retina_splits(small)
-    found = retina_splits(small, check_counts=False)
-    assert [len(found[split]) for split in SPLITS] == [10, 10, 5, 10, 20]
+    result = retina_splits(small, check_counts=False)
+    assert [len(result[split]) for split in SPLITS] == [10, 10, 5, 10, 20]
 
 
 @pytest.mark.parametrize("grade", ["5", "-1", "two", "", "1.0"])
@@ -233,8 +233,10 @@ def test_an_unknown_grade_is_refused_with_its_line(small, name, column, grade):
         return [*lines[:3], ",".join(fields), *lines[4:]]
 
     changed(small, name, worse)
-    said = f"{column} must be a grade from 0 to 4, got '{grade}' in line 4 of .*{name}"
-    with pytest.raises(DatasetError, match=said):
+    message = (
+        f"{column} must be a grade from 0 to 4, got '{grade}' in line 4 of .*{name}"
+    )
+    with pytest.raises(DatasetError, match=message):
         retina_splits(small, check_counts=False)
 
 
@@ -250,7 +252,7 @@ def test_a_photograph_with_two_rows_is_refused(small, name):
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ("9_left,7,Public", "got '7' in line 6 of"),
         ("9_top,0,Public", "got '9_top' in line 6 of"),
@@ -259,26 +261,26 @@ def test_a_photograph_with_two_rows_is_refused(small, name):
         ("9_left", "line 6 of .* has too few fields"),
     ],
 )
-def test_blank_lines_count_where_a_line_is_named(small, row, said):
+def test_blank_lines_count_where_a_line_is_named(small, row, message):
     changed(
         small,
         "retinopathy_solution.csv",
         lambda x: [*x[:2], "", "", x[2], row, *x[3:]],
     )
-    with pytest.raises(DatasetError, match=said):
+    with pytest.raises(DatasetError, match=message):
         retina_splits(small, check_counts=False)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda x: [*x[:2], "", x[2], "", x[1]], "in lines 2 and 6 of .*train.csv"),
         (lambda x: [*x[:2], "", ",0", *x[2:]], "line 4 of .*train.csv names no phot"),
     ],
 )
-def test_blank_lines_count_in_the_file_of_aptos(small, change, said):
+def test_blank_lines_count_in_the_file_of_aptos(small, change, message):
     changed(small, "train.csv", change)
-    with pytest.raises(DatasetError, match=said):
+    with pytest.raises(DatasetError, match=message):
         retina_splits(small, check_counts=False)
 
 
@@ -303,8 +305,8 @@ def test_a_photograph_in_both_files_is_refused(small):
 @pytest.mark.parametrize("usage", ["", "public", "Both"])
 def test_an_unknown_usage_is_refused(small, usage):
     changed(small, "retinopathy_solution.csv", lambda x: [*x, f"9_left,0,{usage}"])
-    said = f"Usage must be Public or Private, got '{usage}' for 9_left in"
-    with pytest.raises(DatasetError, match=said):
+    message = f"Usage must be Public or Private, got '{usage}' for 9_left in"
+    with pytest.raises(DatasetError, match=message):
         retina_splits(small, check_counts=False)
 
 
@@ -340,16 +342,20 @@ def test_a_missing_column_is_named(small, name, column):
 @pytest.mark.parametrize("name", ["trainLabels.csv", "retinopathy_solution.csv"])
 def test_a_missing_file_is_named_with_the_folders_that_are_looked_in(small, name):
     (small / name).unlink()
-    said = f"expected .*{name}.* or in its folder eyepacs or diabetic-retinopathy-det"
-    with pytest.raises(DatasetError, match=said):
+    message = (
+        f"expected .*{name}.* or in its folder eyepacs or diabetic-retinopathy-det"
+    )
+    with pytest.raises(DatasetError, match=message):
         retina_splits(small)
 
 
 def test_aptos_is_needed_for_the_country_shift_only(small):
     (small / "train.csv").unlink()
     retina_splits(small, shift="severity", check_counts=False)
-    said = r"expected train\.csv in .* aptos or aptos2019-blindness-detection; .* holds"
-    with pytest.raises(DatasetError, match=said):
+    message = (
+        r"expected train\.csv in .* aptos or aptos2019-blindness-detection; .* holds"
+    )
+    with pytest.raises(DatasetError, match=message):
         retina_splits(small, shift="country", check_counts=False)
 
 
@@ -390,7 +396,7 @@ def test_rebalanced_rows_may_have_other_shares_and_another_size():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"shares": {0: -1, 1: 2}}, "shares must be finite weights of at least 0"),
         ({"shares": {0: 0, 1: 0}}, "not all 0, got"),
@@ -401,8 +407,8 @@ def test_rebalanced_rows_may_have_other_shares_and_another_size():
         ({"seed": "a"}, "seed must be a whole number, got 'a'"),
     ],
 )
-def test_shares_that_cannot_be_drawn_are_refused(options, said):
-    with pytest.raises(ValueError, match=said):
+def test_shares_that_cannot_be_drawn_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
         rebalanced_rows(np.arange(5), **options)
 
 

@@ -26,7 +26,11 @@ from qualms import scores
 from qualms.arrays import Array
 from qualms.evaluate.entry import Entry, Judgement, ScoreOptions
 from qualms.evaluate.protocol import AbsentError, Protocol, Repeat
-from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
+from qualms.evaluate.recalibration import (
+    Forecasts,
+    logistic_log_odds,
+    recalibrated_influences,
+)
 from qualms.evaluate.subsets import design_of
 from qualms.inference import Influence, mean_influence
 from qualms.predictions import Predictions
@@ -207,15 +211,12 @@ def _calibrate_weighted(
 
 def _density_ratio(val: Predictions, test: Predictions) -> tuple[Array, Array]:
     """Density of test over validation inputs, at the items of both splits."""
-    from sklearn.linear_model import LogisticRegression
-
     known, new = _covariates(val), _covariates(test)
     names = [name for name in known if name in new]
     columns = [_ranks(np.concatenate([known[n], new[n]])) for n in names]
     x = np.stack([*columns, *(c**2 for c in columns)], axis=1)
     is_test = np.arange(len(x)) >= val.n
-    fitted = LogisticRegression(max_iter=1000).fit(x, is_test)
-    odds = np.exp(fitted.decision_function(x)) * (val.n / test.n)
+    odds = np.exp(logistic_log_odds(x, is_test)) * (val.n / test.n)
     return odds[: val.n], odds[val.n :]
 
 

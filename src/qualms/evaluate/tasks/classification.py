@@ -21,8 +21,8 @@ from qualms.evaluate.entry import (
     Histogram,
     Judgement,
     ScoreOptions,
-    entry_of,
-    settled,
+    bound_entry,
+    with_known_influence,
 )
 from qualms.evaluate.prediction_sets import (
     Probabilities,
@@ -48,6 +48,17 @@ TOP_K = 5
 """With more classes than this, the target is also sought among the first five."""
 MANY_RANKED = 100
 """With more classes than this, items are not ranked by each of them."""
+OF_CLASSES = (scores.accuracy, scores.balanced_accuracy, scores.mcc, scores.macro_f1)
+RECALIBRATED = (scores.nll, scores.brier, scores.ece, scores.adaptive_ece)
+"""Scores that are also given of recalibrated probabilities."""
+CALIBRATION = (scores.classwise_ece, scores.smooth_ece)
+SHIFT = (
+    scores.ood_auroc,
+    scores.ood_auprc,
+    scores.ood_fpr95,
+    scores.scod_auroc,
+    scores.scod_aurc,
+)
 ONE_CLASS = "only one class among these items"
 
 
@@ -70,6 +81,13 @@ class _Classified(NamedTuple):
             self.correct[index],
             {name: values[index] for name, values in self.unsure.items()},
         )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays by the names of the parameters that read them."""
+        arrays = {"probs": self.probs, "target": self.target}
+        if self.probs.shape[1] == 2:
+            arrays |= {"score": self.probs[:, 1], "positive": self.target == 1}
+        return arrays
 
     def recalibrated(self, fit: Fitted) -> "_Classified":
         """The same items with probabilities that `fit` maps, a few at a time."""
@@ -191,50 +209,46 @@ def _of_subset(items: _Classified, subset: str, index: Index) -> Iterator[Entry]
 
 
 def _plain(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
-    probs, target = items.probs, items.target
-    yield _entry(scores.accuracy, (probs, target), subset, index)
-    yield _entry(scores.balanced_accuracy, (probs, target), subset, index)
-    yield _entry(scores.mcc, (probs, target), subset, index)
-    yield _entry(scores.macro_f1, (probs, target), subset, index)
-    if probs.shape[1] > TOP_K:
-        yield _entry(scores.top_k_accuracy, (probs, target), subset, index)
-    if 2 < probs.shape[1] <= MANY_RANKED:
-        yield _entry(scores.macro_auroc, (probs, target), subset, index)
-    if probs.shape[1] == 2:
-        for score in (scores.auroc, scores.auprc, scores.average_precision):
-            yield _entry(score, (probs[:, 1], target == 1), subset, index)
-    yield from _calibration(items, subset, index, {})
-    yield _entry(scores.classwise_ece, (probs, target), subset, index)
-    yield _entry(scores.smooth_ece, (probs, target), subset, index)
+    classes = items.probs.shape[1]
+    several: list[Callable[..., float]] = []
+    if classes > TOP_K:
+        several.append(scores.top_k_accuracy)
+    if 2 < classes <= MANY_RANKED:
+        several.append(scores.macro_auroc)
+    if classes == 2:
+        several += (scores.auroc, scores.auprc, scores.average_precision)
+    for score in (*OF_CLASSES, *several, *RECALIBRATED, *CALIBRATION):
+        yield _entry(score, items.arrays(), subset, index)
 
 
 def _calibration(
     items: _Classified, subset: str, index: Index, settings: Mapping[str, str]
 ) -> Iterator[Entry]:
-    for score in (scores.nll, scores.brier, scores.ece, scores.adaptive_ece):
-        yield _entry(score, (items.probs, items.target), subset, index, settings)
+    for score in RECALIBRATED:
+        yield _entry(score, items.arrays(), subset, index, settings)
 
 
 def _selective(
     items: _Classified, name: str, subset: str, index: Index
 ) -> Iterator[Entry]:
-    arrays, at = (1.0 - items.correct, items.unsure[name]), {"u": name}
+    arrays = {"risk": 1.0 - items.correct, "uncertainty": items.unsure[name]}
     for score in (scores.aurc, scores.eaurc, scores.augrc, scores.risk_at_coverage):
-        yield _entry(score, arrays, subset, index, at)
+        yield _entry(score, arrays, subset, index, {"u": name})
 
 
 def _entry(
     score: Callable[..., float],
-    arrays: tuple[NDArray[Any], ...],
+    arrays: Mapping[str, NDArray[Any]],
     subset: str,
     index: Index,
     settings: Mapping[str, str] | None = None,
 ) -> Entry:
-    found = entry_of(
+    entry = bound_entry(
         score, arrays, index, subset=subset, settings=settings, why=ONE_CLASS
     )
     # With many classes what items contribute is smaller than their probabilities.
-    return settled(found) if arrays[0].size > MANY * len(index) else found
+    many = "probs" in arrays and arrays["probs"].shape[1] > MANY
+    return with_known_influence(entry) if many else entry
 
 
 def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
@@ -244,11 +258,9 @@ def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
         return
     index = np.arange(predictions.n)
     for name, value in everyone.unsure.items():
-        for score in (scores.ood_auroc, scores.ood_auprc, scores.ood_fpr95):
-            yield _entry(score, (value, moved), "all", index, {"u": name})
-        failed = everyone.correct, moved, value
-        for joint in (scores.scod_auroc, scores.scod_aurc):
-            yield _entry(joint, failed, "all", index, {"u": name})
+        arrays = {"uncertainty": value, "shifted": moved, "correct": everyone.correct}
+        for score in SHIFT:
+            yield _entry(score, arrays, "all", index, {"u": name})
 
 
 def _sets(

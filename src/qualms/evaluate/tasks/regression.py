@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
-from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, entry_of
+from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, bound_entry
 from qualms.evaluate.estimates import influences_of
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
 from qualms.evaluate.subsets import (
@@ -144,15 +144,16 @@ def _points(
 ) -> Iterator[Entry]:
     if items.mean is None:
         return
-    mean, target = items.mean[index], items.target[index]
-    yield _entry(scores.mae, (mean, target), subset, index)
-    yield _entry(scores.rmse, (mean, target), subset, index)
+    arrays = {"mean": items.mean[index], "target": items.target[index]}
+    chosen: list[Callable[..., float]] = [scores.mae, scores.rmse]
     if items.var is not None:
-        for score in (scores.gaussian_nll, scores.crps_gaussian, scores.regression_ece):
-            yield _entry(score, (mean, items.var[index], target), subset, index)
+        arrays["var"] = items.var[index]
+        chosen += (scores.gaussian_nll, scores.crps_gaussian, scores.regression_ece)
     elif predictions.draws > 1:
-        draws = predictions.arrays["mean"][:, index]
-        yield _entry(scores.crps_ensemble, (draws, target), subset, index)
+        arrays["draws"] = predictions.arrays["mean"][:, index]
+        chosen.append(scores.crps_ensemble)
+    for score in chosen:
+        yield bound_entry(score, arrays, index, subset=subset)
 
 
 def _intervals(
@@ -161,21 +162,25 @@ def _intervals(
     """Intervals as they were predicted."""
     if items.rule == "point":
         return
-    ends = items.lower[index], items.upper[index]
-    target = items.target[index]
-    penalised = partial(scores.interval_score, alpha=alpha)
+    lower, upper, target = (
+        items.lower[index],
+        items.upper[index],
+        items.target[index],
+    )
+    arrays = {"lower": lower, "upper": upper, "target": target}
+    bound = partial(bound_entry, arrays=arrays, index=index, subset=subset)
     at = {"interval": items.rule}
-    covered = _entry(scores.coverage, (*ends, target), subset, index, at)
+    covered = bound(scores.coverage, settings=at)
     yield replace(covered, aim=1 - alpha)
     # Short intervals that do not cover are not better.
-    length = _entry(scores.interval_length, ends, subset, index, at)
+    length = bound(scores.interval_length, settings=at)
     yield replace(length, ranked=_reached(covered, alpha))
-    yield _entry(penalised, (*ends, target), subset, index, at)
-    yield _entry(scores.inverted_fraction, ends, subset, index, at)
+    yield bound(partial(scores.interval_score, alpha=alpha), settings=at)
+    yield bound(scores.inverted_fraction, settings=at)
     if items.mean is not None:
-        risk = np.abs(items.mean[index] - target)
-        by_length = {"u": "interval length"}
-        yield _entry(scores.aurc, (risk, ends[1] - ends[0]), subset, index, by_length)
+        arrays["risk"] = np.abs(items.mean[index] - target)
+        arrays["uncertainty"] = upper - lower
+        yield bound(scores.aurc, settings={"u": "interval length"})
 
 
 def _reached(covered: Entry, alpha: float) -> bool:
@@ -266,16 +271,6 @@ def _calibrated_entries(
         (scores.inverted_fraction, inverted),
     ):
         yield Entry(score=score, value=value, no_interval=NOT_FOLLOWED, **shared)
-
-
-def _entry(
-    score: Callable[..., float],
-    arrays: tuple[Array, ...],
-    subset: str,
-    index: Index,
-    settings: Mapping[str, str] | None = None,
-) -> Entry:
-    return entry_of(score, arrays, index, subset=subset, settings=settings)
 
 
 def _inside(items: _Forecast, offset: float) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""A network in training: with the method that made it and its optimiser."""
+"""A network in training, with the method that built it and its optimiser."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from qualms.networks import as_backbone, make_network
 from qualms.runs import sibling, was_finished
 from qualms.shelf import find
 from qualms.spec import RunSpec, Task
+from qualms.training._checkpoint import read_checkpoint, state_from_dict
 from qualms.training._error import TrainingError
-from qualms.training.checkpoint import read_checkpoint
-from qualms.training.features import check_cacheable, head_on_features, layers_of
-from qualms.training.inputs import Inputs
-from qualms.training.machine import Machine
-from qualms.training.optimiser import (
-    Tuned,
+from qualms.training._features import check_cacheable, head_on_features, layers_of
+from qualms.training._inputs import Inputs
+from qualms.training._optimiser import (
+    OptimiserWithRates,
     make_optimiser,
     optimiser_state,
     restore_optimiser,
 )
+from qualms.training.machine import Machine
 from qualms.training.options import Training
 from qualms.training.seeds import seed
 
@@ -35,22 +35,22 @@ class Learner:
 
     method: Method
     network: nn.Module
-    """The whole network: what checkpoints hold and predictions are made by."""
+    """The complete network, for checkpoints and predictions."""
     trained: nn.Module
-    """What the loss is of: the network, or its head on features that are cached."""
-    tuned: Tuned
+    """The network, or its head if features are cached; the loss is computed of it."""
+    tuned: OptimiserWithRates
     scaler: torch.amp.GradScaler
 
     def state(self) -> dict[str, Any]:
-        """Everything that training changes."""
+        """Return everything that training changes, for a checkpoint."""
         return {
             "network": self.network.state_dict(),
-            "optimiser": optimiser_state(self.tuned),
+            "optimiser": optimiser_state(self.tuned.optimiser),
             "scaler": self.scaler.state_dict(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; that of a finished training has the network alone."""
+        """Load a checkpoint; that of a fitted run has the network alone."""
         self.network.load_state_dict(state["network"])
         if "optimiser" in state:
             restore_optimiser(self.tuned, state["optimiser"])
@@ -60,8 +60,9 @@ class Learner:
 def make_learner(
     spec: RunSpec, task: Task, options: Training, inputs: Inputs, machine: Machine
 ) -> Learner:
-    """The network of `spec` with fresh weights on the machine, and its optimiser."""
-    device, cached = machine.device, options.features == "cached"
+    """Return the network of `spec` with fresh weights, and its optimiser."""
+    device, cached = machine.device, options.objective.features == "cached"
+    execution = options.execution
     seed(spec.seed, "build")
     method = find("methods", spec.method.name)(**spec.method.options)
     if task.name not in method.tasks:
@@ -73,23 +74,23 @@ def make_learner(
     before = layers_of(backbone)
     if cached:
         check_cacheable(options, method, machine)
-    _remember_steps(backbone, options.accumulate)
+    _adapt_momentum(backbone, options.steps.accumulate)
     network = method.build(backbone, task).to(device, memory_format=inputs.layout)
-    if options.compile:
-        # In place, so that whoever calls it runs the compiled one; and only now, as
-        # building may have replaced its layers.
+    if execution.compile:
+        # In place, so that all callers run the compiled code; and only now, as building
+        # may have replaced layers.
         _backbone(network).compile()
     trained = head_on_features(network, before) if cached else network
     return Learner(
         method=method,
         network=network,
         trained=trained,
-        tuned=make_optimiser(options, method.groups(trained), device),
-        scaler=torch.amp.GradScaler(device.type, enabled=options.precision == "fp16"),
+        tuned=make_optimiser(options.optimisation, method.groups(trained), device),
+        scaler=torch.amp.GradScaler(device.type, enabled=execution.precision == "fp16"),
     )
 
 
-def _remember_steps(backbone: nn.Module, accumulate: int) -> None:
+def _adapt_momentum(backbone: nn.Module, accumulate: int) -> None:
     """Make running statistics cover as many steps with accumulation as without it."""
     for layer in backbone.modules():
         if isinstance(layer, _BatchNorm) and layer.momentum is not None:
@@ -97,9 +98,9 @@ def _remember_steps(backbone: nn.Module, accumulate: int) -> None:
 
 
 def _backbone(network: nn.Module) -> nn.Module:
-    """The backbone of a network, or all of it if it has no head."""
-    found = (part for part in network.modules() if isinstance(part, Headed))
-    return next((part.backbone for part in found), network)
+    """Return the backbone of a network, or the network if it has no head."""
+    headed = (part for part in network.modules() if isinstance(part, Headed))
+    return next((part.backbone for part in headed), network)
 
 
 def backbone_note(network: nn.Module) -> str:
@@ -108,47 +109,49 @@ def backbone_note(network: nn.Module) -> str:
 
 
 def start_from(
-    network: nn.Module, folder: Path, run: str, say: Callable[[str], None] | None
+    network: nn.Module, folder: Path, run: str, message: Callable[[str], None] | None
 ) -> float:
-    """Begin with the weights of the finished run `run`, which lies beside `folder`.
+    """Load the weights of the finished run `run`, whose folder is beside `folder`.
 
-    Where the head of that run has another form, as for other classes, the backbone
-    continues with the parts of the head that fit, and that is said. Without `say` such
-    weights are refused.
+    If the head of that run has another form, as for other classes, the backbone and the
+    parts of the head that fit are loaded, and `message` is called with the others.
+    Without `message`, such weights are refused.
 
     Returns:
         The seconds that `run` took.
     """
     parent = sibling(folder, run)
-    state = read_checkpoint(parent, run, lambda _: None)
-    if state is None or not state["stand"]["fitted"]:
-        raise TrainingError(f"this run continues from run {run}, {_lacks(parent)}")
-    held, own = state["network"], network.state_dict()
-    spent: float = state["stand"]["seconds"] + state["stand"]["fit_seconds"]
-    if _forms(held) == _forms(own):
-        network.load_state_dict(held)
-        return spent
-    if say is None or not isinstance(network, Headed) or not _same_body(held, own):
+    checkpoint = read_checkpoint(parent, run, lambda _: None)
+    state = None if checkpoint is None else state_from_dict(checkpoint["stand"])
+    if checkpoint is None or state is None or not state.fitted:
+        raise TrainingError(f"this run continues from run {run}, {_why_none(parent)}")
+    weights, fresh = checkpoint["network"], network.state_dict()
+    seconds = state.seconds + state.fit_seconds
+    if _shapes(weights) == _shapes(fresh):
+        network.load_state_dict(weights)
+        return seconds
+    alike = isinstance(network, Headed) and _same_backbone(weights, fresh)
+    if message is None or not alike:
         raise TrainingError(
             f"this run continues from run {run}, whose network is another one; start"
             " from a run of the same network"
         )
     fitting = {
         name: part
-        for name, part in held.items()
-        if name in own and part.shape == own[name].shape
+        for name, part in weights.items()
+        if name in fresh and part.shape == fresh[name].shape
     }
     network.load_state_dict(fitting, strict=False)
-    if new := sorted(name for name in own if name not in fitting):
-        say(
+    if new := sorted(name for name in fresh if name not in fitting):
+        message(
             f"the head of run {run} is for another task; these parts begin anew:"
             f" {', '.join(new)}"
         )
-    return spent
+    return seconds
 
 
-def _lacks(parent: Path) -> str:
-    """Why a run without weights to continue from has none, and what to do."""
+def _why_none(parent: Path) -> str:
+    """Return why a run has no weights to continue from, and what to do."""
     if was_finished(parent):
         return (
             "which is finished, but its checkpoint is missing or damaged; delete"
@@ -161,15 +164,15 @@ _HEAD = ("head.", "fitted.")
 """How names of weights begin that are not of the backbone."""
 
 
-def _same_body(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
-    """Whether all but the heads have the same form."""
-    bodies = (
-        {name: part for name, part in weights.items() if not name.startswith(_HEAD)}
-        for weights in (one, other)
+def _same_backbone(weights: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    """Return whether everything but the heads has the same shape."""
+    backbones = (
+        {name: part for name, part in each.items() if not name.startswith(_HEAD)}
+        for each in (weights, other)
     )
-    first, second = map(_forms, bodies)
+    first, second = map(_shapes, backbones)
     return first == second
 
 
-def _forms(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+def _shapes(weights: Mapping[str, Tensor]) -> dict[str, torch.Size]:
     return {name: part.shape for name, part in weights.items()}

@@ -1,8 +1,8 @@
-"""Rules that choose training items: what `ItemRule.name` may be.
+"""Rules that choose training items: the values of `ItemRule.name`.
 
-A rule is a function of this file. It takes the `Candidates` and its options, and gives
-the rows that are chosen. Its keyword arguments are the options that `ItemRule.options`
-may state, besides `keep`, which all rules have (see `items.py`).
+A rule is a function of this file. It takes the `Candidates` and its options, and
+returns the rows that it chooses. Its keyword arguments are the options that
+`ItemRule.options` may state, besides `keep`, which all rules have (see `_items.py`).
 """
 
 import inspect
@@ -31,7 +31,7 @@ _THREADS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """The items of a split, from which a rule chooses."""
+    """Items of a split, from which a rule chooses."""
 
     split: str
     item: NDArray[np.str_]
@@ -39,28 +39,28 @@ class Candidates:
     target: NDArray[Any]
     """(N,) or (N, R, *space)."""
     seed: int
-    """Of the run that will train on them."""
+    """Seed of the run that will train on them."""
     predictions: Callable[[str], list[Predictions]]
-    """What each of the rule's runs predicts for a split."""
+    """From the name of a split to the predictions of each of the rule's runs."""
 
 
 def choose(name: str, candidates: Candidates, options: Mapping[str, Any]) -> Rows:
-    """The rows that the rule `name` chooses.
+    """Return the rows that the rule `name` chooses.
 
     Raises:
-        TrainingError: If there is no such rule, or it does not take the options, or the
-            candidates are not what it needs.
+        TrainingError: If there is no such rule, if it does not take the options, or if
+            it cannot choose from the candidates.
     """
     if name not in RULES:
         raise TrainingError(
             f"no item rule {name!r}.{suggest(name, RULES)} Known: {', '.join(RULES)}."
         )
-    known = [*inspect.signature(RULES[name]).parameters][1:]
+    names = [*inspect.signature(RULES[name]).parameters][1:]
     for option in options:
-        if option not in known:
+        if option not in names:
             raise TrainingError(
                 f"item rule {name!r} has no option {option!r}."
-                f"{suggest(option, known)} Known: {', '.join((*known, 'keep'))}."
+                f"{suggest(option, names)} Known: {', '.join((*names, 'keep'))}."
             )
     try:
         return RULES[name](candidates, **options)
@@ -77,22 +77,22 @@ def most_uncertain(
     aggregation: str | Mapping[str, Any] = "image",
     uncertainty: str | None = None,
 ) -> Rows:
-    """The most uncertain items, by the predictions of the rule's runs, pooled.
+    """Choose the most uncertain items by the pooled predictions of the rule's runs.
 
-    Of items that are equally uncertain, those whose names come first are taken.
+    Of items that are equally uncertain, those whose names come first are chosen.
 
     Args:
         candidates: what to choose from.
-        share: of the items to choose, rounded down; or
-        count: how many to choose.
+        share: share of the items to choose, rounded down; or
+        count: number of items to choose.
         measure: "PE", the entropy of the mean prediction; "EE", the mean entropy of
             the draws; "MI", their difference; "MSR", one minus the largest mean
             probability. For regression they are variances: "PE" the total, "EE" the
-            mean of the draws' own, "MI" that of their means.
+            mean variance of the draws, "MI" the variance of their means.
         aggregation: how the pixels of a label map become one value: "image" (their
             sum), "patch" or "threshold"; with options as in {"name": "patch", "size":
             10} or {"name": "threshold", "threshold": 0.3}. Without a number the
-            threshold is found on the predictions of the split `val`, or of the one
+            threshold is chosen on the predictions of the split `val`, or of the split
             that "validation" names (Kahl et al., 2024).
         uncertainty: name of an array `uncertainty/<name>` or `select/<name>` of the
             predictions, to be used instead of a measure, averaged over the runs.
@@ -100,7 +100,7 @@ def most_uncertain(
     runs = candidates.predictions(candidates.split)
     _check_items(candidates, runs)
     if uncertainty is not None or runs[0].task == "embedding":
-        value = _stated(runs, uncertainty)
+        value = _array_mean(runs, uncertainty)
     elif runs[0].task == "segmentation":
         value = _of_maps(pool(runs), measure, aggregation, candidates)
     else:
@@ -108,8 +108,8 @@ def most_uncertain(
     names = _names(runs[0])
     order = np.lexsort((names, -value))
     row_of = {name: row for row, name in enumerate(candidates.item.astype(str))}
-    taken = order[: _number(len(names), share, count)]
-    return np.array([row_of[names[row]] for row in taken], dtype=np.int64)
+    chosen = order[: _number(len(names), share, count)]
+    return np.array([row_of[names[row]] for row in chosen], dtype=np.int64)
 
 
 def random_items(
@@ -119,14 +119,14 @@ def random_items(
     count: int | None = None,
     seed: int | None = None,
 ) -> Rows:
-    """As many items as `most_uncertain` takes, at random.
+    """Choose as many items as `most_uncertain` does, at random.
 
     Args:
         candidates: what to choose from.
-        share: of the items to choose, rounded down; or
-        count: how many to choose.
-        seed: of the draw; None is that of the run. Runs of one pool train on the same
-            items if all of them state the same seed.
+        share: share of the items to choose, rounded down; or
+        count: number of items to choose.
+        seed: seed of the draw, by default that of the run. Runs of one pool train on
+            the same items if all of them state the same seed.
     """
     items = len(candidates.item)
     rng = np.random.default_rng(candidates.seed if seed is None else seed)
@@ -135,13 +135,13 @@ def random_items(
 
 
 def few_shot(candidates: Candidates, *, k: int, spaced: bool = False) -> Rows:
-    """`k` items of every class, or all items of a class that has fewer.
+    """Choose `k` items of every class, or all items of a class that has fewer.
 
     Args:
         candidates: what to choose from.
-        k: how many of each class.
+        k: number of items of each class.
         spaced: take every (n // k)-th item of a class, as the released code of
-            Kirchhof et al. (2023) does; otherwise they are drawn with the run's seed.
+            Kirchhof et al. (2023) does; otherwise items are drawn with the run's seed.
     """
     target = candidates.target
     if target.ndim != 1 or target.dtype.kind not in "iu":
@@ -150,7 +150,7 @@ def few_shot(candidates: Candidates, *, k: int, spaced: bool = False) -> Rows:
         raise ValueError(f"k must be a whole number from 1 on, got {k!r}")
     rng = np.random.default_rng(candidates.seed)
     chosen = []
-    for label in np.unique(target[target >= 0]):  # -1 is no known class
+    for label in np.unique(target[target >= 0]):  # -1 marks an unknown class
         rows = np.flatnonzero(target == label)
         few = min(k, len(rows))
         spread = np.arange(few) * (len(rows) // few)
@@ -170,7 +170,7 @@ def _number(items: int, share: float | None, count: int | None) -> int:
         raise ValueError("state either a share or a count of items, and not both")
     if share is not None and not 0 < share <= 1:
         raise ValueError(f"share must be above 0 and at most 1, got {share!r}")
-    # 0.29 * 100 is 28.999...; what is meant is 29.
+    # 0.29 * 100 is 28.999..., and 29 is meant.
     number = math.floor(share * items + 1e-9) if share is not None else count
     assert number is not None
     if not 1 <= number <= items:
@@ -196,21 +196,21 @@ def _names(run: Predictions) -> NDArray[np.str_]:
     return names.astype(str)
 
 
-def _stated(runs: Sequence[Predictions], name: str | None) -> Values:
-    """(N,) an array that predictions state, averaged over the runs."""
-    known = {
-        own: f"{family}/{own}"
+def _array_mean(runs: Sequence[Predictions], name: str | None) -> Values:
+    """Return an array (N,) that the predictions hold, averaged over the runs."""
+    keys = {
+        short: f"{family}/{short}"
         for family in ("select", "uncertainty")
-        for own in runs[0].named(family)
+        for short in runs[0].named(family)
     }
-    if name is None and len(known) == 1:
-        (name,) = known
-    if name not in known:
+    if name is None and len(keys) == 1:
+        (name,) = keys
+    if name not in keys:
         raise ValueError(
-            f"'uncertainty' must name one of {', '.join(known) or 'no array'} in"
+            f"'uncertainty' must name one of {', '.join(keys) or 'no array'} in"
             f" {runs[0].source}, got {name!r}"
         )
-    arrays = [np.atleast_2d(_array(run, known[name])).mean(0) for run in runs]
+    arrays = [np.atleast_2d(_array(run, keys[name])).mean(0) for run in runs]
     return np.asarray(np.mean(arrays, axis=0, dtype=np.float64))
 
 
@@ -239,8 +239,8 @@ def _variance(pooled: Predictions, measure: str) -> Values:
     if pooled.get("mean") is None:
         return np.asarray(_array(pooled, "upper") - _array(pooled, "lower"))
     mean = _array(pooled, "mean")
-    own = np.zeros_like(mean) if pooled.get("var") is None else _array(pooled, "var")
-    by = {"PE": own.mean(0) + mean.var(0), "EE": own.mean(0), "MI": mean.var(0)}
+    var = np.zeros_like(mean) if pooled.get("var") is None else _array(pooled, "var")
+    by = {"PE": var.mean(0) + mean.var(0), "EE": var.mean(0), "MI": mean.var(0)}
     if measure not in by:
         raise ValueError("measure 'MSR' is of probabilities, and these are none")
     if not by[measure].any():
@@ -267,8 +267,8 @@ def _of_maps(
     from qualms.scores import aggregate_image, aggregate_threshold
 
     _check_measure(measure)
-    whole = {"name": aggregation} if isinstance(aggregation, str) else aggregation
-    options: dict[str, Any] = dict(whole)
+    named = {"name": aggregation} if isinstance(aggregation, str) else aggregation
+    options: dict[str, Any] = dict(named)
     name = options.pop("name", None)
     if name not in AGGREGATIONS:
         known = ", ".join(AGGREGATIONS)
@@ -292,35 +292,38 @@ def _of_maps(
 
 
 def _patch(values: NDArray[Any], *, size: int = 10) -> float:
-    """As items are judged."""
+    """Return the value of the most uncertain patch, as scores compute it."""
     from qualms.scores import aggregate_patch, patch_size
 
     return aggregate_patch(values, size=patch_size(values.shape, size=size))
 
 
 def _threshold(runs: Sequence[Predictions], measure: str) -> float:
-    """As in judging: all pixels of the validation items are counted, none is kept."""
+    """Return the threshold of validation items, as scores compute it.
+
+    All pixels are counted, and none is kept in memory.
+    """
     from qualms.scores import background_share, leading_counts, nearby_counts
 
-    held = pool(runs).maps
-    assert held is not None
+    items = pool(runs).maps
+    assert items is not None
     share = background_share(
-        np.stack([*maps.draw_labels, maps.mean_probs.argmax(0)]) for maps in held
+        np.stack([*maps.draw_labels, maps.mean_probs.argmax(0)]) for maps in items
     )
-    leading = reduce(add, (leading_counts(_map(maps, measure)) for maps in held))
+    leading = reduce(add, (leading_counts(_map(maps, measure)) for maps in items))
     around = leading.around(share)
-    nearby = (nearby_counts(_map(maps, measure), around) for maps in held)
+    nearby = (nearby_counts(_map(maps, measure), around) for maps in items)
     return leading.quantile(share, reduce(add, nearby))
 
 
 def _map(maps: Maps, measure: str) -> NDArray[Any]:
     from qualms.scores import uncertainty_maps
 
-    found = uncertainty_maps(maps.mean_probs, maps.expected_entropy)
+    uncertainty = uncertainty_maps(maps.mean_probs, maps.expected_entropy)
     by = {
-        "PE": found.predictive,
-        "EE": found.aleatoric,
-        "MI": found.epistemic,
-        "MSR": found.max_softmax,
+        "PE": uncertainty.predictive,
+        "EE": uncertainty.aleatoric,
+        "MI": uncertainty.epistemic,
+        "MSR": uncertainty.max_softmax,
     }
     return by[measure]

@@ -1,17 +1,18 @@
-"""Training a head alone, on features that a frozen backbone gives once.
+"""Training a head alone, on features that a frozen backbone computes once.
 
-With `features="cached"` the backbone stays in evaluation mode and is never moved. What
-it gives for the items of a run is computed before the first epoch, kept in the run's
-folder in memory-mapped files while it trains, and read like a split of images. The head
-trains on it; predictions are made by the whole network, as ever.
+With `features="cached"` the backbone stays in evaluation mode and its weights never
+change. Its features of the run's items are computed before the first epoch, kept in
+memory-mapped files in the run's folder during training, and read like a split of
+images. The head trains on them; predictions are made by the complete network.
 """
 
 import json
 import shutil
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,42 +23,41 @@ from qualms.datasets import Split
 from qualms.methods import Batch, Headed, Method
 from qualms.runs import features_folder
 from qualms.training._error import TrainingError, writing
-from qualms.training.data import LoadedSplit, load_split
-from qualms.training.inputs import Inputs
+from qualms.training._inputs import Inputs
+from qualms.training._raters import NO_SWAPS
+from qualms.training._splits import LoadedSplit, RawItems, load_split
 from qualms.training.machine import Machine
 from qualms.training.options import Training
-from qualms.training.raters import NO_SWAPS
-from qualms.training.reading import RawItems
 
 _CHUNK = 1 << 24
 """Bytes read at once to compare a checksum."""
 
 
 class PassOn(nn.Module):
-    """Stands where a backbone was: its input is the features already."""
+    """An identity in place of the backbone, for inputs that are features."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
         self.features = features
 
     def forward(self, x: Tensor) -> Tensor:
-        """Features (B, F, *space), as they are."""
+        """Return features (B, F, *space) unchanged."""
         return x
 
 
 def layers_of(backbone: nn.Module) -> list[tuple[str, type[nn.Module]]]:
-    """Every layer by name and kind, to see whether a method changed one."""
+    """Return every layer by name and kind, to see whether a method changed one."""
     return [(name, type(layer)) for name, layer in backbone.named_modules()]
 
 
 def head_on_features(
     network: nn.Module, before: list[tuple[str, type[nn.Module]]]
 ) -> Headed:
-    """The head of `network`, to be trained on features; both share its weights.
+    """Return the head of `network` for training on features; it shares the weights.
 
     Args:
-        network: what the method made.
-        before: `layers_of` its backbone before the method had it.
+        network: network that the method built.
+        before: `layers_of` the backbone that the method was given.
     """
     if type(network) is not Headed or layers_of(network.backbone) != before:
         raise TrainingError(
@@ -70,27 +70,28 @@ def head_on_features(
 
 
 def check_cacheable(options: Training, method: Method, machine: Machine) -> None:
-    """Refuse what features that are computed once cannot serve."""
+    """Raise unless features that are computed once can serve the run."""
+    augment = options.preprocessing.augment
     unfit = {
-        f"augment={list(options.augment)} changes images": bool(options.augment),
+        f"augment={list(augment)} changes images": bool(augment),
         f"this method sees {method.views} views of each item": method.views > 1,
-        "compile=true compiles the backbone": options.compile,
+        "compile=true compiles the backbone": options.execution.compile,
         "several devices divide a batch of images": machine.team.size > 1,
     }
-    for what, holds in unfit.items():
-        if holds:
+    for reason, applies in unfit.items():
+        if applies:
             raise TrainingError(
                 "features='cached' computes the features of an item once, and"
-                f" {what}; leave that out, or train with features='learned'"
+                f" {reason}; leave that out, or train with features='learned'"
             )
 
 
 def feature_inputs(inputs: Inputs, options: Training) -> Inputs:
-    """How features become batches: they are ready."""
+    """Return how batches of features are made: features are used unchanged."""
 
     def plain(raw: RawItems) -> Batch:
         target = inputs.unit.learned(raw.target)
-        return Batch(x=raw.image, target=target, loss=options.loss)
+        return Batch(x=raw.image, target=target, loss=options.objective.loss)
 
     def train(raw: RawItems, _views: int) -> Batch:
         return plain(raw)
@@ -100,27 +101,36 @@ def feature_inputs(inputs: Inputs, options: Training) -> Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureCache:
-    """The features of a run's items, in files of its folder."""
+    """Features of a run's items, in files of its folder."""
 
     folder: Path
-    """Of the run."""
+    """Folder of the run."""
     run: str
-    """Its hash."""
+    """Hash of the run."""
     network: nn.Module
     inputs: Inputs
     """How images become batches."""
     machine: Machine
     batch: int
     """Items that the backbone sees at once."""
+    _loaded: dict[str, LoadedSplit] = field(default_factory=dict, init=False)
+
+    def split(self, name: str, items: LoadedSplit) -> LoadedSplit:
+        """Return the split `name`, whose items are `items`, with features as images."""
+        if name not in self._loaded:
+            rows = torch.arange(len(items))
+            self._loaded[name] = self.load(name, items, rows)
+        return self._loaded[name]
 
     def load(self, name: str, items: LoadedSplit, rows: Tensor) -> LoadedSplit:
-        """`rows` of `items`, with features in place of images.
+        """Return `rows` of `items`, with features in place of images.
 
-        They are read from the file `name`, which is written first if it is not whole.
+        They are read from the file `name`, which is written first if it is missing or
+        incomplete.
         """
         stem = name.replace("/", "~").replace(":", "@")
         path = features_folder(self.folder) / f"{stem}.npy"
-        if not self._is_whole(path, len(rows)):
+        if not self._is_complete(path, len(rows)):
             with writing(self.folder):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._write(path, items, rows)
@@ -133,30 +143,32 @@ class FeatureCache:
         swaps = NO_SWAPS if items.draw is None else items.draw.swaps
         return load_split(split, items.device, swaps=swaps)
 
-    def _is_whole(self, path: Path, count: int) -> bool:
+    def _is_complete(self, path: Path, count: int) -> bool:
         try:
-            stated = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-            wanted = {"run": self.run, "items": count, "crc32": _checksum(path)}
+            description = json.loads(path.with_suffix(".json").read_text("utf-8"))
+            return bool(description == self._description(path, count))
         except (OSError, ValueError):
             return False
-        return bool(stated == wanted)
+
+    def _description(self, path: Path, count: int) -> dict[str, Any]:
+        return {"run": self.run, "items": count, "crc32": _checksum(path)}
 
     def _write(self, path: Path, items: LoadedSplit, rows: Tensor) -> None:
-        whole, done = None, 0
+        features, done = None, 0
         with replacing(path) as temporary:
             for part in self._features(items, rows):
-                if whole is None:
+                if features is None:
                     shape = (len(rows), *part.shape[1:])
-                    whole = np.lib.format.open_memmap(
+                    features = np.lib.format.open_memmap(
                         temporary, mode="w+", dtype=np.float32, shape=shape
                     )
-                whole[done : done + len(part)] = part.cpu().numpy()
+                features[done : done + len(part)] = part.cpu().numpy()
                 done += len(part)
-            assert whole is not None
-            whole.flush()
-        stated = {"run": self.run, "items": len(rows), "crc32": _checksum(path)}
+            assert features is not None
+            features.flush()
+        description = self._description(path, len(rows))
         with replacing(path.with_suffix(".json")) as temporary:
-            temporary.write_text(json.dumps(stated), encoding="utf-8")
+            temporary.write_text(json.dumps(description), encoding="utf-8")
 
     @torch.no_grad()
     def _features(self, items: LoadedSplit, rows: Tensor) -> Iterator[Tensor]:
@@ -168,13 +180,13 @@ class FeatureCache:
 
 
 def forget_features(folder: Path) -> None:
-    """Delete the files of a run that is done with training."""
+    """Delete the cached features of a run whose training is done."""
     shutil.rmtree(features_folder(folder), ignore_errors=True)
 
 
 def _checksum(path: Path) -> int:
-    found = 0
+    checksum = 0
     with path.open("rb") as file:
         while part := file.read(_CHUNK):
-            found = zlib.crc32(part, found)
-    return found
+            checksum = zlib.crc32(part, checksum)
+    return checksum

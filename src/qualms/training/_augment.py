@@ -1,4 +1,4 @@
-"""Random changes of a batch, made on its device and drawn for every item apart.
+"""Random changes of a batch, made on its device and drawn separately for every item.
 
 Images are (B, channels, *space) in 0..1, or standardised. A label map (B, *space) moves
 with its image. Shapes never depend on the random numbers, so a CUDA graph can record
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 _FLAT = 4
-"""Axes of a batch of images that are no volumes."""
+"""Axes of a batch of images, as opposed to volumes."""
 _FLIP = 0.5
 _NOISE = 0.1
 """Largest standard deviation (Kahl et al., 2024)."""
@@ -26,18 +26,19 @@ _SOMETIMES = 0.5
 _JITTER = 0.4
 _AREA = (0.08, 1.0)
 _RATIO = (3 / 4, 4 / 3)
-"""Kirchhof et al. (2023): brightness, contrast and saturation by 0.4; crops. Theirs
-are interpolated at random, bilinear or bicubic, and these are always bilinear."""
+"""Kirchhof et al. (2023): brightness, contrast and saturation by 0.4; crops. Their
+crops are interpolated at random, bilinear or bicubic; ours are always bilinear."""
 _SATURATION = 0.2
 _HUE = 0.1
 _JITTERED = 0.8
 _GREY = 0.2
 _RADIUS = (0.1, 2.0)
-"""The same for methods without labels: brightness and contrast by 0.4, saturation by
-0.2 and hue by 0.1 of the circle for 0.8 of the items, 0.2 of them grey, all blurred."""
+"""Kirchhof et al. (2023), methods without labels: brightness and contrast by 0.4,
+saturation by 0.2 and hue by 0.1 of the circle for 0.8 of the items, 0.2 of them grey,
+all blurred."""
 _COLOURS = 3
 _LUMA = (0.299, 0.587, 0.114)
-"""How bright each colour is (ITU-R BT.601)."""
+"""Brightness of each colour (ITU-R BT.601)."""
 
 
 class Augmented(NamedTuple):
@@ -46,7 +47,7 @@ class Augmented(NamedTuple):
     image: Tensor
     target: Tensor
     outside: int
-    """Label of what lies outside of an image."""
+    """Label of pixels outside of an image."""
 
 
 def augment(
@@ -71,11 +72,11 @@ def _flips(batch: Augmented) -> Augmented:
 
 def _flip(batch: Augmented, axis: int) -> Augmented:
     image, target = batch.image, batch.target
-    turned = _per_item(image) < _FLIP
-    flipped = torch.where(turned, image.flip(axis), image)
+    chosen = _per_item(image) < _FLIP
+    flipped = torch.where(chosen, image.flip(axis), image)
     if target.ndim == 1:
         return batch._replace(image=flipped)
-    maps = torch.where(turned[:, 0], target.flip(axis - 1), target)
+    maps = torch.where(chosen[:, 0], target.flip(axis - 1), target)
     return batch._replace(image=flipped, target=maps)
 
 
@@ -86,7 +87,7 @@ def _noise(batch: Augmented) -> Augmented:
 
 
 def _byte_noise(batch: Augmented) -> Augmented:
-    """Noise whose variance is stated for images of 0..255, for half of the items."""
+    """Add noise to half of the items; its variance is stated for images of 0..255."""
     image = batch.image
     scale = _uniform(image, *_BYTE_VARIANCE).sqrt() / 255
     scale = scale * (_uniform(image, 0, 1) < _SOMETIMES)
@@ -95,7 +96,7 @@ def _byte_noise(batch: Augmented) -> Augmented:
 
 
 def _rotate(batch: Augmented) -> Augmented:
-    """Half of the images turned about their centre; black where there was nothing."""
+    """Turn half of the images about their centre; pixels from outside are black."""
     image = batch.image
     angle = _uniform(image, -_ANGLE, _ANGLE)
     angle = angle * (_uniform(image, 0, 1) < _SOMETIMES)
@@ -109,7 +110,7 @@ def _rotate(batch: Augmented) -> Augmented:
 
 
 def _zoom(batch: Augmented) -> Augmented:
-    """Larger or smaller, then cropped at random or surrounded by black."""
+    """Enlarge and crop at random, or shrink and surround by black."""
     image = batch.image
     share = 1 / _uniform(image, *_ZOOM)
     theta = image.new_zeros(len(image), 2, 3)
@@ -121,7 +122,7 @@ def _zoom(batch: Augmented) -> Augmented:
 
 
 def _moved(batch: Augmented, theta: Tensor) -> Augmented:
-    """Every pixel from where `theta` (B, 2, 3) says; label maps take the nearest."""
+    """Sample images where `theta` (B, 2, 3) says; label maps take the nearest pixel."""
     image, target = batch.image, batch.target
     if image.ndim != _FLAT:
         raise ValueError("'rotate' and 'zoom' serve images of two axes, not volumes")
@@ -129,10 +130,10 @@ def _moved(batch: Augmented, theta: Tensor) -> Augmented:
     moved = functional.grid_sample(image, grid, align_corners=False)
     if target.ndim == 1:
         return batch._replace(image=moved)
-    # 0 is what lies outside, so labels count from 1 on.
+    # Pixels from outside become 0, so labels count from 1 on.
     labels = target[:, None].float() + 1
-    found = functional.grid_sample(labels, grid, mode="nearest", align_corners=False)
-    maps = torch.where(found[:, 0] == 0, batch.outside, found[:, 0] - 1)
+    labels = functional.grid_sample(labels, grid, mode="nearest", align_corners=False)
+    maps = torch.where(labels[:, 0] == 0, batch.outside, labels[:, 0] - 1)
     return batch._replace(image=moved, target=maps.to(target.dtype))
 
 
@@ -142,7 +143,7 @@ def _jitter(batch: Augmented) -> Augmented:
 
 
 def _hue_jitter(batch: Augmented) -> Augmented:
-    """Jitter that turns hues as well, for most of the items."""
+    """Jitter most of the items, and turn their hues as well."""
     image = batch.image
     changed = _turned_hue(_coloured(image, _SATURATION))
     chosen = _per_item(image) < _JITTERED
@@ -150,7 +151,7 @@ def _hue_jitter(batch: Augmented) -> Augmented:
 
 
 def _coloured(image: Tensor, saturation: float) -> Tensor:
-    """Brightness, contrast and saturation, in this order."""
+    """Change brightness, contrast and saturation, in this order."""
     image = (image * _around_one(image, _JITTER)).clamp(0, 1)
     mean = _luma(image).mean(dim=tuple(range(1, image.ndim)), keepdim=True)
     image = torch.lerp(mean, image, _around_one(image, _JITTER)).clamp(0, 1)
@@ -159,7 +160,7 @@ def _coloured(image: Tensor, saturation: float) -> Tensor:
 
 
 def _turned_hue(image: Tensor) -> Tensor:
-    """Hues turned by up to a tenth of the circle; saturation and value stay."""
+    """Turn hues by up to a tenth of the circle; saturation and value stay."""
     if image.shape[1] != _COLOURS:
         return image
     red, green, blue = image.unbind(1)
@@ -175,7 +176,7 @@ def _turned_hue(image: Tensor) -> Tensor:
     # Each colour rises, stays, falls and stays along the circle, in turn.
     parts = [(sixth + shift) % 6 for shift in (5, 3, 1)]
     share = [torch.minimum(part, 4 - part).clamp(0, 1) for part in parts]
-    return torch.stack([value - chroma * one for one in share], 1)
+    return torch.stack([value - chroma * part for part in share], 1)
 
 
 def _grey(batch: Augmented) -> Augmented:
@@ -186,7 +187,7 @@ def _grey(batch: Augmented) -> Augmented:
 
 
 def _luma(image: Tensor) -> Tensor:
-    """(B, 1, *space) how bright each pixel is."""
+    """Return the brightness of each pixel, (B, 1, *space)."""
     if image.shape[1] != _COLOURS:
         return image.mean(dim=1, keepdim=True)
     # Numbers one by one: a recorded step cannot bring a list of them to the device.
@@ -197,7 +198,7 @@ def _luma(image: Tensor) -> Tensor:
 
 
 def _blur(batch: Augmented) -> Augmented:
-    """A Gaussian blur of 0.1 to 2 pixels, by a matrix for each axis of each item."""
+    """Blur by a Gaussian of 0.1 to 2 pixels, a matrix for each axis of each item."""
     image = batch.image
     if image.ndim != _FLAT:
         raise ValueError("'blur' serves images of two axes, not volumes")
@@ -208,15 +209,15 @@ def _blur(batch: Augmented) -> Augmented:
 
 
 def _blurring(length: int, radius: Tensor) -> Tensor:
-    """(B, length, length) weights that sum to 1 also where the image ends."""
-    place = torch.arange(length, device=radius.device, dtype=radius.dtype)
-    apart = (place[:, None] - place) / radius.view(-1, 1, 1)
-    weight = torch.exp(-0.5 * apart.square())
+    """Return weights (B, length, length) that sum to 1, at the rim as well."""
+    pixel = torch.arange(length, device=radius.device, dtype=radius.dtype)
+    distance = (pixel[:, None] - pixel) / radius.view(-1, 1, 1)
+    weight = torch.exp(-0.5 * distance.square())
     return weight / weight.sum(-1, keepdim=True)
 
 
 def _crop(batch: Augmented) -> Augmented:
-    """A random part of each image, stretched to its full size."""
+    """Crop a random part of each image, and stretch it to full size."""
     image = batch.image
     if image.ndim != _FLAT or batch.target.ndim != 1:
         raise ValueError("'crop' serves images with one target each, not label maps")
@@ -230,14 +231,14 @@ def _crop(batch: Augmented) -> Augmented:
     theta[:, 1, 2] = (1 - high) * _uniform(image, -1, 1)
     grid = functional.affine_grid(theta, list(image.shape), align_corners=False)
     # Zeros outside would darken the rim of the image by half a pixel.
-    cut = functional.grid_sample(
+    crop = functional.grid_sample(
         image, grid, padding_mode="border", align_corners=False
     )
-    return batch._replace(image=cut)
+    return batch._replace(image=crop)
 
 
 def _per_item(image: Tensor) -> Tensor:
-    """One number in 0..1 for each item, with an axis for all the others."""
+    """Draw a number in 0..1 for each item, with length 1 along all other axes."""
     return _uniform(image, 0, 1).view(-1, *(1,) * (image.ndim - 1))
 
 

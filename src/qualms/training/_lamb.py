@@ -12,15 +12,15 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 
-class _Held(NamedTuple):
-    """The tensors of one group that have a gradient."""
+class _GroupTensors(NamedTuple):
+    """Tensors of the weights of one group that have a gradient."""
 
     weights: list[Tensor]
     grads: list[Tensor]
     first: list[Tensor]
     second: list[Tensor]
-    taken: Tensor
-    """Steps taken, this one included."""
+    step: Tensor
+    """Number of the step, from 1 on."""
 
 
 class Lamb(Optimizer):
@@ -36,8 +36,8 @@ class Lamb(Optimizer):
         weight_decay: float = 0.0,
         max_norm: float = 1.0,
     ) -> None:
-        held = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(groups, {**held, "max_norm": max_norm})
+        shared = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(groups, {**shared, "max_norm": max_norm})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -46,11 +46,11 @@ class Lamb(Optimizer):
         grads = [p.grad for g in self.param_groups for p in g["params"]]
         shrink = _clipping([g for g in grads if g is not None], self.defaults)
         for group in self.param_groups:
-            held = self._held(group)
-            if held.weights:
-                _move(held, group, shrink)
+            tensors = self._tensors(group)
+            if tensors.weights:
+                _move(tensors, group, shrink)
 
-    def _held(self, group: dict[str, Any]) -> _Held:
+    def _tensors(self, group: dict[str, Any]) -> _GroupTensors:
         weights = [p for p in group["params"] if p.grad is not None]
         for weight in weights:
             if not self.state[weight]:
@@ -62,7 +62,7 @@ class Lamb(Optimizer):
         states = [self.state[weight] for weight in weights]
         for state in states:
             state["count"].add_(1)
-        return _Held(
+        return _GroupTensors(
             weights,
             [p.grad for p in weights if p.grad is not None],
             [state["first"] for state in states],
@@ -77,27 +77,27 @@ def _clipping(grads: list[Tensor], defaults: dict[str, Any]) -> Tensor:
     return ratio.clamp(max=1)
 
 
-def _move(held: _Held, group: dict[str, Any], shrink: Tensor) -> None:
+def _move(tensors: _GroupTensors, group: dict[str, Any], shrink: Tensor) -> None:
     (beta1, beta2), decay = group["betas"], group["weight_decay"]
-    grads = torch._foreach_mul(held.grads, shrink)
-    torch._foreach_lerp_(held.first, grads, 1 - beta1)
-    torch._foreach_mul_(held.second, beta2)
-    torch._foreach_addcmul_(held.second, grads, grads, 1 - beta2)
-    root = torch._foreach_sqrt(held.second)
-    torch._foreach_div_(root, _unbiased(beta2, held).sqrt())
+    grads = torch._foreach_mul(tensors.grads, shrink)
+    torch._foreach_lerp_(tensors.first, grads, 1 - beta1)
+    torch._foreach_mul_(tensors.second, beta2)
+    torch._foreach_addcmul_(tensors.second, grads, grads, 1 - beta2)
+    root = torch._foreach_sqrt(tensors.second)
+    torch._foreach_div_(root, _unbiased(beta2, tensors).sqrt())
     torch._foreach_add_(root, group["eps"])
-    update = torch._foreach_div(held.first, root)
-    torch._foreach_div_(update, _unbiased(beta1, held))
+    update = torch._foreach_div(tensors.first, root)
+    torch._foreach_div_(update, _unbiased(beta1, tensors))
     if decay:
-        torch._foreach_add_(update, held.weights, alpha=decay)
-        torch._foreach_mul_(update, _trust(held.weights, update))
+        torch._foreach_add_(update, tensors.weights, alpha=decay)
+        torch._foreach_mul_(update, _trust(tensors.weights, update))
     torch._foreach_mul_(update, -group["lr"])
-    torch._foreach_add_(held.weights, update)
+    torch._foreach_add_(tensors.weights, update)
 
 
-def _unbiased(beta: float, held: _Held) -> Tensor:
+def _unbiased(beta: float, tensors: _GroupTensors) -> Tensor:
     # In float32 the first steps would lose four digits.
-    return (1 - beta ** held.taken.double()).to(held.weights[0].dtype)
+    return (1 - beta ** tensors.step.double()).to(tensors.weights[0].dtype)
 
 
 def _trust(weights: list[Tensor], update: tuple[Tensor, ...]) -> list[Tensor]:

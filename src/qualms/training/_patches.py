@@ -1,17 +1,17 @@
 """Patches of large images and volumes: cut at random, or side by side.
 
-A training step takes one patch of each of its items, drawn anew whenever the item comes
-again. A share of them is centred on a pixel of a class other than 0, as near to the
-centre as the rim of the item allows: the class is drawn first, each that the item has
-with the same chance, then one of its pixels. All other patches lie anywhere in the item
-with the same chance. The patches of a step depend on the seed of the run, the epoch and
-the step alone, so a run that goes on after a kill has the same ones.
+A training step draws one patch of each of its items, anew whenever the item comes
+again. A share of the patches is centred on a pixel of a class other than 0, as near to
+the centre as the rim of the item allows: first a class of the item is drawn, with equal
+chances, then one of its pixels. All other patches lie anywhere in the item with the
+same chance. The patches of a step depend on the seed of the run, the epoch and the step
+alone, so a run that goes on after a kill draws the same patches.
 
-All else that looks at a split, such as the loss on `val`, sees every pixel of it once:
-items are cut into patches side by side.
+Everything else, such as the loss on `val`, sees every pixel of a split once: items are
+cut into patches side by side.
 
-A patch is read from its memory-mapped file by itself. Of an item that is smaller than
-the patch, the rim is repeated; labels there are those to ignore, or repeated too.
+Of a memory-mapped file only the patch is read. Where an item is smaller than the patch,
+its rim is repeated; labels there are those to ignore, or repeated too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from qualms.training.options import Training
 
 _SLABS = 64
-"""Parts of an item whose labels are counted, so that one of them is searched."""
+"""Parts of an item in which labels are counted; only one of them is searched."""
 _LABELS = 256
 _TINY = 1e-8
 """Added to a standard deviation, as for whole items."""
@@ -40,28 +40,27 @@ _TINY = 1e-8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatchRule:
-    """How items are cut."""
+    """Size and placement of patches."""
 
     sides: tuple[int, ...]
     foreground: float = 0.0
     """Share of the random patches that are centred on a class other than 0."""
     ignore: int | None = None
-    """The label of pixels that count nowhere."""
+    """Label of pixels that do not count."""
     standardise: bool = False
-    """Whether an item gets mean 0 and deviation 1 before it is cut."""
+    """Whether an item gets mean 0 and standard deviation 1 before it is cut."""
 
 
 def patch_rule(options: "Training", task: Task) -> PatchRule | None:
-    """The rule that `options` state for items of `task`; None for whole items."""
-    if not options.patch:
+    """Return the rule that `options` state for items of `task`, or None."""
+    side = options.patches.patch
+    if not side:
         return None
     if task.name != "segmentation":
         raise TrainingError(
-            f"patch={options.patch} is for segmentation, and this is {task.name}; leave"
-            " it out"
+            f"patch={side} is for segmentation, and this is {task.name}; leave it out"
         )
-    given = options.patch
-    sides = (given,) * task.space if isinstance(given, int) else given
+    sides = (side,) * task.space if isinstance(side, int) else side
     if len(sides) != task.space:
         raise TrainingError(
             f"patch must be one side or {task.space}, as images have {task.space} axes,"
@@ -69,20 +68,20 @@ def patch_rule(options: "Training", task: Task) -> PatchRule | None:
         )
     return PatchRule(
         sides=sides,
-        foreground=options.patch_foreground,
+        foreground=options.patches.patch_foreground,
         ignore=task.ignore,
-        standardise=options.normalise == "item",
+        standardise=options.preprocessing.normalise == "item",
     )
 
 
 class PatchPlace(NamedTuple):
-    """A patch of an item beside others."""
+    """Place of a patch that covers a part of an item."""
 
     row: int
     start: tuple[int, ...]
-    """Where it begins; negative where the rim is repeated."""
-    seen: tuple[int, ...]
-    """Its first pixels along each axis that the patch before it has as well."""
+    """First pixel along each axis; negative where the rim is repeated."""
+    overlap: tuple[int, ...]
+    """First pixels along each axis that the patch before has as well."""
 
 
 class CutItems(NamedTuple):
@@ -93,10 +92,10 @@ class CutItems(NamedTuple):
 
 
 class _ClassPlaces(NamedTuple):
-    """Which classes other than 0 an item has, and where."""
+    """Classes other than 0 of an item, and where they are."""
 
     label: NDArray[np.intp]
-    """(L,)."""
+    """(L,) classes."""
     edges: NDArray[np.intp]
     """(S + 1,) where slabs begin and end along the first axis."""
     counts: NDArray[np.intp]
@@ -106,7 +105,7 @@ class _ClassPlaces(NamedTuple):
 class Cutter:
     """Cuts patches of the items of a split.
 
-    It remembers a few numbers of each item that it has seen: its mean and deviation,
+    The cutter remembers a few numbers of each item: its mean and standard deviation,
     and how often each class occurs.
     """
 
@@ -117,29 +116,28 @@ class Cutter:
         self._moments: dict[int, tuple[NDArray[Any], NDArray[Any]]] = {}
 
     def size(self, rows: Sequence[int]) -> int:
-        """As many patches as the items `rows` together have pixels for."""
+        """Return how many patches have as many pixels as the items `rows`."""
         pixels = sum(prod(self._split.image[row].shape[:-1]) for row in rows)
         return max(1, round(pixels / prod(self.rule.sides)))
 
     def draw(self, rows: Sequence[int], seed: Sequence[int]) -> CutItems:
-        """A random patch of each of the items `rows`, of a random rater."""
+        """Draw a patch of each of the items `rows`, with labels of a random rater."""
         rng = np.random.default_rng(seed)
-        found = [self._drawn(row, rng) for row in rows]
-        return _stacked(found)
+        return _stacked([self._drawn(row, rng) for row in rows])
 
     def tiles(self, row: int) -> Iterator[PatchPlace]:
-        """Patches side by side that cover the item `row`."""
+        """Yield the places of patches side by side that cover the item `row`."""
         sides = self.rule.sides
         lengths = self._split.image[row].shape[: len(sides)]
         axes = [list(_along(n, s)) for n, s in zip(lengths, sides, strict=True)]
         for spans in product(*axes):
-            start, seen = zip(*spans, strict=True)
-            yield PatchPlace(row, start, seen)
+            start, overlap = zip(*spans, strict=True)
+            yield PatchPlace(row, start, overlap)
 
     def cut(self, tiles: Sequence[PatchPlace], share: NDArray[Any]) -> CutItems:
-        """The patches `tiles`; `share` (B,) in 0..1 says whose labels are taken."""
-        found = [self._tile(*pair) for pair in zip(tiles, share.tolist(), strict=True)]
-        return _stacked(found)
+        """Cut the patches `tiles`; `share` (B,) in 0..1 chooses the rater of each."""
+        pairs = zip(tiles, share.tolist(), strict=True)
+        return _stacked([self._tile(*pair) for pair in pairs])
 
     def _drawn(self, row: int, rng: np.random.Generator) -> CutItems:
         image, maps = self._split.image[row], self._split.target[row]
@@ -156,11 +154,12 @@ class Cutter:
     def _tile(self, tile: PatchPlace, share: float) -> CutItems:
         image, maps = self._split.image[tile.row], self._split.target[tile.row]
         rater = min(int(share * len(maps)), len(maps) - 1)
-        found = self._read(tile.row, image, maps[rater], tile.start)
+        patch = self._read(tile.row, image, maps[rater], tile.start)
         if self.rule.ignore is not None:
-            for axis, seen in enumerate(tile.seen):
-                found.target[(slice(None),) * axis + (slice(seen),)] = self.rule.ignore
-        return found
+            for axis, overlap in enumerate(tile.overlap):
+                before = (slice(None),) * axis + (slice(overlap),)
+                patch.target[before] = self.rule.ignore
+        return patch
 
     def _read(
         self, row: int, image: NDArray[Any], labels: NDArray[Any], start: Sequence[int]
@@ -175,21 +174,21 @@ class Cutter:
     def _moments_of(
         self, row: int, image: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """(channels,) mean and deviation of an item, of one slab after another."""
+        """Return mean and standard deviation of an item, (channels,) each."""
         if row not in self._moments:
             pixels = prod(image.shape[:-1])
             slabs = [image[a:b] for a, b in _slabs(len(image))]
             axes = tuple(range(image.ndim - 1))
             mean = sum(slab.sum(axes, dtype=np.float64) for slab in slabs) / pixels
             squares = sum(np.square(slab - mean).sum(axes) for slab in slabs) / pixels
-            found = mean.astype(np.float32), np.sqrt(squares).astype(np.float32)
-            self._moments[row] = found
+            deviation = np.sqrt(squares).astype(np.float32)
+            self._moments[row] = mean.astype(np.float32), deviation
         return self._moments[row]
 
     def _foreground(
         self, row: int, maps: NDArray[Any], rng: np.random.Generator
     ) -> tuple[int, ...] | None:
-        """A pixel of a class other than 0; None for an item that has none."""
+        """Draw a pixel of a class other than 0; None if the item has none."""
         if row not in self._labels:
             self._labels[row] = _counted(maps, self.rule.ignore)
         label, edges, counts = self._labels[row]
@@ -206,13 +205,13 @@ class Cutter:
         return first + int(edges[slab]), *others
 
 
-def _stacked(found: Sequence[CutItems]) -> CutItems:
-    images, labels = zip(*found, strict=True)
+def _stacked(patches: Sequence[CutItems]) -> CutItems:
+    images, labels = zip(*patches, strict=True)
     return CutItems(np.stack(images), np.stack(labels)[:, None])
 
 
 def _along(length: int, side: int) -> Iterator[tuple[int, int]]:
-    """Start of each patch along an axis, and how much of it the one before has."""
+    """Yield the start of each patch along an axis, and its overlap with the last."""
     if length < side:
         yield -margins(length, side)[0], 0
         return
@@ -228,7 +227,7 @@ def _around(
     lengths: Sequence[int],
     sides: Sequence[int],
 ) -> list[int]:
-    """Where a patch begins whose centre is `centre`, or `start` without one."""
+    """Return the start of a patch whose centre is `centre`, or `start` if None."""
     if centre is None:
         return list(start)
     return [
@@ -243,21 +242,21 @@ def _window(
     sides: Sequence[int],
     fill: int | None = None,
 ) -> NDArray[Any]:
-    """A copy (*sides, ...) of `array` from `start` on.
+    """Return a copy (*sides, ...) of `array` from `start` on.
 
-    What lies outside is `fill`, or the rim repeated.
+    Outside of the array it is `fill`, or the rim repeated.
     """
-    inside, around = [], [(0, 0)] * array.ndim
+    inside, padding = [], [(0, 0)] * array.ndim
     for axis, (first, side) in enumerate(zip(start, sides, strict=True)):
         low, high = max(first, 0), min(first + side, array.shape[axis])
         inside.append(slice(low, high))
-        around[axis] = (low - first, first + side - high)
+        padding[axis] = (low - first, first + side - high)
     part = array[tuple(inside)]
-    if not any(map(any, around)):
+    if not any(map(any, padding)):
         return np.array(part)
     if fill is None:
-        return np.pad(part, around, mode="edge")
-    return np.pad(part, around, constant_values=fill)
+        return np.pad(part, padding, mode="edge")
+    return np.pad(part, padding, constant_values=fill)
 
 
 def _slabs(length: int) -> list[tuple[int, int]]:
@@ -270,7 +269,7 @@ def _edges(length: int) -> NDArray[np.intp]:
 
 
 def _counted(maps: NDArray[Any], ignore: int | None) -> _ClassPlaces:
-    """Count the labels of all raters (R, *space), a slab at a time."""
+    """Count the labels of all raters (R, *space), slab by slab."""
     edges = _edges(maps.shape[1])
     counts = np.stack(
         [

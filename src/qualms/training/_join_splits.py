@@ -1,8 +1,7 @@
-"""Several splits that are trained on as one, without a copy of their images.
+"""Several splits that are trained on as one split, without a copy of their images.
 
-Label maps of splits that have different numbers of raters are repeated, so that all
-items have as many. Within an item every rater still counts the same, and an item brings
-all of its raters with it.
+Where splits have different numbers of raters, their label maps are repeated, so that
+all items have the same number. Every rater of an item still counts the same.
 """
 
 import math
@@ -18,15 +17,15 @@ from qualms.training._error import TrainingError
 
 
 def join_splits(names: Sequence[str], parts: Sequence[Split]) -> Split:
-    """The items of `parts`, which are called `names`, one part after another."""
+    """Return one split with the items of `parts`, whose names are `names`."""
     parts = _with_equal_raters(parts)
     first = parts[0]
     for name, part in zip(names, parts, strict=True):
-        for one, other in ((first.image, part.image), (first.target, part.target)):
-            if not _fit(one, other):
+        for array, other in ((first.image, part.image), (first.target, part.target)):
+            if not _fit(array, other):
                 raise TrainingError(
                     f"splits that are trained on together must hold items of one shape"
-                    f" and type; {names[0]!r} has {one.shape[1:]} {one.dtype} and"
+                    f" and type; {names[0]!r} has {array.shape[1:]} {array.dtype} and"
                     f" {name!r} has {other.shape[1:]} {other.dtype}"
                 )
     image: Any = RowStack([part.image for part in parts])
@@ -40,16 +39,16 @@ def join_splits(names: Sequence[str], parts: Sequence[Split]) -> Split:
     )
 
 
-def _fit(one: Any, other: Any) -> bool:
-    """Whether arrays hold items of one shape and type, or of any shape."""
-    if one.dtype != other.dtype or one.ndim != other.ndim:
+def _fit(array: Any, other: Any) -> bool:
+    """Return whether arrays hold items of one shape and type, or of any shape."""
+    if array.dtype != other.dtype or array.ndim != other.ndim:
         return False
-    varied = isinstance(one, Ragged) or isinstance(other, Ragged)
-    return varied or bool(one.shape[1:] == other.shape[1:])
+    varied = isinstance(array, Ragged) or isinstance(other, Ragged)
+    return varied or bool(array.shape[1:] == other.shape[1:])
 
 
 def _with_equal_raters(parts: Sequence[Split]) -> Sequence[Split]:
-    """`parts` with the same number of raters; each still counts as before."""
+    """Return `parts` with the same number of raters; each still counts as before."""
     varied = any(isinstance(part.target, Ragged) for part in parts)
     if varied or any(part.target.ndim == 1 for part in parts):
         return parts  # items of any shape are read one by one
@@ -64,7 +63,7 @@ def _with_equal_raters(parts: Sequence[Split]) -> Sequence[Split]:
 
 
 class _Repeated:
-    """Label maps of an array, each of them several times; nothing is copied."""
+    """Label maps of an array, each repeated; nothing is copied until it is read."""
 
     def __init__(self, maps: Any, times: int) -> None:
         self._maps = maps
@@ -82,9 +81,9 @@ class _Repeated:
         return np.repeat(self._maps[row], self._times, axis=0)
 
     def take(self, rows: NDArray[np.int64], axis: int = 0) -> NDArray[Any]:
-        """A copy of `rows`, in their order."""
-        found = self._maps.take(rows, axis=axis)
-        return np.repeat(found, self._times, axis=1) if self._times > 1 else found
+        """Return a copy of `rows`, in their order."""
+        maps = self._maps.take(rows, axis=axis)
+        return np.repeat(maps, self._times, axis=1) if self._times > 1 else maps
 
 
 class RowStack:
@@ -103,15 +102,15 @@ class RowStack:
 
     def __getitem__(self, row: int) -> NDArray[Any]:
         part = int(np.searchsorted(self._starts, row, side="right")) - 1
-        found: NDArray[Any] = self._arrays[part][row - int(self._starts[part])]
-        return found
+        values: NDArray[Any] = self._arrays[part][row - int(self._starts[part])]
+        return values
 
     def take(self, rows: NDArray[np.int64], axis: int = 0) -> NDArray[Any]:
-        """A copy of `rows`, in their order."""
+        """Return a copy of `rows`, in their order."""
         assert axis == 0
-        found = np.empty((len(rows), *self.shape[1:]), self.dtype)
+        values = np.empty((len(rows), *self.shape[1:]), self.dtype)
         for array, start in zip(self._arrays, self._starts, strict=False):
-            here = (rows >= start) & (rows < start + len(array))
-            if here.any():
-                found[here] = array.take(rows[here] - start, axis=0)
-        return found
+            inside = (rows >= start) & (rows < start + len(array))
+            if inside.any():
+                values[inside] = array.take(rows[inside] - start, axis=0)
+        return values

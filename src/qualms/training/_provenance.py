@@ -1,9 +1,6 @@
-"""What training records about a run: its environment, its headers, and its end."""
+"""Facts about a run in its files: environment, headers of predictions, and cost."""
 
-import platform
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,13 +11,13 @@ from qualms.datasets import Dataset
 from qualms.predictions import Header
 from qualms.spec import RunSpec, parse_split
 from qualms.training._error import TrainingError, writing
-from qualms.training.followers import Assigned
-from qualms.training.machine import Machine
+from qualms.training._run import Run
+from qualms.training._shared_training import TrainingJob
+from qualms.training.machine import Machine, hardware
 from qualms.training.predict import Pace
-from qualms.training.runs import Run
 
 
-def announce(job: Assigned, machine: Machine) -> None:
+def describe_job(job: TrainingJob, machine: Machine) -> None:
     """Make the folder of a run, and write its spec and environment there."""
     facts = {
         "torch": torch.__version__,
@@ -35,11 +32,11 @@ def announce(job: Assigned, machine: Machine) -> None:
 
 
 def header(run: Run, split: str) -> Header:
-    """The header of the predictions of `split`."""
+    """Return the header of the predictions of `split`."""
     spec, method = run.spec, run.learner.method
-    dataset = run.place.splits.dataset_of(split)
-    stated = {
-        "task": run.place.splits.dataset.task.name,
+    dataset = run.resources.splits.dataset_of(split)
+    facts = {
+        "task": run.resources.splits.dataset.task.name,
         "benchmark": spec.benchmark,
         "dataset": dataset.name,
         "split": parse_split(split)[1],
@@ -54,20 +51,21 @@ def header(run: Run, split: str) -> Header:
         "ignore": dataset.task.ignore,
         "select": method.select,
     }
-    return Header(**{**stated, **method.header})
+    return Header(**{**facts, **method.header})
 
 
 def finish(run: Run, pace: Mapping[str, Pace]) -> None:
-    """Record that a run is done and what it cost, `pace` by split; this comes last."""
-    network, stand = run.learner.network, run.stand
-    images = run.options.epochs * sum(run.counts)
+    """Mark a run as done and write what it cost, `pace` by split; this comes last."""
+    network, state = run.learner.network, run.state
+    steps, sizes = run.options.steps, run.data.step_sizes
+    images = steps.epochs * sum(sizes)
     facts = {
-        "seconds": stand.seconds + stand.fit_seconds,
-        "epochs": run.options.epochs,
-        "passes": run.options.epochs * run.options.epoch_passes,
-        "steps": run.options.epochs * len(run.counts),
+        "seconds": state.seconds + state.fit_seconds,
+        "epochs": steps.epochs,
+        "passes": steps.epochs * steps.epoch_passes,
+        "steps": steps.epochs * len(sizes),
         "parameters": sum(p.numel() for p in network.parameters()),
-        "images_per_second": images / stand.seconds if images else None,
+        "images_per_second": images / state.seconds if images else None,
         "hardware": _hardware(run),
         "pace": {split: dict(seconds) for split, seconds in pace.items() if seconds},
     }
@@ -75,32 +73,14 @@ def finish(run: Run, pace: Mapping[str, Pace]) -> None:
         runs.mark_done(run.folder, run.spec, facts)
 
 
-def hardware(device: torch.device) -> str:
-    """The device in words."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f"{_processor()}, {threads} thread{'s' * (threads > 1)}"
-
-
-@cache
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
 def _hardware(run: Run) -> str:
-    machine = run.place.machine
+    machine = run.resources.machine
     each = hardware(machine.device)
     return each if machine.team.size == 1 else f"{machine.team.size} x {each}"
 
 
 def _options(spec: RunSpec, dataset: Dataset) -> dict[str, Any]:
-    """What else determines the predictions, besides the other entries of the header."""
+    """Return what determines the predictions, besides other entries of the header."""
     return {
         "run": spec.hash,
         "dataset": dict(dataset.options),

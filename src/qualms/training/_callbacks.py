@@ -1,12 +1,12 @@
-"""Whom training tells how it goes; it prints nothing itself."""
+"""Callbacks that report the progress of training; training itself prints nothing."""
 
 from typing import Protocol
 
 from qualms.spec import RunSpec
 
 
-class Watch(Protocol):
-    """Is told of every epoch, and of whatever a user should know."""
+class Callbacks(Protocol):
+    """Callbacks for every epoch and for messages to the user."""
 
     def epoch(
         self,
@@ -18,17 +18,17 @@ class Watch(Protocol):
         seconds_left: float,
         /,
     ) -> None:
-        """`epoch` of `epochs` are done; `loss` is the mean of the last one."""
+        """Report that `epoch` of `epochs` are done; `loss` is the last one's mean."""
 
     def message(self, spec: RunSpec, text: str, /) -> None:
-        """A sentence for the user, such as what was done instead of what was asked."""
+        """Report a sentence, such as what was done instead of what was asked."""
 
 
-class Silent:
-    """A watch that says nothing."""
+class NoCallbacks:
+    """Callbacks that do nothing."""
 
     def epoch(self, spec: RunSpec, epoch: int, epochs: int, *_: float) -> None:
-        """Ignore it."""
+        """Ignore the epoch."""
 
     def message(self, spec: RunSpec, text: str) -> None:
-        """Ignore it."""
+        """Ignore the message."""

@@ -1,4 +1,4 @@
-"""How stored items become what a network sees: scaled, augmented and normalised.
+"""Batches for a network, made from stored items: scaled, augmented and normalised.
 
 Augmentation comes before the normalisation of colours, and after that of an item.
 """
@@ -14,11 +14,10 @@ from torch import Tensor
 from qualms.datasets import Split
 from qualms.methods import Batch
 from qualms.networks import IMAGENET, Colours
+from qualms.training._augment import augment
 from qualms.training._error import TrainingError
-from qualms.training.augment import augment
-from qualms.training.data import LoadedSplit
-from qualms.training.options import Training
-from qualms.training.reading import RawItems
+from qualms.training._splits import LoadedSplit, RawItems
+from qualms.training.options import Normalise, Training
 
 _COLOURS = 3
 _BYTE = 255.0
@@ -33,43 +32,43 @@ class TargetUnit(NamedTuple):
     scale: float = 1.0
 
     def learned(self, target: Tensor) -> Tensor:
-        """Targets in the unit that is learned."""
-        return target if self == _OWN_UNIT else (target - self.shift) / self.scale
+        """Return targets in the unit that is learned."""
+        return target if self == _DATA_UNIT else (target - self.shift) / self.scale
 
-    def stated(self, found: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Predictions in the unit of the data."""
-        if self == _OWN_UNIT:
-            return dict(found)
-        changed = dict(found)
+    def stored(self, arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return predictions in the unit of the data."""
+        predictions = dict(arrays)
+        if self == _DATA_UNIT:
+            return predictions
         for name in ("mean", "lower", "upper"):
-            if name in changed:
-                changed[name] = changed[name] * self.scale + self.shift
-        if "var" in changed:
-            changed["var"] = changed["var"] * self.scale**2
-        return changed
+            if name in predictions:
+                predictions[name] = predictions[name] * self.scale + self.shift
+        if "var" in predictions:
+            predictions["var"] = predictions["var"] * self.scale**2
+        return predictions
 
 
-_OWN_UNIT = TargetUnit()
+_DATA_UNIT = TargetUnit()
 
 
 class Inputs(NamedTuple):
     """How batches are made.
 
     Images may be 8 bit or float32, of as many channels as the network sees or of one,
-    which is then repeated; so further datasets need not be stored as the first one is.
+    which is then repeated; so further datasets may be stored in another form.
     """
 
     channels: int
-    """That the network sees."""
+    """Channels that the network sees."""
     space: int
     """Spatial axes of an image."""
     layout: torch.memory_format
     train: Callable[[RawItems, int], Batch]
-    """(items, views) to a batch with `views` augmented versions of each item."""
+    """From (items, views) to a batch with `views` augmented versions of each item."""
     plain: Callable[[RawItems], Batch]
-    """Items to a batch without augmentation."""
-    unit: TargetUnit = _OWN_UNIT
-    """Of the targets in batches, where they are numbers."""
+    """From items to a batch without augmentation."""
+    unit: TargetUnit = _DATA_UNIT
+    """Unit of the targets in batches, if they are numbers."""
 
 
 class _Affine(NamedTuple):
@@ -89,41 +88,46 @@ def make_inputs(
     ignore: int | None = None,
     colours: Colours = IMAGENET,
 ) -> Inputs:
-    """How items become batches for a network that trains on `items`.
+    """Return how batches are made for a network that trains on `items`.
 
-    Augmented label maps are `ignore` where an image has no pixels, or 0 without it.
-    `colours` are those that are normalised by.
+    Args:
+        items: what the network trains on.
+        options: of the training.
+        ignore: label of augmented maps outside of an image; None is 0.
+        colours: mean and standard deviation of the colours, for normalising.
     """
     shape = items.split.image.shape
     space, stored = len(shape) - 2, shape[-1]
-    normal = _normal(stored, space, options, colours).to(items.device)
+    normalise, changes = options.preprocessing.normalise, options.preprocessing.augment
+    loss = options.objective.loss
+    normal = _normal(stored, space, normalise, colours).to(items.device)
     from_bytes = _Affine(normal.scale * (1 / _BYTE), normal.shift)
-    layout = _layout(space, options)
-    unit = _unit(items.split) if options.scale_targets else _OWN_UNIT
+    layout = _layout(space, channels_last=options.execution.channels_last)
+    unit = _unit(items.split) if options.objective.scale_targets else _DATA_UNIT
 
     def plain(raw: RawItems) -> Batch:
         image = _image(raw)
-        if options.normalise == "item":
+        if normalise == "item":
             x = _apply(normal, _standardised(image), layout)
         else:
-            at_once = from_bytes if raw.image.dtype == torch.uint8 else normal
-            x = _apply(at_once, image, layout)
-        return Batch(x=x, target=unit.learned(raw.target), loss=options.loss)
+            affine = from_bytes if raw.image.dtype == torch.uint8 else normal
+            x = _apply(affine, image, layout)
+        return Batch(x=x, target=unit.learned(raw.target), loss=loss)
 
     def train(raw: RawItems, views: int) -> Batch:
-        if views == 1 and not options.augment:
+        if views == 1 and not changes:
             return plain(raw)
         image = _image(raw)
-        if options.normalise == "item":
+        if normalise == "item":
             image = _standardised(image)
         elif raw.image.dtype == torch.uint8:
             image = image * (1 / _BYTE)
         image = image.repeat(views, *(1,) * (space + 1))
         target = raw.target.repeat(views, *(1,) * (raw.target.ndim - 1))
-        changed = augment(options.augment, image, target, outside=ignore or 0)
-        x = _apply(normal, changed.image, layout)
-        target = unit.learned(changed.target[: len(raw.target)])
-        return Batch(x=x, target=target, loss=options.loss)
+        augmented = augment(changes, image, target, outside=ignore or 0)
+        x = _apply(normal, augmented.image, layout)
+        target = unit.learned(augmented.target[: len(raw.target)])
+        return Batch(x=x, target=target, loss=loss)
 
     return Inputs(normal.scale.shape[0], space, layout, train, plain, unit)
 
@@ -131,17 +135,18 @@ def make_inputs(
 def patch_inputs(
     inputs: Inputs, items: LoadedSplit, options: Training, *, ignore: int | None
 ) -> Inputs:
-    """How patches of `items` become batches, where whole ones do so by `inputs`.
+    """Return how batches of patches of `items` are made; `inputs` is for uncut items.
 
-    An item is standardised as a whole, before it is cut.
+    Items are standardised before they are cut, so patches are not standardised again.
     """
-    if items.cutter is None or options.normalise != "item":
+    if items.cutter is None or options.preprocessing.normalise != "item":
         return inputs
-    return make_inputs(items, replace(options, normalise="none"), ignore=ignore)
+    unchanged = replace(options.preprocessing, normalise="none")
+    return make_inputs(items, replace(options, preprocessing=unchanged), ignore=ignore)
 
 
 def _unit(split: Split) -> TargetUnit:
-    """In which the targets of `split` have mean 0 and standard deviation 1."""
+    """Return the unit in which targets have mean 0 and standard deviation 1."""
     if split.target.dtype.kind != "f" or split.target.ndim > 1:
         raise TrainingError(
             "scale_targets=true is for targets that are numbers, and these are classes"
@@ -152,7 +157,7 @@ def _unit(split: Split) -> TargetUnit:
 
 
 def check_readable(inputs: Inputs, split: Split, name: str) -> None:
-    """Refuse images of another form than those that the network is trained on."""
+    """Raise unless the images have the form that the network is trained on."""
     space, channels = split.image.ndim - 2, split.image.shape[-1]
     if space != inputs.space or channels not in (1, inputs.channels):
         raise TrainingError(
@@ -163,13 +168,13 @@ def check_readable(inputs: Inputs, split: Split, name: str) -> None:
 
 
 def _image(raw: RawItems) -> Tensor:
-    """(B, channels, *space) in float32."""
+    """Return images (B, channels, *space) in float32."""
     image = raw.image.movedim(-1, 1)
     return image.to(torch.float32, memory_format=torch.contiguous_format)
 
 
 def _standardised(image: Tensor) -> Tensor:
-    """(B, channels, *space) with mean 0 and deviation 1 in each channel of an item."""
+    """Return images with mean 0 and deviation 1 in each channel of an item."""
     space = tuple(range(2, image.ndim))
     variance, mean = torch.var_mean(image, space, correction=0, keepdim=True)
     return (image - mean) / (variance.sqrt() + _TINY)
@@ -181,22 +186,22 @@ def _apply(affine: _Affine, image: Tensor, layout: torch.memory_format) -> Tenso
     return x.contiguous(memory_format=layout)
 
 
-def _normal(stored: int, space: int, options: Training, colours: Colours) -> _Affine:
-    if options.normalise not in ("network", "imagenet"):
+def _normal(stored: int, space: int, normalise: Normalise, colours: Colours) -> _Affine:
+    if normalise not in ("network", "imagenet"):
         scale, shift = torch.ones(stored), torch.zeros(stored)
     elif stored in (1, _COLOURS):
         mean, std = torch.tensor(colours.mean), torch.tensor(colours.std)
         scale, shift = 1 / std, -mean / std
     else:
         raise TrainingError(
-            f"normalise={options.normalise!r} is for images of 1 or 3 channels, these"
+            f"normalise={normalise!r} is for images of 1 or 3 channels, these"
             f" have {stored}; train with normalise='none'"
         )
     shape = (-1, *(1,) * space)
     return _Affine(scale.view(shape), shift.view(shape))
 
 
-def _layout(space: int, options: Training) -> torch.memory_format:
-    if not options.channels_last:
+def _layout(space: int, *, channels_last: bool) -> torch.memory_format:
+    if not channels_last:
         return torch.contiguous_format
     return torch.channels_last_3d if space == 3 else torch.channels_last

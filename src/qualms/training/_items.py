@@ -1,13 +1,13 @@
-"""The items that a run trains on, and the list of them that its folder keeps.
+"""Training items of a run, and the list of them in its folder.
 
-A run without a rule trains on the whole split `train`. With one (`RunSpec.items`) the
-items are chosen once, before training, and written to `items.json` in the run's folder.
-A run that goes on reads them from there, so the list can be looked at, and the runs
-whose predictions it came from are not needed again.
+A run without a rule trains on all of the split `train`. A rule (`RunSpec.items`)
+chooses items once, before training, and they are written to `items.json` in the run's
+folder. A run that goes on reads this list, so the runs whose predictions it came from
+are not needed again, and a user can look at it.
 
-Every rule takes the option `keep`: names of splits that are trained on whole, besides
-the items that the rule chooses. Active learning has `split="pool"` and
-`keep=["train"]`: the run trains on `train` and on what was chosen from the pool.
+Every rule takes the option `keep`: names of splits that are trained on completely,
+besides the items that the rule chooses. Active learning has `split="pool"` and
+`keep=["train"]`: the run trains on `train` and on the items chosen from the pool.
 """
 
 import json
@@ -26,19 +26,20 @@ from qualms.predictions import Predictions, PredictionsError, read
 from qualms.runs import items_path, sibling, stored
 from qualms.spec import ItemRule, RunSpec, Task, digest, parse_split
 from qualms.training._error import TrainingError, writing
-from qualms.training.data import LoadedSplit, Splits
-from qualms.training.item_rules import UNSEEDED, Candidates, choose
+from qualms.training._item_rules import UNSEEDED, Candidates, choose
+from qualms.training._splits import LoadedSplit, Splits
 
-Listed = Mapping[str, list[str] | Literal["all"]]
+ItemList = Mapping[str, list[str] | Literal["all"]]
 """Names of the chosen items of each split, or "all" of them."""
 
 
 class TrainingItems(NamedTuple):
-    """What a run trains on."""
+    """Items that a run trains on."""
 
     items: LoadedSplit
+    """A split, or several splits as one."""
     rows: Tensor
-    """Rows of `items`, in order."""
+    """Rows of `items` that are trained on, in order."""
 
 
 def training_items(
@@ -46,17 +47,17 @@ def training_items(
     folder: Path,
     splits: Splits,
     *,
-    known: dict[str, Listed],
+    lists: dict[str, ItemList],
     write: bool,
 ) -> TrainingItems:
-    """The items of `spec`, which is trained in `folder`.
+    """Return the items that `spec` trains on.
 
     Args:
         spec: the run.
-        folder: has the list, or gets it.
+        folder: folder of the run, for the list of its items.
         splits: of the datasets that the run reads.
-        known: lists of other runs that read the same data, by what they follow from.
-            Members of a pool train on the same items, which are chosen once.
+        lists: lists of runs that read the same data, by `_list_key`; a new list is
+            added. Runs of a pool train on the same items, which are chosen once.
         write: whether to write the list; of several processes only one does.
     """
     if spec.items is None:
@@ -64,51 +65,51 @@ def training_items(
         return TrainingItems(items, torch.arange(len(items)))
     path = items_path(folder)
     if path.exists():
-        listed = _read(path, spec)
+        items_of = _read(path, spec)
     else:
-        basis = _basis(spec, spec.items, folder)
-        if basis not in known:
-            known[basis] = _chosen(spec, spec.items, folder, splits)
-        listed = known[basis]
+        key = _list_key(spec, spec.items, folder)
+        if key not in lists:
+            lists[key] = _chosen(spec, spec.items, folder, splits)
+        items_of = lists[key]
         if write:
-            _write(path, spec, listed)
-    return _found(listed, path, splits)
+            _write(path, spec, items_of)
+    return _load(items_of, path, splits)
 
 
 def trained_task(spec: RunSpec, splits: Splits) -> Task:
-    """The task of the dataset whose items `spec` trains on.
+    """Return the task of the dataset whose items `spec` trains on.
 
-    A rule may choose items of a further dataset, whose classes are then told apart.
+    A rule may choose items of a further dataset; the network then learns its classes.
     """
-    own = splits.dataset.task
+    main = splits.dataset.task
     if spec.items is None:
-        return own
+        return main
     keep = spec.items.options.get("keep", ())
-    read = (spec.items.split, *(() if isinstance(keep, str) else keep))
-    found = {name: splits.dataset_of(name).task for name in read}
-    task = found[spec.items.split]
-    for name, other in found.items():
+    names = (spec.items.split, *(() if isinstance(keep, str) else keep))
+    tasks = {name: splits.dataset_of(name).task for name in names}
+    task = tasks[spec.items.split]
+    for name, other in tasks.items():
         if other != task:
             raise TrainingError(
                 f"items of {spec.items.split!r} and {name!r} cannot be trained on"
                 " together: their datasets have other tasks or classes; keep splits of"
                 " the same dataset"
             )
-    if task.name != own.name:
+    if task.name != main.name:
         raise TrainingError(
-            f"the run is for {own.name}, and {spec.items.split!r} is for {task.name};"
+            f"the run is for {main.name}, and {spec.items.split!r} is for {task.name};"
             " choose items of another dataset"
         )
     return task
 
 
-def _basis(spec: RunSpec, rule: ItemRule, folder: Path) -> str:
-    """All that the choice of `rule` depends on, but for the data."""
+def _list_key(spec: RunSpec, rule: ItemRule, folder: Path) -> str:
+    """Return everything that the choice of `rule` depends on, except the data."""
     seed = None if rule.name in UNSEEDED else spec.seed
     return json.dumps([asdict(rule), str(folder.parent), seed], sort_keys=True)
 
 
-def _chosen(spec: RunSpec, rule: ItemRule, folder: Path, splits: Splits) -> Listed:
+def _chosen(spec: RunSpec, rule: ItemRule, folder: Path, splits: Splits) -> ItemList:
     options = dict(rule.options)
     keep = options.pop("keep", ())
     if isinstance(keep, str) or rule.split in keep:
@@ -131,7 +132,7 @@ def _chosen(spec: RunSpec, rule: ItemRule, folder: Path, splits: Splits) -> List
 
 
 def _predictions(rule: ItemRule, folder: Path, split: str) -> list[Predictions]:
-    """What each of the rule's runs predicts for `split`."""
+    """Read the predictions of each of the rule's runs for `split`."""
     if not rule.runs:
         raise TrainingError(
             f"item rule {rule.name!r} reads predictions, and names no runs to read them"
@@ -149,71 +150,73 @@ def _predicted_by(run: str, folder: Path, split: str) -> Predictions:
             f" {split!r} among the splits it predicts"
         )
     try:
-        found = read(path)
+        predictions = read(path)
     except PredictionsError as error:
         raise TrainingError(
             f"this run chooses its items by the predictions of run {run}, which cannot"
             f" be read: {error}"
         ) from error
-    stated = (found.header.options or {}).get("run"), found.header.split
-    wanted = run, parse_split(split)[1]
-    if any(s not in (None, w) for s, w in zip(stated, wanted, strict=True)):
+    header = predictions.header
+    actual = (header.options or {}).get("run"), header.split
+    expected = run, parse_split(split)[1]
+    if any(a not in (None, e) for a, e in zip(actual, expected, strict=True)):
         raise TrainingError(
             f"{path} must be what run {run} predicts for {split!r}, and says that it is"
-            f" of run {stated[0]} and split {stated[1]!r}; put the right file there"
+            f" of run {actual[0]} and split {actual[1]!r}; put the right file there"
         )
-    return found
+    return predictions
 
 
-def _write(path: Path, spec: RunSpec, listed: Listed) -> None:
+def _write(path: Path, spec: RunSpec, items_of: ItemList) -> None:
     assert spec.items is not None
-    held = {"run": spec.hash, "rule": asdict(spec.items), "items": dict(listed)}
+    content = {"run": spec.hash, "rule": asdict(spec.items), "items": dict(items_of)}
     with writing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
-            text = json.dumps({**held, "digest": _digest(held)}, indent=1)
+            text = json.dumps({**content, "digest": _digest(content)}, indent=1)
             temporary.write_text(text, encoding="utf-8")
 
 
-def _read(path: Path, spec: RunSpec) -> Listed:
+def _read(path: Path, spec: RunSpec) -> ItemList:
     try:
-        held = json.loads(path.read_text(encoding="utf-8"))
-        stated = held.pop("digest")
-        whole = stated == _digest(held) and held["run"] == spec.hash
-        listed: Listed = held["items"]
+        content = json.loads(path.read_text(encoding="utf-8"))
+        checksum = content.pop("digest")
+        valid = checksum == _digest(content) and content["run"] == spec.hash
+        items_of: ItemList = content["items"]
     except (ValueError, KeyError, TypeError, AttributeError):
-        whole = False
-    if not whole:
+        valid = False
+    if not valid:
         raise TrainingError(
             f"{path} must hold the items that run {spec.hash} trains on, and it is"
             " damaged or belongs to another run; delete it to have the items chosen"
             " again"
         )
-    return listed
+    return items_of
 
 
-def _digest(held: Mapping[str, Any]) -> str:
-    return digest(json.dumps(held, sort_keys=True))
+def _digest(content: Mapping[str, Any]) -> str:
+    return digest(json.dumps(content, sort_keys=True))
 
 
-def _found(listed: Listed, path: Path, splits: Splits) -> TrainingItems:
-    names = tuple(listed)
+def _load(items_of: ItemList, path: Path, splits: Splits) -> TrainingItems:
+    names = tuple(items_of)
     items, start = splits.joined(names), 0
     rows = []
     for name in names:
-        own = np.asarray(splits.stored(name).item)
-        rows.append(start + _rows(listed[name], own, name, path))
-        start += len(own)
+        item_names = np.asarray(splits.stored(name).item)
+        rows.append(start + _rows(items_of[name], item_names, name, path))
+        start += len(item_names)
     return TrainingItems(items, torch.from_numpy(np.concatenate(rows)))
 
 
-def _rows(wanted: Sequence[str], own: Any, split: str, path: Path) -> Any:
-    if wanted == "all":
-        return np.arange(len(own))
-    rows = np.flatnonzero(np.isin(own, wanted))
-    if len(rows) != len(wanted):
+def _rows(names: Sequence[str], item_names: Any, split: str, path: Path) -> Any:
+    """Return the rows of the items `names` in a split, or all rows."""
+    if names == "all":
+        return np.arange(len(item_names))
+    rows = np.flatnonzero(np.isin(item_names, names))
+    if len(rows) != len(names):
         raise TrainingError(
-            f"{path} names {len(wanted)} items of the split {split!r}, which has"
+            f"{path} names {len(names)} items of the split {split!r}, which has"
             f" {len(rows)} of them; the list belongs to other data"
         )
     return rows

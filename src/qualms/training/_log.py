@@ -1,4 +1,4 @@
-"""The log of a run: one JSON object per epoch, and optional sinks beside it."""
+"""The log of epochs: one JSON object per epoch, and optional sinks beside it."""
 
 import json
 import math
@@ -15,15 +15,15 @@ _Values = Mapping[str, Any]
 _Sink = Callable[[_Values], None]
 
 
-class _Begun(NamedTuple):
-    """What a sink must know: the folder and hash of the run, and its first epoch."""
+class _SinkTarget(NamedTuple):
+    """The run that a sink logs: its folder, its hash, and its first epoch."""
 
     folder: Path
     run: str
     epoch: int
 
 
-class Log:
+class EpochLog:
     """Appends the values of each epoch; first drops epochs that are trained again."""
 
     def __init__(
@@ -31,8 +31,8 @@ class Log:
     ) -> None:
         self._folder = folder
         self._path = epochs_path(folder)
-        begun = _Begun(folder, run, epoch)
-        self._sinks = [_SINKS[name](begun) for name in sinks]
+        target = _SinkTarget(folder, run, epoch)
+        self._sinks = [_SINKS[name](target) for name in sinks]
         self._drop_from(epoch)
 
     def write(self, entry: _Values) -> None:
@@ -45,35 +45,36 @@ class Log:
     def _drop_from(self, epoch: int) -> None:
         if not self._path.exists():
             return
-        kept = [line for line in _whole_lines(self._path) if _epoch(line) < epoch]
+        lines = _complete_lines(self._path)
+        before = [line for line in lines if _epoch(line) < epoch]
         with writing(self._folder), replacing(self._path) as temporary:
-            temporary.write_text("".join(kept), encoding="utf-8")
+            temporary.write_text("".join(before), encoding="utf-8")
 
 
 def copy_log(folder: Path, other: Path) -> None:
-    """Give the run in `other` the epochs of the one in `folder`, if it has any."""
+    """Copy the log of the run in `folder`, if it has one, to the run in `other`."""
     if not epochs_path(folder).exists():
         return
-    lines = _whole_lines(epochs_path(folder))
+    lines = _complete_lines(epochs_path(folder))
     with writing(other), replacing(epochs_path(other)) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8")
 
 
-def _whole_lines(path: Path) -> list[str]:
-    """The lines that were written completely before the process was killed."""
+def _complete_lines(path: Path) -> list[str]:
+    """Return the lines that were written completely before the process was killed."""
     text = path.read_text(encoding="utf-8", errors="replace")
     return [line for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _epoch(line: str) -> float:
-    """The epoch that a line is about; infinite for a line that a crash damaged."""
+    """Return the epoch of a line; infinite for a line that a crash damaged."""
     try:
         return float(json.loads(line)["epoch"])
     except (ValueError, TypeError, KeyError):
         return math.inf
 
 
-def _tensorboard(begun: _Begun) -> _Sink:
+def _tensorboard(target: _SinkTarget) -> _Sink:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
@@ -82,7 +83,9 @@ def _tensorboard(begun: _Begun) -> _Sink:
             " the sink out"
         ) from error
     # Epochs that are trained again must be shown only once.
-    writer = SummaryWriter(begun.folder / "tensorboard", purge_step=begun.epoch or None)
+    writer = SummaryWriter(
+        target.folder / "tensorboard", purge_step=target.epoch or None
+    )
 
     def sink(entry: _Values) -> None:
         for name, value in _numbers(entry).items():
@@ -92,7 +95,7 @@ def _tensorboard(begun: _Begun) -> _Sink:
     return sink
 
 
-def _wandb(begun: _Begun) -> _Sink:
+def _wandb(target: _SinkTarget) -> _Sink:
     try:
         wandb = import_module("wandb")
     except ImportError as error:
@@ -102,9 +105,9 @@ def _wandb(begun: _Begun) -> _Sink:
     # With the same id, a run that continues after a stop stays one run.
     run = wandb.init(
         mode="offline",
-        dir=str(begun.folder),
+        dir=str(target.folder),
         project="qualms",
-        id=begun.run,
+        id=target.run,
         resume="allow",
     )
     return lambda entry: run.log(_numbers(entry), step=entry["epoch"])
@@ -114,7 +117,7 @@ def _numbers(entry: _Values) -> dict[str, float]:
     return {name: value for name, value in entry.items() if isinstance(value, float)}
 
 
-_SINKS: dict[str, Callable[[_Begun], _Sink]] = {
+_SINKS: dict[str, Callable[[_SinkTarget], _Sink]] = {
     "tensorboard": _tensorboard,
     "wandb": _wandb,
 }

@@ -1,0 +1,319 @@
+"""Which calibration errors may be the least, and how far the others lie above it.
+
+An error that sums absolute gaps lies above its truth by noise: by much where the gaps
+are small, by little where they are large, so that of two equally good models the
+noisier one seems worse. What the noise adds depends on the true gaps, which the data
+leave open. So each error that all rows may have in common is tried: a row is in the
+group if one of them leaves it there, with as much noise as possible in its own value
+and as little as possible in that of its rival. Both are simulated from the joint normal
+noise of the gaps of all rows, over items or clusters.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.special import ndtr
+
+from qualms.arrays import Array, Index
+from qualms.inference._design import Design
+from qualms.inference._gaps import bin_ends, smooth_ends
+from qualms.inference._shares import student_quantile
+from qualms.inference.confidence_set import (
+    ConfidenceSet,
+    elimination,
+    normal_noise,
+    remaining,
+    standard_errors,
+)
+from qualms.scores import Difference
+from qualms.scores.influence import BinGaps, Influence, SmoothGaps
+from qualms.scores.smoothing import crossings, on_grid
+
+REPLICATES, SMOOTH_REPLICATES = 1_000, 250
+TRIED = 5
+"""Errors that all rows may have in common."""
+OUTSIDE = 0.4
+"""Chance that the least error lies outside these, shared among the rows."""
+CLEAR = 2.0
+"""Gaps of fewer standard errors may be noise altogether."""
+CELLS = 2_600
+"""Of the grids of all rows together."""
+
+
+class GapComparison(NamedTuple):
+    """Which rows may have the least error, and how far each lies above the best."""
+
+    group: ConfidenceSet
+    differences: Mapping[str, Difference]
+    """Each row minus the best."""
+
+
+def compare_gaps(
+    rows: Mapping[str, Influence | Sequence[Influence]],
+    *,
+    design: Design,
+    level: float = 0.95,
+    seed: int = 0,
+) -> GapComparison:
+    """Compare errors that are sums of gaps, over the same items in every row.
+
+    Repeats of a row are averaged; what their seeds add is independent between rows.
+
+    >>> from qualms.inference import influence_of
+    >>> from qualms.scores import ece
+    >>> target = np.arange(400) % 2
+    >>> rows = {"right": np.full(400, 0.5), "sure": np.full(400, 0.99)}
+    >>> influences = {name: influence_of(ece, p, target) for name, p in rows.items()}
+    >>> compare_gaps(influences, design=Design(items=400)).group.members
+    ('right',)
+    """
+    names = list(rows)
+    repeats = [[r] if isinstance(r, Influence) else list(r) for r in rows.values()]
+    values = np.array([np.mean([one.value for one in row]) for row in repeats])
+    drawn = list(_drawn_rows(repeats, design, seed))
+    wide = 1.0 - OUTSIDE / len(names)
+    errors = [_error_range(row, design, wide) for row in repeats]
+    low, high = np.min(errors, axis=0)
+    order, p, noise = _least(values, drawn, np.linspace(low, high, TRIED))
+    best = int(values.argmin())
+    group = remaining(names, names[best], order, p, level)
+    added = [_noise_range(row, own) for row, own in zip(drawn, errors, strict=True)]
+    error = standard_errors(noise)[best]
+    differences = {
+        name: _difference(
+            values[[row, best]], (added[row], added[best]), float(error[row]), level
+        )
+        for row, name in enumerate(names)
+    }
+    return GapComparison(group, differences)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _NoisyGaps:
+    """The gaps of one repeat of a row, and their noise."""
+
+    total: Array
+    """(cells,) gaps as observed."""
+    noise: Array
+    """(B, cells) around 0."""
+    factor: float
+    """Of the sum of absolute gaps; 0 for a smooth error."""
+
+    def size(self, gaps: Array) -> Array:
+        """Return the error (B,) that gaps (B, cells) have."""
+        if self.factor:
+            return np.abs(gaps).sum(axis=1) * self.factor
+        return crossings(gaps, tolerance=1e-4)
+
+    def replicates(self, shape: Array, error: float) -> Array:
+        """Return the error (B,) of gaps of this `shape` and `error`, with noise."""
+        steps = np.ones(1) if self.factor else np.geomspace(0.01, 100.0, 60)
+        if not shape.any():
+            shape = self.total
+        sizes = self.size(steps[:, None] * shape)
+        if self.factor:
+            step = error / sizes[0] if sizes[0] > 0.0 else 0.0
+        else:
+            step = np.interp(error, np.append(0.0, sizes), np.append(0.0, steps))
+        return self.size(float(step) * shape + self.noise)
+
+    def shapes(self) -> tuple[Array, Array]:
+        """Return gaps to whose error noise adds much, and those to which little.
+
+        Noise adds most to the error where many gaps are 0, and least where all of them
+        are equally clear.
+        """
+        block = self._blocks()
+        gap = np.bincount(block, self.total)
+        variance = self.noise.var(axis=0)
+        own = np.maximum(np.bincount(block, variance), 1e-300)
+        error = np.sqrt(own)
+        clear = np.where(np.abs(gap) > CLEAR * error, 1.0, 0.0)[block] * self.total
+        even = (np.sign(gap) * error)[block] * variance / own[block]
+        return clear, even
+
+    def _blocks(self) -> Index:
+        """Return the block (cells,) of each cell: a smooth error joins neighbours."""
+        cells = len(self.total)
+        if self.factor:
+            return np.arange(cells)
+        width = 2.0 * float(self.size(self.total[None])[0])
+        blocks = max(1, min(cells, round(1.0 / max(width, 1e-6))))
+        block: Index = np.arange(cells) * blocks // cells
+        return block
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _NoisyRow:
+    """All repeats of a row, and the noise that their seeds add to its mean."""
+
+    repeats: Sequence[_NoisyGaps]
+    seeds: Array | float
+    """(B,), 0.0 for a single repeat."""
+
+    def replicates(self, error: float) -> tuple[Array, Array]:
+        """Return values (B,) at this error, where noise adds much, and little."""
+        shapes = zip(*(repeat.shapes() for repeat in self.repeats), strict=True)
+        much, little = (
+            np.mean(
+                [
+                    repeat.replicates(shape, error)
+                    for repeat, shape in zip(self.repeats, each, strict=True)
+                ],
+                axis=0,
+            )
+            for each in shapes
+        )
+        return much + self.seeds, little + self.seeds
+
+
+def _least(
+    values: Array, drawn: Sequence[_NoisyRow], errors: Array
+) -> tuple[list[int], Array, Array]:
+    """Return who leaves in what order, at what p value, and noise (B, K).
+
+    The p value is the largest of all common `errors` that are tried.
+    """
+    p, order = np.zeros(len(values)), list[int]()
+    for error in errors:
+        each = [row.replicates(float(error)) for row in drawn]
+        much, little = (np.stack(part, axis=1) for part in zip(*each, strict=True))
+        added = np.stack([much.mean(axis=0), little.mean(axis=0)]) - error
+        order, reached = elimination(
+            values - added.max(axis=0),
+            little - little.mean(axis=0),
+            high=values - added.min(axis=0),
+        )
+        p = np.maximum(p, reached)
+    return order, p, little
+
+
+def _noise_range(row: _NoisyRow, errors: Array) -> tuple[float, float]:
+    """Return the least and the most that noise may add to the value of a row."""
+    added = [
+        part.mean() - error for error in errors for part in row.replicates(float(error))
+    ]
+    return float(min(added)), float(max(added))
+
+
+def _difference(
+    values: Array,
+    added: tuple[tuple[float, float], tuple[float, float]],
+    error: float,
+    level: float,
+) -> Difference:
+    """Return the difference of two values, whatever noise may have added to each."""
+    value = float(values[0] - values[1])
+    (own_least, own_most), (best_least, best_most) = added
+    low, high = value - own_most + best_least, value - own_least + best_most
+    reach = student_quantile(level, math.inf) * error
+    if error == 0.0:
+        return Difference(value=value, low=value, high=value, p=float(value == 0.0))
+    nearest = max(low, -high, 0.0) / error
+    return Difference(
+        value=value,
+        low=float(min(low, value) - reach),
+        high=float(max(high, value) + reach),
+        p=min(1.0, 2.0 * float(ndtr(-nearest))),
+    )
+
+
+def _error_range(row: Sequence[Influence], design: Design, level: float) -> Array:
+    """Return the ends of the interval of the error of a row."""
+    ends = []
+    for repeat in row:
+        gaps = repeat.construction
+        assert isinstance(gaps, BinGaps | SmoothGaps)
+        if isinstance(gaps, BinGaps):
+            ends.append(bin_ends(gaps, design, level))
+        else:
+            ends.append(smooth_ends(gaps, design, level))
+    mean: Array = np.mean(ends, axis=0)
+    return mean
+
+
+def _drawn_rows(
+    rows: Sequence[Sequence[Influence]], design: Design, seed: int
+) -> Iterator[_NoisyRow]:
+    """Yield every row with the noise of its gaps, drawn jointly for all rows."""
+    steps = _steps(rows)
+    gaps = [_by_item(repeat, steps) for row in rows for repeat in row]
+    rng = np.random.default_rng(seed)
+    smooth = any(isinstance(row[0].construction, SmoothGaps) for row in rows)
+    replicates = SMOOTH_REPLICATES if smooth else REPLICATES
+    covariance = _joint_covariance([each for each, _ in gaps], design)
+    noise = normal_noise(covariance, replicates, rng)
+    parts = np.split(noise, np.cumsum([each.shape[1] for each, _ in gaps])[:-1], axis=1)
+    ready = iter(zip(gaps, parts, strict=True))
+    for row in rows:
+        repeats = [
+            _NoisyGaps(total=total, noise=noise, factor=_factor(repeat))
+            for repeat, ((_, total), noise) in zip(row, ready, strict=False)
+        ]
+        values = np.array([repeat.value for repeat in row])
+        seeds: Array | float = 0.0
+        if len(row) > 1:
+            spread = math.sqrt(values.var(ddof=1) / len(row))
+            seeds = rng.normal(0.0, spread, replicates)
+        yield _NoisyRow(repeats=repeats, seeds=seeds)
+
+
+def _steps(rows: Sequence[Sequence[Influence]]) -> int:
+    """Return the steps of the grids of smooth errors, which resolve the least of them.
+
+    More rows have coarser grids.
+    """
+    values = [repeat.value for row in rows for repeat in row]
+    finest = math.log2(2.0 / max(min(values), 1e-3))
+    return 1 << max(5, min(9, math.ceil(finest), int(math.log2(CELLS / len(values)))))
+
+
+def _factor(influence: Influence) -> float:
+    gaps = influence.construction
+    return gaps.factor if isinstance(gaps, BinGaps) else 0.0
+
+
+def _by_item(influence: Influence, steps: int) -> tuple[sparse.csr_array, Array]:
+    """Return what each item adds to the gaps, (N, cells), and the gaps as observed."""
+    gaps = influence.construction
+    if isinstance(gaps, SmoothGaps):
+        cell = np.minimum((gaps.position * steps + 0.5).astype(np.int64), steps)
+        own = _sparse(gaps.residual, cell, steps + 1)
+        return own, on_grid(gaps.position, gaps.residual, steps)
+    assert isinstance(gaps, BinGaps)
+    cells = len(gaps.total if gaps.shares is None else gaps.shares)
+    own = _sparse(gaps.own, gaps.cell, cells)
+    if gaps.tilt is not None:
+        own = sparse.csr_array(own + gaps.tilt[gaps.cell])
+    if gaps.shares is not None:
+        own = sparse.csr_array(own @ sparse.csr_array(gaps.shares))
+    return own, gaps.total
+
+
+def _sparse(values: Array, cell: Index, cells: int) -> sparse.csr_array:
+    items = len(values)
+    return sparse.csr_array((values, (np.arange(items), cell)), shape=(items, cells))
+
+
+def _joint_covariance(own: Sequence[sparse.csr_array], design: Design) -> Array:
+    """Return the covariance of the gaps of all rows, over new items or clusters."""
+    items = design.items
+    sample = np.zeros(items, np.int64) if design.sample is None else design.sample
+    sample = np.unique(sample, return_inverse=True)[1]
+    inside = _sparse(np.ones(items), sample, int(sample.max()) + 1)
+    each = sparse.csr_array(sparse.hstack([*own, inside], format="csr"))
+    mean = (inside.T @ each).toarray()[:, : -inside.shape[1]]
+    mean /= np.bincount(sample)[:, None]
+    if design.cluster is not None:
+        units = int(design.cluster.max()) + 1
+        held = np.ones(items), (design.cluster, np.arange(items))
+        each = sparse.csr_array(sparse.csr_array(held, shape=(units, items)) @ each)
+    # What is taken from a unit is the mean of its sample, once for each of its items.
+    weight = np.concatenate([np.eye(mean.shape[1]), -mean])
+    product: Array = weight.T @ ((each.T @ each) @ weight)
+    units = design.units()
+    return product * (units / max(units - 1, 1))

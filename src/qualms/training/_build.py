@@ -1,0 +1,291 @@
+"""Builds a run, anew or from its checkpoint.
+
+Options, methods and data that do not fit together are refused before training begins.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from qualms.datasets import Ragged, Split
+from qualms.networks import IMAGENET, Colours, network_colours
+from qualms.spec import RunSpec, Task
+from qualms.training._checkpoint import (
+    CheckpointWriter,
+    TrainingState,
+    read_checkpoint,
+    state_from_dict,
+)
+from qualms.training._error import TrainingError
+from qualms.training._features import FeatureCache, feature_inputs
+from qualms.training._feed import make_feed, make_weights
+from qualms.training._inputs import Inputs, make_inputs, patch_inputs
+from qualms.training._items import TrainingItems, trained_task, training_items
+from qualms.training._learner import Learner, backbone_note, make_learner, start_from
+from qualms.training._log import EpochLog
+from qualms.training._run import DeviceResources, Run, TrainingData, scaled_batch
+from qualms.training._shared_training import TrainingJob, follow_dependents
+from qualms.training._splits import Splits
+from qualms.training._step import Recorder, Stepper, StepTensors
+from qualms.training._team import check_divides, make_loss
+from qualms.training.options import Training, training
+from qualms.training.predict import check_predictable
+from qualms.training.selection import check_selection
+
+
+class _Setup(NamedTuple):
+    """Arguments of `make_run`, with the parsed options."""
+
+    job: TrainingJob
+    resources: DeviceResources
+    options: Training
+    forward_items: int
+    """Items in a forward pass of a step, over all devices."""
+
+    def message(self, text: str) -> None:
+        self.resources.callbacks.message(self.job.spec, text)
+
+
+def make_run(job: TrainingJob, resources: DeviceResources, forward_items: int) -> Run:
+    """Build the run of `job`, with at most `forward_items` items in a forward pass.
+
+    It goes on from its checkpoint, if there is one.
+    """
+    spec, splits, machine = job.spec, resources.splits, resources.machine
+    options = training(spec.training)
+    setup = _Setup(job, resources, options, forward_items)
+    task = trained_task(spec, splits)
+    _check_options(options, spec, task, splits)
+    check_selection(options.selection, splits)
+    chosen = _chosen_items(job, resources)
+    check_divides(options.steps, len(chosen.rows), machine.team)
+    colours = _colours(options, spec)
+    inputs = make_inputs(chosen.items, options, ignore=task.ignore, colours=colours)
+    for split in spec.splits:
+        check_predictable(split, splits, inputs)
+    learner = make_learner(spec, task, options, inputs, machine)
+    _check_method(learner, options, spec, splits, task)
+    if note := backbone_note(learner.network):
+        setup.message(note)
+    state = _restored(setup, learner)
+    data = _data(setup, learner, inputs, chosen, task)
+    stepper = _stepper(setup, learner, data)
+    selects = learner.method.selects
+    return Run(
+        job=follow_dependents(job, state, splits, selects=selects),
+        options=options,
+        resources=resources,
+        data=data,
+        stepper=stepper,
+        take_step=_recorder(stepper, setup.message),
+        checkpoints=CheckpointWriter(job.folder, resources.executor),
+        log=_log(job, options, state) if machine.team.leads else None,
+        state=state,
+    )
+
+
+def _chosen_items(job: TrainingJob, resources: DeviceResources) -> TrainingItems:
+    """Return the training items; one process of a team writes their list."""
+    return training_items(
+        job.spec,
+        job.folder,
+        resources.splits,
+        lists=resources.item_lists,
+        write=resources.machine.team.leads,
+    )
+
+
+def _colours(options: Training, spec: RunSpec) -> Colours:
+    """Return mean and deviation of colours as the network was trained with them."""
+    of_network = options.preprocessing.normalise == "network"
+    return network_colours(spec.network) if of_network else IMAGENET
+
+
+def _restored(setup: _Setup, learner: Learner) -> TrainingState:
+    """Load the checkpoint of the run, if there is one, else the weights of `start`."""
+    spec, folder, _ = setup.job
+    checkpoint = read_checkpoint(folder, spec.hash, setup.message)
+    if checkpoint is None:
+        if spec.start is None:
+            return TrainingState()
+        trains = setup.options.steps.epochs > 0
+        message = setup.message if trains else None
+        seconds = start_from(learner.network, folder, spec.start, message)
+        # Weights that are used without further training cost what theirs did.
+        return TrainingState() if trains else TrainingState(seconds=seconds)
+    try:
+        learner.restore(checkpoint)
+        return state_from_dict(checkpoint["stand"])
+    except torch.OutOfMemoryError:
+        raise
+    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError) as error:
+        why = str(error).strip().partition("\n")[0]
+        raise TrainingError(
+            f"the checkpoint in {folder} was written by other code and does not fit"
+            f" this one ({why}); delete the folder to start anew"
+        ) from error
+
+
+def _data(
+    setup: _Setup, learner: Learner, inputs: Inputs, chosen: TrainingItems, task: Task
+) -> TrainingData:
+    items, rows = chosen
+    cache = _cache(setup, learner, inputs)
+    if cache is not None:
+        items = cache.load("train", items, rows)
+        rows = torch.arange(len(items))
+    return TrainingData(
+        task=task,
+        items=items,
+        rows=rows,
+        step_sizes=_step_sizes(rows, setup),
+        inputs=inputs,
+        cache=cache,
+    )
+
+
+def _cache(setup: _Setup, learner: Learner, inputs: Inputs) -> FeatureCache | None:
+    if setup.options.objective.features != "cached":
+        return None
+    return FeatureCache(
+        folder=setup.job.folder,
+        run=setup.job.spec.hash,
+        network=learner.network,
+        inputs=inputs,
+        machine=setup.resources.machine,
+        batch=scaled_batch(setup.options, setup.forward_items),
+    )
+
+
+def _step_sizes(rows: Tensor, setup: _Setup) -> list[int]:
+    """Return the items in each step of an epoch.
+
+    Items chosen by a rule make one step, even if they do not fill it.
+    """
+    options, alone = setup.options.steps, setup.resources.machine.team.size == 1
+    stride, items = options.items_per_step, len(rows) * options.epoch_passes
+    steps, rest = divmod(items, stride)
+    few = not steps and setup.job.spec.items is not None and alone
+    smaller = options.partial or few
+    if not smaller and not steps:
+        raise TrainingError(
+            f"partial=false leaves no step: one takes {stride} items, and there are"
+            f" {items} to train on; choose a smaller batch"
+        )
+    return [stride] * steps + [rest] * (rest > 0 and smaller)
+
+
+def _stepper(setup: _Setup, learner: Learner, data: TrainingData) -> Stepper:
+    options, machine, steps = setup.options, setup.resources.machine, data.step_sizes
+    dataset, team = setup.resources.splits.dataset, machine.team
+    rate = learner.tuned.rates[0].value.dtype
+    stride = options.steps.items_per_step // team.size
+    inputs = data.inputs if data.cache is None else feature_inputs(data.inputs, options)
+    return Stepper(
+        learner=learner,
+        loss=make_loss(learner.method, learner.trained, team),
+        tensors=StepTensors(len(steps), machine.device, rate),
+        feed=make_feed(data.items, rows=sum(steps) // team.size, stride=stride),
+        inputs=patch_inputs(inputs, data.items, options, ignore=data.task.ignore),
+        machine=machine,
+        options=options,
+        forward_items=-(-setup.forward_items // team.size),
+        weights=make_weights(options, dataset, data.items.split, machine),
+    )
+
+
+def _recorder(stepper: Stepper, message: Callable[[str], None]) -> Recorder:
+    execution = stepper.options.execution
+    capture, mixed = execution.capture, execution.precision == "fp16"
+    alone = stepper.machine.team.size == 1
+    possible = stepper.machine.cuda and alone and not mixed
+    if capture is True and not possible:
+        why = "without a CUDA device" if alone else "on several devices"
+        why = "with precision 'fp16'" if mixed else why
+        message(f"steps cannot be recorded {why} and stay eager")
+    record = possible and capture is not False
+    return Recorder(stepper, record=record, message=message)
+
+
+def _log(job: TrainingJob, options: Training, state: TrainingState) -> EpochLog:
+    sinks = options.output.sinks
+    return EpochLog(job.folder, sinks, run=job.spec.hash, epoch=state.epoch)
+
+
+def _check_options(
+    options: Training, spec: RunSpec, task: Task, splits: Splits
+) -> None:
+    """Raise unless the options fit the task of a run, and its items."""
+    _check_patches(options, splits)
+    loss, dataset = options.objective.loss, splits.dataset
+    if loss != "likelihood" and task.name != "segmentation":
+        raise TrainingError(
+            f"loss={loss!r} is for segmentation, and {spec.dataset.name!r} is"
+            f" {task.name}; train with loss='likelihood'"
+        )
+    if options.output.crop_pass and task.name != "embedding":
+        raise TrainingError(
+            f"crop_pass=true is for embeddings, and {spec.dataset.name!r} is"
+            f" {task.name}; leave it out"
+        )
+    if not options.steps.epochs and spec.start is None:
+        raise TrainingError(
+            "epochs=0 trains nothing, so the run must start from the weights of another"
+            " one; train for an epoch or more, or state that run in 'start'"
+        )
+    if options.optimisation.schedule == "plateau" and "val" not in dataset.splits:
+        raise TrainingError(
+            f"schedule='plateau' needs the split 'val', which {dataset.name!r} does not"
+            " have; take another schedule"
+        )
+
+
+def _check_patches(options: Training, splits: Splits) -> None:
+    if options.patches.patch:
+        if options.objective.features == "cached":
+            raise TrainingError(
+                "features='cached' keeps the features of whole items, and patch takes"
+                " parts of them; leave one of the two out"
+            )
+        return
+    for name in ("train", *(("val",) if options.needs_val else ())):
+        if name in splits.dataset.splits:
+            _check_alike(name, splits.dataset.splits[name])
+
+
+def _check_alike(name: str, split: Split) -> None:
+    """Raise if items differ in shape, so that they can only be cut into patches."""
+    if isinstance(split.image, Ragged):
+        raise TrainingError(
+            f"the images of {name!r} differ in their sides, so they cannot be trained"
+            " on as they are; train on patches of them, as with '-o patch=64'"
+        )
+    if isinstance(split.target, Ragged):
+        raise TrainingError(
+            f"the items of {name!r} differ in their number of raters; train on patches"
+            " of them, as with '-o patch=64', or give all items as many"
+        )
+
+
+def _check_method(
+    learner: Learner, options: Training, spec: RunSpec, splits: Splits, task: Task
+) -> None:
+    """Raise unless batches are large enough, and `val` is there for calibration."""
+    if learner.method.views > 1 and options.steps.batch == 1:
+        raise TrainingError(
+            f"method {spec.method.name!r} compares the items of a batch, so a batch"
+            " must have two or more, got batch=1"
+        )
+    if learner.method.calibrate is None:
+        return
+    if splits.has("val") and task == splits.dataset.task:
+        if not options.patches.patch:
+            _check_alike("val", splits.stored("val"))
+        return
+    raise TrainingError(
+        f"method {spec.method.name!r} is calibrated on the split 'val', which"
+        f" {splits.dataset.name!r} does not have for what the run is trained on; choose"
+        " a dataset with that split, or another method"
+    )
