@@ -69,7 +69,7 @@ class Result:
     """The best row of its column; '' where rows are not ranked."""
     tied: bool = False
     """Whether it is the best, or cannot be told apart from the best."""
-    interval: str = ""
+    interval_method: str = ""
     """How the interval was made."""
     no_interval: str = ""
     """Why there is none, where the value is defined."""
@@ -116,7 +116,7 @@ NUMBERS = (
     *("value", "spread", "low", "high", "released", "released_spread"),
     *("difference", "difference_low", "difference_high"),
 )
-TEXTS = ("best", "interval", "no_interval", "no_winner", "why", "note")
+TEXTS = ("best", "interval_method", "no_interval", "no_winner", "why", "note")
 SERIES = ("values", "released_values")
 TIED = "tied"
 PROVENANCE = (

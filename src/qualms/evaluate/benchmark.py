@@ -287,7 +287,7 @@ def _result(line: Line, number: Estimated, ranking: Ranking | None) -> Result:
         released_values=number.as_published,
         low=interval.low,
         high=interval.high,
-        interval=interval.method,
+        interval_method=interval.method,
         no_interval=interval.reason,
         why=number.why,
     )
