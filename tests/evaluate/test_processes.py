@@ -12,7 +12,6 @@ import pytest
 
 import qualms
 from evaluate.made_maps import disc, made_benchmark, make_map_runs
-from plans import part_of
 from qualms import predictions
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge_plan
@@ -20,7 +19,6 @@ from qualms.evaluate.protocol import Repeat, protocol_of
 from qualms.evaluate.segmented import Reading, _stream, measure_items, validate
 from qualms.predictions import PredictionsError, _folder, are_on_disk
 from qualms.processes import LostProcessError
-from qualms.study import Line
 
 BARE = ScoreOptions(resamples=0, workers=1)
 
