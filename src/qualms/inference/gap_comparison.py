@@ -106,7 +106,8 @@ class _NoisyGaps:
     def size(self, gaps: Array) -> Array:
         """Return the error (B,) that gaps (B, cells) have."""
         if self.factor:
-            return np.abs(gaps).sum(axis=1) * self.factor
+            total: Array = np.abs(gaps).sum(axis=1)
+            return total * self.factor
         return crossings(gaps, tolerance=1e-4)
 
     def replicates(self, shape: Array, error: float) -> Array:
