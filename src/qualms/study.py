@@ -544,7 +544,8 @@ class RunPlan:
 
     def _labels(self, place: _Place) -> Labels:
         row = place.row
-        names = {"row": row.name, "method": row.method.name, "pool": row.pool}
+        names: dict[str, Label] = {"row": row.name, "method": row.method.name}
+        names["pool"] = row.pool
         return {**self.labels_of(place.variant), **names, **row.labels, **place.at}
 
     def _repeats(self, place: _Place) -> tuple[tuple[int, ...], ...]:
