@@ -69,7 +69,7 @@ class Result:
     """The best row of its column; '' where rows are not ranked."""
     tied: bool = False
     """Whether it is the best, or cannot be told apart from the best."""
-    interval: str = ""
+    interval_method: str = ""
     """How the interval was made."""
     no_interval: str = ""
     """Why there is none, where the value is defined."""
@@ -116,7 +116,7 @@ NUMBERS = (
     *("value", "spread", "low", "high", "released", "released_spread"),
     *("difference", "difference_low", "difference_high"),
 )
-TEXTS = ("best", "interval", "no_interval", "no_winner", "why", "note")
+TEXTS = ("best", "interval_method", "no_interval", "no_winner", "why", "note")
 SERIES = ("values", "released_values")
 TIED = "tied"
 PROVENANCE = (
@@ -297,9 +297,8 @@ class ResultsTable:
         """
         line, lines = self._groups(rows)
         head, heads = self._groups(columns)
-        cells = np.full((len(lines), len(heads)), -1, np.intp)
-        backwards = slice(None, None, -1)  # so that the first one stays
-        cells[line[backwards], head[backwards]] = np.arange(self.size)[backwards]
+        cells = _first(line * len(heads) + head, len(lines) * len(heads))
+        cells = cells.reshape(len(lines), len(heads))
         numbers = np.append(self._numbers[value], np.nan)
         return Pivot(lines, heads, cells, numbers[cells])
 
@@ -313,9 +312,7 @@ class ResultsTable:
         """
         names = tuple(on) or tuple(n for n in published.labels if n in self.labels)
         theirs, keys = published._groups(names)
-        first = np.full(len(keys), -1, np.intp)
-        first[theirs[::-1]] = np.arange(len(published))[::-1]
-        rows = dict(zip(keys, first.tolist(), strict=True))
+        rows = dict(zip(keys, _first(theirs, len(keys)).tolist(), strict=True))
         ours, groups = self._groups(names)
         found = np.array([rows.get(key, -1) for key in groups], np.intp)
         return Joined(self, published, found[ours])
@@ -537,6 +534,16 @@ def _joined_series(columns: Sequence[_Series]) -> _Series:
     lengths = np.concatenate([np.diff(column.ends) for column in columns])
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return _Series(np.concatenate([column.flat for column in columns]), ends)
+
+
+def _first(groups: Rows, count: int) -> Rows:
+    """Return for each of `count` groups its first member; -1 for none."""
+    members = len(groups)
+    first = np.full(count, members, np.intp)
+    # An assignment would keep any of several members: NumPy promises no order.
+    np.minimum.at(first, groups, np.arange(members))
+    first[first == members] = -1
+    return first
 
 
 def _coded(values: Sequence[Label | None]) -> _Coded:

@@ -387,7 +387,10 @@ class RunPlan:
     variants: tuple[Variant, ...]
     """With the options of datasets that a user set."""
     rows: tuple[TableRow, ...]
-    """In the order of tables; among them rows that the benchmark does not declare."""
+    """In the order of tables."""
+    extra_rows: tuple[TableRow, ...] = ()
+    """Rows that the benchmark does not declare, whether they are shown or only lend
+    their weights. They are judged on every variant."""
     seeds: tuple[int, ...]
     pools: tuple[tuple[int, ...], ...]
     alone: tuple[int, ...] = ()
@@ -404,10 +407,15 @@ class RunPlan:
         """The name of the preset, and what was changed."""
         return " with ".join(filter(None, (self.preset.name, ", ".join(self.changes))))
 
+    @property
+    def every_row(self) -> tuple[TableRow, ...]:
+        """The rows of the benchmark, and those of the plan that it does not declare."""
+        rows = (*self.benchmark.rows, *self.extra_rows, *self.rows)
+        return tuple({row.name: row for row in rows}.values())
+
     def row(self, name: str) -> TableRow:
         """Return the row `name` of the plan or the benchmark."""
-        rows = {row.name: row for row in (*self.benchmark.rows, *self.rows)}
-        return _named(rows.values(), name, f"rows of {self.benchmark.name}")
+        return _named(self.every_row, name, f"rows of {self.benchmark.name}")
 
     def variant(self, name: str) -> Variant:
         """Return the variant `name` of the preset."""
@@ -477,10 +485,7 @@ class RunPlan:
         A user may have asked for another rule than the one that the benchmark declares.
         """
         declared = self.benchmark.selection(variant.selection)
-        training = {**self.preset.training, **variant.training}
-        rule = self.overrides.training.get(
-            "select_by", training.get("select_by", "last")
-        )
+        rule = self.training_on(variant).get("select_by", "last")
         if declared is None:
             return ""
         text = f"selection {variant.selection}: chosen on {declared.items}"
@@ -490,6 +495,18 @@ class RunPlan:
             return f"{text}; the last epoch of each run, chosen on no items"
         return f"{text}; epochs chosen by {rule}"
 
+    def training_on(self, variant: Variant) -> dict[str, Any]:
+        """Return the options of training on a variant, without those of configs."""
+        preset = self.preset.training
+        return {**preset, **variant.training, **self.overrides.training}
+
+    def rows_allowed(self, variant: Variant) -> tuple[TableRow, ...]:
+        """Return the rows of the plan that may be judged on a variant."""
+        if not variant.rows:
+            return self.rows
+        names = {*variant.rows, *(row.name for row in self.extra_rows)}
+        return tuple(row for row in self.rows if row.name in names)
+
     def is_trained(self, row: TableRow, at: Labels) -> bool:
         """Return whether the preset has runs for this row at these settings."""
         trained = self.preset.trained
@@ -498,7 +515,7 @@ class RunPlan:
         )
 
     def _places(self, variant: Variant) -> Iterator[_Place]:
-        rows = [r for r in self.rows if not variant.rows or r.name in variant.rows]
+        rows = self.rows_allowed(variant)
         for at in variant.at:
             for row in rows:
                 if not row.at:

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from qualms.evaluate.protocols import Repeat, protocol_of
 
 import qualms
 from evaluate.made_maps import disc, made_benchmark, make_map_runs
 from qualms import predictions
-from qualms.benchmarks import Place
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
+from qualms.evaluate.benchmark import judge_plan
+from qualms.evaluate.protocol import Repeat, protocol_of
 from qualms.evaluate.segmented import Reading, _stream, measure_items, validate
 from qualms.predictions import PredictionsError, _folder, are_on_disk
 from qualms.processes import LostProcessError
@@ -132,21 +131,16 @@ def test_a_killed_process_is_told_with_what_it_read(folder, worthwhile):
 
 
 def test_a_benchmark_has_the_numbers_of_one_thread(tmp_path, shared):
-    benchmark = made_benchmark()
-    preset = benchmark.presets["demo"]
-    few = (preset.variants[2],)
-    preset = replace(preset, variants=few, rows=("ttd", "softmax"), seeds=(0,))
-    make_map_runs(benchmark, preset, tmp_path)
-    damaged = next(iter(benchmark.runs(preset))).hash
+    plan = made_benchmark().plan("demo")
+    rows = (plan.row("ttd"), plan.row("softmax"))
+    plan = replace(plan, variants=plan.variants[2:3], rows=rows)
+    make_map_runs(plan, tmp_path)
+    damaged = plan.runs[0].hash
     folder = tmp_path / "values" / damaged / "predictions" / "test"
     (folder / "000005.safetensors").write_bytes(b"nothing")
-    both = [
-        judge(benchmark, preset, tmp_path, options=options)
-        for options in (BARE, shared)
-    ]
-    assert list(both[0].cells) == list(both[1].cells)
-    for key, cell in both[0].cells.items():
-        assert repr(cell) == repr(both[1].cells[key])
+    both = [judge_plan(plan, tmp_path, options=options) for options in (BARE, shared)]
+    for number, other in zip(*(results.table for results in both), strict=True):
+        assert repr(number) == repr(other)
     assert both[0].notes == both[1].notes
     assert any("000005" in note for note in both[0].notes)
 
@@ -193,13 +187,13 @@ def test_splits_that_are_joined_are_not_read(tmp_path, monkeypatch):
     def judged(read, _val, _options):
         seen.update(read=read, loads=len(loads))
 
-    monkeypatch.setattr("qualms.evaluate.protocols._protocol.judge_file", judged)
-    benchmark = replace(made_benchmark(), name="mine")
-    variant = replace(
-        benchmark.presets["demo"].variants[2], splits=tuple(splits), test="test"
-    )
-    place = Place(variant, benchmark.row("ttd"), {})
-    repeat = Repeat(place, lambda split: predictions.read(splits[split]), BARE)
+    monkeypatch.setattr("qualms.evaluate.protocol.judge_file", judged)
+    benchmark = replace(made_benchmark(), name="mine", protocol=None)
+    plan = benchmark.plan("demo")
+    variant = replace(plan.variant("lidc"), splits=tuple(splits), test="test")
+    rows = (plan.row("ttd"),)
+    (line,) = replace(plan, variants=(variant,), rows=rows).lines
+    repeat = Repeat(line, lambda split: predictions.read(splits[split]), BARE)
     protocol_of(benchmark).judge(repeat)
     read = seen["read"]
     assert seen["loads"] == 2  # the first of each, when it was opened

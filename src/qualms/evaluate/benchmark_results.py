@@ -1,7 +1,7 @@
 """Every number of a judged benchmark as one labelled table, with what is drawn."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -87,6 +87,24 @@ class BenchmarkResults:
     level: float = 0.95
     resamples: int = 1000
     seed: int = 0
+    html: "Callable[[BenchmarkResults], str] | None" = field(
+        default=None, repr=False, compare=False
+    )
+    """Shows it in a notebook; None where only its summary in words is shown."""
+
+    def __repr__(self) -> str:
+        """Return a summary in words."""
+        known = [check for check in self.checks if check.known]
+        return (
+            f"<BenchmarkResults of {self.benchmark.name}, preset"
+            f" {self.plan.preset_text}: {len(self.table):,} results,"
+            f" {len(self.missing)} runs missing,"
+            f" {sum(check.held for check in known)} of {len(known)} expected effects"
+            " held>"
+        )
+
+    def _repr_html_(self) -> str | None:
+        return None if self.html is None else self.html(self)
 
     @property
     def benchmark(self) -> Benchmark:

@@ -45,6 +45,9 @@ class Entry:
     subset: str = "all"
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Which uncertainty, interval rule, measure ...; {} where there is only one."""
+    labels: Mapping[str, Any] = field(default_factory=dict)
+    """Further labels of its result. Unlike settings they say nothing about which rows
+    are ranked together."""
     name: str = ""
     """The label `score` of its result, where that is not the name of the function."""
     as_published: float = float("nan")
