@@ -9,7 +9,6 @@ from qualms.benchmarks.retina._settings import (
     SUBSETS,
     TASKS,
     about_text,
-    labels_of,
     main_variants,
     retina_data_text,
     variants_where,
@@ -236,7 +235,7 @@ def _paper_table(
     where: dict[str, Any] = {**layout.where, "simulated": simulated}
     if blurs:
         variants = variants_where(plan, **where)
-        constants = {labels_of(plan, v).get("blur") for v in variants} - {None}
+        constants = {plan.labels_of(v).get("blur") for v in variants} - {None}
         if len(constants) < 2:
             return None
         where |= {"row": BLUR_ROWS, "blur": tuple(constants)}
@@ -257,7 +256,7 @@ def _paper_table(
 
 def _own(results: BenchmarkResults, variant: Variant, layout: Layout) -> Table | None:
     """Lay a table of ours out; all but the summary leave empty columns out."""
-    shift = str(labels_of(results.plan, variant)["shift"])
+    shift = str(results.plan.labels_of(variant)["shift"])
     suffix = "_simulated" if variant.simulated else ""
     notes = (_TRUE_SHIFT[shift],) if layout is TRUTH else layout.notes
     where: dict[str, Any] = {"variant": variant.name}
@@ -283,7 +282,7 @@ def _laid_out(
     variants: list[Variant],
     keys: Mapping[str, str],
 ) -> Table | None:
-    labels = labels_of(results.plan, variants[0])
+    labels = results.plan.labels_of(variants[0])
     data = retina_data_text(labels)
     return layout_table(
         results,
