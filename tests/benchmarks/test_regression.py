@@ -14,7 +14,7 @@ import pytest
 from qualms.benchmarks import Place, pools_of, trained, variant_of
 from qualms.benchmarks.regression import regression
 from qualms.published import published
-from qualms.shelf import find, names
+from qualms.shelf import find
 
 BENCHMARK = regression()
 PRESETS = list(BENCHMARK.presets.values())
@@ -193,8 +193,3 @@ def test_judging_loads_neither_training_nor_plotting(module):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert out.stdout.strip() == "[]"
-
-
-def test_every_benchmark_of_a_paper_has_the_three_presets():
-    for name in set(names("benchmarks")) - {"own"}:
-        assert {"demo", "small", "paper"} <= find("benchmarks", name)().presets.keys()

@@ -52,7 +52,7 @@ class SummaryScore(NamedTuple):
     """'' for the score's own."""
 
 
-class ShownCurve(NamedTuple):
+class OwnCurve(NamedTuple):
     """A curve of a figure."""
 
     name: str
@@ -97,7 +97,7 @@ DETECTED = {
 }
 CURVES = {
     "classification": (
-        ShownCurve(
+        OwnCurve(
             "referral_accuracy",
             _ENTROPY,
             "Accuracy after referral",
@@ -106,7 +106,7 @@ CURVES = {
             " knows the mistakes.",
             ("in_domain", "shifted"),
         ),
-        ShownCurve(
+        OwnCurve(
             "reliability",
             {},
             "Reliability",
@@ -116,7 +116,7 @@ CURVES = {
         ),
     ),
     "regression": (
-        ShownCurve(
+        OwnCurve(
             "coverage_by_target",
             _INTERVAL,
             "Coverage along the target",
@@ -126,7 +126,7 @@ CURVES = {
         ),
     ),
     "segmentation": (
-        ShownCurve(
+        OwnCurve(
             "risk_coverage",
             _IMAGE,
             "Risk of the items that are kept",
@@ -320,7 +320,7 @@ def _score_panel(
     )
 
 
-def _curves(results: BenchmarkResults, variant: Variant, shown: ShownCurve) -> Drawing:
+def _curves(results: BenchmarkResults, variant: Variant, shown: OwnCurve) -> Drawing:
     drawn = {
         labels["subset"] for labels, _ in results.curves if labels["name"] == shown.name
     }
@@ -337,7 +337,7 @@ def _curves(results: BenchmarkResults, variant: Variant, shown: ShownCurve) -> D
 
 
 def _curve_panel(
-    results: BenchmarkResults, variant: Variant, shown: ShownCurve, subset: str
+    results: BenchmarkResults, variant: Variant, shown: OwnCurve, subset: str
 ) -> Panel:
     marks: list[Mark] = []
     curves: list[Curve] = []
