@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.atomic import replacing
-from qualms.labels import Label, Labels, Wanted, alternatives, labels_text
+from qualms.labels import (
+    Label,
+    LabelKey,
+    Labels,
+    Wanted,
+    accepted_keys,
+    label_key,
+    labels_text,
+)
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
@@ -124,6 +132,7 @@ PROVENANCE = (
     *("seconds_of_all_runs", "command", "commit"),
 )
 """Further columns of a file of results: how its numbers were made."""
+NONE = label_key(None)
 _LARGEST = 1 << 62
 
 
@@ -133,19 +142,23 @@ class _Coded(NamedTuple):
     codes: Numbers
     """(rows,); -1 for none."""
     distinct: tuple[Label, ...]
+    numbers: Mapping[LabelKey, int]
+    """The number of each distinct value."""
 
-    def chosen(self, wanted: Wanted) -> NDArray[np.bool_]:
+    def chosen(self, wanted: Wanted, rows: Rows | None = None) -> NDArray[np.bool_]:
         """Return for each row whether it has one of the wanted values."""
-        values = alternatives(wanted)
-        accepted = np.zeros(len(self.distinct) + 1, np.bool_)
-        accepted[-1] = None in values  # code -1
-        for code, value in enumerate(self.distinct):
-            accepted[code] = value in values
-        chosen: NDArray[np.bool_] = accepted[self.codes]
+        keys = accepted_keys(wanted)
+        numbers = [self.numbers[key] for key in keys if key in self.numbers]
+        if NONE in keys:
+            numbers.append(-1)
+        codes = self.codes if rows is None else self.codes[rows]
+        chosen: NDArray[np.bool_] = (
+            codes == numbers[0] if len(numbers) == 1 else np.isin(codes, numbers)
+        )
         return chosen
 
     def take(self, rows: Rows) -> "_Coded":
-        return self._replace(codes=self.codes[rows])
+        return _Coded(self.codes[rows], self.distinct, self.numbers)
 
     def at(self, row: int) -> Label | None:
         code = self.codes[row]
@@ -282,10 +295,13 @@ class ResultsTable:
                 f"no result has {labels_text(wanted)}; see .distinct(label) for the"
                 " values that a label has"
             )
-        unclear = [n for n in self.labels if len(matches.distinct(n)) > 1]
+        columns = matches._labels.items()
+        unclear = [name for name, column in columns if np.ptp(column.codes)]
+        advice = "and no label tells them apart"
+        if unclear:
+            advice = f"they differ in {', '.join(unclear)}; name one"
         raise LookupError(
-            f"{len(matches)} results have {labels_text(wanted)}; they differ in"
-            f" {', '.join(unclear) or 'nothing'}, name one"
+            f"{len(matches)} results have {labels_text(wanted)}, {advice}"
         )
 
     def pivot(
@@ -315,15 +331,14 @@ class ResultsTable:
         theirs, keys = published._groups(names)
         first = np.full(len(keys), -1, np.intp)
         first[theirs[::-1]] = np.arange(len(published))[::-1]
-        rows = dict(zip(keys, first.tolist(), strict=True))
+        rows = dict(zip(map(_key_of, keys), first.tolist(), strict=True))
         ours, groups = self._groups(names)
-        found = np.array([rows.get(key, -1) for key in groups], np.intp)
+        found = np.array([rows.get(_key_of(key), -1) for key in groups], np.intp)
         return Joined(self, published, found[ours])
 
     def with_labels(self, **labels: Label) -> "ResultsTable":
         """Return the table with further labels, the same in all rows."""
-        zeros = np.zeros(self.size, np.int32)
-        more = {name: _Coded(zeros, (value,)) for name, value in labels.items()}
+        more = {name: _coded([value], self.size) for name, value in labels.items()}
         return replace(self, _labels={**self._labels, **more})
 
     def __add__(self, other: "ResultsTable") -> "ResultsTable":
@@ -332,13 +347,16 @@ class ResultsTable:
 
     def _matching(self, wanted: Mapping[str, Wanted]) -> Rows:
         """Return the numbers of the rows that have these labels."""
-        chosen = np.ones(self.size, np.bool_)
+        rows: Rows | None = None
         for name, want in wanted.items():
             if name in self._labels:
-                chosen &= self._labels[name].chosen(want)
-            elif None not in alternatives(want):
-                chosen[:] = False
-        return np.flatnonzero(chosen)
+                chosen = self._labels[name].chosen(want, rows)
+                rows = np.flatnonzero(chosen) if rows is None else rows[chosen]
+                if not len(rows):
+                    return rows
+            elif NONE not in accepted_keys(want):
+                return np.arange(0)
+        return np.arange(self.size) if rows is None else rows
 
     def _column(self, name: str) -> _Coded:
         if name in self._labels:
@@ -522,15 +540,15 @@ def _concatenated(tables: Sequence[ResultsTable]) -> ResultsTable:
 
 def _merged(columns: Sequence[tuple[_Coded | None, int]]) -> _Coded:
     """Put coded columns end to end, with one list of distinct values."""
-    known: dict[tuple[type, Label], int] = {}
+    numbers: dict[LabelKey, int] = {}
     parts = []
     for column, size in columns:
         if column is None:
             parts.append(np.full(size, -1, np.int32))
             continue
-        codes = [known.setdefault((type(v), v), len(known)) for v in column.distinct]
+        codes = [numbers.setdefault(key, len(numbers)) for key in column.numbers]
         parts.append(np.array([*codes, -1], np.int32)[column.codes])
-    return _Coded(np.concatenate(parts), tuple(value for _, value in known))
+    return _Coded(np.concatenate(parts), *_distinct(numbers))
 
 
 def _joined_series(columns: Sequence[_Series]) -> _Series:
@@ -539,14 +557,23 @@ def _joined_series(columns: Sequence[_Series]) -> _Series:
     return _Series(np.concatenate([column.flat for column in columns]), ends)
 
 
-def _coded(values: Sequence[Label | None]) -> _Coded:
-    # True and 1 are equal in Python and different as labels.
-    known: dict[tuple[type, Label], int] = {}
+def _coded(values: Sequence[Label | None], repeats: int = 1) -> _Coded:
+    numbers: dict[LabelKey, int] = {}
     codes = [
-        -1 if value is None else known.setdefault((type(value), value), len(known))
+        -1 if value is None else numbers.setdefault(label_key(value), len(numbers))
         for value in values
     ]
-    return _Coded(np.array(codes, np.int32), tuple(value for _, value in known))
+    return _Coded(np.repeat(np.array(codes, np.int32), repeats), *_distinct(numbers))
+
+
+def _key_of(labels: Iterable[Label | None]) -> tuple[LabelKey, ...]:
+    return tuple(map(label_key, labels))
+
+
+def _distinct(
+    numbers: Mapping[LabelKey, int],
+) -> tuple[tuple[Label, ...], Mapping[LabelKey, int]]:
+    return tuple(value for _, value in numbers if value is not None), numbers
 
 
 def _series(values: Sequence[Sequence[float]]) -> _Series:
