@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from qualms.evaluate.entry import Curve, Histogram, MapSlice, Scatter
-from qualms.labels import Labelled, Wanted
+from qualms.labels import Labelled, Wanted, fits
 from qualms.results import Result, ResultsTable
 from qualms.study import Benchmark, Expectation, Line, Preset, RunPlan, Variant
 
@@ -114,9 +114,9 @@ class BenchmarkResults:
         if found is not None:
             return found
         stated = {n: v for n, v in labels.items() if isinstance(v, str | int | float)}
-        names = {name for line in self.plan.lines for name in line.labels}
-        lines = self.lines(**{n: v for n, v in labels.items() if n in names})
-        of_line = lines[0].labels if lines else {}
+        names = self.plan.line_labels
+        lines = Labelled.of((line.labels, line.labels) for line in self.plan.lines)
+        of_line = lines.get(**{n: v for n, v in labels.items() if n in names}) or {}
         return Result(labels={**of_line, **stated}, why=self.why_absent(**labels))
 
     def why_absent(self, **labels: Wanted) -> str:
@@ -124,11 +124,11 @@ class BenchmarkResults:
         line = {n: w for n, w in labels.items() if n in ("variant", "row")}
         absent = self.table.where(score=None, **line)
         for row in absent:
-            if all(row.labels.get(n, w) == w for n, w in labels.items()):
+            if fits(row.labels, {n: labels[n] for n in labels if n in row.labels}):
                 return row.why
         return f"not part of preset {self.preset.name}"
 
     def lines(self, **labels: Wanted) -> tuple[Line, ...]:
         """Return the lines of the plan that have these labels."""
-        labelled = Labelled.of((line.labels, line) for line in self.plan.lines)
-        return labelled.where(**labels).values
+        lines = Labelled.of((line.labels, line) for line in self.plan.lines)
+        return lines.where(**labels).values

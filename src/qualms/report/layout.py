@@ -167,8 +167,7 @@ def _numbers(results: BenchmarkResults, layout: Layout) -> ResultsTable | None:
 
 def _line_labels(plan: RunPlan, labels: Wishes) -> Wishes:
     """Return the labels that are those of lines, not of single numbers."""
-    names = {name for line in plan.lines for name in line.labels}
-    return {name: want for name, want in labels.items() if name in names}
+    return {name: want for name, want in labels.items() if name in plan.line_labels}
 
 
 def _lines(
