@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.atomic import replacing
-from qualms.labels import Label, Labels, Wanted, alternatives, labels_text
+from qualms.labels import (
+    Label,
+    LabelKey,
+    Labels,
+    Wanted,
+    accepted_keys,
+    label_key,
+    labels_text,
+)
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
@@ -120,6 +128,7 @@ _ROW, _LAST = "row", ("subset", "score")
 """Labels of the data stand before the row, settings after it, and the score is last."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Characters with which a spreadsheet lets a formula begin."""
+_NONE = label_key(None)
 _LARGEST = 1 << 62
 
 
@@ -129,12 +138,14 @@ class _CodedColumn(NamedTuple):
     codes: Numbers
     """(rows,); -1 for none."""
     distinct: tuple[Label, ...]
+    numbers: Mapping[LabelKey, int]
+    """The number of each distinct value."""
 
     def accepted(self, wanted: Wanted) -> NDArray[np.bool_]:
         """Return for each code whether it is of a wanted value; -1 stands last."""
-        values = alternatives(wanted)
-        matches = [value in values for value in self.distinct]
-        return np.array([*matches, None in values], np.bool_)
+        keys = accepted_keys(wanted)
+        matches = [label_key(value) in keys for value in self.distinct]
+        return np.array([*matches, _NONE in keys], np.bool_)
 
     def matches(self, wanted: Wanted) -> NDArray[np.bool_]:
         """Return for each row whether it has one of the wanted values."""
@@ -293,10 +304,13 @@ class ResultsTable:
                 f"no result has {labels_text(wanted)}; see .distinct(label) for the"
                 " values that a label has"
             )
-        unclear = [n for n in self.labels if len(matches.distinct(n)) > 1]
+        columns = matches._labels.items()
+        unclear = [name for name, column in columns if np.ptp(column.codes)]
+        advice = "and no label tells them apart"
+        if unclear:
+            advice = f"they differ in {', '.join(unclear)}; name one"
         raise LookupError(
-            f"{len(matches)} results have {labels_text(wanted)}; they differ in"
-            f" {', '.join(unclear) or 'nothing'}, name one"
+            f"{len(matches)} results have {labels_text(wanted)}, {advice}"
         )
 
     def pivot(
@@ -324,9 +338,10 @@ class ResultsTable:
         """
         names = tuple(on) or tuple(n for n in published.labels if n in self.labels)
         group, keys = published._groups(names)
-        numbers = dict(zip(keys, _first(group, len(keys)).tolist(), strict=True))
+        first = _first(group, len(keys)).tolist()
+        numbers = dict(zip(map(_key_of, keys), first, strict=True))
         group, keys = self._groups(names)
-        rows = np.array([numbers.get(key, -1) for key in keys], np.intp)
+        rows = np.array([numbers.get(_key_of(key), -1) for key in keys], np.intp)
         return Joined(self, published, rows[group])
 
     def with_labels(self, **labels: Label) -> "ResultsTable":
@@ -345,7 +360,7 @@ class ResultsTable:
         for name, want in wanted.items():
             column = self._labels.get(name)
             if column is None:
-                if None not in alternatives(want):
+                if _NONE not in accepted_keys(want):
                     return np.empty(0, np.intp)
             elif rows is None:
                 rows = np.flatnonzero(column.matches(want))
@@ -546,17 +561,16 @@ def _ordered(label_names: Iterable[Sequence[str]]) -> list[str]:
 
 def _merged(columns: Sequence[tuple[_CodedColumn | None, int]]) -> _CodedColumn:
     """Put coded columns end to end, with one list of distinct values."""
-    numbers: dict[tuple[type, Label], int] = {}
+    numbers: dict[LabelKey, int] = {}
     parts = []
     for column, size in columns:
         if column is None:
             parts.append(np.full(size, -1, np.int32))
             continue
-        codes = [
-            numbers.setdefault((type(v), v), len(numbers)) for v in column.distinct
-        ]
+        keys = map(label_key, column.distinct)
+        codes = [numbers.setdefault(key, len(numbers)) for key in keys]
         parts.append(np.array([*codes, -1], np.int32)[column.codes])
-    return _CodedColumn(np.concatenate(parts), tuple(value for _, value in numbers))
+    return _CodedColumn(np.concatenate(parts), _distinct(numbers))
 
 
 def _joined_series(columns: Sequence[_SeriesColumn]) -> _SeriesColumn:
@@ -576,13 +590,20 @@ def _first(groups: Rows, count: int) -> Rows:
 
 
 def _coded(values: Sequence[Label | None]) -> _CodedColumn:
-    # True and 1 are equal in Python and different as labels.
-    numbers: dict[tuple[type, Label], int] = {}
+    numbers: dict[LabelKey, int] = {}
     codes = [
-        -1 if value is None else numbers.setdefault((type(value), value), len(numbers))
+        -1 if value is None else numbers.setdefault(label_key(value), len(numbers))
         for value in values
     ]
-    return _CodedColumn(np.array(codes, np.int32), tuple(value for _, value in numbers))
+    return _CodedColumn(np.array(codes, np.int32), _distinct(numbers))
+
+
+def _distinct(numbers: Iterable[LabelKey]) -> tuple[Label, ...]:
+    return tuple(value for _, value in numbers if value is not None)
+
+
+def _key_of(labels: Iterable[Label | None]) -> tuple[LabelKey, ...]:
+    return tuple(map(label_key, labels))
 
 
 def _series(values: Sequence[Sequence[float]]) -> _SeriesColumn:

@@ -459,6 +459,11 @@ class RunPlan:
         )
 
     @cached_property
+    def line_labels(self) -> frozenset[str]:
+        """Names of the labels that lines have; others are of single numbers."""
+        return frozenset(name for line in self.lines for name in line.labels)
+
+    @cached_property
     def runs(self) -> tuple[RunSpec, ...]:
         """Every training that the plan needs, each once, parents first.
 

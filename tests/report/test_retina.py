@@ -92,11 +92,24 @@ def labels_of(results, variant, row, subset, score):
 
 
 def tables(results):
-    return {table.name: table for table in presentation_of(results).tables(results)}
+    made = by_results(results, lambda shown: shown.tables(results))
+    return {table.name: table for table in made}
 
 
 def figures(results):
-    return {d.name: d for d in presentation_of(results).figures(results, None)}
+    made = by_results(results, lambda shown: shown.figures(results, None), "figures")
+    return {drawing.name: drawing for drawing in made}
+
+
+def by_results(results, make, kind="tables"):
+    """What is made of the same results by several tests is made once."""
+    key = kind, id(results)
+    if key not in MADE:
+        MADE[key] = results, tuple(make(presentation_of(results)))
+    return MADE[key][1]
+
+
+MADE = {}
 
 
 def paper_tables(results):
