@@ -42,14 +42,14 @@ def write_results(results: BenchmarkResults, path: Path, *, command: str = "") -
     }
     rows = list(zip(columns.get("variant", ()), columns.get("row", ()), strict=True))
     costs = [results.costs.get(row, _UNKNOWN) for row in rows]
-    constants = {
+    constants: dict[str, Any] = {
         "version": results.benchmark.version,
         "hardware": "; ".join(results.hardware),
         "seconds_of_all_runs": results.seconds,
         "command": command,
         "commit": commit(),
     }
-    provenance = {
+    provenance: dict[str, list[Any]] = {
         **{name: [value] * len(rows) for name, value in constants.items()},
         "network": [of_variant[variant][0] for variant, _ in rows],
         "epochs": [of_variant[variant][1] for variant, _ in rows],
