@@ -16,6 +16,14 @@ from typing import NamedTuple, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from qualms.evaluate._estimates import (
+    Estimated,
+    estimated,
+    mean_curves,
+    mean_histograms,
+)
+from qualms.evaluate._ranking import Ranking, Rival, rankings
+from qualms.evaluate._reading import RunReader, complete_pools
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check, Cost
 from qualms.evaluate.entry import (
     Curve,
@@ -25,12 +33,6 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
-from qualms.evaluate.estimates import (
-    Estimated,
-    estimated,
-    mean_curves,
-    mean_histograms,
-)
 from qualms.evaluate.protocol import (
     AbsentError,
     Beside,
@@ -38,8 +40,6 @@ from qualms.evaluate.protocol import (
     Repeat,
     protocol_of,
 )
-from qualms.evaluate.ranking import Ranking, Rival, rankings
-from qualms.evaluate.reading import RunReader, complete_pools
 from qualms.evaluate.segmented import measuring
 from qualms.labels import Label, Labelled, Labels
 from qualms.predictions import Predictions, PredictionsError
@@ -75,7 +75,7 @@ def judge_plan(
 ) -> BenchmarkResults:
     """Judge every line of a plan, from the run folders in out/<benchmark>.
 
-    Intervals are over items and repeats together (`evaluate.estimates`).
+    Intervals are over items and repeats together (`evaluate._estimates`).
 
     Args:
         plan: The part of a benchmark that is judged.
