@@ -124,7 +124,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _LARGEST = 1 << 62
 
 
-class _Coded(NamedTuple):
+class _CodedColumn(NamedTuple):
     """A column of few distinct values: each stored once, and a number for each row."""
 
     codes: Codes
@@ -142,7 +142,7 @@ class _Coded(NamedTuple):
         matches: Flags = self.accepted(wanted)[self.codes]
         return matches
 
-    def take(self, rows: Rows) -> "_Coded":
+    def take(self, rows: Rows) -> "_CodedColumn":
         return self._replace(codes=self.codes[rows])
 
     def at(self, row: int) -> Label | None:
@@ -155,18 +155,18 @@ class _Coded(NamedTuple):
         return [values[code] for code in self.codes.tolist()]
 
 
-class _Series(NamedTuple):
+class _SeriesColumn(NamedTuple):
     """A column with several numbers in each row, laid end to end."""
 
     flat: Array
     ends: Index
     """(rows + 1,); row i has flat[ends[i]:ends[i + 1]]."""
 
-    def take(self, rows: Rows) -> "_Series":
+    def take(self, rows: Rows) -> "_SeriesColumn":
         lengths = np.diff(self.ends)[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         source = np.arange(ends[-1]) + np.repeat(self.ends[rows] - ends[:-1], lengths)
-        return _Series(self.flat[source], ends)
+        return _SeriesColumn(self.flat[source], ends)
 
     def at(self, row: int) -> tuple[float, ...]:
         return tuple(self.flat[self.ends[row] : self.ends[row + 1]].tolist())
@@ -194,10 +194,10 @@ class ResultsTable:
     """Labelled numbers in columns; every choice gives a table of the same kind."""
 
     size: int = 0
-    _labels: Mapping[str, _Coded] = field(default_factory=dict)
-    _texts: Mapping[str, _Coded] = field(default_factory=dict)
+    _labels: Mapping[str, _CodedColumn] = field(default_factory=dict)
+    _texts: Mapping[str, _CodedColumn] = field(default_factory=dict)
     _numbers: Mapping[str, Array] = field(default_factory=dict)
-    _series: Mapping[str, _Series] = field(default_factory=dict)
+    _series: Mapping[str, _SeriesColumn] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> "ResultsTable":
@@ -333,7 +333,7 @@ class ResultsTable:
     def with_labels(self, **labels: Label) -> "ResultsTable":
         """Return the table with further labels, the same in all rows."""
         zeros = np.zeros(self.size, np.int32)
-        more = {name: _Coded(zeros, (value,)) for name, value in labels.items()}
+        more = {name: _CodedColumn(zeros, (value,)) for name, value in labels.items()}
         return replace(self, _labels={**self._labels, **more})
 
     def __add__(self, other: "ResultsTable") -> "ResultsTable":
@@ -354,7 +354,7 @@ class ResultsTable:
                 rows = rows[column.accepted(want)[column.codes[rows]]]
         return np.arange(self.size) if rows is None else rows
 
-    def _column(self, name: str) -> _Coded:
+    def _column(self, name: str) -> _CodedColumn:
         if name in self._labels:
             return self._labels[name]
         if name in self._texts:
@@ -545,7 +545,7 @@ def label_order(label_names: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys([*first, *middle, *last]))
 
 
-def _merged(columns: Sequence[tuple[_Coded | None, int]]) -> _Coded:
+def _merged(columns: Sequence[tuple[_CodedColumn | None, int]]) -> _CodedColumn:
     """Put coded columns end to end, with one list of distinct values."""
     numbers: dict[tuple[type, Label], int] = {}
     parts = []
@@ -557,13 +557,13 @@ def _merged(columns: Sequence[tuple[_Coded | None, int]]) -> _Coded:
             numbers.setdefault((type(v), v), len(numbers)) for v in column.distinct
         ]
         parts.append(np.array([*codes, -1], np.int32)[column.codes])
-    return _Coded(np.concatenate(parts), tuple(value for _, value in numbers))
+    return _CodedColumn(np.concatenate(parts), tuple(value for _, value in numbers))
 
 
-def _joined_series(columns: Sequence[_Series]) -> _Series:
+def _joined_series(columns: Sequence[_SeriesColumn]) -> _SeriesColumn:
     lengths = np.concatenate([np.diff(column.ends) for column in columns])
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return _Series(np.concatenate([column.flat for column in columns]), ends)
+    return _SeriesColumn(np.concatenate([column.flat for column in columns]), ends)
 
 
 def _first(groups: Rows, count: int) -> Rows:
@@ -576,19 +576,19 @@ def _first(groups: Rows, count: int) -> Rows:
     return first
 
 
-def _coded(values: Sequence[Label | None]) -> _Coded:
+def _coded(values: Sequence[Label | None]) -> _CodedColumn:
     # True and 1 are equal in Python and different as labels.
     numbers: dict[tuple[type, Label], int] = {}
     codes = [
         -1 if value is None else numbers.setdefault((type(value), value), len(numbers))
         for value in values
     ]
-    return _Coded(np.array(codes, np.int32), tuple(value for _, value in numbers))
+    return _CodedColumn(np.array(codes, np.int32), tuple(value for _, value in numbers))
 
 
-def _series(values: Sequence[Sequence[float]]) -> _Series:
+def _series(values: Sequence[Sequence[float]]) -> _SeriesColumn:
     ends = np.cumsum([0, *map(len, values)]).astype(np.int64)
-    return _Series(np.array([v for each in values for v in each], float), ends)
+    return _SeriesColumn(np.array([v for each in values for v in each], float), ends)
 
 
 def _typed(texts: Sequence[str]) -> list[Label | None]:

@@ -1,5 +1,6 @@
 """Results of the URL benchmark in which every number is the published one."""
 
+from qualms.evaluate.results import BenchmarkResults, Cell, Cost, Key
 from qualms.report.papers.url.settings import (
     BY_R_AUROC,
     BY_RECALL,
@@ -10,7 +11,6 @@ from qualms.report.papers.url.settings import (
 )
 
 from qualms.benchmarks.url import url
-from qualms.evaluate.results import BenchmarkResults, Cell, Cost, Key
 
 BENCHMARK = url()
 PAPER, SMALL, DEMO = (BENCHMARK.presets[name] for name in ("paper", "small", "demo"))

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from qualms.evaluate.results import Cell, Key
 from qualms.report.papers.url.correlations import correlated
 from qualms.report.papers.url.scatters import choice
 from qualms.report.papers.url.settings import (
@@ -17,7 +18,6 @@ from evaluate.made_embeddings import make_embedding_runs
 from qualms.benchmarks import TableRow, variant_of
 from qualms.evaluate import ScoreOptions
 from qualms.evaluate.benchmark import judge
-from qualms.evaluate.results import Cell, Key
 from qualms.report._latex import latex_table
 from qualms.report.benchmark import paper_of, write_all
 from qualms.report.figures import BarMark, PointMark

@@ -96,12 +96,12 @@ class BenchmarkResults:
     def __repr__(self) -> str:
         """Return a summary in words."""
         known = [check for check in self.checks if check.known]
+        held = sum(check.held for check in known)
+        effects = f", {held} of {len(known)} expected effects held" if known else ""
         return (
             f"<BenchmarkResults of {self.benchmark.name}, preset"
             f" {self.plan.preset_text}: {len(self.table):,} results,"
-            f" {len(self.missing)} runs missing,"
-            f" {sum(check.held for check in known)} of {len(known)} expected effects"
-            " held>"
+            f" {len(self.missing)} runs missing{effects}>"
         )
 
     def _repr_html_(self) -> str | None:
