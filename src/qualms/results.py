@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Array, Flags, Index
 from qualms.atomic import replacing
 from qualms.labels import (
     Label,
@@ -29,9 +30,9 @@ from qualms.labels import (
     labels_text,
 )
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int32]
+Codes = NDArray[np.int32]
 Rows = NDArray[np.intp]
+"""Numbers of rows."""
 
 
 class Summary(NamedTuple):
@@ -135,21 +136,19 @@ _LARGEST = 1 << 62
 class _CodedColumn(NamedTuple):
     """A column of few distinct values: each stored once, and a number for each row."""
 
-    codes: Numbers
+    codes: Codes
     """(rows,); -1 for none."""
     distinct: tuple[Label, ...]
-    numbers: Mapping[LabelKey, int]
-    """The number of each distinct value."""
 
-    def accepted(self, wanted: Wanted) -> NDArray[np.bool_]:
+    def accepted(self, wanted: Wanted) -> Flags:
         """Return for each code whether it is of a wanted value; -1 stands last."""
         keys = accepted_keys(wanted)
         matches = [label_key(value) in keys for value in self.distinct]
         return np.array([*matches, _NONE in keys], np.bool_)
 
-    def matches(self, wanted: Wanted) -> NDArray[np.bool_]:
+    def matches(self, wanted: Wanted) -> Flags:
         """Return for each row whether it has one of the wanted values."""
-        matches: NDArray[np.bool_] = self.accepted(wanted)[self.codes]
+        matches: Flags = self.accepted(wanted)[self.codes]
         return matches
 
     def take(self, rows: Rows) -> "_CodedColumn":
@@ -168,8 +167,8 @@ class _CodedColumn(NamedTuple):
 class _SeriesColumn(NamedTuple):
     """A column with several numbers in each row, laid end to end."""
 
-    flat: Floats
-    ends: NDArray[np.int64]
+    flat: Array
+    ends: Index
     """(rows + 1,); row i has flat[ends[i]:ends[i + 1]]."""
 
     def take(self, rows: Rows) -> "_SeriesColumn":
@@ -195,7 +194,7 @@ class Pivot(NamedTuple):
     columns: tuple[tuple[Label | None, ...], ...]
     cells: Rows
     """(lines, columns) rows of the table; -1 where there is none."""
-    values: Floats
+    values: Array
     """(lines, columns); nan where there is none."""
 
 
@@ -206,14 +205,14 @@ class ResultsTable:
     size: int = 0
     _labels: Mapping[str, _CodedColumn] = field(default_factory=dict)
     _texts: Mapping[str, _CodedColumn] = field(default_factory=dict)
-    _numbers: Mapping[str, Floats] = field(default_factory=dict)
+    _numbers: Mapping[str, Array] = field(default_factory=dict)
     _series: Mapping[str, _SeriesColumn] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> "ResultsTable":
         """Collect results into a table, in their order."""
         rows = list(results)
-        names = _ordered(dict.fromkeys(tuple(row.labels) for row in rows))
+        names = label_order(dict.fromkeys(tuple(row.labels) for row in rows))
         return cls(
             len(rows),
             {name: _coded([row.labels.get(name) for row in rows]) for name in names},
@@ -248,7 +247,7 @@ class ResultsTable:
             **{name: self._series[name].at(number) for name in SERIES},  # type: ignore[arg-type]
         )
 
-    def column(self, name: str) -> tuple[Label | None, ...] | Floats:
+    def column(self, name: str) -> tuple[Label | None, ...] | Array:
         """Return the values of a label or number column, one per row."""
         if name in self._numbers:
             return self._numbers[name]
@@ -494,10 +493,10 @@ class Joined(NamedTuple):
         return None if printed < 0 else self.published.row(printed)
 
     @property
-    def differences(self) -> Floats:
+    def differences(self) -> Array:
         """(results,) ours by the released rule minus the published number."""
         numbers = np.append(self.published._numbers["value"], np.nan)
-        difference: Floats = self.results._numbers["released"] - numbers[self.rows]
+        difference: Array = self.results._numbers["released"] - numbers[self.rows]
         return difference
 
 
@@ -530,7 +529,7 @@ def concatenated(tables: Sequence[ResultsTable]) -> ResultsTable:
     tables = [table for table in tables if len(table)]
     if not tables:
         return ResultsTable.of(())
-    names = _ordered(table.labels for table in tables)
+    names = label_order(table.labels for table in tables)
     texts = (TIED, *TEXTS)
     return ResultsTable(
         sum(map(len, tables)),
@@ -541,10 +540,10 @@ def concatenated(tables: Sequence[ResultsTable]) -> ResultsTable:
     )
 
 
-def _ordered(label_names: Iterable[Sequence[str]]) -> list[str]:
+def label_order(label_names: Iterable[Sequence[str]]) -> list[str]:
     """Return all names of labels in the order of columns in files.
 
-    >>> _ordered([("row", "score"), ("variant", "shift", "row", "alpha", "score")])
+    >>> label_order([("row", "score"), ("variant", "shift", "row", "alpha", "score")])
     ['variant', 'shift', 'row', 'alpha', 'score']
     """
     before: dict[str, None] = {}
@@ -651,7 +650,7 @@ def write_columns(columns: Mapping[str, Sequence[Any]], path: Path) -> Path:
     cells = map(_cells, columns.values())
     with (
         replacing(path) as temporary,
-        temporary.open("w", encoding="utf-8", errors="replace", newline="") as file,
+        temporary.open("x", encoding="utf-8", errors="replace", newline="") as file,
     ):
         writer = csv.writer(file)
         writer.writerow(columns)

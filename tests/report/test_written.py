@@ -10,12 +10,6 @@ from urllib.parse import unquote
 import matplotlib as mpl
 import numpy as np
 import pytest
-from rich.console import Console
-
-from evaluate.made_referrals import make_runs
-from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, Variant
-from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
 from qualms.evaluate.results import (
     BenchmarkResults,
     Cell,
@@ -24,6 +18,12 @@ from qualms.evaluate.results import (
     Key,
     Missing,
 )
+from rich.console import Console
+
+from evaluate.made_referrals import make_runs
+from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, Variant
+from qualms.evaluate import ScoreOptions
+from qualms.evaluate.benchmark import judge
 from qualms.inference import ConfidenceSet
 from qualms.report import LinkedPage, draw, write_index
 from qualms.report.benchmark import print_benchmark, print_checks, write_all

@@ -239,7 +239,7 @@ def _line(  # noqa: PLR0913 - what a line is made of
             cell = replace(cell, best=False, tied=False)
         alike = number is None or _agree(number, found, layout.across)
         if not (layout.compares and alike):
-            cell = replace(cell, by_their_rule=None)
+            cell = replace(cell, released=None)
         cells.append(cell)
     row = results.plan.row(str(line["row"])) if "row" in line else None
     labels = {name: value for name, value in line.items() if value is not None}
@@ -262,7 +262,7 @@ def _head(column: LayoutColumn) -> Column:
         group=column.group,
         unit=column.unit,
         decimals=column.decimals,
-        by_their_rule=column.released,
+        released=column.released,
         keys=_scalars(column.labels),
     )
 

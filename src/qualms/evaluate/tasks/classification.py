@@ -8,6 +8,11 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
+from qualms.evaluate._prediction_sets import (
+    Probabilities,
+    conformal_entries,
+    enough_of_each_class,
+)
 from qualms.evaluate.drawings import (
     histogram,
     referral_curves,
@@ -23,11 +28,6 @@ from qualms.evaluate.entry import (
     ScoreOptions,
     bound_entry,
     with_known_influence,
-)
-from qualms.evaluate.prediction_sets import (
-    Probabilities,
-    conformal_entries,
-    enough_of_each_class,
 )
 from qualms.evaluate.subsets import (
     design_of,

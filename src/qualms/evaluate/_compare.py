@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from qualms.evaluate._ranking import Ranking, Rival, rankings
+from qualms.evaluate._results import Results
 from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.evaluate.notebook import notebook_lines, notebook_table
-from qualms.evaluate.ranking import Ranking, Rival, rankings
-from qualms.evaluate.results import Results
 from qualms.evaluate.rows import RowKey, ScoreRow
 from qualms.labels import values_text
 from qualms.predictions import pairing, same_items

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from qualms.evaluate.estimates import Designs, influences_of
-from qualms.evaluate.results import Results
+from qualms.evaluate._estimates import Designs, influences_of
+from qualms.evaluate._results import Results
 from qualms.evaluate.rows import Answer, Question, ScoreRow, YesNo
 from qualms.inference import (
     Bounded,

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from qualms.arrays import Array
-from qualms.evaluate.entry import Entry, ScoreOptions
-from qualms.evaluate.estimates import (
+from qualms.evaluate._estimates import (
     UNKNOWN,
     Designs,
     K,
     influences_of,
     replicates_of,
 )
+from qualms.evaluate.entry import Entry, ScoreOptions
 from qualms.inference import (
     ConfidenceSet,
     Design,
