@@ -324,10 +324,10 @@ def _remedy(draws: Floats, axis: int, added: int) -> str:
     for other in range(1, draws.ndim):
         off = np.abs(draws.sum(axis=other) - 1.0).max()
         if other != axis and off <= SUM_TOLERANCE:
-            found, wanted = other - added, axis - added
+            old, new = other - added, axis - added
             return (
-                f"the classes are on axis {found}: pass class_axis={found}, or "
-                f"np.moveaxis(probs, {found}, {wanted}) where there is no such argument"
+                f"the classes are on axis {old}: pass class_axis={old}, or "
+                f"np.moveaxis(probs, {old}, {new}) where there is no such argument"
             )
     return "pass softmax outputs, not logits"
 

@@ -123,9 +123,9 @@ def ged(
     0.166667
     """
     stacks = (np.asarray(draws), np.asarray(raters))
-    drawn, rated = _kept(("draws", "raters"), *stacks, classes, ignore)
+    maps, rated = _kept(("draws", "raters"), *stacks, classes, ignore)
     _check_empty(empty)
-    pairs = ((drawn, drawn), (rated, rated), (rated, drawn))
+    pairs = ((maps, maps), (rated, rated), (rated, maps))
     within_draws, within_raters, across = (
         float(_pair_dice(a, b, classes, empty).mean()) for a, b in pairs
     )
@@ -182,24 +182,24 @@ def _kept_pair(
 
 def _kept(
     names: tuple[str, str],
-    drawn: NDArray[Any],
+    maps: NDArray[Any],
     rated: NDArray[Any],
     classes: int,
     ignore: int | None,
 ) -> tuple[Labels, Labels]:
     """Return (M, P) and (R, P) classes at the P pixels that no rater ignores."""
-    check_stack(names[0], drawn)
+    check_stack(names[0], maps)
     check_stack(names[1], rated)
-    check_same_space(names, drawn.shape[1:], rated.shape[1:])
+    check_same_space(names, maps.shape[1:], rated.shape[1:])
     second = checked_labels(names[1], rated, classes=classes, ignore=ignore)
     second = second.reshape(len(rated), -1)
-    drawn = drawn.reshape(len(drawn), -1)
+    maps = maps.reshape(len(maps), -1)
     if ignore is not None:
-        kept = (second != IGNORED).all(axis=0)
-        drawn, second = (np.compress(kept, maps, axis=1) for maps in (drawn, second))
+        pixels = (second != IGNORED).all(axis=0)
+        maps, second = (np.compress(pixels, stack, axis=1) for stack in (maps, second))
     if second.shape[1] == 0:
-        return drawn.astype(np.uint8), second
-    return checked_labels(names[0], drawn, classes=classes), second
+        return maps.astype(np.uint8), second
+    return checked_labels(names[0], maps, classes=classes), second
 
 
 def _pair_dice(first: Labels, second: Labels, classes: int, empty: float) -> Array:

@@ -78,10 +78,10 @@ def referral_threshold(
     everything above that value is referred.
 
     >>> correct, uncertainty = [1, 1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4, 0.5]
-    >>> found = referral_threshold(correct, uncertainty, accuracy=0.75)
-    >>> found.threshold, found.referred, found.accuracy
+    >>> choice = referral_threshold(correct, uncertainty, accuracy=0.75)
+    >>> choice.threshold, choice.referred, choice.accuracy
     (0.5, 0.2, 0.75)
-    >>> found.reason
+    >>> choice.reason
     'none of the 5 thresholds tested guarantees accuracy 0.75; give more items'
     """
     right = flags("correct", correct)
@@ -129,9 +129,9 @@ def _check_request(
 
 def _thresholds(right: Flags, values: Array) -> _Thresholds:
     order, start = ranked_items(values)
-    found = np.concatenate([[0], np.cumsum(right[order])])
+    hits = np.concatenate([[0], np.cumsum(right[order])])
     threshold = np.append(values[order][start[:-1]], np.inf)
-    return _Thresholds(threshold, start, found[start])
+    return _Thresholds(threshold, start, hits[start])
 
 
 def _reaching(cuts: _Thresholds, accuracy: float) -> int | None:
@@ -149,9 +149,9 @@ def _tested(
     ranks = np.unique(np.round(np.arange(1, GRID + 1) * items / GRID).astype(np.int64))
     ranks = ranks[ranks > 0]
     cut = np.searchsorted(cuts.kept, ranks, side="right") - 1
-    kept = cuts.kept[cut]
-    tail = bdtr(kept - cuts.right[cut], kept, 1.0 - accuracy)
-    passed = cut[(tail <= (1.0 - confidence) / len(ranks)) & (kept > 0)]
+    counts = cuts.kept[cut]
+    tail = bdtr(counts - cuts.right[cut], counts, 1.0 - accuracy)
+    passed = cut[(tail <= (1.0 - confidence) / len(ranks)) & (counts > 0)]
     if passed.size:
         return int(passed[-1]), ""
     return None, (
@@ -206,6 +206,6 @@ def _record(
 def _described(cuts: _Thresholds, cut: int | None) -> tuple[float, float, float]:
     if cut is None:
         return np.nan, np.nan, np.nan
-    kept, items = int(cuts.kept[cut]), int(cuts.kept[-1])
-    accuracy = cuts.right[cut] / kept if kept else np.nan
-    return float(cuts.threshold[cut]), (items - kept) / items, float(accuracy)
+    count, items = int(cuts.kept[cut]), int(cuts.kept[-1])
+    accuracy = cuts.right[cut] / count if count else np.nan
+    return float(cuts.threshold[cut]), (items - count) / items, float(accuracy)
