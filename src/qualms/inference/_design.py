@@ -46,13 +46,13 @@ class Design:
         return Design(items=len(index), sample=_at(self.sample, index), cluster=cluster)
 
     def joined(self, other: "Design") -> "Design":
-        """Return the this sample followed by `other`, drawn independently of it."""
+        """Return this sample followed by `other`, drawn independently of it."""
         first, second = self._samples(), other._samples()
         sample = np.concatenate([first, second + first.max() + 1])
         cluster = None
         if self.cluster is not None or other.cluster is not None:
-            mine, theirs = self._clusters(), other._clusters()
-            cluster = np.concatenate([mine, theirs + mine.max() + 1])
+            clusters, other_clusters = self._clusters(), other._clusters()
+            cluster = np.concatenate([clusters, other_clusters + clusters.max() + 1])
         return Design(items=len(sample), sample=sample, cluster=cluster)
 
     def _samples(self) -> Index:
@@ -92,7 +92,7 @@ class Design:
             centred = (values - mean[kind]) * scale[kind]
         if self.cluster is None:
             return centred
-        # Clusters of a file that has more of them sum to 0 and count for nothing.
+        # Clusters of the whole file without an item in this subset add only zeros.
         sums: Array = np.bincount(self.cluster, centred).astype(np.float64, copy=False)
         return sums
 
@@ -103,8 +103,8 @@ class Design:
         clusters, kinds = int(self.cluster.max()) + 1, int(kind.max()) + 1
         # Counting is many times faster than sorting for the distinct pairs.
         pair = np.bincount(kind * clusters + self.cluster, minlength=kinds * clusters)
-        found: Index = np.count_nonzero(pair.reshape(kinds, clusters), axis=1)
-        return found
+        units: Index = np.count_nonzero(pair.reshape(kinds, clusters), axis=1)
+        return units
 
     def spread(
         self, values: Array, part: Index | None = None, *, welch: bool = False
@@ -129,8 +129,8 @@ class Design:
             return float(max(self.units() - 1, 1))
         if self.cluster is not None:
             kind, square = self._kinds_of_clusters(kind, square)
-        own, size = np.bincount(kind, square), np.bincount(kind)
-        return float(variance**2 / np.sum(own**2 / np.maximum(size - 1, 1)))
+        variances, size = np.bincount(kind, square), np.bincount(kind)
+        return float(variance**2 / np.sum(variances**2 / np.maximum(size - 1, 1)))
 
     def _kinds_of_clusters(self, kind: Index, square: Array) -> tuple[Index, Array]:
         """Return the kind that most items of each cluster have, and its `square`."""
@@ -138,9 +138,9 @@ class Design:
         kinds = int(kind.max()) + 1
         pair = np.bincount(self.cluster * kinds + kind, minlength=len(square) * kinds)
         count = pair.reshape(len(square), kinds)
-        # Clusters of a file that has more of them are not there.
-        there = count.any(axis=1)
-        return count[there].argmax(axis=1), square[there]
+        # Clusters of the whole file without an item in this subset are left out.
+        present = count.any(axis=1)
+        return count[present].argmax(axis=1), square[present]
 
 
 def sampling_design(
@@ -174,8 +174,8 @@ def joined_clusters(unit: ArrayLike, cluster: ArrayLike | None = None) -> Index:
     units = int(first.max()) + 1
     points = units + int(second.max()) + 1
     graph = coo_array((np.ones(len(first)), (first, units + second)), (points, points))
-    found: Index = connected_components(graph, directed=False)[1].astype(np.int64)
-    return found[first]
+    component: Index = connected_components(graph, directed=False)[1].astype(np.int64)
+    return component[first]
 
 
 def _numbered(name: str, values: ArrayLike | None, items: int) -> Index | None:
@@ -187,8 +187,8 @@ def _numbered(name: str, values: ArrayLike | None, items: int) -> Index | None:
     if array.dtype.kind == "f" and np.isnan(array).any():
         row = int(np.flatnonzero(np.isnan(array))[0])
         raise ValueError(f"{name} must be given for every item, row {row} is nan")
-    found, number = np.unique(array, return_inverse=True)
-    if len(found) == (1 if name == "sample" else items):
+    levels, number = np.unique(array, return_inverse=True)
+    if len(levels) == (1 if name == "sample" else items):
         return None
     return number.astype(np.int64)
 
