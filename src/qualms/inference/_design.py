@@ -42,8 +42,10 @@ class Design:
         Clusters keep their numbers, so that a subset can be told from its file.
         """
         repeated = self.cluster is None and np.bincount(index).max() > 1
-        cluster = index if repeated else _at(self.cluster, index)
-        return Design(items=len(index), sample=_at(self.sample, index), cluster=cluster)
+        cluster = index if repeated else _subset_codes(self.cluster, index)
+        return Design(
+            items=len(index), sample=_subset_codes(self.sample, index), cluster=cluster
+        )
 
     def joined(self, other: "Design") -> "Design":
         """Return this sample followed by `other`, drawn independently of it."""
@@ -155,8 +157,8 @@ def sampling_design(
         raise ValueError(f"items must be at least 1, got {items}")
     return Design(
         items=items,
-        sample=_numbered("sample", sample, items),
-        cluster=_numbered("cluster", cluster, items),
+        sample=_label_numbers("sample", sample, items),
+        cluster=_label_numbers("cluster", cluster, items),
     )
 
 
@@ -178,7 +180,7 @@ def joined_clusters(unit: ArrayLike, cluster: ArrayLike | None = None) -> Index:
     return component[first]
 
 
-def _numbered(name: str, values: ArrayLike | None, items: int) -> Index | None:
+def _label_numbers(name: str, values: ArrayLike | None, items: int) -> Index | None:
     if values is None:
         return None
     array = np.asarray(values)
@@ -193,5 +195,5 @@ def _numbered(name: str, values: ArrayLike | None, items: int) -> Index | None:
     return number.astype(np.int64)
 
 
-def _at(codes: Index | None, index: Index) -> Index | None:
+def _subset_codes(codes: Index | None, index: Index) -> Index | None:
     return None if codes is None else codes[index]

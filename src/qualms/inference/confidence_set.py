@@ -77,7 +77,7 @@ def confidence_set(
         return _untested(values, names, "")
     sign = 1.0 if better == "lower" else -1.0
     loss = sign * np.array([values[name] for name in names])
-    copies = _paired([replicates[name] for name in names])
+    copies = _paired_replicates([replicates[name] for name in names])
     centre = sign * (copies - copies.mean(axis=0))
     best = names[int(loss.argmin())]
     if len(copies) < FEWEST:
@@ -94,7 +94,7 @@ def confidence_set(
     return dataclasses.replace(group, p=absent | dict(group.p))
 
 
-def _paired(replicates: Sequence[ArrayLike]) -> Array:
+def _paired_replicates(replicates: Sequence[ArrayLike]) -> Array:
     """Return (B, K) replicates in which every row is defined."""
     columns = [np.asarray(column, dtype=np.float64) for column in replicates]
     lengths = {column.shape for column in columns}

@@ -60,15 +60,15 @@ class WithInterval(Protocol):
 
     @property
     def value(self) -> float:
-        """The number."""
+        """Return the number."""
 
     @property
     def low(self) -> float:
-        """Lower end of its interval."""
+        """Return the lower end of its interval."""
 
     @property
     def high(self) -> float:
-        """Upper end of its interval."""
+        """Return the upper end of its interval."""
 
 
 class Bounded(NamedTuple):

@@ -207,7 +207,7 @@ def _whole(influence: Influence, design: Design | None) -> Design:
 def _from_influence(
     repeats: Sequence[Influence], design: Design | None, level: float
 ) -> ConfidenceInterval:
-    pooled = _pooled(repeats, _checked(repeats, design))
+    pooled = _pooled(repeats, _checked_design(repeats, design))
     if pooled.spread.units < 2:
         return no_interval("there is only one independent item or cluster")
     if _at_an_end(pooled):
@@ -221,7 +221,7 @@ def _from_influence(
     return ConfidenceInterval(low=low, high=high, method=method)
 
 
-def _checked(repeats: Sequence[Influence], design: Design | None) -> Design:
+def _checked_design(repeats: Sequence[Influence], design: Design | None) -> Design:
     lengths = {0 if r.values is None else len(r.values) for r in repeats}
     if len(lengths) > 1:
         raise ValueError(

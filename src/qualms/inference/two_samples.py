@@ -81,7 +81,7 @@ def compare_values(
 
     observed = measured(np.cumsum(order < len(left), dtype=np.int64)[None, end])
     splits = _splits(*sizes, end, permutations, seed)
-    return _judged(observed, zip(*map(measured, splits), strict=True))
+    return _permutation_test(observed, zip(*map(measured, splits), strict=True))
 
 
 def compare_classes(
@@ -125,7 +125,9 @@ def compare_classes(
     splits = rng.multivariate_hypergeometric(
         total, sizes[0], size=permutations, method="marginals"
     )
-    return _judged(measured(left[None]), ((part,) for part in measured(splits)))
+    return _permutation_test(
+        measured(left[None]), ((part,) for part in measured(splits))
+    )
 
 
 def holm(p: ArrayLike) -> Array:
@@ -143,7 +145,7 @@ def holm(p: ArrayLike) -> Array:
     return adjusted
 
 
-def _judged(
+def _permutation_test(
     observed: tuple[Array, Array], splits: Iterable[tuple[Array, ...]]
 ) -> TwoSamples:
     """Return the observed statistic and distance compared with random splits."""
@@ -175,10 +177,10 @@ def _splits(
     chosen = np.arange(size + rest) < size
     step = max(1, _BLOCK // len(chosen))
     for start in range(0, permutations, step):
-        yield _drawn(rng, chosen, min(step, permutations - start), end)
+        yield _random_counts(rng, chosen, min(step, permutations - start), end)
 
 
-def _drawn(rng: Generator, chosen: Flags, times: int, end: Index) -> Index:
+def _random_counts(rng: Generator, chosen: Flags, times: int, end: Index) -> Index:
     mixed = rng.permuted(np.tile(chosen, (times, 1)), axis=1)
     return np.cumsum(mixed, axis=1, dtype=np.int64)[:, end]
 

@@ -64,7 +64,7 @@ def right_ranks(
             f"the gallery must have {queries.shape[1]} dimensions as the items have, "
             f"got {candidates.shape[1]}"
         )
-    truth, classes = _numbered(target, target if within else gallery_target)
+    truth, classes = _class_numbers(target, target if within else gallery_target)
     _check_lengths((queries, truth), (candidates, classes))
     ranks = np.zeros((3, len(queries)), np.int64)
     for start in range(0, len(queries), block):
@@ -74,11 +74,11 @@ def right_ranks(
         if within:
             here = np.arange(len(rows)), rows
             near[here], alike[here] = _NOWHERE, False
-        ranks[:, rows] = _counted(near, alike)
+        ranks[:, rows] = _count_ranks(near, alike)
     return RightRanks(*ranks)
 
 
-def _counted(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _count_ranks(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return (3, B) the counts of `RightRanks` from similarities (B, G)."""
     best = np.where(alike, near, _NOWHERE).max(axis=1, keepdims=True)
     tied = (np.abs(near - best) <= TIE) & (near > _NOWHERE)
@@ -121,7 +121,7 @@ def recall_at_k(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> float
     return float(hits_within(right_ranks(embedding, target), k).mean())
 
 
-def _numbered(target: ArrayLike, other: ArrayLike | None) -> tuple[Index, Index]:
+def _class_numbers(target: ArrayLike, other: ArrayLike | None) -> tuple[Index, Index]:
     """Return both targets in the same numbers."""
     targets = [np.asarray(target), np.asarray(other)]
     for name, array in zip(("target", "gallery_target"), targets, strict=True):

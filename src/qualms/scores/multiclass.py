@@ -182,5 +182,5 @@ def class_auroc(order: Index, start: Index, truth: Index, label: int) -> float:
 
 
 def present_classes(truth: ArrayLike) -> Iterator[int]:
-    """Return the classes that some item has, in ascending order."""
+    """Yield the classes that some item has, in ascending order."""
     return map(int, np.unique(truth))

@@ -56,7 +56,7 @@ def dice(
     >>> dice(np.array([[0, 1], [1, 1]]), np.array([[0, 1], [0, 1]]))
     0.8
     """
-    predicted, target = _kept_pair(prediction, reference, classes, ignore)
+    predicted, target = _rated_pair(prediction, reference, classes, ignore)
     _check_empty(empty)
     return float(_pair_dice(predicted, target, classes, empty)[0, 0])
 
@@ -86,7 +86,7 @@ def macro_dice(
     >>> round(macro_dice([0, 0, 0, 0], [0, 0, 0, 2], classes=3), 6)
     0.428571
     """
-    predicted, target = _kept_pair(prediction, reference, classes, ignore)
+    predicted, target = _rated_pair(prediction, reference, classes, ignore)
     _check_empty(empty)
     sizes_of = [np.bincount(maps[0], minlength=classes) for maps in (predicted, target)]
     total = np.add(*sizes_of)
@@ -123,7 +123,7 @@ def ged(
     0.166667
     """
     stacks = (np.asarray(draws), np.asarray(raters))
-    maps, rated = _kept(("draws", "raters"), *stacks, classes, ignore)
+    maps, rated = _rated_pixels(("draws", "raters"), *stacks, classes, ignore)
     _check_empty(empty)
     pairs = ((maps, maps), (rated, rated), (rated, maps))
     within_draws, within_raters, across = (
@@ -171,16 +171,16 @@ def _check_dice(**values: float) -> None:
             raise ValueError(f"{name} must be finite and lie in [0, 1], got {value}")
 
 
-def _kept_pair(
+def _rated_pair(
     prediction: ArrayLike, reference: ArrayLike, classes: int, ignore: int | None
 ) -> tuple[Labels, Labels]:
     """Return two maps as stacks of one, (1, P) each, at the pixels that count."""
     names = ("prediction", "reference")
     stacks = (np.asarray(prediction)[np.newaxis], np.asarray(reference)[np.newaxis])
-    return _kept(names, *stacks, classes, ignore)
+    return _rated_pixels(names, *stacks, classes, ignore)
 
 
-def _kept(
+def _rated_pixels(
     names: tuple[str, str],
     maps: NDArray[Any],
     rated: NDArray[Any],

@@ -70,7 +70,7 @@ class UncertaintyHistogram:
 
     @property
     def mean(self) -> Array:
-        """(2, B) mean uncertainty of each bin, 0 where it is empty."""
+        """Return (2, B) mean uncertainty of each bin, 0 where it is empty."""
         return self.summed / np.where(self.total > 0, self.total, 1.0)
 
     def __add__(self, other: UncertaintyHistogram) -> UncertaintyHistogram:

@@ -54,17 +54,17 @@ class ReferralCurve:
 
     @property
     def referred(self) -> Array:
-        """(N,) the share of items referred: i / N for i = 0..N-1."""
+        """Return (N,) the share of items referred: i / N for i = 0..N-1."""
         return np.arange(len(self.value)) / len(self.value)
 
     @property
     def defined(self) -> float:
-        """Share of the curve that is defined: what `area` covers."""
+        """Return the share of the curve that is defined: what `area` covers."""
         return float(np.mean(~np.isnan(self.value)))
 
     @property
     def area(self) -> float:
-        """Mean over the defined values; nan where none is."""
+        """Return the mean over the defined values; nan where none is."""
         defined = self.value[~np.isnan(self.value)]
         return float(np.mean(defined)) if defined.size else float("nan")
 

@@ -75,7 +75,7 @@ def bootstrap(
     >>> bootstrap(np.mean, [1, 0, 1, 1], replicates=3, seed=1).shape
     (3,)
     """
-    columns = _checked(arrays)
+    columns = _checked_arrays(arrays)
     counts = drawn_counts(
         len(columns[0]),
         strata=strata,
@@ -229,7 +229,7 @@ def _two_sided(difference: Array) -> float:
     return float(min(1.0, 2.0 * min(below, above) / (difference.size + 1)))
 
 
-def _checked(arrays: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
+def _checked_arrays(arrays: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
     """Return the arrays, whose first axes must be of the same items."""
     columns = [np.asarray(array) for array in arrays]
     if not columns or any(array.ndim == 0 for array in columns):

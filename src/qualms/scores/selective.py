@@ -60,7 +60,7 @@ def risk_coverage_curve(risk: ArrayLike, uncertainty: ArrayLike) -> RiskCoverage
     >>> risk_coverage_curve([0.0, 1.0], [0.1, 0.9])
     RiskCoverage(coverage=array([0.5, 1. ]), risk=array([0. , 0.5]))
     """
-    values, rank = _checked(risk, uncertainty)
+    values, rank = _checked_items(risk, uncertainty)
     coverage = np.arange(1, len(values) + 1) / len(values)
     return RiskCoverage(coverage, kept_means(values[rank.order], rank.start))
 
@@ -167,7 +167,7 @@ def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     >>> threshold_aurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3])
     0.16666666666666666
     """
-    values, rank = _checked(risk, uncertainty)
+    values, rank = _checked_items(risk, uncertainty)
     count = rank.start[1:]
     curve = np.cumsum(values[rank.order])[count - 1] / count
     return float(np.diff(count) @ (curve[1:] + curve[:-1]) / (2 * len(values)))
@@ -245,7 +245,7 @@ def coverage_at_risk(
     """
     if not 0.0 <= risk_level < np.inf:
         raise ValueError(f"risk_level must be a number of 0 or more, got {risk_level}")
-    values, rank = _checked(risk, uncertainty)
+    values, rank = _checked_items(risk, uncertainty)
     count = rank.start[1:]
     selective = np.cumsum(values[rank.order])[count - 1] / count
     good = count[selective <= risk_level * (1.0 + LEVEL_TOLERANCE)]
@@ -276,7 +276,7 @@ def balanced_joint(shifted: ArrayLike, *, seed: int = 0) -> Index:
     return np.concatenate([_repeated(side, rows, rng) for side in sides])
 
 
-def _checked(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked]:
+def _checked_items(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked]:
     values = vector("risk", risk)
     if values.min() < 0.0:
         row = int(np.argmax(values < 0.0))

@@ -38,12 +38,12 @@ class PublishedReferralCurve:
 
     @property
     def referred(self) -> Array:
-        """The share of items referred at each point, from 0 to 1."""
+        """Return the share of items referred at each point, from 0 to 1."""
         return np.arange(len(self.value)) / (len(self.value) - 1)
 
     @property
     def area(self) -> float:
-        """Plain mean of all points, both ends included."""
+        """Return the plain mean of all points, both ends included."""
         return float(np.mean(self.value))
 
     def at(self, tau: float) -> float:
