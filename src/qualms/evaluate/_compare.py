@@ -39,12 +39,12 @@ class Contrast:
 
     @property
     def detail(self) -> str:
-        """The settings, as `ScoreRow.detail` shows them."""
+        """Return the settings, as `ScoreRow.detail` shows them."""
         return values_text(self.settings)
 
     @property
     def key(self) -> RowKey:
-        """What it is about, as `ScoreRow.key` says it."""
+        """Return the score, subset and settings, as `ScoreRow.key` does."""
         return (self.score, self.subset, tuple(self.settings.items()))
 
 
@@ -62,7 +62,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         heads = ("score", "items", "detail", *self.names)
-        rows = (_html_contrast(each, self.names) for each in self.contrasts)
+        rows = (_html_contrast(contrast, self.names) for contrast in self.contrasts)
         title = "differences to the best; * cannot be told apart from it"
         return notebook_table(title, heads, rows) + notebook_lines(self.notes)
 
@@ -73,15 +73,15 @@ def _html_contrast(contrast: Contrast, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _html_difference(contrast: Contrast, name: str) -> str:
-    found = contrast.difference.get(name)
+    difference = contrast.difference.get(name)
     if name == contrast.best:
         return "best *"
-    if found is None or math.isnan(found.value):
+    if difference is None or math.isnan(difference.value):
         return ""
     mark = " *" if name in contrast.tied else ""
-    ends = f" ({found.low:+.4g} to {found.high:+.4g})"
-    known = math.isfinite(found.low) and math.isfinite(found.high)
-    return f"{found.value:+.4g}{ends if known else ''}{mark}"
+    ends = f" ({difference.low:+.4g} to {difference.high:+.4g})"
+    bounded = math.isfinite(difference.low) and math.isfinite(difference.high)
+    return f"{difference.value:+.4g}{ends if bounded else ''}{mark}"
 
 
 def compare(results: Sequence[Results]) -> Comparison:
@@ -99,7 +99,7 @@ def compare(results: Sequence[Results]) -> Comparison:
             "files compare only within one task, got "
             + ", ".join(f"{result.name}: {result.task}" for result in results)
         )
-    if not _paired(results):
+    if not _same_items(results):
         return Comparison(names=names, notes=(DIFFERENT_ITEMS,))
     design = results[0].design
     if design is None:
@@ -113,16 +113,16 @@ def compare(results: Sequence[Results]) -> Comparison:
         for key, rows in columns.items()
     }
     contrasts = (
-        _contrast(next(iter(columns[key].values()))[0], found)
-        for key, found in rankings(rivals, design, options, by_gaps=True).items()
+        _contrast(next(iter(columns[key].values()))[0], ranking)
+        for key, ranking in rankings(rivals, design, options, by_gaps=True).items()
     )
     return Comparison(names=names, contrasts=tuple(contrasts))
 
 
-def _paired(results: Sequence[Results]) -> bool:
-    """Whether all files hold the same items."""
-    known = [pairing(result.items) for result in results if result.items is not None]
-    return all(same_items(known[0], other) for other in known[1:])
+def _same_items(results: Sequence[Results]) -> bool:
+    """Return whether all files hold the same items."""
+    pairings = [pairing(result.items) for result in results if result.items is not None]
+    return all(same_items(pairings[0], other) for other in pairings[1:])
 
 
 def _columns(
@@ -137,15 +137,15 @@ def _columns(
     return columns
 
 
-def _contrast(row: ScoreRow, found: Ranking) -> Contrast:
+def _contrast(row: ScoreRow, ranking: Ranking) -> Contrast:
     return Contrast(
         score=row.score,
         label=row.label,
         subset=row.subset,
         settings=row.settings,
         better=row.better,
-        best=found.group.best,
-        tied=found.group.members,
-        difference=found.differences,
-        reason=found.group.reason,
+        best=ranking.group.best,
+        tied=ranking.group.members,
+        difference=ranking.differences,
+        reason=ranking.group.reason,
     )

@@ -43,17 +43,17 @@ def with_declared_scores(
             )
             continue
         for subset, index in items.items():
-            own = {array: arrays[array][index] for array in parameters(score)}
-            entries.append(bound_entry(score, own, index, subset=subset))
+            inputs = {array: arrays[array][index] for array in parameters(score)}
+            entries.append(bound_entry(score, inputs, index, subset=subset))
     return replace(judgement, entries=tuple(entries), notes=tuple(notes))
 
 
 def _of_task(task: str) -> dict[str, Callable[..., Any]]:
     """Return the package's own scores that name this task."""
-    own = {name: getattr(scores, name) for name in scores.__all__}
+    functions = {name: getattr(scores, name) for name in scores.__all__}
     return {
         name: value
-        for name, value in own.items()
+        for name, value in functions.items()
         if hasattr(value, "__score__") and task in scores.about(value).tasks
     }
 

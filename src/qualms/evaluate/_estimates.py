@@ -53,11 +53,11 @@ class Estimated(NamedTuple):
     replicates: Array | None
     """(replicates,) of the mean over repeats, where the interval needed them."""
     why: str
-    """Why there is no value, or why some repeats have none."""
+    """Why the value is undefined, in all or in some repeats."""
 
     @property
     def entry(self) -> Entry:
-        """That of the first repeat, which says what it is about."""
+        """Return the entry of the first repeat, which has the labels of all."""
         return self.entries[0]
 
 
@@ -105,7 +105,11 @@ def _columns(repeats: Sequence[Judgement]) -> list[tuple[Entry, ...]]:
     """Return each entry of the first repeat with its like in every repeat."""
     by_identity = [{_identity(e): e for e in repeat.entries} for repeat in repeats]
     return [
-        tuple(own[_identity(entry)] for own in by_identity if _identity(entry) in own)
+        tuple(
+            entries[_identity(entry)]
+            for entries in by_identity
+            if _identity(entry) in entries
+        )
         for entry in repeats[0].entries
     ]
 
@@ -122,15 +126,15 @@ def _estimated(
     undefined = [e.why for e, v in zip(entries, values, strict=True) if math.isnan(v)]
     return Estimated(
         entries=entries,
-        values=_known(values),
-        as_published=_known(tuple(entry.as_published for entry in entries)),
+        values=_none_if_undefined(values),
+        as_published=_none_if_undefined(tuple(entry.as_published for entry in entries)),
         interval=interval,
         replicates=replicates,
         why=undefined[0] if undefined else "",
     )
 
 
-def _known(values: tuple[float, ...]) -> tuple[float, ...]:
+def _none_if_undefined(values: tuple[float, ...]) -> tuple[float, ...]:
     """Return all of `values`, or none where all are undefined."""
     return () if all(map(math.isnan, values)) else values
 
@@ -144,7 +148,7 @@ class Designs:
 
     @property
     def items(self) -> int:
-        """How many items there are in all."""
+        """Return the number of all items."""
         return self._whole.items
 
     def of(self, index: Index) -> Design:
@@ -155,14 +159,14 @@ class Designs:
         return self._known[id(index)][1]
 
     def _made(self, index: Index) -> Design:
-        whole = self._whole
-        if len(index) == whole.items and (index == np.arange(whole.items)).all():
-            return whole
-        made = whole.of(index)
-        if made.sample is not None and (made.sample == made.sample[0]).all():
-            # Items of one sample are judged as those of a file that has no other.
-            return replace(made, sample=None)
-        return made
+        full = self._whole
+        if len(index) == full.items and (index == np.arange(full.items)).all():
+            return full
+        design = full.of(index)
+        if design.sample is not None and (design.sample == design.sample[0]).all():
+            # Items of one sample are judged like a file without samples.
+            return replace(design, sample=None)
+        return design
 
 
 def influences_of(entries: Sequence[Entry]) -> list[Influence]:
@@ -212,14 +216,16 @@ def replicates_of(
     All columns, of all rows and files with this design, see the same items. Repeats are
     themselves drawn anew in every replicate.
     """
-    known = {
+    resampled = {
         key: entries
         for key, entries in columns.items()
         if all(entry.resampled is not None for entry in entries)
     }
-    if not known or not options.resamples:
+    if not resampled or not options.resamples:
         return {}
-    samples = {key: np.empty((len(e), options.resamples)) for key, e in known.items()}
+    samples = {
+        key: np.empty((len(e), options.resamples)) for key, e in resampled.items()
+    }
     counts = drawn_counts(
         design.items,
         strata=design.sample,
@@ -228,23 +234,23 @@ def replicates_of(
         seed=options.seed,
     )
     for replicate, count in enumerate(counts):
-        for key, entries in known.items():
+        for key, entries in resampled.items():
             for repeat, entry in enumerate(entries):
                 assert entry.resampled is not None
                 value = entry.resampled(count[entry.index])
                 samples[key][repeat, replicate] = value
         if options.progress is not None:
             options.progress(replicate + 1, options.resamples)
-    return {key: _mean_of_repeats(each, options) for key, each in samples.items()}
+    return {key: _mean_of_repeats(sample, options) for key, sample in samples.items()}
 
 
-def _mean_of_repeats(each: Array, options: ScoreOptions) -> Array:
-    if len(each) == 1:
-        only: Array = each[0]
+def _mean_of_repeats(samples: Array, options: ScoreOptions) -> Array:
+    if len(samples) == 1:
+        only: Array = samples[0]
         return only
-    rng = np.random.default_rng([options.seed, len(each)])
-    drawn = rng.integers(len(each), size=each.shape)
-    mean: Array = np.take_along_axis(each, drawn, axis=0).mean(axis=0)
+    rng = np.random.default_rng([options.seed, len(samples)])
+    repeats = rng.integers(len(samples), size=samples.shape)
+    mean: Array = np.take_along_axis(samples, repeats, axis=0).mean(axis=0)
     return mean
 
 
@@ -254,20 +260,20 @@ def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:
     A curve that has other points in other repeats has no mean and is left out. Of a
     reliability diagram, repeats count in those bins where they have items.
     """
-    each = zip(*(repeat.curves for repeat in repeats), strict=True)
-    binned = (_binned(c) if c[0].name == "reliability" else c for c in each)
-    return [_mean_curve(c) for c in binned if len({len(one.x) for one in c}) == 1]
+    columns = zip(*(repeat.curves for repeat in repeats), strict=True)
+    binned = (_binned(c) if c[0].name == "reliability" else c for c in columns)
+    return [_mean_curve(c) for c in binned if len({len(curve.x) for curve in c}) == 1]
 
 
 def _binned(curves: Sequence[Curve]) -> list[Curve]:
     """Return reliability diagrams with all bins, nan where one is empty."""
-    found = []
+    binned = []
     for curve in curves:
         x, y = np.full((2, RELIABILITY_BINS), np.nan)
         index = equal_width_bin(curve.x, RELIABILITY_BINS)
         x[index], y[index] = curve.x, curve.y
-        found.append(replace(curve, x=x, y=y))
-    return found
+        binned.append(replace(curve, x=x, y=y))
+    return binned
 
 
 def mean_histograms(repeats: Sequence[Judgement]) -> list[Histogram]:
@@ -275,15 +281,20 @@ def mean_histograms(repeats: Sequence[Judgement]) -> list[Histogram]:
 
     One that has other bins in other repeats has no mean and is left out.
     """
-    found = []
-    for each in zip(*(repeat.histograms for repeat in repeats), strict=True):
-        first = each[0]
-        if all(np.array_equal(one.edges, first.edges) for one in each):
-            counts = [[one.parts[name] for one in each] for name in first.parts]
-            means = (np.mean(count, axis=0) for count in counts)
-            parts = dict(zip(first.parts, means, strict=True))
-            found.append(replace(first, parts=parts))
-    return found
+    means = []
+    for histograms in zip(*(repeat.histograms for repeat in repeats), strict=True):
+        first = histograms[0]
+        if all(
+            np.array_equal(histogram.edges, first.edges) for histogram in histograms
+        ):
+            counts = [
+                [histogram.parts[name] for histogram in histograms]
+                for name in first.parts
+            ]
+            averages = (np.mean(count, axis=0) for count in counts)
+            parts = dict(zip(first.parts, averages, strict=True))
+            means.append(replace(first, parts=parts))
+    return means
 
 
 def _mean_curve(curves: Sequence[Curve]) -> Curve:
@@ -299,19 +310,24 @@ def _mean_curve(curves: Sequence[Curve]) -> Curve:
     # One repeat says nothing about how far repeats lie apart.
     spread = np.sqrt(_over(np.square(off).sum(axis=0), count - 1))
     places = np.stack([curve.x for curve in curves])
-    there = ~np.isnan(places)
-    x = _over(np.where(there, places, 0.0).sum(axis=0), there.sum(axis=0))
-    kept = ~np.isnan(x)
+    placed = ~np.isnan(places)
+    x = _over(np.where(placed, places, 0.0).sum(axis=0), placed.sum(axis=0))
+    visible = ~np.isnan(x)
     stderr = _over(spread, np.sqrt(count))
     return replace(
-        curves[0], x=x[kept], y=mean[kept], stderr=stderr[kept], low=None, high=None
+        curves[0],
+        x=x[visible],
+        y=mean[visible],
+        stderr=stderr[visible],
+        low=None,
+        high=None,
     )
 
 
 def _over(total: Array, count: Array | Index) -> Array:
     """Return `total` / `count`, nan where there is nothing to divide by."""
     below = np.asarray(count, np.float64)
-    found: Array = np.divide(
+    ratio: Array = np.divide(
         total, below, out=np.full(len(below), np.nan), where=below > 0
     )
-    return found
+    return ratio

@@ -71,14 +71,14 @@ class _Sets:
 
     name: str
     classes: int
-    own: Array
+    target_values: Array
     """(N,) nonconformity of the target."""
     threshold: float | Array
-    """The one of each item's target, where every class has its own."""
+    """One for all classes, or (N,) that of each item's target."""
     size: Mapping[float, Array]
     """(N,) by threshold; only under nan where every class has its own."""
-    known: OrderStatistic | None
-    """What the threshold is; None where every class has its own."""
+    statistic: OrderStatistic | None
+    """The one threshold; None where every class has its own."""
 
 
 def conformal_entries(
@@ -93,10 +93,10 @@ def conformal_entries(
     `rows` are the numbers of the validation items in the judgement's design, and the
     items of each subset.
     """
-    known, chosen = rows
+    val_rows, chosen = rows
     for sets in _all_sets(test, val, alpha):
         for subset, index in chosen.items():
-            yield from _entries(sets, subset, (index, known), alpha)
+            yield from _entries(sets, subset, (index, val_rows), alpha)
 
 
 def _all_sets(test: Probabilities, val: Probabilities, alpha: float) -> Iterator[_Sets]:
@@ -109,7 +109,7 @@ def _all_sets(test: Probabilities, val: Probabilities, alpha: float) -> Iterator
 
 
 def enough_of_each_class(val: Probabilities, alpha: float) -> bool:
-    """Whether every class has the validation items that its own threshold needs."""
+    """Return whether every class has the validation items that its threshold needs."""
     count = np.bincount(val.target, minlength=val.probs.shape[1])
     return all(rank_reaching(1 - alpha, int(n) + 1) <= n for n in count)
 
@@ -118,34 +118,34 @@ def _one_threshold(
     test: Probabilities, val: Probabilities, rule: scores.SetRule, alpha: float
 ) -> _Sets:
     values = own_nonconformity(*val, rule=rule)
-    known = OrderStatistic(values, rank_reaching(1 - alpha, len(values) + 1))
+    statistic = OrderStatistic(values, rank_reaching(1 - alpha, len(values) + 1))
     threshold = set_threshold(values, alpha=alpha)
-    thresholds = np.array(sorted({*known.around(), threshold}))
-    own, sizes = _own_and_sizes(test, rule, thresholds[:, None])
+    thresholds = np.array(sorted({*statistic.around(), threshold}))
+    target_values, sizes = _target_values_and_sizes(test, rule, thresholds[:, None])
     return _Sets(
         name=rule,
         classes=test.probs.shape[1],
-        own=own,
+        target_values=target_values,
         threshold=threshold,
         size=dict(zip(thresholds.tolist(), sizes, strict=True)),
-        known=known,
+        statistic=statistic,
     )
 
 
 def _threshold_by_class(test: Probabilities, val: Probabilities, alpha: float) -> _Sets:
     fitted = scores.fit_conformal_sets(*val, alpha=alpha, rule="lac", by_class=True)
-    own, sizes = _own_and_sizes(test, "lac", fitted.threshold[None])
+    target_values, sizes = _target_values_and_sizes(test, "lac", fitted.threshold[None])
     return _Sets(
         name="lac by class",
         classes=test.probs.shape[1],
-        own=own,
+        target_values=target_values,
         threshold=fitted.threshold[test.target],
         size={np.nan: sizes[0]},
-        known=None,
+        statistic=None,
     )
 
 
-def _own_and_sizes(
+def _target_values_and_sizes(
     test: Probabilities, rule: scores.SetRule, thresholds: Array
 ) -> tuple[Array, Array]:
     """Return (N,) nonconformity of targets; (T, N) how many classes conform.
@@ -153,23 +153,23 @@ def _own_and_sizes(
     Thresholds are (T, 1), or (T, C) with one for each class.
     """
     items, classes = test.probs.shape
-    own, found = np.empty(items), np.empty((len(thresholds), items))
+    target_values, sizes = np.empty(items), np.empty((len(thresholds), items))
     step = max(1, BLOCK // classes)
     for start in range(0, items, step):
         rows = slice(start, start + step)
         part = scores.nonconformity(test.probs[rows], rule=rule)
-        own[rows] = part[np.arange(len(part)), test.target[rows]]
+        target_values[rows] = part[np.arange(len(part)), test.target[rows]]
         for place, threshold in enumerate(thresholds):
-            found[place, rows] = conforms(part, threshold).sum(axis=1)
-    return own, found
+            sizes[place, rows] = conforms(part, threshold).sum(axis=1)
+    return target_values, sizes
 
 
 def _entries(
     sets: _Sets, subset: str, rows: tuple[Index, Index], alpha: float
 ) -> Iterator[Entry]:
-    index, known = rows
-    held = _judged(sets, index)
-    everyone = index if sets.known is None else np.concatenate([index, known])
+    index, val_rows = rows
+    subset_sets = _sets_at(sets, index)
+    everyone = index if sets.statistic is None else np.concatenate([index, val_rows])
     shared: dict[str, Any] = {
         "subset": subset,
         "settings": {"sets": sets.name},
@@ -178,7 +178,7 @@ def _entries(
     means = [
         Entry(
             score=score,
-            value=float(values(held).mean()),
+            value=float(values(subset_sets).mean()),
             index=everyone,
             influence=partial(_influence, sets, index, values, score),
             aim=1 - alpha if score is scores.set_coverage else None,
@@ -192,26 +192,28 @@ def _entries(
     yield from (replace(entry, ranked=reached) for entry in means[1:])
     yield Entry(
         score=scores.size_stratified_coverage,
-        value=worst_stratum(held.size, held.inside),
+        value=worst_stratum(subset_sets.size, subset_sets.inside),
         index=index,
-        influence=partial(worst_stratum_influence, held.size, held.inside),
+        influence=partial(
+            worst_stratum_influence, subset_sets.size, subset_sets.inside
+        ),
         **shared,
     )
 
 
 def _reached(covered: Entry, alpha: float) -> bool:
-    """Whether a coverage of 1 - `alpha` cannot be ruled out, or is exceeded."""
-    found = interval_of(influences_of([covered]))
-    return covered.value >= 1 - alpha or found.high >= 1 - alpha
+    """Return whether a coverage of 1 - `alpha` is possible or exceeded."""
+    interval = interval_of(influences_of([covered]))
+    return covered.value >= 1 - alpha or interval.high >= 1 - alpha
 
 
-def _judged(sets: _Sets, index: Index, threshold: float | None = None) -> _InSets:
+def _sets_at(sets: _Sets, index: Index, threshold: float | None = None) -> _InSets:
     """Return sets of the items at `index`, by another threshold where one is given."""
     if isinstance(sets.threshold, np.ndarray):
-        inside = conforms(sets.own[index], sets.threshold[index])
+        inside = conforms(sets.target_values[index], sets.threshold[index])
         return _InSets(inside, next(iter(sets.size.values()))[index])
     at = sets.threshold if threshold is None else threshold
-    return _InSets(conforms(sets.own[index], at), sets.size[at][index])
+    return _InSets(conforms(sets.target_values[index], at), sets.size[at][index])
 
 
 def _influence(
@@ -220,7 +222,7 @@ def _influence(
     bound = float(sets.classes) if score is scores.set_size else None
 
     def at(threshold: float | None = None) -> Influence:
-        found = values(_judged(sets, index, threshold)).astype(np.float64)
-        return mean_influence(found, bound=bound)
+        per_item = values(_sets_at(sets, index, threshold)).astype(np.float64)
+        return mean_influence(per_item, bound=bound)
 
-    return at() if sets.known is None else quantile_influence(at, [sets.known])
+    return at() if sets.statistic is None else quantile_influence(at, [sets.statistic])

@@ -45,7 +45,7 @@ class Rival(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Who may be best by one score, and how far the others are from the best."""
+    """The rivals that may be best by one score, and all differences to the best."""
 
     group: ConfidenceSet
     differences: Mapping[str, Difference]
@@ -73,18 +73,24 @@ def rankings(
         sizes = {len(rival.entries[0].index) for rival in rivals}
         if len(rivals) < 2 or len(sizes) > 1:  # fitted on other validation items
             continue
-        known = {rival.name: influences_of(rival.entries) for rival in rivals}
+        influences = {rival.name: influences_of(rival.entries) for rival in rivals}
         own_design = designs.of(rivals[0].entries[0].index)
-        if all(_usable(influences) for influences in known.values()):
-            ranked[key] = _by_influence(rivals, known, own_design, options)
-        elif not all(known.values()):
+        if all(_usable(repeats) for repeats in influences.values()):
+            ranked[key] = _by_influence(rivals, influences, own_design, options)
+        elif not all(influences.values()):
             resampled[key] = rivals
         elif by_gaps:
-            ranked[key] = _by_gaps(rivals, known, own_design, options)
+            ranked[key] = _by_gaps(rivals, influences, own_design, options)
     replicates = _replicates(resampled, design, options)
     for key, rivals in resampled.items():
-        each = {rival.name: replicates.get((key, rival.name)) for rival in rivals}
-        samples = {name: sample for name, sample in each.items() if sample is not None}
+        replicates_by_name = {
+            rival.name: replicates.get((key, rival.name)) for rival in rivals
+        }
+        samples = {
+            name: sample
+            for name, sample in replicates_by_name.items()
+            if sample is not None
+        }
         if len(samples) == len(rivals):
             ranked[key] = _by_replicates(rivals, samples, options)
     return ranked
@@ -92,21 +98,25 @@ def rankings(
 
 def _by_gaps(
     rivals: Sequence[Rival],
-    known: Mapping[str, Sequence[Influence]],
+    influences: Mapping[str, Sequence[Influence]],
     design: Design,
     options: ScoreOptions,
 ) -> Ranking:
-    """Rank calibration errors, or say why they cannot be told apart."""
-    reasons = [each.reason for influences in known.values() for each in influences]
+    """Rank calibration errors, or give the reason why that is not possible."""
+    reasons = [
+        influence.reason for repeats in influences.values() for influence in repeats
+    ]
     reason = next(filter(None, reasons), "")
     gaps = (BinGaps, SmoothGaps)
     if not reason and all(
-        isinstance(each.construction, gaps)
-        for influences in known.values()
-        for each in influences
+        isinstance(influence.construction, gaps)
+        for repeats in influences.values()
+        for influence in repeats
     ):
         return Ranking(
-            *compare_gaps(known, design=design, level=options.level, seed=options.seed)
+            *compare_gaps(
+                influences, design=design, level=options.level, seed=options.seed
+            )
         )
     values = {rival.name: rival.value for rival in rivals}
     best = min(values, key=values.__getitem__)
@@ -128,18 +138,18 @@ def _by_gaps(
 
 def _by_influence(
     rivals: Sequence[Rival],
-    known: Mapping[str, Sequence[Influence]],
+    influences: Mapping[str, Sequence[Influence]],
     design: Design,
     options: ScoreOptions,
 ) -> Ranking:
-    replicates = influence_replicates(known, design=design, seed=options.seed)
+    replicates = influence_replicates(influences, design=design, seed=options.seed)
     ranking = _by_replicates(rivals, replicates, options)
     if rivals[0].entries[0].aim is not None:
         return ranking
-    best = known[ranking.group.best]
+    best = influences[ranking.group.best]
     differences = {
-        name: influence_difference(own, best, design=design, level=options.level)
-        for name, own in known.items()
+        name: influence_difference(influence, best, design=design, level=options.level)
+        for name, influence in influences.items()
     }
     return ranking._replace(differences=differences)
 
@@ -152,7 +162,7 @@ def _by_replicates(
     if aim is not None:
         better = "lower"
         values = {name: abs(value - aim) for name, value in values.items()}
-        replicates = {name: np.abs(each - aim) for name, each in replicates.items()}
+        replicates = {name: np.abs(sample - aim) for name, sample in replicates.items()}
     group = confidence_set(values, replicates, better=better, level=options.level)
     best, level = group.best, options.level
     differences = {
@@ -171,13 +181,13 @@ def _replicates(
     rivals = {
         (key, rival.name): rival for key, all_ in columns.items() for rival in all_
     }
-    drawn = {
+    samples = {
         key: rival.replicates
         for key, rival in rivals.items()
         if rival.replicates is not None
     }
-    entries = {k: rival.entries for k, rival in rivals.items() if k not in drawn}
-    return drawn | replicates_of(entries, design, options)
+    entries = {k: rival.entries for k, rival in rivals.items() if k not in samples}
+    return samples | replicates_of(entries, design, options)
 
 
 def _able(rival: Rival) -> bool:
@@ -187,4 +197,6 @@ def _able(rival: Rival) -> bool:
 
 
 def _usable(influences: Sequence[Influence]) -> bool:
-    return bool(influences) and all(each.values is not None for each in influences)
+    return bool(influences) and all(
+        influence.values is not None for influence in influences
+    )
