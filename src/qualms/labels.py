@@ -13,6 +13,7 @@ Label = str | int | float | bool
 Labels = Mapping[str, Label]
 Wanted = Label | None | Collection[Label | None]
 """A label, None for none, or several of which any will do."""
+LabelKey = tuple[bool, Label | None]
 
 T = TypeVar("T")
 
@@ -25,14 +26,38 @@ def fits(labels: Labels, wanted: Mapping[str, Wanted]) -> bool:
     >>> fits({"score": "auroc"}, {"alpha": 0.1}), fits({}, {"alpha": None})
     (False, True)
     """
-    return all(labels.get(name) in alternatives(want) for name, want in wanted.items())
+    return _fits(labels, _accepted_keys(wanted))
 
 
-def alternatives(wanted: Wanted) -> Collection[Label | None]:
-    """Return the values any of which will do."""
+def label_key(value: Label | None) -> LabelKey:
+    """Return what equal labels share: 1 is 1.0, and True is not 1.
+
+    >>> label_key(1) == label_key(1.0), label_key(1) == label_key(True)
+    (True, False)
+    """
+    return isinstance(value, bool), value
+
+
+def accepted_keys(wanted: Wanted) -> frozenset[LabelKey]:
+    """Return the keys of the values any of which will do."""
     if wanted is None or isinstance(wanted, (str, int, float, bool)):
-        return (wanted,)
-    return wanted
+        return frozenset((label_key(wanted),))
+    return frozenset(map(label_key, wanted))
+
+
+Accepted = tuple[tuple[str, frozenset[LabelKey]], ...]
+
+
+def _accepted_keys(wanted: Mapping[str, Wanted]) -> Accepted:
+    return tuple((name, accepted_keys(want)) for name, want in wanted.items())
+
+
+def _fits(labels: Labels, accepted: Accepted) -> bool:
+    for name, keys in accepted:  # a loop, since thousands of curves are looked up
+        value = labels.get(name)
+        if (isinstance(value, bool), value) not in keys:
+            return False
+    return True
 
 
 def labels_text(labels: Mapping[str, Wanted]) -> str:
@@ -72,13 +97,11 @@ class Labelled(Generic[T]):
 
     def where(self, **wanted: Wanted) -> "Labelled[T]":
         """Return the things that have these labels."""
-        return Labelled(tuple(item for item in self.items if fits(item[0], wanted)))
+        return Labelled(tuple(self._matching(wanted)))
 
     def get(self, **wanted: Wanted) -> T | None:
         """Return the first thing that has these labels, or None."""
-        return next(
-            (thing for labels, thing in self.items if fits(labels, wanted)), None
-        )
+        return next((thing for _, thing in self._matching(wanted)), None)
 
     def at(self, **wanted: Wanted) -> T:
         """Return the one thing that has these labels.
@@ -93,6 +116,10 @@ class Labelled(Generic[T]):
                 " one of them has"
             )
         return matches[0][1]
+
+    def _matching(self, wanted: Mapping[str, Wanted]) -> Iterator[tuple[Labels, T]]:
+        accepted = _accepted_keys(wanted)
+        return (item for item in self.items if _fits(item[0], accepted))
 
     @property
     def values(self) -> tuple[T, ...]:

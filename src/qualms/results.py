@@ -19,7 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qualms.atomic import replacing
-from qualms.labels import Label, Labels, Wanted, alternatives, labels_text
+from qualms.labels import (
+    Label,
+    LabelKey,
+    Labels,
+    Wanted,
+    accepted_keys,
+    label_key,
+    labels_text,
+)
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int32]
@@ -120,28 +128,31 @@ _ROW, _LAST = "row", ("subset", "score")
 """Labels of the data stand before the row, settings after it, and the score is last."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Characters with which a spreadsheet lets a formula begin."""
+_NONE = label_key(None)
 _LARGEST = 1 << 62
 
 
-class _Coded(NamedTuple):
+class _CodedColumn(NamedTuple):
     """A column of few distinct values: each stored once, and a number for each row."""
 
     codes: Numbers
     """(rows,); -1 for none."""
     distinct: tuple[Label, ...]
+    numbers: Mapping[LabelKey, int]
+    """The number of each distinct value."""
 
     def accepted(self, wanted: Wanted) -> NDArray[np.bool_]:
         """Return for each code whether it is of a wanted value; -1 stands last."""
-        values = alternatives(wanted)
-        matches = [value in values for value in self.distinct]
-        return np.array([*matches, None in values], np.bool_)
+        keys = accepted_keys(wanted)
+        matches = [label_key(value) in keys for value in self.distinct]
+        return np.array([*matches, _NONE in keys], np.bool_)
 
     def matches(self, wanted: Wanted) -> NDArray[np.bool_]:
         """Return for each row whether it has one of the wanted values."""
         matches: NDArray[np.bool_] = self.accepted(wanted)[self.codes]
         return matches
 
-    def take(self, rows: Rows) -> "_Coded":
+    def take(self, rows: Rows) -> "_CodedColumn":
         return self._replace(codes=self.codes[rows])
 
     def at(self, row: int) -> Label | None:
@@ -154,18 +165,18 @@ class _Coded(NamedTuple):
         return [values[code] for code in self.codes.tolist()]
 
 
-class _Series(NamedTuple):
+class _SeriesColumn(NamedTuple):
     """A column with several numbers in each row, laid end to end."""
 
     flat: Floats
     ends: NDArray[np.int64]
     """(rows + 1,); row i has flat[ends[i]:ends[i + 1]]."""
 
-    def take(self, rows: Rows) -> "_Series":
+    def take(self, rows: Rows) -> "_SeriesColumn":
         lengths = np.diff(self.ends)[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         source = np.arange(ends[-1]) + np.repeat(self.ends[rows] - ends[:-1], lengths)
-        return _Series(self.flat[source], ends)
+        return _SeriesColumn(self.flat[source], ends)
 
     def at(self, row: int) -> tuple[float, ...]:
         return tuple(self.flat[self.ends[row] : self.ends[row + 1]].tolist())
@@ -193,10 +204,10 @@ class ResultsTable:
     """Labelled numbers in columns; every choice gives a table of the same kind."""
 
     size: int = 0
-    _labels: Mapping[str, _Coded] = field(default_factory=dict)
-    _texts: Mapping[str, _Coded] = field(default_factory=dict)
+    _labels: Mapping[str, _CodedColumn] = field(default_factory=dict)
+    _texts: Mapping[str, _CodedColumn] = field(default_factory=dict)
     _numbers: Mapping[str, Floats] = field(default_factory=dict)
-    _series: Mapping[str, _Series] = field(default_factory=dict)
+    _series: Mapping[str, _SeriesColumn] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> "ResultsTable":
@@ -293,10 +304,13 @@ class ResultsTable:
                 f"no result has {labels_text(wanted)}; see .distinct(label) for the"
                 " values that a label has"
             )
-        unclear = [n for n in self.labels if len(matches.distinct(n)) > 1]
+        columns = matches._labels.items()
+        unclear = [name for name, column in columns if np.ptp(column.codes)]
+        advice = "and no label tells them apart"
+        if unclear:
+            advice = f"they differ in {', '.join(unclear)}; name one"
         raise LookupError(
-            f"{len(matches)} results have {labels_text(wanted)}; they differ in"
-            f" {', '.join(unclear) or 'nothing'}, name one"
+            f"{len(matches)} results have {labels_text(wanted)}, {advice}"
         )
 
     def pivot(
@@ -324,15 +338,16 @@ class ResultsTable:
         """
         names = tuple(on) or tuple(n for n in published.labels if n in self.labels)
         group, keys = published._groups(names)
-        numbers = dict(zip(keys, _first(group, len(keys)).tolist(), strict=True))
+        first = _first(group, len(keys)).tolist()
+        numbers = dict(zip(map(_key_of, keys), first, strict=True))
         group, keys = self._groups(names)
-        rows = np.array([numbers.get(key, -1) for key in keys], np.intp)
+        rows = np.array([numbers.get(_key_of(key), -1) for key in keys], np.intp)
         return Joined(self, published, rows[group])
 
     def with_labels(self, **labels: Label) -> "ResultsTable":
         """Return the table with further labels, the same in all rows."""
         zeros = np.zeros(self.size, np.int32)
-        more = {name: _Coded(zeros, (value,)) for name, value in labels.items()}
+        more = {name: _CodedColumn(zeros, (value,)) for name, value in labels.items()}
         return replace(self, _labels={**self._labels, **more})
 
     def __add__(self, other: "ResultsTable") -> "ResultsTable":
@@ -345,7 +360,7 @@ class ResultsTable:
         for name, want in wanted.items():
             column = self._labels.get(name)
             if column is None:
-                if None not in alternatives(want):
+                if _NONE not in accepted_keys(want):
                     return np.empty(0, np.intp)
             elif rows is None:
                 rows = np.flatnonzero(column.matches(want))
@@ -353,7 +368,7 @@ class ResultsTable:
                 rows = rows[column.accepted(want)[column.codes[rows]]]
         return np.arange(self.size) if rows is None else rows
 
-    def _column(self, name: str) -> _Coded:
+    def _column(self, name: str) -> _CodedColumn:
         if name in self._labels:
             return self._labels[name]
         if name in self._texts:
@@ -544,25 +559,24 @@ def _ordered(label_names: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys([*first, *middle, *last]))
 
 
-def _merged(columns: Sequence[tuple[_Coded | None, int]]) -> _Coded:
+def _merged(columns: Sequence[tuple[_CodedColumn | None, int]]) -> _CodedColumn:
     """Put coded columns end to end, with one list of distinct values."""
-    numbers: dict[tuple[type, Label], int] = {}
+    numbers: dict[LabelKey, int] = {}
     parts = []
     for column, size in columns:
         if column is None:
             parts.append(np.full(size, -1, np.int32))
             continue
-        codes = [
-            numbers.setdefault((type(v), v), len(numbers)) for v in column.distinct
-        ]
+        keys = map(label_key, column.distinct)
+        codes = [numbers.setdefault(key, len(numbers)) for key in keys]
         parts.append(np.array([*codes, -1], np.int32)[column.codes])
-    return _Coded(np.concatenate(parts), tuple(value for _, value in numbers))
+    return _CodedColumn(np.concatenate(parts), _distinct(numbers))
 
 
-def _joined_series(columns: Sequence[_Series]) -> _Series:
+def _joined_series(columns: Sequence[_SeriesColumn]) -> _SeriesColumn:
     lengths = np.concatenate([np.diff(column.ends) for column in columns])
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return _Series(np.concatenate([column.flat for column in columns]), ends)
+    return _SeriesColumn(np.concatenate([column.flat for column in columns]), ends)
 
 
 def _first(groups: Rows, count: int) -> Rows:
@@ -575,19 +589,26 @@ def _first(groups: Rows, count: int) -> Rows:
     return first
 
 
-def _coded(values: Sequence[Label | None]) -> _Coded:
-    # True and 1 are equal in Python and different as labels.
-    numbers: dict[tuple[type, Label], int] = {}
+def _coded(values: Sequence[Label | None]) -> _CodedColumn:
+    numbers: dict[LabelKey, int] = {}
     codes = [
-        -1 if value is None else numbers.setdefault((type(value), value), len(numbers))
+        -1 if value is None else numbers.setdefault(label_key(value), len(numbers))
         for value in values
     ]
-    return _Coded(np.array(codes, np.int32), tuple(value for _, value in numbers))
+    return _CodedColumn(np.array(codes, np.int32), _distinct(numbers))
 
 
-def _series(values: Sequence[Sequence[float]]) -> _Series:
+def _distinct(numbers: Iterable[LabelKey]) -> tuple[Label, ...]:
+    return tuple(value for _, value in numbers if value is not None)
+
+
+def _key_of(labels: Iterable[Label | None]) -> tuple[LabelKey, ...]:
+    return tuple(map(label_key, labels))
+
+
+def _series(values: Sequence[Sequence[float]]) -> _SeriesColumn:
     ends = np.cumsum([0, *map(len, values)]).astype(np.int64)
-    return _Series(np.array([v for each in values for v in each], float), ends)
+    return _SeriesColumn(np.array([v for each in values for v in each], float), ends)
 
 
 def _typed(texts: Sequence[str]) -> list[Label | None]:

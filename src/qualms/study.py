@@ -459,6 +459,11 @@ class RunPlan:
         )
 
     @cached_property
+    def line_labels(self) -> frozenset[str]:
+        """Names of the labels that lines have; others are of single numbers."""
+        return frozenset(name for line in self.lines for name in line.labels)
+
+    @cached_property
     def runs(self) -> tuple[RunSpec, ...]:
         """Every training that the plan needs, each once, parents first.
 
@@ -544,7 +549,8 @@ class RunPlan:
 
     def _labels(self, place: _Place) -> Labels:
         row = place.row
-        names = {"row": row.name, "method": row.method.name, "pool": row.pool}
+        names: dict[str, Label] = {"row": row.name, "method": row.method.name}
+        names["pool"] = row.pool
         return {**self.labels_of(place.variant), **names, **row.labels, **place.at}
 
     def _repeats(self, place: _Place) -> tuple[tuple[int, ...], ...]:

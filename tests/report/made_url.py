@@ -1,72 +1,88 @@
 """Results of the URL benchmark in which every number is the published one."""
 
-from qualms.report.papers.url.settings import (
+from qualms.benchmarks.url import url
+from qualms.benchmarks.url._rows import HALF
+from qualms.benchmarks.url._settings import (
     BY_R_AUROC,
     BY_RECALL,
+    FEW_SHOT,
     MAIN_SCORES,
-    SHOTS,
+    R_AUROC,
+    RECALL,
     UPSTREAM_SCORES,
-    released_number,
+    UrlStudy,
 )
-
-from qualms.benchmarks.url import url
-from qualms.evaluate.results import BenchmarkResults, Cell, Cost, Key
+from qualms.evaluate.benchmark_results import BenchmarkResults, Cost
+from qualms.results import Result, ResultsTable, result
 
 BENCHMARK = url()
-PAPER, SMALL, DEMO = (BENCHMARK.presets[name] for name in ("paper", "small", "demo"))
+PAPER, SMALL, DEMO = (BENCHMARK.plan(name) for name in ("paper", "small", "demo"))
 
 
-def url_results_as_published(preset=PAPER):
-    """A cell for each published number, with three repeats around its mean."""
-    cells, costs = {}, {}
-    for variant in preset.variants:
-        source = BY_RECALL if variant.selection == "recall" else BY_R_AUROC
-        for row in variant.rows:
-            if BENCHMARK.row(row).stage is not None:
-                _add_second(cells, variant, row)
-                continue
-            for score in (*MAIN_SCORES, *UPSTREAM_SCORES):
-                number = released_number(variant, row, score.metric, source)
-                if number is not None:
-                    _add(cells, Key(variant.name, row, "", score.name), number.mean)
-            costs[variant.name, row] = _cost(variant, row)
-    return BenchmarkResults(
-        benchmark=BENCHMARK, preset=preset, cells=cells, costs=costs
-    )
+def url_results_as_published(plan=PAPER):
+    """A result for each published number, with three repeats around its mean.
+
+    Lines that the paper has no number of were not run.
+    """
+    empty = BenchmarkResults(plan=plan, table=ResultsTable.of(()))
+    made, costs = [], {}
+    for line in plan.lines:
+        if line.row.stage is not None:
+            numbers = _second(empty, line)
+        else:
+            numbers = _first(empty, line)
+            cost = _cost(empty, line)
+            if cost is not None:
+                costs[line.variant.name, line.row.name] = cost
+        of_line = [around(line, score, value) for score, value in numbers]
+        made += of_line or [Result(labels=line.labels, why="was not run")]
+    return BenchmarkResults(plan=plan, table=ResultsTable.of(made), costs=costs)
 
 
-def _add_second(cells, variant, row):
-    known = BENCHMARK.row(row).settings
-    for k in SHOTS:
-        if known["shots"] == k:
-            metric = f"r_auroc_few{k}"
-            first = known["first"]
-            number = released_number(variant, first, metric, "released_few_shot")
-            _add(cells, Key(variant.name, row, "", "r_auroc"), number.mean)
-    if row.startswith("ce_many"):
-        _add(cells, Key(variant.name, row, "", "r_auroc"), 0.684)
-        _add(cells, Key(variant.name, row, "", "recall_at_1"), 0.538)
-
-
-def _cost(variant, row):
-    found = [
-        released_number(variant, row, metric, "table1").mean
-        for metric in ("params_millions", "epoch_time_s", "inference_ms_per_sample")
-    ]
-    return Cost(
-        seconds=1.0,
-        parameters=round(1e6 * found[0]),
-        per_epoch=found[1],
-        per_item=found[2] / 2e3,
-        per_crop=found[2] / 2e3,
-    )
-
-
-def _add(cells, key, value):
-    cells[key] = Cell(
-        key=key,
-        values=(value - 0.01, value, value + 0.01),
-        as_published=(value, value, value),
+def around(line, score, value):
+    return result(
+        {**line.labels, **score.labels},
+        (value - 0.01, value, value + 0.01),
+        released_values=(value, value, value),
         low=value - 0.02,
         high=value + 0.02,
+    )
+
+
+def _first(empty, line):
+    study, variant, row = UrlStudy(empty), line.variant, line.row.name
+    source = BY_RECALL if variant.selection == "recall" else BY_R_AUROC
+    for score in (*MAIN_SCORES, *UPSTREAM_SCORES):
+        number = study.released(variant, row, score, source)
+        if number is not None:
+            yield score, number.value
+
+
+def _second(empty, line):
+    labels = line.row.labels
+    if labels["shots"] == HALF:
+        yield R_AUROC, 0.684
+        yield RECALL, 0.538
+        return
+    number = UrlStudy(empty).released(
+        *(line.variant, labels["first"], R_AUROC, FEW_SHOT), shots=labels["shots"]
+    )
+    yield R_AUROC, number.value
+
+
+def _cost(empty, line):
+    labels = {"source": "table1", "backbone": line.variant.labels.get("backbone")}
+    numbers = [
+        UrlStudy(empty).printed(**labels, row=line.row.name, score=score)
+        for score in ("params_millions", "epoch_time_s", "inference_ms_per_sample")
+    ]
+    if None in numbers:
+        return None
+    millions, epoch, both = (number.value for number in numbers)
+    return Cost(
+        seconds=1.0,
+        parameters=round(1e6 * millions),
+        per_epoch=epoch,
+        per_item=both / 2e3,
+        per_crop=both / 2e3,
     )

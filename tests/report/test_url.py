@@ -4,25 +4,27 @@ import math
 from dataclasses import replace
 
 import pytest
-from qualms.report.papers.url.correlations import correlated
-from qualms.report.papers.url.scatters import choice
-from qualms.report.papers.url.settings import (
-    R_AUROC,
-    RECALL,
-    UrlStudy,
-    named_number,
-)
 
 from evaluate.made_embeddings import make_embedding_runs
-from qualms.benchmarks import TableRow, variant_of
+from plans import part_of
+from qualms.benchmarks.url._correlations import CORRELATIONS, correlated
+from qualms.benchmarks.url._scatters import choice
+from qualms.benchmarks.url._settings import (
+    R_AUROC,
+    RECALL,
+    VAL_R_AUROC,
+    VAL_RECALL,
+    UrlStudy,
+)
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
-from qualms.evaluate.results import Cell, Key
+from qualms.evaluate.benchmark import judge_plan
 from qualms.report._latex import latex_table
-from qualms.report.benchmark import paper_of, write_all
+from qualms.report.benchmark import presentation_of, write_all
 from qualms.report.figures import BarMark, PointMark
+from qualms.results import ResultsTable, result
 from qualms.spec import Part
-from report.made_url import BENCHMARK, DEMO, SMALL, url_results_as_published
+from qualms.study import TableRow
+from report.made_url import DEMO, SMALL, around, url_results_as_published
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +34,12 @@ def results():
 
 @pytest.fixture(scope="module")
 def tables(results):
-    return {table.name: table for table in paper_of(results).tables(results)}
+    return {table.name: table for table in presentation_of(results).tables(results)}
 
 
 @pytest.fixture(scope="module")
 def figures(results):
-    return {one.name: one for one in paper_of(results).figures(results, None)}
+    return {one.name: one for one in presentation_of(results).figures(results, None)}
 
 
 def line(table, variant, row):
@@ -62,7 +64,7 @@ def test_our_numbers_stand_beside_the_published_ones(tables):
 
 def test_numbers_of_simulated_data_are_not_compared():
     results = url_results_as_published(SMALL)
-    found = {table.name: table for table in paper_of(results).tables(results)}
+    found = {table.name: table for table in presentation_of(results).tables(results)}
     table = found["table_results"]
     assert table.simulated
     assert any("not for their size" in note for note in table.notes)
@@ -73,45 +75,41 @@ def test_numbers_of_simulated_data_are_not_compared():
 def test_a_method_beyond_the_paper_shows_every_uncertainty_it_is_judged_by(results):
     guest = TableRow(name="tta", label="tta", method=Part(name="tta"), beyond=True)
     us = ("entropy", "mutual_information")
-    added = {
-        key: Cell(key=key, values=(0.6,), low=0.5, high=0.7)
-        for key in (Key("resnet50", "tta", f"u={u}", "r_auroc") for u in us)
-    }
-    hosting = replace(
-        results,
-        benchmark=replace(BENCHMARK, rows=(*BENCHMARK.rows, guest)),
-        preset=replace(
-            results.preset,
-            rows=(*results.preset.rows, "tta"),
-            variants=tuple(
-                replace(one, rows=(*one.rows, "tta")) for one in results.preset.variants
-            ),
+    plan = replace(
+        results.plan,
+        rows=(*results.plan.rows, guest),
+        variants=tuple(
+            replace(one, rows=(*one.rows, "tta")) for one in results.plan.variants
         ),
-        cells={**results.cells, **added},
     )
-    found = {table.name: table for table in paper_of(hosting).tables(hosting)}
+    hosting = replace(results, plan=plan)
+    (line,) = hosting.lines(variant="resnet50", row="tta")
+    added = (
+        result({**line.labels, **R_AUROC.labels, "uncertainty": u}, (0.6,)) for u in us
+    )
+    hosting = replace(hosting, table=results.table + ResultsTable.of(added))
+    found = {table.name: table for table in presentation_of(hosting).tables(hosting)}
     keys = [line.keys for line in found["table_uncertainties"].lines]
-    assert [key["u"] for key in keys if key["row"] == "tta"] == list(us)
+    assert [k["uncertainty"] for k in keys if k["row"] == "tta"] == list(us)
 
 
 def test_configurations_alone_are_listed():
     names = ("tradeoff_species_0", "tradeoff_species_1")
-    variants = tuple(variant_of(SMALL, name) for name in names)
-    results = url_results_as_published(replace(SMALL, variants=variants))
-    found = {table.name: table for table in paper_of(results).tables(results)}
+    results = url_results_as_published(part_of(SMALL, variants=names))
+    found = {table.name: table for table in presentation_of(results).tables(results)}
     sections = dict.fromkeys(one.section for one in found["table_results"].lines)
-    told = [f"Species, ResNet-18, configuration {number}" for number in (0, 1)]
-    assert [*sections] == told
+    titles = [f"Species, ResNet-18, configuration {number}" for number in (0, 1)]
+    assert [*sections] == titles
     # What is published is of the configuration that the paper chose.
     for one in found["table_results"].lines:
         assert all(cell.published is None for cell in one.cells)
-    assert "figure 6 needs" in " ".join(paper_of(results).notes(results))
+    assert "figure 6 needs" in " ".join(presentation_of(results).notes(results))
 
 
 def test_rows_of_other_variants_leave_no_empty_lines():
     results = url_results_as_published(DEMO)
-    assert "losspred_ranking" in DEMO.rows
-    for table in paper_of(results).tables(results):
+    assert "losspred_ranking" in {row.name for row in DEMO.rows}
+    for table in presentation_of(results).tables(results):
         assert "losspred_ranking" not in {one.keys.get("row") for one in table.lines}
 
 
@@ -131,29 +129,28 @@ def test_few_shot_numbers_are_means_over_sets(tables):
 
 
 @pytest.mark.parametrize(
-    ("few", "told"),
+    ("few", "words"),
     [
         (("ce_few2_birds",), "Means over birds,"),
         (("ce_few1_birds", "ce_few1_cars"), "Means over birds and cars,"),
         (("ce_few2_birds", "elk_few2_cars"), None),
     ],
 )
-def test_few_shot_means_are_over_the_sets_that_were_asked_for(few, told):
-    variant = variant_of(SMALL, "species")
-    preset = replace(SMALL, variants=(variant,), rows=("ce", "elk", *few))
-    cells = {}
-    for row, value in zip(few, (0.6, 0.7), strict=False):
-        key = Key(variant.name, row, "", "r_auroc")
-        cells[key] = Cell(key=key, values=(value,))
-    key = Key(variant.name, "ce", "", "r_auroc")
-    cells[key] = Cell(key=key, values=(0.5,))
-    results = replace(url_results_as_published(preset), cells=cells)
-    paper = paper_of(results)
+def test_few_shot_means_are_over_the_sets_that_were_asked_for(few, words):
+    plan = part_of(SMALL, variants=("species",), rows=("ce", "elk", *few))
+    values = dict(zip(("ce", *few), (0.5, 0.6, 0.7), strict=False))
+    made = (
+        result({**line.labels, **R_AUROC.labels}, (values[line.row.name],))
+        for line in plan.lines
+        if line.row.name in values
+    )
+    results = replace(url_results_as_published(plan), table=ResultsTable.of(made))
+    paper = presentation_of(results)
     found = {table.name: table for table in paper.tables(results)}
     drawn = [one.name for one in paper.figures(results, None)]
-    assert ("figure_13" in drawn) == ("table_few_shot" in found) == (told is not None)
-    if told:
-        assert told in found["table_few_shot"].notes[0]
+    assert ("figure_13" in drawn) == ("table_few_shot" in found) == (words is not None)
+    if words:
+        assert words in found["table_few_shot"].notes[0]
         shown = line(found["table_few_shot"], "species", "ce").cells
         means = [cell.mean for cell in shown if not math.isnan(cell.mean)]
         assert means == pytest.approx([0.6 if len(few) == 1 else 0.65])
@@ -185,9 +182,13 @@ def test_published_points_lie_on_ours(figures):
     assert all(bars[mark.x] == pytest.approx(mark.y) for mark in hollow)
 
 
-def test_correlations_of_the_text_are_found():
-    assert named_number("rank_corr_human_alignment_vs_r_auroc") == 0.8
-    assert named_number("r_auroc_many_shot") == 0.68
+def test_correlations_of_the_text_are_found(results):
+    study = UrlStudy(results)
+    assert study.printed_in_text("rank_corr_human_alignment_vs_r_auroc") == 0.8
+    assert study.printed_in_text("r_auroc_many_shot") == 0.68
+    named = [study.printed_in_text(p.published) for p in CORRELATIONS if p.published]
+    assert len(named) == 4
+    assert all(map(math.isfinite, named))
     assert math.isnan(correlated([(1.0, 2.0), (2.0, 1.0)]).value)
     assert correlated([(1.0, 3.0), (2.0, 2.0), (3.0, 1.0)]).value == -1.0
 
@@ -201,33 +202,34 @@ def test_numbers_that_are_there_have_no_reason_to_be_missing(tables):
 
 def test_a_configuration_is_chosen_on_validation_items_that_retrieve():
     """That with the best R-AUROC retrieves too little, and may not be chosen."""
-    preset = replace(SMALL, variants=SMALL.further[:3])
-    cells = {}
+    plan = replace(SMALL, variants=SMALL.preset.further[:3])
+    plan = part_of(plan, rows=("ce",))
     rated = ((0.9, 0.05), (0.6, 0.3), (0.5, 0.7))
-    for variant, (auroc, recall) in zip(preset.variants, rated, strict=True):
-        for score, value in (("r_auroc", auroc), ("recall_at_1", recall)):
-            key = Key(variant.name, "ce", "", f"val/{score}")
-            cells[key] = Cell(key=key, values=(value,))
-    results = replace(url_results_as_published(preset), cells=cells)
+    made = [
+        around(line, score, value)
+        for line, values in zip(plan.lines, rated, strict=True)
+        for score, value in zip((VAL_R_AUROC, VAL_RECALL), values, strict=True)
+    ]
+    results = replace(url_results_as_published(plan), table=ResultsTable.of(made))
     study = UrlStudy(results)
-    chosen = [choice(study, preset.variants, "ce", by) for by in (R_AUROC, RECALL)]
-    assert chosen == [preset.variants[1], preset.variants[2]]
+    chosen = [choice(study, plan.variants, "ce", by) for by in (R_AUROC, RECALL)]
+    assert chosen == [plan.variants[1], plan.variants[2]]
 
 
 def test_everything_is_written_from_predictions(tmp_path, monkeypatch):
     monkeypatch.setattr("qualms.report._draw.KINDS", ("png",))  # half the time
     names = ("species", "species_recall", "tradeoff_species_0")
     few = tuple(f"ce_few2_{name}" for name in ("birds", "cars", "products"))
-    preset = replace(
+    plan = part_of(
         SMALL,
-        variants=tuple(variant_of(SMALL, name) for name in names),
+        variants=names,
         rows=("ce", "infonce", "elk", *few),
         seeds=(1, 2),
         pools=((1,), (2,)),
     )
-    make_embedding_runs(BENCHMARK, preset, tmp_path)
+    make_embedding_runs(plan, tmp_path)
     options = ScoreOptions(resamples=0, workers=2)
-    results = judge(BENCHMARK, preset, tmp_path, options=options)
+    results = judge_plan(plan, tmp_path, options=options)
     written = write_all(results, tmp_path / "shown")
     there = {path.stem for path in written.figures}
     assert there == {f"figure_{number}" for number in range(1, 14)} - {"figure_8"}

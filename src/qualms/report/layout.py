@@ -174,7 +174,7 @@ def _numbers(results: BenchmarkResults, layout: Layout) -> ResultsTable | None:
 
 def _line_labels(plan: RunPlan, labels: Wishes, more: Sequence[str] = ()) -> Wishes:
     """Return the labels that are those of lines, or `more`, not of single numbers."""
-    names = {name for line in plan.lines for name in line.labels}.union(more)
+    names = plan.line_labels.union(more)
     return {name: want for name, want in labels.items() if name in names}
 
 

@@ -26,7 +26,7 @@ BLOCK = 1 << 16
 FLOOR = 1e-15
 
 
-class Labelled(NamedTuple):
+class LabelledProbabilities(NamedTuple):
     """Items with their predicted probabilities and their targets."""
 
     probs: Array
@@ -145,11 +145,13 @@ def mean_probabilities(probs: ArrayLike) -> Array:
     return array if ready else _mean_of_rows(array[None])
 
 
-def labelled(probs: ArrayLike, target: ArrayLike) -> Labelled:
+def labelled(probs: ArrayLike, target: ArrayLike) -> LabelledProbabilities:
     """Check both arguments, each alone and against the other."""
     checked = mean_probabilities(probs)
     items, classes = checked.shape
-    return Labelled(checked, labels("target", target, classes=classes, length=items))
+    return LabelledProbabilities(
+        checked, labels("target", target, classes=classes, length=items)
+    )
 
 
 def top_label(probs: ArrayLike, target: ArrayLike) -> TopLabel:

@@ -24,7 +24,7 @@ SETS = ("in_domain", "shifted", "joint", "balanced")
 _SUPPLEMENT, _FULL_PAPER = "000_retina", "001_retina"
 
 
-class ShownScore(NamedTuple):
+class PrintedScore(NamedTuple):
     """A score, and how it is printed."""
 
     name: str
@@ -35,15 +35,15 @@ class ShownScore(NamedTuple):
 
 
 STANDARD = (
-    ShownScore("nll", "NLL ↓", "nats", 1.0, 2),
-    ShownScore("accuracy", "Accuracy ↑"),
-    ShownScore("auprc", "AUPRC ↑"),
-    ShownScore("auroc", "AUROC ↑"),
-    ShownScore("ece", "ECE ↓", "", 1.0, 2),
+    PrintedScore("nll", "NLL ↓", "nats", 1.0, 2),
+    PrintedScore("accuracy", "Accuracy ↑"),
+    PrintedScore("auprc", "AUPRC ↑"),
+    PrintedScore("auroc", "AUROC ↑"),
+    PrintedScore("ece", "ECE ↓", "", 1.0, 2),
 )
 _BY_NAME = {score.name: score for score in STANDARD}
 AREAS = tuple(
-    ShownScore(
+    PrintedScore(
         f"referral_{name}_oracle_area",
         f"R-{label} AUC {'↓' if name == 'nll' else '↑'}",
         unit="x100" if name == "nll" else "%",
@@ -56,13 +56,13 @@ AREAS = tuple(
     )
 )
 DETECTION = (
-    ShownScore("ood_auroc", "AUROC ↑"),
-    ShownScore("ood_auprc", "AUPRC ↑"),
+    PrintedScore("ood_auroc", "AUROC ↑"),
+    PrintedScore("ood_auprc", "AUPRC ↑"),
 )
 
 
 def _column(
-    score: ShownScore,
+    score: PrintedScore,
     labels: Labels,
     *,
     label: str = "",
@@ -134,7 +134,7 @@ def _blur_label(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
 def _crossed(
     name: str,
     what: str,
-    scores: Iterable[ShownScore],
+    scores: Iterable[PrintedScore],
     subsets: Iterable[str],
     shift: str,
     selection: str,
@@ -393,7 +393,7 @@ TRUTH = Layout(
     "(in-domain) and beside the shift (joint)",
     columns=tuple(
         _column(
-            ShownScore(f"{part}_{kind}", part, *printing),
+            PrintedScore(f"{part}_{kind}", part, *printing),
             {"subset": "joint" if kind == "shift_auroc" else "in_domain"},
             label=_BETTER.get(f"{part}_{kind}", part.replace("_", " ")),
             group=head,
