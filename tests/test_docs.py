@@ -107,6 +107,30 @@ def test_what_the_pages_link_to_is_there():
         assert gone == [], page
 
 
+def tree_of(text):
+    """The paths in the tree of ARCHITECTURE.md, folders with a slash at the end."""
+    (tree,) = re.findall(r"```\nsrc/qualms/\n(.*?)```", text, re.S)
+    folder = ""
+    for line in tree.splitlines():
+        indent, first, words = re.match(r"( +)(\S+)(.*)", line).groups()
+        names = [first, *re.findall(r"(?<![\w/])\w+(?:\.py|/)", words)]
+        if len(indent) == 2:
+            folder = first if first.endswith("/") else ""
+            yield from names
+        else:
+            yield from (folder + name for name in names)
+
+
+def test_the_tree_of_the_architecture_is_that_of_the_package():
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    paths, source = set(tree_of(text)), ROOT / "src" / "qualms"
+    assert [path for path in paths if not (source / path).exists()] == []
+    modules = {*source.glob("*.py"), *source.glob("*/[!_]*.py")}
+    names = {path.relative_to(source).as_posix() for path in modules}
+    shelves = ("methods/", "networks/", "datasets/")  # `qualms list` lists these
+    assert {name for name in names - paths if not name.startswith(shelves)} == set()
+
+
 def test_the_architecture_names_files_that_exist():
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     found = set(re.findall(r"`([\w/]+(?:\.py|\.css|\.csv|/))`", text))
