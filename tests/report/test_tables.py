@@ -11,11 +11,11 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from qualms.evaluate.results import Summary
 from qualms.report import Column, Table, TableCell, TableLine, digits, print_table
 from qualms.report._csv_files import write_table_csv
 from qualms.report._html import html_table
 from qualms.report._latex import latex_table
+from qualms.results import Summary
 
 HOSTILE = "</td><script>alert(1)</script>[bold]\x1b[31m_%&#$~^\\{}"
 
