@@ -1,7 +1,7 @@
 """qualms: does a vision model know when it does not know, also under a shift?
 
-`qualms.score(...)` judges predictions made anywhere; the benchmarks make predictions
-and judge them the same way. Importing the package loads no large library.
+`qualms.score(...)` judges predictions made anywhere; `qualms.run(...)` makes those of
+a benchmark and judges them the same way. Importing the package loads no large library.
 """
 
 from importlib import import_module
@@ -12,12 +12,14 @@ __all__ = [
     "Accumulator",
     "__version__",
     "evaluate",
+    "judge",
     "plot",
     "predict",
     "predictions",
     "read_plan",
     "refer",
     "referral",
+    "run",
     "score",
     "scores",
 ]
@@ -25,16 +27,19 @@ __all__ = [
 if TYPE_CHECKING:
     from qualms import evaluate, predictions, referral, scores
     from qualms.evaluate import Accumulator, score
+    from qualms.launch.benchmarking import judge, run
     from qualms.referral import read_plan, refer
     from qualms.report import plot
     from qualms.trained.predict import predict
 
 _LAZY = {
     "Accumulator": "qualms.evaluate",
+    "judge": "qualms.launch.benchmarking",
     "plot": "qualms.report",
     "predict": "qualms.trained",
     "read_plan": "qualms.referral",
     "refer": "qualms.referral",
+    "run": "qualms.launch.benchmarking",
     "score": "qualms.evaluate",
 }
 

@@ -16,7 +16,7 @@ from qualms.results import Result, ResultsTable
 
 _SPREADS = {"std": "standard deviation", "stderr": "standard error"}
 _SCALES = {"percent": 0.01, "x100": 0.01}
-_NUMBERS = ("alpha", "pool", "referred", "blur", "size")
+_NUMBERS = ("alpha", "pool", "referred", "blur", "size", "dims", "side")
 """Labels whose values are numbers, so that 0.1 is found however it was printed."""
 
 

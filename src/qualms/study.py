@@ -387,7 +387,10 @@ class RunPlan:
     variants: tuple[Variant, ...]
     """With the options of datasets that a user set."""
     rows: tuple[TableRow, ...]
-    """In the order of tables; among them rows that the benchmark does not declare."""
+    """In the order of tables."""
+    extra_rows: tuple[TableRow, ...] = ()
+    """Rows that the benchmark does not declare, whether they are shown or only lend
+    their weights. They are judged on every variant."""
     seeds: tuple[int, ...]
     pools: tuple[tuple[int, ...], ...]
     alone: tuple[int, ...] = ()
@@ -404,10 +407,15 @@ class RunPlan:
         """The name of the preset, and what was changed."""
         return " with ".join(filter(None, (self.preset.name, ", ".join(self.changes))))
 
+    @property
+    def every_row(self) -> tuple[TableRow, ...]:
+        """The rows of the benchmark, and those of the plan that it does not declare."""
+        rows = (*self.benchmark.rows, *self.extra_rows, *self.rows)
+        return tuple({row.name: row for row in rows}.values())
+
     def row(self, name: str) -> TableRow:
         """Return the row `name` of the plan or the benchmark."""
-        rows = {row.name: row for row in (*self.benchmark.rows, *self.rows)}
-        return _named(rows.values(), name, f"rows of {self.benchmark.name}")
+        return _named(self.every_row, name, f"rows of {self.benchmark.name}")
 
     def variant(self, name: str) -> Variant:
         """Return the variant `name` of the preset."""
@@ -423,6 +431,23 @@ class RunPlan:
     def lines_of(self, variant: Variant) -> tuple[Line, ...]:
         """Return the lines of one variant."""
         return tuple(line for line in self.lines if line.variant is variant)
+
+    def labels_of(self, variant: Variant) -> Labels:
+        """Return the labels that all results of a variant share."""
+        dataset = variant.dataset
+        labelled = self.benchmark.labelled_options.get(dataset.name, {})
+        options = {n: dataset.options.get(n, usual) for n, usual in labelled.items()}
+        labels: dict[str, Any] = {
+            "benchmark": self.benchmark.name,
+            "preset": self.preset_text,
+            "variant": variant.name,
+            "dataset": variant.label,
+            "simulated": variant.simulated,
+            **({"selection": variant.selection} if variant.selection else {}),
+            **options,
+            **variant.labels,
+        }
+        return {name: value for name, value in labels.items() if value is not None}
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
@@ -482,10 +507,7 @@ class RunPlan:
         A user may have asked for another rule than the one that the benchmark declares.
         """
         declared = self.benchmark.selection(variant.selection)
-        training = {**self.preset.training, **variant.training}
-        rule = self.overrides.training.get(
-            "select_by", training.get("select_by", "last")
-        )
+        rule = self.training_on(variant).get("select_by", "last")
         if declared is None:
             return ""
         text = f"selection {variant.selection}: chosen on {declared.items}"
@@ -495,6 +517,18 @@ class RunPlan:
             return f"{text}; the last epoch of each run, chosen on no items"
         return f"{text}; epochs chosen by {rule}"
 
+    def training_on(self, variant: Variant) -> dict[str, Any]:
+        """Return the options of training on a variant, without those of configs."""
+        preset = self.preset.training
+        return {**preset, **variant.training, **self.overrides.training}
+
+    def rows_allowed(self, variant: Variant) -> tuple[TableRow, ...]:
+        """Return the rows of the plan that may be judged on a variant."""
+        if not variant.rows:
+            return self.rows
+        names = {*variant.rows, *(row.name for row in self.extra_rows)}
+        return tuple(row for row in self.rows if row.name in names)
+
     def is_trained(self, row: TableRow, at: Labels) -> bool:
         """Return whether the preset has runs for this row at these settings."""
         trained = self.preset.trained
@@ -503,7 +537,7 @@ class RunPlan:
         )
 
     def _places(self, variant: Variant) -> Iterator[_Place]:
-        rows = [r for r in self.rows if not variant.rows or r.name in variant.rows]
+        rows = self.rows_allowed(variant)
         for at in variant.at:
             for row in rows:
                 if not row.at:
@@ -514,26 +548,10 @@ class RunPlan:
                     yield _Place(variant, row, at)
 
     def _labels(self, place: _Place) -> Labels:
-        variant, row, at = place
-        dataset = variant.dataset
-        labelled = self.benchmark.labelled_options.get(dataset.name, {})
-        options = {n: dataset.options.get(n, usual) for n, usual in labelled.items()}
-        labels: dict[str, Any] = {
-            "benchmark": self.benchmark.name,
-            "preset": self.preset_text,
-            "variant": variant.name,
-            "dataset": variant.label,
-            "simulated": variant.simulated,
-            **({"selection": variant.selection} if variant.selection else {}),
-            **options,
-            **variant.labels,
-            "row": row.name,
-            "method": row.method.name,
-            "pool": row.pool,
-            **row.labels,
-            **at,
-        }
-        return {name: value for name, value in labels.items() if value is not None}
+        row = place.row
+        names: dict[str, Label] = {"row": row.name, "method": row.method.name}
+        names["pool"] = row.pool
+        return {**self.labels_of(place.variant), **names, **row.labels, **place.at}
 
     def _repeats(self, place: _Place) -> tuple[tuple[int, ...], ...]:
         """Return the seeds of each repeat: those of the row, or the first ones."""

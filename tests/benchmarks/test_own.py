@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from qualms.benchmarks import GivenData
 from qualms.benchmarks.own import own
 from qualms.spec import Part, Task
+from qualms.study import GivenData
 
 GIVEN = GivenData(
     name="pets",
@@ -24,7 +24,7 @@ def preset(**changes):
 
 def test_it_trains_each_method_once_per_seed_and_lends_what_is_fitted_later():
     benchmark = own(given=GIVEN)
-    runs = benchmark.runs(benchmark.presets["pets"])
+    runs = benchmark.plan("pets").runs
     trained = [spec.method.name for spec in runs if spec.training["epochs"]]
     assert sorted(trained) == ["map"] * 3 + ["mc_dropout"] * 3
     assert len(runs) == 12

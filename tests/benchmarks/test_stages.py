@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from qualms.benchmarks import Benchmark, Place, Preset, Stage, TableRow, Variant
 from qualms.spec import Part
+from qualms.study import Benchmark, Preset, Stage, TableRow, Variant
 
 MAP = Part(name="map")
 QUERY = Stage(
@@ -16,29 +16,29 @@ QUERY = Stage(
     chosen_by=("measure",),
 )
 ROWS = (
-    TableRow(name="alone", label="Alone", method=MAP, places=({},)),
-    TableRow(name="ensemble", label="Ensemble", method=MAP, pool=2, places=({},)),
+    TableRow(name="alone", label="Alone", method=MAP, at=({},)),
+    TableRow(name="ensemble", label="Ensemble", method=MAP, pool=2, at=({},)),
     TableRow(name="queried", label="Queried", method=MAP, stage=QUERY),
     TableRow(
         name="continued",
         label="Continued",
         method=MAP,
         stage=Stage(row="alone", rule="few_shot", options={"k": 1}, continues=True),
-        places=({},),
+        at=({},),
     ),
     TableRow(
         name="posthoc",
         label="Post hoc",
         method=Part(name="laplace"),
         weights_of="alone",
-        places=({},),
+        at=({},),
     ),
     TableRow(
         name="chosen_by_posthoc",
         label="Chosen by post hoc",
         method=MAP,
         stage=Stage(row="posthoc", rule="most_uncertain", splits=("test",)),
-        places=({"measure": "MI"}, {"measure": "PE"}),
+        at=({"measure": "MI"}, {"measure": "PE"}),
     ),
     TableRow(
         name="random",
@@ -46,7 +46,7 @@ ROWS = (
         method=MAP,
         pool=2,
         stage=Stage(rule="random_items", seeded=True),
-        places=({},),
+        at=({},),
     ),
 )
 VARIANT = Variant(
@@ -55,8 +55,8 @@ VARIANT = Variant(
     dataset=Part(name="cells"),
     datasets={"other": Part(name="chairs")},
     splits=("val", "test", "pool", "other:test"),
-    places=({"measure": "MI"}, {"measure": "EE"}),
-    judged={"measure": ("MI", "EE")},
+    at=({"measure": "MI"}, {"measure": "EE"}),
+    only={"measure": ("MI", "EE")},
 )
 PRESET = Preset(
     name="demo",
@@ -79,13 +79,18 @@ BENCHMARK = Benchmark(
 )
 
 
-def spec(row, seed, **settings):
-    return BENCHMARK.spec(PRESET, Place(VARIANT, BENCHMARK.row(row), settings), seed)
+PLAN = BENCHMARK.plan("demo")
 
 
-def test_rows_are_judged_at_their_own_places_or_at_the_variants():
-    found = [(p.row.name, p.settings) for p in BENCHMARK.places(PRESET, VARIANT)]
-    assert found == [
+def spec(row, seed, **at):
+    """The run of a row with a seed."""
+    lines = (line for line in PLAN.lines if line.row.name == row)
+    line = next(line for line in lines if line.at.items() <= at.items())
+    return next(run for run in line.runs if run.seed == seed)
+
+
+def test_rows_are_judged_at_their_own_settings_or_at_the_variants():
+    assert [(line.row.name, line.at) for line in PLAN.lines] == [
         ("queried", {"measure": "MI"}),
         ("queried", {"measure": "EE"}),
         ("alone", {}),
@@ -115,7 +120,7 @@ def test_a_second_training_may_go_on_from_the_first():
 
 
 def test_runs_that_are_asked_come_before_those_that_ask():
-    runs = BENCHMARK.runs(PRESET)
+    runs = PLAN.runs
     place = {run.hash: i for i, run in enumerate(runs)}
     assert len(place) == len(runs) == 2 + 2 * 2 + 2 + 2 + 2 + 2
     for run in runs:
@@ -134,7 +139,8 @@ def test_a_row_with_the_weights_of_another_is_not_trained():
 
 
 def test_a_row_that_is_asked_for_alone_brings_all_runs_that_it_needs():
-    runs = BENCHMARK.runs(replace(PRESET, rows=("chosen_by_posthoc",)))
+    rows = (BENCHMARK.row("chosen_by_posthoc"),)
+    runs = replace(PLAN, rows=rows).runs
     assert [run.hash for run in runs] == [
         spec(row, seed, measure="MI").hash
         for seed in (0, 1)

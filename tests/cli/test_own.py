@@ -9,13 +9,13 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from qualms.cli import _grid, app, main
+from qualms.cli import app, main
 from qualms.datasets import open_dataset
-from qualms.launch import RunOutcome, data_key, prepared
+from qualms.launch import RunOutcome, benchmarking, data_key, prepare_datasets
 from qualms.predictions import read
 from qualms.runs import is_done, log_path, run_folder
 from qualms.spec import RunSpec
-from qualms.training import run
+from qualms.training import run_alone
 
 
 def save(path, pixels):
@@ -23,15 +23,15 @@ def save(path, pixels):
     Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(path)
 
 
-def in_this_process(specs, *, out, data, watch, **_):
+def in_this_process(specs, *, out, data, callbacks, **_):
     """Make runs one after another, without processes that would import torch."""
-    places = prepared([spec.dataset for spec in specs], data)
+    places = prepare_datasets([spec.dataset for spec in specs], data)
     for spec in {spec.hash: spec for spec in specs}.values():
         folder = run_folder(out, spec)
         done = is_done(folder, spec)
         if not done:
             dataset = open_dataset(places[data_key(spec.dataset)])
-            run(spec, dataset, folder, device="cpu", callbacks=watch)
+            run_alone(spec, dataset, folder, device="cpu", callbacks=callbacks)
         yield RunOutcome(
             spec=spec,
             folder=folder,
@@ -44,7 +44,7 @@ def in_this_process(specs, *, out, data, watch, **_):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    monkeypatch.setattr(_grid, "run_all", in_this_process)
+    monkeypatch.setattr(benchmarking, "run_all", in_this_process)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("QUALMS_CACHE", str(tmp_path / "cache"))
     return tmp_path
@@ -65,13 +65,15 @@ def ran(*words):
 
 
 def numbers(name):
-    """Rows of results.csv: {(row, settings, score): mean}."""
+    """Means of results.csv by row, subset and score, and by rule of intervals."""
     lines = Path(f"runs/own/{name}/results.csv").read_text().splitlines()
     rows = csv.DictReader(line for line in lines if not line.startswith("#"))
-    return {
-        (r["row"], r["settings"], r["score"]): float(r["ours_mean"] or "nan")
-        for r in rows
-    }
+    means = {}
+    for r in rows:
+        rule = [r["interval"]] if r.get("interval") else []
+        key = (r["row"], r["subset"], r["score"], *rule)
+        means.setdefault(key, float(r["value"] or "nan"))
+    return means
 
 
 def refused(capsys, monkeypatch, *words):
@@ -106,9 +108,9 @@ def test_class_folders_are_trained_and_judged_in_domain_and_shifted(here, monkey
         assert label in said
     found = numbers("squares")
     for row in ("map", "temperature", "deep_ensemble"):
-        assert found[row, "", "in_domain/accuracy"] > 0.9
-        assert found[row, "", "shifted/accuracy"] < 0.8
-    lent = [found[row, "", "accuracy"] for row in ("map", "temperature")]
+        assert found[row, "in_domain", "accuracy"] > 0.9
+        assert found[row, "shifted", "accuracy"] < 0.8
+    lent = [found[row, "all", "accuracy"] for row in ("map", "temperature")]
     assert lent[0] == lent[1]
     folder = here / "runs" / "own" / "squares"
     assert (folder / "index.html").is_file()
@@ -178,11 +180,11 @@ def test_numbers_and_masks_are_judged_by_the_scores_of_their_tasks(here):
     )
     ran("--from", "own/numbers.csv", "--methods", "gaussian,laplace", *quick)
     found = numbers("numbers")
-    assert found["gaussian", "interval=gaussian", "coverage"] >= 0
-    assert found["laplace", "", "mae"] > 0
+    assert found["gaussian", "all", "coverage", "gaussian"] >= 0
+    assert found["laplace", "all", "mae"] > 0
     said = ran("--from", "own/masks.csv", "--methods", "map", *quick)
     assert "segmentation, 2 classes" in said
-    assert 0 <= numbers("masks")["map", "", "dice"] <= 1
+    assert 0 <= numbers("masks")["map", "all", "dice"] <= 1
 
 
 def balls(root):
@@ -215,8 +217,8 @@ def test_volumes_of_different_shapes_are_trained_on_patches_and_judged_whole(her
     said = ran(*words, *quick, "--methods", "map,mc_dropout", "--workers", "1")
     assert "segmentation, 2 classes; about 18 x 23 x 14, grey, more than 8" in said
     found = numbers("scans")
-    assert found["map", "", "dice"] > 0.5
-    assert found["mc_dropout", "", "dice"] > 0.5
+    assert found["map", "all", "dice"] > 0.5
+    assert found["mc_dropout", "all", "dice"] > 0.5
     paths = list(here.glob("runs/own/*/predictions/test"))
     assert len(paths) == 2
     for path in paths:
@@ -241,7 +243,7 @@ def test_pictures_of_different_sizes_with_masks_are_segmented_as_they_are(here):
     said = ran(*words, *quick)
     assert "segmentation, 2 classes; about" in said
     for row in ("map", "laplace"):
-        assert 0 <= numbers("own")[row, "", "dice"] <= 1
+        assert 0 <= numbers("own")[row, "all", "dice"] <= 1
     dry = ran(*words, *quick, "-o", "patch=8", "--dry-run")
     assert "lack a result" in dry
 

@@ -9,7 +9,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from qualms.cli import app, main
-from qualms.launch import needed
+from qualms.launch import required_datasets
 from qualms.spec import Part
 
 SIZES = {"train": 12, "val": 6, "test": 6}
@@ -39,7 +39,7 @@ def test_a_simulator_needs_no_source(tmp_path):
     assert result.exit_code == 0, result.output
     assert result.output.startswith("cells: train 2, val 1, test 1; in ")
     part = Part(name="cells", options={"variant": "tails", "sizes": sizes})
-    assert needed([part], tmp_path)[0].items == sizes
+    assert required_datasets([part], tmp_path)[0].items == sizes
 
 
 def test_a_real_dataset_is_made_from_its_folder_and_found_again(raw, tmp_path):
@@ -47,7 +47,7 @@ def test_a_real_dataset_is_made_from_its_folder_and_found_again(raw, tmp_path):
     assert result.exit_code == 0, result.output
     assert "cell200: train 12, val 6, test 6; in" in result.output
     assert "could not be read" not in result.output
-    (need,) = needed([Part(name="cell200")], tmp_path)
+    (need,) = required_datasets([Part(name="cell200")], tmp_path)
     assert need.items == SIZES
 
 

@@ -12,10 +12,20 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from launch import fakes
-from qualms.cli import _grid, _progress, app, main
-from qualms.cli._grid import parse_seeds, show_judged
-from qualms.cli._progress import duration, view
-from qualms.launch import RunOutcome, Wish, everything, parts_of, prepared, run_all
+from qualms import judge
+from qualms.cli import app, main
+from qualms.launch import (
+    RunOutcome,
+    RunRequest,
+    benchmarking,
+    datasets_of,
+    plans_of,
+    prepare_datasets,
+    progress,
+    run_all,
+)
+from qualms.launch.benchmarking import parse_seeds
+from qualms.launch.progress import duration_text, runs_view
 from qualms.spec import RunSpec
 
 SIZES = {"train": 40, "val": 20, "test": 20}
@@ -26,9 +36,9 @@ SMALL = (*TINY, "-o", "network.width=2")
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
-    wish = Wish(options={"dataset.sizes": SIZES})
-    (choice,) = everything("regression/cells,cells_tails", wish)
-    prepared(parts_of(choice.runs), folder, workers=1)
+    wish = RunRequest(options={"dataset.sizes": SIZES})
+    (plan,) = plans_of("regression/cells,cells_tails", wish)
+    prepare_datasets(datasets_of(plan.runs), folder, workers=1)
     return folder
 
 
@@ -46,8 +56,8 @@ def run(tmp_path, data):
 @pytest.fixture
 def fake(monkeypatch):
     def use(work):
-        monkeypatch.setattr(_grid, "run_all", partial(run_all, work=work))
-        monkeypatch.setattr(_grid, "default_workers", lambda _: 2)
+        monkeypatch.setattr(benchmarking, "run_all", partial(run_all, work=work))
+        monkeypatch.setattr(benchmarking, "default_workers", lambda _: 2)
 
     use(fakes.work_unless_odd)
     return use
@@ -129,7 +139,7 @@ def test_results_of_a_part_leave_those_of_the_whole(run, fake, tmp_path):
     said = run(*asked, "--methods", "map", "--seeds", "0,1")
     assert said.exit_code == 0, said.output
     output = " ".join(said.output.split())
-    assert "these results are not of the whole preset demo, but of: cells," in output
+    assert "partial results of preset demo (cells, cells_tails, map, " in output
     assert "seeds 0-1" in output
     assert (first / "results.csv").read_text() == before
     assert len(list(whole.glob("part-*/results.csv"))) == 2
@@ -146,7 +156,7 @@ def test_seeds_beyond_those_of_the_preset_are_judged_and_pooled(run, fake, tmp_p
     assert "the 7 pools are drawn from 7 runs" in " ".join(said.output.split())
     (file,) = tmp_path.rglob("results.csv")
     rows = list(csv.DictReader(io.StringIO(file.read_text())))
-    judged = {row["row"] for row in rows if row["ours_mean"]}
+    judged = {row["row"] for row in rows if row["value"]}
     assert judged == {"conformal", "ensemble"}
 
 
@@ -198,7 +208,7 @@ def test_an_interrupt_ends_with_code_130_and_a_sentence(run, monkeypatch):
         raise KeyboardInterrupt
         yield
 
-    monkeypatch.setattr(_grid, "run_all", interrupted)
+    monkeypatch.setattr(benchmarking, "run_all", interrupted)
     said = run("regression/cells", "--seeds", "0", *SMALL, "--device", "cpu")
     assert said.exit_code == 130
     assert "interrupted; finished work is kept, run again to go on" in said.stderr
@@ -208,7 +218,7 @@ def test_real_data_that_is_not_prepared_is_left_out_with_its_remedy(
     run, fake, monkeypatch
 ):
     seen = []
-    monkeypatch.setattr(_grid, "run_all", lambda specs, **_: nothing(specs, seen))
+    monkeypatch.setattr(benchmarking, "run_all", partial(nothing, seen=seen))
     asked = ("--preset", "paper", "--seeds", "0", "--methods", "conformal")
     said = run("regression", *asked, "--no-judge", "--device", "cpu")
     assert said.exit_code == 0, said.output
@@ -220,10 +230,10 @@ def test_finished_runs_are_judged_also_where_their_data_are_not(
     run, tmp_path, monkeypatch
 ):
     seen = []
-    monkeypatch.setattr(_grid, "run_all", lambda specs, **_: nothing(specs, seen))
-    wish = Wish(preset="paper", methods=("map",), seeds=(42,))
-    (choice,) = everything("retina", wish)
-    for spec in choice.runs:
+    monkeypatch.setattr(benchmarking, "run_all", partial(nothing, seen=seen))
+    wish = RunRequest(preset="paper", methods=("map",), seeds=(42,))
+    (plan,) = plans_of("retina", wish)
+    for spec in plan.runs:
         if spec.dataset.options == {"shift": "country"}:
             folder = tmp_path / "runs" / "retina" / spec.hash
             folder.mkdir(parents=True)
@@ -237,7 +247,7 @@ def test_finished_runs_are_judged_also_where_their_data_are_not(
     assert [part.options for part in kept] == 2 * [{"shift": "country"}]
 
 
-def nothing(specs, seen):
+def nothing(specs, seen, **_):
     seen += specs
     yield from ()
 
@@ -285,12 +295,9 @@ def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(30, "Read-only file system", ".qualms-0.tmp")
 
-    monkeypatch.setattr("qualms.evaluate.benchmark.judge", lambda *_: None)
-    monkeypatch.setattr("qualms.report.benchmark.print_benchmark", lambda *_, **__: 0)
     monkeypatch.setattr("qualms.report.benchmark.write_all", full)
-    (choice,) = everything("regression/cells", Wish())
     with pytest.raises(OSError, match=r"cannot write tables to .*: Read-only file sys"):
-        show_judged(choice, tmp_path, tmp_path)
+        judge("regression/cells", out=tmp_path, data=tmp_path)
 
 
 def test_data_that_was_asked_for_by_name_must_be_there(capsys, monkeypatch, tmp_path):
@@ -315,11 +322,11 @@ def outcome(status, error="", seed=0):
 
 def shown(*, terminal, monkeypatch, every=0.0):
     """What a view of some runs prints."""
-    monkeypatch.setattr(_progress, "EVERY", every)
+    monkeypatch.setattr(progress, "EVERY", every)
     file = io.StringIO()
     console = Console(file=file, force_terminal=terminal, width=120)
     spec: RunSpec = fakes.spec()
-    with view(3, console) as seen:
+    with runs_view(3, console) as seen:
         seen.data(spec.dataset, 1, 2)
         seen.data(spec.dataset, 2, 2)
         seen.epoch(spec, 3, 75, 0.123456, 2345.6, 90.0)
@@ -357,7 +364,7 @@ def test_in_a_terminal_progress_is_a_live_view(monkeypatch):
     [(0.4, "0 s"), (59, "59 s"), (61, "1 min"), (3600, "1 h 00 min")],
 )
 def test_durations_read_as_people_say_them(seconds, text):
-    assert duration(seconds) == text
+    assert duration_text(seconds) == text
 
 
 def test_training_and_judging_work_end_to_end(run, tmp_path):

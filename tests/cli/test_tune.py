@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from launch import searched
 from qualms.cli import _tuning, app, main
-from qualms.launch import Wish, prepared, run_all
+from qualms.launch import RunRequest, prepare_datasets, run_all
 from qualms.launch.tune import search_of
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
-    prepared([searched.DATASET], folder, workers=1)
+    prepare_datasets([searched.DATASET], folder, workers=1)
     return folder
 
 
@@ -37,7 +37,7 @@ def tune(tmp_path, data, monkeypatch):
 
 
 def folder(tmp_path, selection):
-    wish = Wish(methods=("map",), seeds=(0,))
+    wish = RunRequest(methods=("map",), seeds=(0,))
     return search_of("toy/plain", wish, selection).folder(tmp_path / "runs")
 
 

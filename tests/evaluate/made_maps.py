@@ -9,8 +9,9 @@ import zlib
 import numpy as np
 
 from qualms import predictions, scores
-from qualms.benchmarks import Benchmark, Preset, Stage, TableRow, Variant
+from qualms.benchmarks.values import values
 from qualms.spec import Part
+from qualms.study import Benchmark, Preset, Stage, TableRow, Variant
 
 SIDE = 16
 COUNTS = {"val": 4, "test": 10, "pool": 12, "test/a": 6, "test/b": 10}
@@ -20,7 +21,7 @@ MODELS = {
     "ensemble": ("map", 3),
     "ssn": ("ssn", 1),
 }
-PLACES = (
+QUERIES = (
     {"measure": "PE", "aggregation": "patch"},
     {"measure": "MI", "aggregation": "threshold"},
 )
@@ -28,7 +29,6 @@ PLACES = (
 
 def row(name, **options):
     method, pool = MODELS[name.partition("_")[0]]
-    options = {"places": ({},), **options}
     label = options.pop("label", name)
     part = Part(name=method)
     return TableRow(name=name, label=label, method=part, pool=pool, **options)
@@ -41,10 +41,10 @@ def stage(name, rule, **options):
 
 
 ROWS = (
-    *(row(name) for name in MODELS),
+    *(row(name, settings=values().row(name).settings) for name in MODELS),
     row(
         "ttd_queried",
-        places=PLACES,
+        at=QUERIES,
         stage=stage("ttd", "most_uncertain", chosen_by=("measure", "aggregation")),
     ),
     row("ttd_random", stage=stage("ttd", "random_items"), settings={"first": "ttd"}),
@@ -63,22 +63,22 @@ VARIANTS = (
         "toy_a",
         TOY_SPLITS,
         dataset="toy",
-        settings={"test": "test/a"},
-        judged={"aggregation": ("patch", "object")},
+        test="test/a",
+        only={"aggregation": ("patch", "object")},
         rows=tuple(MODELS),
     ),
     variant(
         "toy_b",
         TOY_SPLITS,
         dataset="toy",
-        settings={"test": "test/b"},
+        test="test/b",
         rows=tuple(MODELS),
     ),
     variant("lidc"),
     variant(
         "screened",
         ("test",),
-        settings={"screening": "texture"},
+        labels={"feature": "texture"},
         rows=("softmax",),
     ),
 )
@@ -103,17 +103,18 @@ def made_benchmark(**changes):
         task="segmentation",
         rows=ROWS,
         presets={"demo": preset},
+        protocol=values().protocol,
         **changes,
     )
 
 
-def make_map_runs(benchmark, preset, out, skip=()):
-    """Write predictions of every run of `preset` but those that `skip` names."""
-    for spec in benchmark.runs(preset):
+def make_map_runs(plan, out, skip=()):
+    """Write predictions of every run of a plan but those that `skip` names."""
+    for spec in plan.runs:
         if spec.hash in skip:
             continue
         for split in spec.splits:
-            folder = out / benchmark.name / spec.hash / "predictions"
+            folder = out / plan.benchmark.name / spec.hash / "predictions"
             folder.mkdir(parents=True, exist_ok=True)
             write_split(folder / split.replace("/", "~"), spec, split)
 

@@ -78,5 +78,5 @@ def test_sizes_stand_beside_summed_uncertainty():
         predicted, reference, {"PE": 2 * predicted}, subset="in_domain"
     )
     assert size.name == "size"
-    assert summed.name == "summed/PE"
+    assert (summed.name, summed.settings) == ("summed", {"measure": "PE"})
     assert np.array_equal(summed.y / summed.x, [2.0, 2.0])

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from qualms.evaluate.protocols.values._entries import (
+
+from evaluate.made_maps import MODELS, QUERIES, made_benchmark, make_map_runs, street
+from qualms import predictions, scores
+from qualms.benchmarks.values import values
+from qualms.benchmarks.values._entries import (
     JudgedItems,
     drop_entry,
     gain_entry,
 )
-
-from evaluate.made_maps import PLACES, made_benchmark, make_map_runs, street
-from qualms import predictions, scores
-from qualms.benchmarks import Place
-from qualms.benchmarks.values import values
+from qualms.benchmarks.values._rows import TYPES, type_of
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
+from qualms.evaluate.benchmark import judge_plan
 from qualms.evaluate.segmented import (
     ItemColumn,
     MapScores,
@@ -30,35 +30,52 @@ from qualms.scores.as_published import values as released
 from qualms.shelf import find
 
 BARE = ScoreOptions(resamples=0, workers=2)
-BENCHMARK = made_benchmark()
-PRESET = BENCHMARK.presets["demo"]
-VARIANTS = {variant.name: variant for variant in PRESET.variants}
+PLAN = made_benchmark().plan("demo")
+EXTRAS = ("quantile", "boundary", "object")
+SECOND = ("ttd_queried", "ttd_random")
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
-    make_map_runs(BENCHMARK, PRESET, out)
+    make_map_runs(PLAN, out)
     return out
 
 
 @pytest.fixture(scope="module")
 def judged(made):
-    return judge(BENCHMARK, PRESET, made, options=BARE)
+    return judge_plan(PLAN, made, options=BARE)
 
 
-def files(out, variant, row, split, seeds=(0,), settings=None):
+def spec(variant, row, seed=0, **at):
+    """The run of a row with this seed."""
+    (line,) = (
+        line
+        for line in PLAN.lines
+        if (line.variant.name, line.row.name, line.at) == (variant, row, at)
+    )
+    return next(run for run in line.runs if run.seed == seed)
+
+
+def files(out, variant, row, split, seeds=(0,), **at):
     """The predictions of a row's runs with these seeds, pooled."""
-    place = Place(VARIANTS[variant], BENCHMARK.row(row), settings or {})
     folders = [
-        out / "values" / BENCHMARK.spec(PRESET, place, seed).hash / "predictions"
+        out / "values" / spec(variant, row, seed, **at).hash / "predictions"
         for seed in seeds
     ]
     return predictions.pool([f / split.replace("/", "~") for f in folders])
 
 
-def cell(judged, variant, row, score, **settings):
-    return judged.cell(variant, row, score, settings)
+def part(**changes):
+    """The plan with other variants or rows."""
+    if "rows" in changes:
+        changes["rows"] = tuple(PLAN.row(name) for name in changes["rows"])
+    return replace(PLAN, **changes)
+
+
+def cell(judged, variant, row, score, subset="all", **settings):
+    labels = {"measure": None, "aggregation": None, **settings}
+    return judged.result(variant=variant, row=row, score=score, subset=subset, **labels)
 
 
 def dice_of(maps, rule=scores):
@@ -76,7 +93,7 @@ def maps_of(read, roles=("PE", "EE", "MI")):
 
 def test_every_run_is_read_and_every_row_has_numbers(judged):
     assert judged.missing == ()
-    assert all(cell.values for cell in judged.cells.values())
+    assert all(number.values for number in judged.table)
 
 
 def test_quality_is_the_mean_over_items_of_each_subset(made, judged):
@@ -91,20 +108,42 @@ def test_quality_is_the_mean_over_items_of_each_subset(made, judged):
         ]
     )
     for subset, chosen in (("in_domain", ~moved), ("shifted", moved)):
-        got = cell(judged, "lidc", "ttd", f"{subset}/dice").values[0]
+        got = cell(judged, "lidc", "ttd", "dice", subset).values[0]
         assert got == pytest.approx(dice[chosen].mean())
-        got = cell(judged, "lidc", "ttd", f"{subset}/ged").values[0]
+        got = cell(judged, "lidc", "ttd", "ged", subset).values[0]
         assert got == pytest.approx(ged[chosen].mean())
-        got = cell(judged, "lidc", "ttd", f"{subset}/ncc", measure="MI").values[0]
+        got = cell(judged, "lidc", "ttd", "ncc", subset, measure="MI").values[0]
         assert got == pytest.approx(ncc[chosen].mean())
 
 
 def test_scores_have_the_settings_that_they_depend_on(judged):
-    known = {(key.settings.count("="), key.score) for key in judged.cells}
-    assert (0, "in_domain/dice") in known
-    assert {count for count, score in known if score.endswith("ged")} == {0}
-    assert {count for count, score in known if score.endswith("/ncc")} == {1}
-    assert {count for count, score in known if score.endswith("aurc")} == {2}
+    table = judged.table.where(row=tuple(MODELS))
+    settings = {"measure", "aggregation"}
+    for score, expected in (
+        ("dice", set()),
+        ("ged", set()),
+        ("ncc", {"measure"}),
+        ("ace", {"measure"}),
+        ("aurc", settings),
+        ("ood_auroc", settings),
+    ):
+        numbers = table.where(score=score)
+        assert len(numbers)
+        assert all(number.labels.keys() & settings == expected for number in numbers)
+
+
+def test_a_number_says_which_type_its_measure_stands_for():
+    row = values().row("ssn")
+    assert [type_of(row, measure) for measure in ("PE", "MI", "EE")] == [*TYPES]
+    assert type_of(values().row("ttd"), "MI") == "EU"
+
+
+def test_rows_compete_by_measure_whatever_its_type(judged):
+    columns = judged.table.where(variant="lidc", subset="in_domain", score="ncc")
+    table = columns.where(measure="MI")
+    assert set(table.distinct("type")) == {"EU", "AU"}
+    assert set(table.distinct("row")) == {"ttd", "ensemble", "ssn"}
+    assert len({number.best for number in table}) == 1
 
 
 def test_shifts_are_told_on_the_pool_or_else_on_the_test_items(made, judged):
@@ -115,7 +154,7 @@ def test_shifts_are_told_on_the_pool_or_else_on_the_test_items(made, judged):
         got = cell(judged, variant, "ensemble", "ood_auroc", **settings)
         expected = scores.ood_auroc(values, read.arrays["shifted"])
         assert got.values[0] == pytest.approx(expected)
-        assert got.by_their_rule.mean == pytest.approx(got.ours.mean)
+        assert got.released == pytest.approx(got.value)
 
 
 def test_failures_are_ranked_by_the_risk_of_either_rule(made, judged):
@@ -126,13 +165,13 @@ def test_failures_are_ranked_by_the_risk_of_either_rule(made, judged):
     settings = {"measure": "PE", "aggregation": "image"}
     risk = 1 - np.array([dice_of(m) for m in maps])
     for name in ("aurc", "eaurc", "augrc", "threshold_aurc", "threshold_eaurc"):
-        got = cell(judged, "lidc", "ttd", f"shifted/{name}", **settings)
+        got = cell(judged, "lidc", "ttd", name, "shifted", **settings)
         assert got.values[0] == pytest.approx(getattr(scores, name)(risk, rank))
     their_risk = 1 - np.array([dice_of(m, released) for m in maps])
     for name in ("aurc", "eaurc"):
-        got = cell(judged, "lidc", "ttd", f"shifted/{name}", **settings)
+        got = cell(judged, "lidc", "ttd", name, "shifted", **settings)
         expected = getattr(released, name)(their_risk, rank)
-        assert got.as_published[0] == pytest.approx(expected)
+        assert got.released_values[0] == pytest.approx(expected)
 
 
 def validation(made, row, seed):
@@ -183,85 +222,80 @@ def test_calibration_is_fitted_on_each_run(made, judged):
             ]
         )
     expected = np.array(errors)[~read.arrays["shifted"]].mean(axis=0)
-    got = cell(judged, "lidc", "ttd", "in_domain/ace", measure="EE")
+    got = cell(judged, "lidc", "ttd", "ace", "in_domain", measure="EE")
     # Pixels are counted in 16,384 bins before the fit.
     assert got.values[1] == pytest.approx(expected[0], abs=1e-4)
-    assert got.as_published[1] == pytest.approx(expected[1], abs=1e-4)
+    assert got.released_values[1] == pytest.approx(expected[1], abs=1e-4)
 
 
 def test_a_plain_network_has_one_measure_and_its_ensemble_three(judged):
     def measures(row):
-        cells = (key for key in judged.cells if key.row == row)
-        return {k.settings for k in cells if k.score == "in_domain/ncc"}
+        return set(judged.table.where(row=row, score="ncc").distinct("measure"))
 
-    assert measures("softmax") == {"measure=MSR"}
-    assert measures("ensemble") == {"measure=PE", "measure=EE", "measure=MI"}
+    assert measures("softmax") == {"MSR"}
+    assert measures("ensemble") == {"PE", "EE", "MI"}
 
 
-@pytest.mark.parametrize("settings", PLACES)
+@pytest.mark.parametrize("settings", QUERIES)
 def test_what_a_query_gained_stands_in_the_row_that_asked(made, judged, settings):
     moved = files(made, "lidc", "ttd", "test").arrays["shifted"]
     before, after, random = (
         np.mean([dice_of(m) for m, s in zip(read.maps, moved, strict=True) if s])
         for read in (
             files(made, "lidc", "ttd", "test"),
-            files(made, "lidc", "ttd_queried", "test", settings=settings),
+            files(made, "lidc", "ttd_queried", "test", **settings),
             files(made, "lidc", "ttd_random", "test"),
         )
     )
-    got = cell(judged, "lidc", "ttd", "gain", **settings)
+    got = cell(judged, "lidc", "ttd", "gain", "shifted", **settings)
     expected = (after / before - 1) - (random / before - 1)
     assert got.values[0] == pytest.approx(expected)
-    assert got.low < got.ours.mean < got.high
-    assert ("lidc", "ssn", "gain") not in {(k[0], k[1], k[3]) for k in judged.cells}
+    assert got.low < got.value < got.high
+    assert judged.table.where(score="gain").distinct("row") == ("ttd",)
 
 
 def test_a_second_training_that_is_missing_leaves_the_gain_empty(made, tmp_path):
-    variant = VARIANTS["lidc"]
-    preset = replace(PRESET, variants=(variant,), rows=(*PRESET.rows[-2:], "ttd"))
-    place = Place(variant, BENCHMARK.row("ttd_random"), {})
-    lacking = [BENCHMARK.spec(preset, place, seed).hash for seed in (0, 1)]
-    make_map_runs(BENCHMARK, preset, tmp_path, skip=lacking)
-    judged = judge(BENCHMARK, preset, tmp_path, options=BARE)
-    found = cell(judged, "lidc", "ttd", "gain", **PLACES[0])
+    plan = part(variants=(PLAN.variant("lidc"),), rows=(*SECOND, "ttd"))
+    missing = [spec("lidc", "ttd_random", seed).hash for seed in (0, 1)]
+    make_map_runs(plan, tmp_path, skip=missing)
+    judged = judge_plan(plan, tmp_path, options=BARE)
+    found = cell(judged, "lidc", "ttd", "gain", "shifted", **QUERIES[0])
     assert found.values == ()
-    assert lacking[0] in found.why
-    assert {run.hash for run in judged.missing} == set(lacking)
+    assert missing[0] in found.why
+    assert {run.hash for run in judged.missing} == set(missing)
 
 
 def test_a_damaged_item_is_named_and_other_rows_keep_their_numbers(made, tmp_path):
     out = tmp_path / "runs"
     shutil.copytree(made, out)
-    for row, settings in (("ssn", {}), ("ttd_queried", PLACES[0])):
-        place = Place(VARIANTS["lidc"], BENCHMARK.row(row), settings)
-        run = out / "values" / BENCHMARK.spec(PRESET, place, 0).hash
+    for row, settings in (("ssn", {}), ("ttd_queried", QUERIES[0])):
+        run = out / "values" / spec("lidc", row, **settings).hash
         item = run / "predictions" / "test" / "000002.safetensors"
         item.write_bytes(item.read_bytes()[:200])
-    found = judge(BENCHMARK, PRESET, out, options=BARE)
-    lost = cell(found, "lidc", "ssn", "in_domain/dice")
+    found = judge_plan(PLAN, out, options=BARE)
+    lost = cell(found, "lidc", "ssn", "dice", "in_domain")
     assert not lost.values
     assert "000002.safetensors" in lost.why
     # The absence of a whole row says why its numbers with further settings lack.
-    assert cell(found, "lidc", "ssn", "in_domain/ncc", measure="PE").why == lost.why
+    assert cell(found, "lidc", "ssn", "ncc", "in_domain", measure="PE").why == lost.why
     assert f"ssn has no number on lidc: {lost.why}" in found.notes
-    gain = cell(found, "lidc", "ttd", "gain", **PLACES[0])
+    gain = cell(found, "lidc", "ttd", "gain", "shifted", **QUERIES[0])
     assert "000002.safetensors" in gain.why
-    assert cell(found, "lidc", "ttd", "gain", **PLACES[1]).values
-    assert cell(found, "lidc", "ttd", "in_domain/dice").values
+    assert cell(found, "lidc", "ttd", "gain", "shifted", **QUERIES[1]).values
+    assert cell(found, "lidc", "ttd", "dice", "in_domain").values
 
 
 def test_a_run_with_a_damaged_item_is_listed_with_what_to_do(made, tmp_path):
     out = tmp_path / "runs"
     shutil.copytree(made, out)
     damaged = {}
-    for row, settings in (("ssn", {}), ("ttd_queried", PLACES[0])):
-        place = Place(VARIANTS["lidc"], BENCHMARK.row(row), settings)
-        spec = BENCHMARK.spec(PRESET, place, 0)
-        run = out / "values" / spec.hash
+    for row, settings in (("ssn", {}), ("ttd_queried", QUERIES[0])):
+        run_spec = spec("lidc", row, **settings)
+        run = out / "values" / run_spec.hash
         (run / "predictions" / "test" / "000002.safetensors").write_bytes(b"nothing")
-        mark_done(run, spec, {})
-        damaged[spec.hash] = run / "predictions" / "test"
-    found = judge(BENCHMARK, PRESET, out, options=BARE)
+        mark_done(run, run_spec, {})
+        damaged[run_spec.hash] = run / "predictions" / "test"
+    found = judge_plan(PLAN, out, options=BARE)
     assert {run.hash: run.remedy for run in found.missing} == {
         run: f"delete {path} and run the same command: it is made again from the"
         " checkpoint"
@@ -270,49 +304,48 @@ def test_a_run_with_a_damaged_item_is_listed_with_what_to_do(made, tmp_path):
 
 
 def test_a_screening_says_what_the_shift_costs(judged):
-    found = {key.score for key in judged.cells if key.variant == "screened"}
-    assert found == {"in_domain/dice", "shifted/dice", "dice_drop"}
+    table = judged.table.where(variant="screened")
+    assert set(table.pivot(("score", "subset"), ()).rows) == {
+        *(("dice", "in_domain"), ("dice", "shifted"), ("dice_drop", "all")),
+    }
     inside, outside = (
-        cell(judged, "screened", "softmax", f"{subset}/dice").values
+        cell(judged, "screened", "softmax", "dice", subset).values
         for subset in ("in_domain", "shifted")
     )
     drop = cell(judged, "screened", "softmax", "dice_drop")
     expected = 1 - np.array(outside) / np.array(inside)
     assert drop.values == pytest.approx(expected)
-    assert drop.low < drop.ours.mean < drop.high
+    assert drop.low < drop.value < drop.high
 
 
 def test_workers_change_no_number_of_a_benchmark(made, judged):
-    alone = judge(BENCHMARK, PRESET, made, options=replace(BARE, workers=1))
-    for key, found in judged.cells.items():
-        assert alone.cells[key].values == found.values
+    alone = judge_plan(PLAN, made, options=replace(BARE, workers=1))
+    for number, other in zip(judged.table, alone.table, strict=True):
+        assert (number.labels, number.values) == (other.labels, other.values)
 
 
 def test_a_variant_says_which_aggregations_are_judged(judged):
     def aggregations(variant):
-        known = (key.settings for key in judged.cells if key.variant == variant)
-        return {text.rpartition("=")[2] for text in known if "aggregation" in text}
+        return set(judged.table.where(variant=variant).distinct("aggregation"))
 
     assert aggregations("toy_a") == {"patch", "object"}
-    assert aggregations("lidc") == {"image", "patch", "threshold"} | {
-        "quantile",
-        "boundary",
-        "object",
-    }
+    assert aggregations("lidc") == {"image", "patch", "threshold", *EXTRAS}
 
 
 def test_what_the_paper_has_not_is_not_compared_with_its_code(judged):
-    for key, found in judged.cells.items():
-        if "aggregation" in key.settings:
-            extra = key.settings.endswith(("quantile", "boundary", "object"))
-            plain = key.score.endswith(("dice", "aurc", "ood_auroc", "gain"))
-            assert bool(found.as_published) == (plain and not extra)
+    for number in judged.table:
+        if "aggregation" in number.labels:
+            extra = number.labels["aggregation"] in EXTRAS
+            plain = number.labels["score"].endswith(
+                ("dice", "aurc", "ood_auroc", "gain"),
+            )
+            assert bool(number.released_values) == (plain and not extra)
 
 
 def test_a_threshold_may_be_that_of_each_run(made, judged):
-    variant = replace(VARIANTS["lidc"], settings={"threshold_from": "run"})
-    preset = replace(PRESET, variants=(variant,), rows=("ttd",))
-    alone = judge(BENCHMARK, preset, made, options=BARE)
+    variant = replace(PLAN.variant("lidc"), settings={"threshold_from": "run"})
+    plan = part(variants=(variant,), rows=("ttd",))
+    alone = judge_plan(plan, made, options=BARE)
     maps, labels, _ = validation(made, "ttd", 0)
     threshold = scores.threshold_from_validation(maps, labels)
     read = files(made, "lidc", "ttd", "test")
@@ -322,7 +355,7 @@ def test_a_threshold_may_be_that_of_each_run(made, judged):
     moved = read.arrays["shifted"]
     risk = 1 - np.array([dice_of(m) for m in read.maps])
     settings = {"measure": "EE", "aggregation": "threshold"}
-    got = cell(alone, "lidc", "ttd", "shifted/aurc", **settings).values[0]
+    got = cell(alone, "lidc", "ttd", "aurc", "shifted", **settings).values[0]
     expected = scores.aurc(risk[moved], np.array(values)[moved])
     assert got == pytest.approx(expected)
 
@@ -335,9 +368,9 @@ def test_every_file_is_read_once_however_many_rows_ask_for_it(made, monkeypatch)
     monkeypatch.setattr(
         _folder, "load_maps", lambda *args: (loads.append(1), load(*args))[1]
     )
-    variants = tuple(VARIANTS[name] for name in ("toy_a", "toy_b"))
-    preset = replace(PRESET, variants=variants, rows=("ttd", "ssn"))
-    judge(BENCHMARK, preset, made, options=BARE)
+    variants = tuple(PLAN.variant(name) for name in ("toy_a", "toy_b"))
+    plan = part(variants=variants, rows=("ttd", "ssn"))
+    judge_plan(plan, made, options=BARE)
     # Four runs with 4 + 6 + 10 items, of which the validation items are read twice; the
     # first of each file is read when it is opened, and one of each subset is drawn in
     # figures of each variant.
@@ -397,7 +430,7 @@ def test_the_influence_on_a_gain_is_that_of_leaving_items_out():
     before, after, random = rng.uniform(0.3, 0.9, (3, 200))
     judged = JudgedItems(numbers(before), {"shifted": np.arange(200)}, False)
     both = [numbers(after), numbers(random)]
-    entry = gain_entry(judged, both, settings=PLACES[0], why="")
+    entry = gain_entry(judged, both, settings=QUERIES[0], why="")
 
     def gain(rows):
         means = (dice[rows].mean() for dice in (before, after, random))

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from qualms.benchmarks import Benchmark, Preset, Range, Selection, TableRow, Variant
 from qualms.predictions import Header, write
 from qualms.shelf import find
 from qualms.spec import Part
+from qualms.study import Benchmark, Preset, Range, Selection, TableRow, Variant
 
 DATASET = Part(name="cells", options={"sizes": {"train": 4, "val": 2, "test": 2}})
 BEST_LR = {"val": 0.01, "val/shifted": 0.1}
@@ -74,20 +74,18 @@ def toy():
                 items="in-domain and shifted validation items",
             ),
         ),
-        scores=("auroc",),
-        published="retina",
         search=dict.fromkeys(("plain", "plain_joint", "lone"), by_method),
     )
 
 
 def on_shelf(monkeypatch):
     """Put the toy on the shelf of benchmarks, of this process only."""
-    from qualms.launch import choice, search
+    from qualms.launch import _search, plan
 
     def found(shelf, name):
         return toy if (shelf, name) == ("benchmarks", "toy") else find(shelf, name)
 
-    for module in (choice, search):
+    for module in (plan, _search):
         monkeypatch.setattr(module, "find", found)
 
 

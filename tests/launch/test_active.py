@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from launch.fakes import train_until_killed
-from qualms.launch import prepared, run_all
+from qualms.launch import prepare_datasets, run_all
 from qualms.predictions import read
 from qualms.spec import ItemRule, Part, RunSpec
 
@@ -56,7 +56,7 @@ def test_queried_items_are_trained_on_with_the_same_bits_after_a_kill(tmp_path):
     specs = stages()
     queried = specs[1]
     data = tmp_path / "cache"
-    prepared([STREETS], data, workers=1)
+    prepare_datasets([STREETS], data, workers=1)
 
     def launch(out, **options):
         place = {"out": tmp_path / out, "data": data, "device": "cpu", "workers": 1}

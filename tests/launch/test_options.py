@@ -9,9 +9,9 @@ import pytest
 from qualms.launch.options import (
     Option,
     check_options,
+    option_texts,
     options_of,
     parse_options,
-    written,
 )
 
 
@@ -67,7 +67,7 @@ def test_values_are_read_as_json_or_python_or_text(text, value):
     found = parse_options([f"name={text}"])["name"]
     assert found == value
     assert type(found) is type(value)
-    assert parse_options(written({"name": value})) == {"name": value}
+    assert parse_options(option_texts({"name": value})) == {"name": value}
 
 
 @pytest.mark.parametrize(

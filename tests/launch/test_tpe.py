@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from launch import searched
-from qualms.launch import RunOutcome, Wish, proposals, trials
+from qualms.launch import RunOutcome, RunRequest, _proposals, _trials
 from qualms.launch import tune as tuning
 from qualms.launch.tune import proposals_of, search_of, trials_of, tune
 from qualms.runs import is_done, log_path, run_folder
@@ -19,7 +19,7 @@ def shelf(monkeypatch):
 
 
 def search(sampler="tpe", seed=0, **options):
-    wish = Wish(methods=("map",), seeds=(seed,), options=options)
+    wish = RunRequest(methods=("map",), seeds=(seed,), options=options)
     return search_of("toy/plain", wish, sampler=sampler)
 
 
@@ -75,7 +75,7 @@ def test_trials_follow_from_the_seed_alone(tmp_path):
 def test_it_begins_with_the_points_of_an_even_search(tmp_path):
     tried = carry_out(search(), 6, tmp_path)
     even = [trial.options for trial in trials_of(search("sobol"), 6)]
-    assert points(tried)[: proposals.START] == even[: proposals.START]
+    assert points(tried)[: _proposals.START] == even[: _proposals.START]
     assert points(tried)[4:] != even[4:]
     assert search().folder(tmp_path) != search("sobol").folder(tmp_path)
 
@@ -164,7 +164,7 @@ def test_a_trial_that_the_rule_leaves_out_counts_as_the_worst(tmp_path, monkeypa
     tried = carry_out(found, 6, tmp_path)
     assert tried[0].value is None
     assert tried[0].error == "val_auroc is not defined for it"
-    told = proposals._told(found, slow, tried[0])
+    told = _proposals._frozen(found, slow, tried[0])
     assert (told.state.name, told.value) == ("COMPLETE", -np.inf)
     assert tried[5].value is not None
 
@@ -203,6 +203,6 @@ def test_mistakes_are_answered(tmp_path, monkeypatch):
         proposals_of(search(), 2, out=tmp_path, at_once=0)
     with pytest.raises(ValueError, match="trials must be at least 1, got 0"):
         proposals_of(search(), 0, out=tmp_path)
-    monkeypatch.setattr(trials, "find_spec", lambda _: None)
+    monkeypatch.setattr(_trials, "find_spec", lambda _: None)
     with pytest.raises(LookupError, match=r"install 'qualms-bench\[tune\]'"):
         proposals_of(search(), 2, out=tmp_path)

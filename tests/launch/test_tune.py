@@ -15,7 +15,14 @@ import pytest
 
 from launch import searched
 from launch.fakes import working_on
-from qualms.launch import Wish, everything, parse_options, prepared, run_all, trials
+from qualms.launch import (
+    RunRequest,
+    _trials,
+    parse_options,
+    plans_of,
+    prepare_datasets,
+    run_all,
+)
 from qualms.launch.tune import (
     proposals_of,
     ranked_trials,
@@ -40,7 +47,7 @@ def shelf(monkeypatch):
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
-    prepared([searched.DATASET], folder, workers=1)
+    prepare_datasets([searched.DATASET], folder, workers=1)
     return folder
 
 
@@ -51,7 +58,7 @@ def out(tmp_path):
 
 def search(target="toy/plain", method="map", selection="", seed=0, **options):
     return search_of(
-        target, Wish(methods=(method,), seeds=(seed,), options=options), selection
+        target, RunRequest(methods=(method,), seeds=(seed,), options=options), selection
     )
 
 
@@ -125,8 +132,8 @@ def test_the_command_of_a_trial_trains_what_the_trial_trained(method):
     for trial in trials_of(found, 4):
         words = found.command(trial.options)
         given = [words[i + 1] for i, word in enumerate(words) if word == "-o"]
-        wish = Wish(methods=(method,), seeds=(0,), options=parse_options(given))
-        (choice,) = everything(words[2], wish)
+        wish = RunRequest(methods=(method,), seeds=(0,), options=parse_options(given))
+        (choice,) = plans_of(words[2], wish)
         (run,) = choice.runs
         assert replace(run, splits=trial.spec.splits) == trial.spec
 
@@ -313,7 +320,7 @@ def test_a_selection_is_searched_on_the_variant_that_has_it():
 
 
 def test_a_selection_that_no_variant_of_the_data_has_is_not_searched():
-    wish = Wish(preset="paper", methods=("map",), seeds=(0,))
+    wish = RunRequest(preset="paper", methods=("map",), seeds=(0,))
     with pytest.raises(
         ValueError, match="the data of 'country_blur5' and selection 'j"
     ):
@@ -322,7 +329,7 @@ def test_a_selection_that_no_variant_of_the_data_has_is_not_searched():
 
 
 def test_a_search_in_a_selection_takes_a_config_of_that_selection():
-    wish = Wish(methods=("map",), seeds=(0,), config="map_country_joint")
+    wish = RunRequest(methods=("map",), seeds=(0,), config="map_country_joint")
     assert search_of("retina/country", wish, "joint").variant == "country_joint"
     with pytest.raises(ValueError, match="to selection 'joint', and retina/country to"):
         search_of("retina/country", wish)
@@ -334,7 +341,7 @@ def test_a_search_in_a_selection_takes_a_config_of_that_selection():
 )
 def test_every_trial_of_retina_trains_with_the_optimiser_of_its_ranges(preset, method):
     for variant in ("country", "severity", "country_joint", "severity_joint"):
-        wish = Wish(preset=preset, methods=(method,), seeds=(0,))
+        wish = RunRequest(preset=preset, methods=(method,), seeds=(0,))
         found = search_of(f"retina/{variant}", wish)
         for trial in trials_of(found, 2):
             assert training(trial.spec.training).optimisation.optimiser == "sgd"
@@ -358,7 +365,7 @@ def test_every_method_of_retina_can_be_searched(variant, method, selection):
 
 
 def test_without_optuna_it_is_asked_for(monkeypatch):
-    monkeypatch.setattr(trials, "find_spec", lambda _: None)
+    monkeypatch.setattr(_trials, "find_spec", lambda _: None)
     with pytest.raises(LookupError, match=r"install 'qualms-bench\[tune\]'"):
         trials_of(search(), 2)
     with pytest.raises(ValueError, match="trials must be at least 1, got 0"):

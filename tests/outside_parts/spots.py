@@ -4,11 +4,11 @@ import numpy as np
 from _scale import BRIGHT
 from torch import nn
 
-from qualms.benchmarks import Benchmark, Preset, TableRow, Variant
 from qualms.datasets import Card, LoadedItems, Recipe, Unit
 from qualms.methods import Method
 from qualms.scores import as_score
 from qualms.spec import Part, Task
+from qualms.study import Benchmark, Preset, TableRow, Variant
 
 CARD = Card(
     title="Spots",

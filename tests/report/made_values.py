@@ -1,63 +1,51 @@
 """Results of the VALUES benchmark in which every number is the published one."""
 
-import math
-
 import numpy as np
-from qualms.report.papers.values.settings import (
-    ALL_SCORES,
-    dataset_of,
-    published_components,
-    theirs,
-)
 
-from qualms.benchmarks import settings_text
 from qualms.benchmarks.values import values
+from qualms.benchmarks.values._settings import DATA, printed_numbers
 from qualms.evaluate import MapSlice, Scatter
-from qualms.evaluate.results import BenchmarkResults, Cell, DrawnKey, Key
+from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.labels import Labelled
+from qualms.results import ResultsTable, result
 
 BENCHMARK = values()
-PAPER, SMALL, DEMO = (BENCHMARK.presets[name] for name in ("paper", "small", "demo"))
+PAPER, SMALL, DEMO = (BENCHMARK.plan(name) for name in ("paper", "small", "demo"))
 SIDE = 16
+ELSEWHERE = {"table", "dataset", *DATA}
+"""Labels of published numbers that are not those of ours."""
 
 
-def results_as_published(*, preset=PAPER, drawn=False):
-    """A cell for each published number, with three repeats around its mean."""
-    cells = {}
-    for variant in preset.variants:
-        dataset = dataset_of(variant)
-        for one in known_components(dataset):
-            for score in ALL_SCORES:
-                value = theirs(dataset, one, score)
-                if math.isfinite(value):
-                    add(cells, key_of(variant.name, one, score), value)
+def results_as_published(*, plan=PAPER, drawn=False):
+    """A result for each published number, with three repeats around its mean."""
+    empty = BenchmarkResults(plan=plan, table=ResultsTable.of(()))
+    made = {}
+    for line in first_lines(plan):
+        numbers = printed_numbers(empty).where(
+            dataset=line.variant.label, row=line.row.name
+        )
+        for number in numbers:
+            own = {n: v for n, v in number.labels.items() if n not in ELSEWHERE}
+            labels = {**line.labels, **own}
+            made.setdefault(tuple(sorted(labels.items())), around(labels, number.value))
     return BenchmarkResults(
-        benchmark=BENCHMARK,
-        preset=preset,
-        cells=cells,
-        slices=dict(slices(preset)) if drawn else {},
-        scatters=dict(scatters(preset)) if drawn else {},
+        plan=plan,
+        table=ResultsTable.of(made.values()),
+        slices=Labelled.of(slices(plan) if drawn else ()),
+        scatters=Labelled.of(scatters(plan) if drawn else ()),
     )
 
 
-def known_components(dataset):
-    return published_components("toy2" if dataset == "toy1" else dataset)
+def first_lines(plan):
+    """The lines of first trainings: those of rows with measures."""
+    return [line for line in plan.lines if line.row.settings.get("measures")]
 
 
-def key_of(variant, one, score):
-    """Where the protocol has it: at the settings that enter."""
-    settings = one.settings
-    if score.name in ("dice", "ged"):
-        settings = {}
-    elif score.name in ("ncc", "ace"):
-        settings = {"measure": one.measure}
-    return Key(variant, one.row, settings_text(settings), score.keys[0])
-
-
-def add(cells, key, value):
-    cells[key] = Cell(
-        key=key,
-        values=(value - 0.01, value, value + 0.01),
-        as_published=(value, value, value),
+def around(labels, value):
+    return result(
+        labels,
+        (value - 0.01, value, value + 0.01),
+        released_values=(value, value, value),
         low=value - 0.05,
         high=value + 0.05,
     )
@@ -68,17 +56,16 @@ def blob(size, at=(0.5, 0.5)):
     return np.exp(-((y - at[0]) ** 2 + (x - at[1]) ** 2) / size)
 
 
-def slices(preset):
+def slices(plan):
     """An item of each subset, with the maps of every row's measures."""
-    for variant in preset.variants:
+    for variant in plan.variants:
         for subset in ("in_domain", "shifted"):
             if subset == "shifted" and not variant.shift:
                 continue
-            for name in preset.rows:
-                row = BENCHMARK.row(name)
+            for row in plan.rows:
                 if row.stage is None and row.settings.get("measures"):
-                    key = DrawnKey(variant.name, name, "", subset, "most_disputed")
-                    yield key, made_slice(row, subset)
+                    labels = {"variant": variant.name, "row": row.name}
+                    yield {**labels, "subset": subset}, made_slice(row, subset)
 
 
 def made_slice(row, subset):
@@ -96,21 +83,24 @@ def made_slice(row, subset):
     )
 
 
-def scatters(preset):
+def scatters(plan):
     rng = np.random.default_rng(0)
-    for variant in preset.variants:
-        for name in preset.rows:
-            row = BENCHMARK.row(name)
-            measures = row.settings.get("measures", {}).values()
+    for variant in plan.variants:
+        for row in plan.rows:
             x = rng.uniform(100, 5000, 40)
-            for about in ("size", *(f"summed/{m}" for m in measures)):
+            measures = row.settings.get("measures", {})
+            of_type = [{"type": kind, "measure": m} for kind, m in measures.items()]
+            for about in (
+                {"name": "size"},
+                *({"name": "summed", **t} for t in of_type),
+            ):
+                labels = {"variant": variant.name, "row": row.name, **about}
                 noise = rng.uniform(0.8, 1.2, 40)
-                key = DrawnKey(variant.name, name, "", "in_domain", about)
                 yield (
-                    key,
+                    {**labels, "subset": "in_domain"},
                     Scatter(
-                        name=about,
-                        label=about,
+                        name=about["name"],
+                        label=about["name"],
                         subset="in_domain",
                         x_label="pixels",
                         x=x,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from qualms import predictions
-from qualms.launch.here import run_all
+from qualms.launch.local import run_all
 from qualms.spec import ItemRule, Part, RunSpec
 
 SIZES = {"sizes": {"train": 64, "val": 24, "test": 24}}

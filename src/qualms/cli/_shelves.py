@@ -15,8 +15,14 @@ from typing import Any, NamedTuple
 
 from rich.markup import escape
 
-from qualms.launch import card_of, options_of, written
-from qualms.launch.guests import MEMBERS, POOLED, default_method
+from qualms.launch import (
+    MEMBERS,
+    POOLED,
+    card_of,
+    default_method,
+    option_texts,
+    options_of,
+)
 from qualms.shelf import find, names, outside_parts
 from qualms.wording import plural
 
@@ -88,7 +94,7 @@ def benchmarks() -> Listing:
                 ", ".join(_series(variant.name for variant in those))
                 for those in (preset.variants, preset.further)
             )
-            runs = len(benchmark.runs(preset))
+            runs = len(benchmark.plan(preset.name).runs)
             size = f"{runs} {plural(runs, 'run')}"
             title = escape(benchmark.title)
             part = outside_parts("benchmarks").get(name)
@@ -103,7 +109,7 @@ def configs() -> Listing:
     rows = []
     for name in names("benchmarks"):
         for config, about in find("benchmarks", name)().configs.items():
-            options = escape(" ".join(written(about.options)))
+            options = escape(" ".join(option_texts(about.options)))
             rows.append((config, name, about.method, options, escape(about.note)))
     return Listing(("name", "benchmark", "method", "options", "note"), rows)
 

@@ -11,30 +11,36 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from qualms.cli._grid import Workshop
-from qualms.cli._progress import duration, view
 from qualms.launch import (
     check_installed,
     default_workers,
-    lacking,
+    option_texts,
+    pending_runs,
     run_all,
-    written,
 )
-from qualms.launch.tune import Proposals, Search, Trial, Tried, ranked_trials, tune
+from qualms.launch.benchmarking import Resources
+from qualms.launch.progress import duration_text, print_line, runs_view
+from qualms.launch.tune import (
+    Proposals,
+    Search,
+    Trial,
+    TrialResult,
+    ranked_trials,
+    tune,
+)
 from qualms.runs import check_writable
-
-__all__ = ["Workshop", "make_trials", "show_trials"]
 
 
 def show_trials(search: Search, proposals: Proposals, out: Path) -> None:
     """Print the trials of a search, and which of them lack a result."""
     trials = proposals.known
-    left = {spec.hash for spec in lacking([trial.spec for trial in trials], out)}
+    specs = pending_runs([trial.spec for trial in trials], out)
+    pending = {spec.hash for spec in specs}
     typer.echo(_headline(search, proposals.count))
     later = proposals.count - len(trials)
-    typer.echo(f"{len(left) + later} of {proposals.count} lack a result in {out}")
+    typer.echo(f"{len(pending) + later} of {proposals.count} lack a result in {out}")
     rows = [
-        [str(t.number), *_cells(t), "" if t.spec.hash in left else "done"]
+        [str(t.number), *_cells(t), "" if t.spec.hash in pending else "done"]
         for t in trials
     ]
     _print_table(["trial", *trials[0].options, ""], rows)
@@ -42,23 +48,23 @@ def show_trials(search: Search, proposals: Proposals, out: Path) -> None:
         typer.echo(f"the other {later} follow from the results of those before them")
 
 
-def make_trials(search: Search, proposals: Proposals, shop: Workshop) -> int:
-    """Make the trials and print the best; gives the exit code of the command."""
+def make_trials(search: Search, proposals: Proposals, resources: Resources) -> int:
+    """Make the trials and print the best; return the exit code of the command."""
     started = time.monotonic()
     typer.echo(_headline(search, proposals.count))
-    found: list[Tried] = []
+    results: list[TrialResult] = []
     try:
-        _make(search, proposals, shop, found)
+        _make(search, proposals, resources, results)
     except KeyboardInterrupt:
         typer.echo(
-            f"interrupted after {len(found)} of {proposals.count} trials; finished work"
-            " is kept, run again to go on",
+            f"interrupted after {len(results)} of {proposals.count} trials; finished"
+            " work is kept, run again to go on",
             err=True,
         )
         return 130
-    _sum_up(search, ranked_trials(found), time.monotonic() - started)
-    folder = search.folder(shop.out)
-    if any(tried.value is not None for tried in found):
+    _print_summary(search, ranked_trials(results), time.monotonic() - started)
+    folder = search.folder(resources.out)
+    if any(result.value is not None for result in results):
         typer.echo(f"wrote {folder / 'best.json'} and {folder / 'trials.csv'}")
         return 0
     typer.echo("no trial has a result", err=True)
@@ -70,52 +76,58 @@ def _headline(search: Search, count: int) -> str:
 
 
 def _make(
-    search: Search, proposals: Proposals, shop: Workshop, found: list[Tried]
+    search: Search,
+    proposals: Proposals,
+    resources: Resources,
+    results: list[TrialResult],
 ) -> None:
     specs = [trial.spec for trial in proposals.known]
     later = proposals.count - len(specs)
-    left = later or len(lacking(specs, shop.out))
-    check_writable(shop.out)
-    if left:
+    pending = later or len(pending_runs(specs, resources.out))
+    check_writable(resources.out)
+    if pending:
         check_installed()
-    usual = default_workers(shop.device) if left else 1
+    usual = default_workers(resources.device) if pending else 1
     # Workers that have nothing to do would still get their share of the cores.
-    workers = shop.workers or min(usual, proposals.at_once)
+    workers = resources.workers or min(usual, proposals.at_once)
     console = Console()
-    with view(len({spec.hash for spec in specs}) + later, console) as seen:
+    with runs_view(len({spec.hash for spec in specs}) + later, console) as view:
         launch = partial(
             run_all,
-            out=shop.out,
-            data=shop.data,
+            out=resources.out,
+            data=resources.data,
             workers=workers,
-            device=shop.device,
-            watch=seen,
-            progress=seen.data,
+            device=resources.device,
+            callbacks=view,
+            progress=view.data,
         )
-        with closing(tune(search, proposals, launch=launch, out=shop.out)) as coming:
-            for tried in coming:
-                seen.ended(tried.outcome)
-                found.append(tried)
-                told = _line(search, tried)
-                console.print(told, markup=False, highlight=False, soft_wrap=True)
+        search_results = tune(search, proposals, launch=launch, out=resources.out)
+        with closing(search_results):
+            for result in search_results:
+                view.ended(result.outcome)
+                results.append(result)
+                print_line(console, _line(search, result))
 
 
-def _line(search: Search, tried: Tried) -> str:
-    given = ", ".join(written(tried.trial.options))
-    value = "no value" if tried.value is None else f"{tried.value:.4f}"
-    return f"trial {tried.trial.number}: {search.selection.rule} {value} with {given}"
+def _line(search: Search, result: TrialResult) -> str:
+    options = ", ".join(option_texts(result.trial.options))
+    value = "no value" if result.value is None else f"{result.value:.4f}"
+    rule = search.selection.rule
+    return f"trial {result.trial.number}: {rule} {value} with {options}"
 
 
-def _sum_up(search: Search, found: Sequence[Tried], seconds: float) -> None:
-    valued = [tried for tried in found if tried.value is not None]
+def _print_summary(
+    search: Search, results: Sequence[TrialResult], seconds: float
+) -> None:
+    valued = [result for result in results if result.value is not None]
     typer.echo(
-        f"selection {search.selection.name}: {len(valued)} of {len(found)} trials have"
-        f" a value of {search.selection.rule}; {duration(seconds)}"
+        f"selection {search.selection.name}: {len(valued)} of {len(results)} trials"
+        f" have a value of {search.selection.rule}; {duration_text(seconds)}"
     )
     if valued:
         rows = [
-            [str(tried.trial.number), f"{tried.value:.4f}", *_cells(tried.trial)]
-            for tried in valued
+            [str(result.trial.number), f"{result.value:.4f}", *_cells(result.trial)]
+            for result in valued
         ]
         _print_table(["trial", "value", *valued[0].trial.options], rows)
         best = valued[0]
@@ -124,19 +136,19 @@ def _sum_up(search: Search, found: Sequence[Tried], seconds: float) -> None:
             f" value {best.value:.4f}; use it with"
         )
         typer.echo(f"  {shlex.join(search.command(best.trial.options))}")
-    for tried in found:
-        if tried.value is None:
-            number, run = tried.trial.number, tried.trial.spec.hash
+    for result in results:
+        if result.value is None:
+            number, run = result.trial.number, result.trial.spec.hash
             typer.echo(f"without a value: trial {number} ({run})", err=True)
-            typer.echo(f"  {tried.error}", err=True)
-            typer.echo(f"  log: {tried.outcome.log}", err=True)
+            typer.echo(f"  {result.error}", err=True)
+            typer.echo(f"  log: {result.outcome.log}", err=True)
 
 
 def _cells(trial: Trial) -> list[str]:
-    return [_told(value) for value in trial.options.values()]
+    return [_cell(value) for value in trial.options.values()]
 
 
-def _told(value: Any) -> str:
+def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

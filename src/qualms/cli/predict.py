@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qualms.cli._bar import counting_bar
 from qualms.cli._complete import complete_posthoc
 from qualms.cli._include import Include
 from qualms.wording import plural
@@ -72,6 +71,7 @@ def predict(
     `qualms.predict` does the same for any torch module.
     """
     from qualms.launch import check_installed, check_options, options_of, parse_options
+    from qualms.launch.progress import counting_bar
     from qualms.shelf import find
 
     check_installed()

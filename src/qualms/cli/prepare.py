@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qualms.cli._bar import counting_bar
 from qualms.cli._complete import complete_datasets
 from qualms.cli._include import Include
 from qualms.wording import plural
@@ -53,6 +52,7 @@ def prepare(
     """
     from qualms import datasets
     from qualms.launch import data_root, parse_options, recipe_of
+    from qualms.launch.progress import counting_bar
     from qualms.spec import Part
 
     recipe = recipe_of(Part(name=name, options=parse_options(option or [])), source)

@@ -1,5 +1,7 @@
 """`qualms run`: make the runs of a benchmark, judge them, and show the tables."""
 
+import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -68,36 +70,44 @@ def run(
     continue. Exit code 1 means that runs failed, which are listed with their logs, or
     that predictions cannot be read, which are listed with what to do.
     """
-    from qualms.cli._grid import (
-        Workshop,
-        bring_data,
-        make_and_judge,
+    from qualms.cli._running import show_judged, show_plans
+    from qualms.launch import RunRequest, data_root, parse_options
+    from qualms.launch.benchmarking import (
+        Resources,
+        ResultsOutput,
         parse_names,
         parse_seeds,
-        show_plan,
+        plans_for,
+        run_plans,
     )
-    from qualms.launch import Wish, data_root, everything, parse_options
 
-    wish = Wish(
+    request = RunRequest(
         preset=preset,
         config=config,
         methods=parse_names(methods),
         seeds=parse_seeds(seeds),
         options=parse_options(option or []),
     )
-    shop = Workshop(
+    resources = Resources(
         out=out,
         data=data_root(data),
         workers=workers,
         device=device,
         together=together,
     )
-    if source is not None:
-        benchmark = benchmark or "own"
-        wish = bring_data(benchmark, wish, source, shop)
-    choices = everything(benchmark, wish)
+    plans = plans_for(benchmark, request, resources, source)
     if dry_run:
-        show_plan(choices, shop)
-    else:
-        code = make_and_judge(choices, shop, named="/" in benchmark, judge=judge)
-        raise typer.Exit(code)
+        show_plans(plans, resources)
+        return
+    command = shlex.join(["qualms", *sys.argv[1:]])
+    try:
+        report = run_plans(
+            plans,
+            resources,
+            named="/" in benchmark,
+            output=ResultsOutput(command, show=show_judged) if judge else None,
+        )
+    except KeyboardInterrupt:
+        typer.echo("interrupted; finished work is kept, run again to go on", err=True)
+        raise typer.Exit(130) from None
+    raise typer.Exit(0 if report.is_complete else 1)

@@ -71,21 +71,23 @@ def tune(
     made again: after an interrupt, run the same command to continue. With more --trials
     the search goes on. Exit code 1 means that no trial has a result.
     """
-    from qualms.cli._tuning import Workshop, make_trials, show_trials
-    from qualms.launch import Wish, data_root, parse_options
+    from qualms.cli._tuning import make_trials, show_trials
+    from qualms.launch import RunRequest, data_root, parse_options
+    from qualms.launch.benchmarking import Resources
     from qualms.launch.tune import proposals_of, search_of
 
-    wish = Wish(
+    request = RunRequest(
         preset=preset,
         config=config,
         methods=(method,),
         seeds=(seed,),
         options=parse_options(option or []),
     )
-    search = search_of(target, wish, selection, sampler=sampler)
+    search = search_of(target, request, selection, sampler=sampler)
     proposals = proposals_of(search, trials, out=out, at_once=at_once)
     if dry_run:
         show_trials(search, proposals, out)
         return
-    shop = Workshop(out=out, data=data_root(data), workers=workers, device=device)
-    raise typer.Exit(make_trials(search, proposals, shop))
+    root = data_root(data)
+    resources = Resources(out=out, data=root, workers=workers, device=device)
+    raise typer.Exit(make_trials(search, proposals, resources))

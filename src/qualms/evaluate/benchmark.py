@@ -274,7 +274,7 @@ def _column(line: Line, number: Estimated) -> Column:
 
 
 def _own_labels(number: Estimated) -> Labels:
-    """Return the labels of a number besides those of its line."""
+    """Return the labels of a number that decide which others it is ranked with."""
     entry = number.entry
     return {**entry.settings, "subset": entry.subset, "score": entry.score_name}
 
@@ -282,12 +282,12 @@ def _own_labels(number: Estimated) -> Labels:
 def _result(line: Line, number: Estimated, ranking: Ranking | None) -> Result:
     interval = number.interval
     made = result(
-        {**line.labels, **_own_labels(number)},
+        {**line.labels, **number.entry.labels, **_own_labels(number)},
         number.values,
         released_values=number.as_published,
         low=interval.low,
         high=interval.high,
-        interval=interval.method,
+        interval_method=interval.method,
         no_interval=interval.reason,
         why=number.why,
     )

@@ -67,12 +67,13 @@ def size_scatters(
     )
     for measure, values in summed.items():
         yield Scatter(
-            name=f"summed/{measure}",
+            name="summed",
             label=f"summed {measure}",
             subset=subset,
             x_label="pixels segmented",
             x=predicted,
             y=values,
+            settings={"measure": measure},
         )
 
 

@@ -1,48 +1,56 @@
-"""Launching: choose the runs of a benchmark, prepare their data, and make them."""
+"""Launching: plan the runs of benchmarks, prepare their data, make and judge them."""
 
-from qualms.launch.choice import Choice, Wish, check_data, everything, without
+from qualms.launch._devices import check_installed, default_workers
+from qualms.launch._extra_rows import MEMBERS, POOLED, default_method
+from qualms.launch._new_part import KINDS, new_part
+from qualms.launch._own_data import given_text, with_data
 from qualms.launch.data import (
-    Needed,
+    RequiredDataset,
     card_of,
     data_key,
     data_root,
     is_simulated,
-    needed,
-    prepared,
+    prepare_datasets,
     recipe_of,
+    required_datasets,
 )
-from qualms.launch.devices import check_installed, default_workers
-from qualms.launch.here import RunOutcome, lacking, parts_of, run_all
-from qualms.launch.new import KINDS, new_part
-from qualms.launch.options import check_options, options_of, parse_options, written
-from qualms.launch.own import given_text, with_data
+from qualms.launch.local import RunOutcome, datasets_of, pending_runs, run_all
+from qualms.launch.options import (
+    check_options,
+    option_texts,
+    options_of,
+    parse_options,
+)
+from qualms.launch.plan import RunRequest, plan_of, plans_of, without_datasets
 
 __all__ = [
     "KINDS",
-    "Choice",
-    "Needed",
+    "MEMBERS",
+    "POOLED",
+    "RequiredDataset",
     "RunOutcome",
-    "Wish",
+    "RunRequest",
     "card_of",
-    "check_data",
     "check_installed",
     "check_options",
     "data_key",
     "data_root",
+    "datasets_of",
+    "default_method",
     "default_workers",
-    "everything",
     "given_text",
     "is_simulated",
-    "lacking",
-    "needed",
     "new_part",
+    "option_texts",
     "options_of",
     "parse_options",
-    "parts_of",
-    "prepared",
+    "pending_runs",
+    "plan_of",
+    "plans_of",
+    "prepare_datasets",
     "recipe_of",
+    "required_datasets",
     "run_all",
     "with_data",
-    "without",
-    "written",
+    "without_datasets",
 ]

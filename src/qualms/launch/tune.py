@@ -1,4 +1,4 @@
-"""Searches the options of a method; trials are judged on validation items.
+"""Search the options of a method; trials are judged on validation items.
 
 Every trial is an ordinary run in a folder of its own. So finished trials are never made
 again, and several searches may share an output folder. The results are also kept in a
@@ -16,10 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from qualms import __version__
 from qualms.atomic import replacing
-from qualms.launch.here import RunOutcome
-from qualms.launch.proposals import Proposals, proposals_of
-from qualms.launch.search import Search, search_of
-from qualms.launch.trials import Trial, Tried, distribution, name_of, trials_of
+from qualms.launch._proposals import Proposals, proposals_of
+from qualms.launch._search import Search, search_of
+from qualms.launch._trials import (
+    Trial,
+    TrialResult,
+    distribution,
+    name_of,
+    trials_of,
+)
+from qualms.launch.local import RunOutcome
 from qualms.predictions import PredictionsError, read
 from qualms.processes import locked
 from qualms.runs import lock_path, split_stem, stored
@@ -32,7 +38,7 @@ __all__ = [
     "Proposals",
     "Search",
     "Trial",
-    "Tried",
+    "TrialResult",
     "proposals_of",
     "ranked_trials",
     "search_of",
@@ -46,7 +52,7 @@ Launch = Callable[[Sequence[RunSpec]], Generator[RunOutcome, None, None]]
 
 def tune(
     search: Search, proposals: Proposals, *, launch: Launch, out: Path
-) -> Generator[Tried, None, None]:
+) -> Generator[TrialResult, None, None]:
     """Make trials, and yield the result of each; failed ones do not stop the others.
 
     At the end the table of trials and the best configuration are written to the folder
@@ -60,19 +66,21 @@ def tune(
     """
     folder = search.folder(out)
     journal = _Journal(search, folder)
-    found: dict[int, Tried] = {}
-    while trials := proposals.ask(found):
-        for tried in _made(search, trials, launch):
-            found[tried.trial.number] = tried
-            if not tried.is_busy:
-                journal.record(tried)
-                yield tried
-    yield from (tried for tried in found.values() if tried.is_busy)
-    _write(search, ranked_trials([*found.values()]), folder)
+    results: dict[int, TrialResult] = {}
+    while trials := proposals.ask(results):
+        for result in _results_of(search, trials, launch):
+            results[result.trial.number] = result
+            if not result.is_busy:
+                journal.record(result)
+                yield result
+    yield from (result for result in results.values() if result.is_busy)
+    _write(search, ranked_trials([*results.values()]), folder)
 
 
-def _made(search: Search, trials: Sequence[Trial], launch: Launch) -> Iterator[Tried]:
-    """Make `trials`; those that come out alike share their run."""
+def _results_of(
+    search: Search, trials: Sequence[Trial], launch: Launch
+) -> Iterator[TrialResult]:
+    """Make trials and yield their results; equal trials share their run."""
     by_run: dict[str, list[Trial]] = {}
     for trial in trials:
         by_run.setdefault(trial.spec.hash, []).append(trial)
@@ -82,91 +90,90 @@ def _made(search: Search, trials: Sequence[Trial], launch: Launch) -> Iterator[T
                 yield _judged(search, trial, outcome)
 
 
-def ranked_trials(found: Sequence[Tried]) -> list[Tried]:
-    """Trials from the best to the worst, then those without a value."""
+def ranked_trials(results: Sequence[TrialResult]) -> list[TrialResult]:
+    """Sort results from the best to the worst, then those without a value."""
 
-    def place(tried: Tried) -> tuple[bool, float, int]:
-        return tried.value is None, -(tried.value or 0.0), tried.trial.number
+    def place(result: TrialResult) -> tuple[bool, float, int]:
+        return result.value is None, -(result.value or 0.0), result.trial.number
 
-    return sorted(found, key=place)
+    return sorted(results, key=place)
 
 
-def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> Tried:
+def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> TrialResult:
     value, error = None, outcome.error
     if outcome.status in ("done", "skipped"):
         try:
             value = _value(search, trial, outcome.folder)
-        except (PredictionsError, OSError) as wrong:
-            error = str(wrong)
+        except (PredictionsError, OSError) as unreadable:
+            error = str(unreadable)
         if value is not None and math.isnan(value):
             value, error = None, f"{search.selection.rule} is not defined for it"
     elif outcome.status == "busy":
         error = "another process makes it; run again to see it"
-    return Tried(trial=trial, outcome=outcome, value=value, error=error)
+    return TrialResult(trial=trial, outcome=outcome, value=value, error=error)
 
 
 def _value(search: Search, trial: Trial, folder: Path) -> float:
     from qualms.training.selection import predicted_split, selection_score
 
-    rule, judged = search.selection.rule, []
+    rule, splits = search.selection.rule, []
     uncertainty = str(trial.spec.training.get("select_uncertainty", ""))
     for split in search.judged_on:
         arrays = read(stored(folder, split) or split_stem(folder, split)).arrays
-        judged.append(predicted_split(rule, arrays, uncertainty))
-    return selection_score(rule, judged)
+        splits.append(predicted_split(rule, arrays, uncertainty))
+    return selection_score(rule, splits)
 
 
-def _write(search: Search, found: Sequence[Tried], folder: Path) -> None:
+def _write(search: Search, results: Sequence[TrialResult], folder: Path) -> None:
     with (
         replacing(folder / "trials.csv") as temporary,
         temporary.open("w", encoding="utf-8", newline="") as file,
     ):
-        csv.writer(file).writerows(_table(search, found))
-    if not found or found[0].value is None:
+        csv.writer(file).writerows(_table(search, results))
+    if not results or results[0].value is None:
         return
     with replacing(folder / "best.json") as temporary:
-        text = json.dumps(_best(search, found), indent=1)
+        text = json.dumps(_best(search, results), indent=1)
         temporary.write_text(text, encoding="utf-8")
 
 
-def _table(search: Search, found: Sequence[Tried]) -> Iterator[list[Any]]:
-    options = list(found[0].trial.options) if found else []
+def _table(search: Search, results: Sequence[TrialResult]) -> Iterator[list[Any]]:
+    options = list(results[0].trial.options) if results else []
     yield ["trial", "selection", "value", *options, "run", "error"]
-    for tried in found:
-        trial, value = tried.trial, "" if tried.value is None else tried.value
-        given = [trial.options[name] for name in options]
+    for result in results:
+        trial = result.trial
         yield [
             trial.number,
             search.selection.name,
-            value,
-            *given,
+            "" if result.value is None else result.value,
+            *(trial.options[name] for name in options),
             trial.spec.hash,
-            tried.error,
+            result.error,
         ]
 
 
-def _best(search: Search, found: Sequence[Tried]) -> dict[str, Any]:
-    best = found[0]
+def _best(search: Search, results: Sequence[TrialResult]) -> dict[str, Any]:
+    best = results[0]
     return {
         "benchmark": search.base.benchmark,
         "variant": search.variant,
         "method": search.method,
-        "preset": search.wish.preset,
+        "preset": search.request.preset,
         "selection": search.selection.name,
         "score": search.selection.label,
         "value": best.value,
         "trial": best.trial.number,
-        "options": {**search.wish.options, **best.trial.options},
+        "options": {**search.request.options, **best.trial.options},
         "command": shlex.join(search.command(best.trial.options)),
         "run": best.trial.spec.hash,
-        "trials": len(found),
-        "without_value": sum(tried.value is None for tried in found),
+        "trials": len(results),
+        "without_value": sum(result.value is None for result in results),
         "qualms": __version__,
     }
 
 
 class _Journal:
-    """The finished trials of a search, as a study of Optuna in a file.
+    """A study of Optuna in a file, with the finished trials of a search.
 
     It is for people and for Optuna's own tools, and several processes may share it. A
     search goes on without it, since the folders of runs say what is done.
@@ -186,25 +193,26 @@ class _Journal:
                 " are done are kept in the folders of their runs"
             ) from error
 
-    def record(self, tried: Tried) -> None:
+    def record(self, result: TrialResult) -> None:
         """Add the result of a trial, unless it is there already."""
         from optuna.trial import TrialState, create_trial
 
-        state = TrialState.FAIL if tried.value is None else TrialState.COMPLETE
-        about = {"trial": tried.trial.number, "run": tried.trial.spec.hash}
-        told = {"options": dict(tried.trial.options), "error": tried.error}
+        trial = result.trial
+        state = TrialState.FAIL if result.value is None else TrialState.COMPLETE
+        about = {"trial": trial.number, "run": trial.spec.hash}
+        more = {"options": dict(trial.options), "error": result.error}
         ranges = self._search.ranges
-        made = create_trial(
+        record = create_trial(
             state=state,
-            value=tried.value,
-            params=dict(tried.trial.values),
+            value=result.value,
+            params=dict(trial.values),
             distributions={name_of(each): distribution(each) for each in ranges},
-            user_attrs={**about, **told},
+            user_attrs={**about, **more},
         )
         with locked(lock_path(self._folder), wait=True):
             known = self._study.get_trials(deepcopy=False, states=(state,))
             if not any(about.items() <= each.user_attrs.items() for each in known):
-                self._study.add_trial(made)
+                self._study.add_trial(record)
 
 
 def _study(search: Search, path: Path) -> "Study":

@@ -85,6 +85,11 @@ def write_benchmark_page(
     return _write(path, f"{benchmark.name}: {benchmark.title}", parts)
 
 
+def benchmark_summary(results: BenchmarkResults, tables: Sequence[Table]) -> str:
+    """Return a part of a page with the expected effects and some tables."""
+    return _checks(results) + "".join(map(html_table, tables))
+
+
 def page_style() -> str:
     """The style sheet that all pages share."""
     return (files("qualms.report") / "assets" / "index.css").read_text("utf-8")

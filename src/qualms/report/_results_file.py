@@ -20,16 +20,11 @@ def _records(results: BenchmarkResults, command: str) -> Iterator[dict[str, Any]
     for record in results.table.records():
         variant = plan.variant(record["variant"])
         cost = results.costs.get((variant.name, record["row"]), Cost(None, None))
-        training = {
-            **plan.preset.training,
-            **variant.training,
-            **plan.overrides.training,
-        }
         yield {
             **{name: csv_text(value) for name, value in record.items()},
             "version": results.benchmark.version,
             "network": (variant.network or plan.preset.network).name,
-            "epochs": training.get("epochs", ""),
+            "epochs": plan.training_on(variant).get("epochs", ""),
             "hardware": "; ".join(results.hardware),
             "seconds": plain(cost.seconds),
             "parameters": "" if cost.parameters is None else cost.parameters,

@@ -17,7 +17,7 @@ from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check
 from qualms.report._csv_files import write_table_csv
 from qualms.report._draw import MISSING, draw
-from qualms.report._index import DrawnFigure, write_benchmark_page
+from qualms.report._index import DrawnFigure, benchmark_summary, write_benchmark_page
 from qualms.report._latex import latex_table
 from qualms.report._results_file import write_results
 from qualms.report._terminal import escape, print_legend, print_table
@@ -99,6 +99,12 @@ def print_benchmark(
         notes.append(f"{more} more {are} written as {plural(more, 'file')}")
     for note in (*notes, *results.notes):
         console.print(f"note: {escape(note)}", style="dim", highlight=False)
+
+
+def notebook_html(results: BenchmarkResults) -> str:
+    """Return the effects and main tables as HTML, as a notebook shows results."""
+    tables = presentation_of(results).tables(results)
+    return benchmark_summary(results, [table for table in tables if table.main])
 
 
 def presentation_of(results: BenchmarkResults) -> Presentation:

@@ -43,6 +43,7 @@ class Section(NamedTuple):
 
     title: str = ""
     labels: Wishes = {}  # noqa: RUF012 - nothing changes it
+    """What its results have. Those of lines choose its lines."""
 
 
 def row_label(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
@@ -66,9 +67,14 @@ class Layout:
     left: tuple[str, ...] = ("method",)
     """Heads of the columns that hold these words."""
     sections: tuple[Section, ...] = (Section(),)
+    order: Mapping[str, Sequence[Label | None]] = field(default_factory=dict)
+    """For labels of lines that are words, the order of their values; others follow."""
     printed_in: Wishes | None = field(default_factory=dict)
     """What the published numbers beside ours have, e.g. {"table": "4"}; None for no
     published numbers."""
+    across: tuple[str, ...] = ()
+    """Labels in which a published number may differ from ours, such as `simulated`. One
+    that does is shown without a difference."""
     spread: str = DEVIATION
     """What stands beside a mean."""
     compares: bool = True
@@ -113,12 +119,7 @@ def layout_table(
     lines = tuple(
         _line(results, layout, columns, line, section, numbers, absent)
         for section in layout.sections
-        for line in _lines(
-            results.plan,
-            table.where(**_line_labels(results.plan, section.labels)),
-            layout,
-            planned,
-        )
+        for line in _lines(results.plan, table, layout, section, planned)
     )
     if not lines or not columns:
         return None
@@ -139,15 +140,21 @@ def layout_table(
 
 
 def published_number(
-    results: BenchmarkResults, numbers: ResultsTable | None, found: Result
+    results: BenchmarkResults,
+    numbers: ResultsTable | None,
+    found: Result,
+    *,
+    across: Sequence[str] = (),
 ) -> Result | None:
     """Return the first published number with the labels of a result, or None.
 
-    Every label that both tables have must agree, also where one of them has none.
+    Every label that both tables have must agree, also where one of them has none;
+    labels named by `across` need not.
     """
     if numbers is None:
         return None
-    names = [name for name in numbers.labels if name in results.table.labels]
+    shared = [name for name in numbers.labels if name in results.table.labels]
+    names = [name for name in shared if name not in across]
     return numbers.get(**{name: found.labels.get(name) for name in names})
 
 
@@ -165,35 +172,41 @@ def _numbers(results: BenchmarkResults, layout: Layout) -> ResultsTable | None:
     return book.table.where(**layout.printed_in)
 
 
-def _line_labels(plan: RunPlan, labels: Wishes) -> Wishes:
-    """Return the labels that are those of lines, not of single numbers."""
-    return {name: want for name, want in labels.items() if name in plan.line_labels}
+def _line_labels(plan: RunPlan, labels: Wishes, more: Sequence[str] = ()) -> Wishes:
+    """Return the labels that are those of lines, or `more`, not of single numbers."""
+    names = {name for line in plan.lines for name in line.labels}.union(more)
+    return {name: want for name, want in labels.items() if name in names}
 
 
 def _lines(
     plan: RunPlan,
     table: ResultsTable,
     layout: Layout,
+    section: Section,
     planned: Sequence[Wishes],
-) -> list[Labels]:
-    """Return the labels of each line, in the order of the benchmark's rows."""
+) -> list[Mapping[str, Label | None]]:
+    """Return the labels of each line of a section, in order."""
+    own = _line_labels(plan, section.labels, layout.lines)
     seen: dict[tuple[Label | None, ...], None] = {}
     for labels in planned:
-        rows = table.where(**labels).pivot(layout.lines, ()).rows
+        rows = table.where(**own).where(**labels).pivot(layout.lines, ()).rows
         seen.update(dict.fromkeys(rows))
-    order = {row.name: place for place, row in enumerate(plan.rows)}
+    order = {"row": [row.name for row in plan.rows], **layout.order}
 
     def place(line: tuple[Label | None, ...]) -> tuple[float, ...]:
         named = zip(layout.lines, line, strict=True)
         return tuple(
-            order.get(str(value), len(order)) if name == "row" else _number(value)
+            _place(value, order[name]) if name in order else _number(value)
             for name, value in named
         )
 
     return [
-        {n: v for n, v in zip(layout.lines, line, strict=True) if v is not None}
-        for line in sorted(seen, key=place)
+        dict(zip(layout.lines, line, strict=True)) for line in sorted(seen, key=place)
     ]
+
+
+def _place(value: Label | None, values: Sequence[Label | None]) -> int:
+    return values.index(value) if value in values else len(values)
 
 
 def _number(value: Label | None) -> float:
@@ -205,16 +218,16 @@ def _line(  # noqa: PLR0913 - what a line is made of
     results: BenchmarkResults,
     layout: Layout,
     columns: Sequence[LayoutColumn],
-    line: Labels,
+    line: Mapping[str, Label | None],
     section: Section,
     numbers: ResultsTable | None,
     absent: str,
 ) -> TableLine:
     cells = []
     for column in columns:
-        wanted = {**layout.where, **line, **section.labels, **column.labels}
+        wanted = {**layout.where, **section.labels, **line, **column.labels}
         found = results.result(**wanted)
-        number = published_number(results, numbers, found)
+        number = published_number(results, numbers, found, across=layout.across)
         cell = table_cell(
             found,
             spread=layout.spread,
@@ -224,17 +237,23 @@ def _line(  # noqa: PLR0913 - what a line is made of
         )
         if not layout.marked:
             cell = replace(cell, best=False, tied=False)
-        if not layout.compares:
+        alike = number is None or _agree(number, found, layout.across)
+        if not (layout.compares and alike):
             cell = replace(cell, by_their_rule=None)
         cells.append(cell)
     row = results.plan.row(str(line["row"])) if "row" in line else None
+    labels = {name: value for name, value in line.items() if value is not None}
     return TableLine(
-        labels=layout.line_labels(results.plan, line),
+        labels=layout.line_labels(results.plan, labels),
         cells=tuple(cells),
         section=section.title,
         beyond=row is not None and row.beyond,
-        keys={**_scalars(section.labels), **line},
+        keys={**_scalars(section.labels), **labels},
     )
+
+
+def _agree(one: Result, other: Result, names: Sequence[str]) -> bool:
+    return all(one.labels.get(name) == other.labels.get(name) for name in names)
 
 
 def _head(column: LayoutColumn) -> Column:

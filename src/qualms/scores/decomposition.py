@@ -45,7 +45,7 @@ class Decomposition(NamedTuple):
 
 
 def decompose(probs: ArrayLike, *, class_axis: int | None = -1) -> Decomposition:
-    """Total, aleatoric and epistemic uncertainty of draws (Depeweg et al., 2018).
+    """Return total, aleatoric, epistemic uncertainty of draws (Depeweg et al., 2018).
 
     Args:
         probs: draws first: (M, N, C), or (M, C, H, W) with `class_axis=1`. float32
@@ -74,7 +74,7 @@ def decompose(probs: ArrayLike, *, class_axis: int | None = -1) -> Decomposition
 
 
 def entropy(probs: ArrayLike, *, class_axis: int | None = -1) -> Floats:
-    """Shannon entropy in nats of every prediction, draws or not (Shannon, 1948).
+    """Return Shannon entropy in nats of every prediction, draws or not (Shannon, 1948).
 
     `probs` is (N, C), or (C, H, W) with `class_axis=0`, or P(y=1) of any shape with
     `class_axis=None`; the result has its shape without the classes, and float32 stays
@@ -91,7 +91,7 @@ def entropy(probs: ArrayLike, *, class_axis: int | None = -1) -> Floats:
 
 
 def _difference(total: Floats, aleatoric: Floats) -> Floats:
-    """`total - aleatoric`, 0 where they differ by rounding alone: draws that agree."""
+    """Return `total - aleatoric`, 0 where they differ by rounding alone."""
     difference: Floats = np.asarray(total - aleatoric)
     if difference.dtype == np.float64:
         difference[np.abs(difference) <= ROUNDING * total] = 0.0
@@ -124,7 +124,7 @@ def _axis(array: Floats, class_axis: int) -> int:
 
 
 def _of_classes(draws: Floats, axis: int, added: int = 0) -> tuple[Floats, Floats]:
-    """Total and aleatoric entropy of draws (M, ..., C, ...).
+    """Return the total and aleatoric entropy of draws (M, ..., C, ...).
 
     `added` is the number of axes in front that the caller's array does not have.
     """
@@ -146,7 +146,7 @@ def _of_classes(draws: Floats, axis: int, added: int = 0) -> tuple[Floats, Float
 
 
 def _spread(draws: Floats, axis: int) -> Floats:
-    """A view (M, before, C, after) with the long run of items or pixels last."""
+    """Return a view (M, before, C, after) with the long run of items or pixels last."""
     before = int(np.prod(draws.shape[1:axis]))
     after = int(np.prod(draws.shape[axis + 1 :]))
     view = draws.reshape(len(draws), before, draws.shape[axis], after)
@@ -163,12 +163,12 @@ class _Room:
         self._of_mean = np.empty(self.rows * size)
 
     def for_draw(self, shape: tuple[int, ...]) -> list[Floats]:
-        """Two contiguous arrays (C, b) of the type of the draws."""
+        """Return two contiguous arrays (C, b) of the type of the draws."""
         size = shape[0] * shape[1]
         return [array[:size].reshape(shape) for array in self._of_draw]
 
     def for_mean(self, shape: tuple[int, ...]) -> Array:
-        """Contiguous zeros (rows, C, b) in float64."""
+        """Return contiguous zeros (rows, C, b) in float64."""
         sums = self._of_mean[: self.rows * shape[0] * shape[1]]
         sums[:] = 0.0
         return sums.reshape(self.rows, *shape)
@@ -177,7 +177,7 @@ class _Room:
 def _of_block(
     draws: Floats, start: int, size: int, room: _Room
 ) -> tuple[Floats, Floats] | None:
-    """Total and aleatoric entropy (size,) of `draws` (M, C, after) from `start` on.
+    """Return total and aleatoric entropy (size,) of `draws` from `start` on.
 
     None if they are not probabilities.
     """
@@ -205,7 +205,7 @@ def _of_block(
 
 
 def _added(sums: Array) -> Array:
-    """The sums in the first row, with what they lost, the second, if it is there."""
+    """Return the sums in the first row, with their losses in the second, if any."""
     if len(sums) == 2:
         sums[0] += sums[1]
     added: Array = sums[0]
@@ -215,7 +215,7 @@ def _added(sums: Array) -> Array:
 def _normalised(
     draw: Floats, start: int, room: Floats
 ) -> tuple[Floats, int] | tuple[None, int]:
-    """Where the columns of `draw` (C, after) from `start` on stand, with sums of one.
+    """Return the columns of `draw` (C, after) from `start` on, with sums of one.
 
     An array and its first column: `draw` itself where it can be used as it is, else
     `room` (C, size), which then holds them. None where sums are far from one.
@@ -265,7 +265,7 @@ def _take_in(
 def _take_in_singles(
     probs: Floats, start: int, logs: Floats, entropy: Array, mean: Array
 ) -> None:
-    """`_take_in` for float32, into `mean` (1, C, b) and `entropy` (1, b)."""
+    """Do `_take_in` for float32, into `mean` (1, C, b) and `entropy` (1, b)."""
     size = logs.shape[1]
     for c in range(len(logs)):
         row, log = probs[c, start : start + size], logs[c]
@@ -278,7 +278,7 @@ def _take_in_singles(
 
 
 def _of_binary(draws: Floats) -> tuple[Floats, Floats]:
-    """Total and aleatoric entropy of draws (M, ...) of P(y=1)."""
+    """Return the total and aleatoric entropy of draws (M, ...) of P(y=1)."""
     finite("probs", draws)
     if draws.min() < 0.0 or draws.max() > 1.0:
         _refuse_range(draws)
@@ -320,7 +320,7 @@ def _refuse(draws: Floats, axis: int, added: int) -> NoReturn:
 
 
 def _remedy(draws: Floats, axis: int, added: int) -> str:
-    """What to do about sums over `axis` that are not one."""
+    """Return advice on sums over `axis` that are not one."""
     for other in range(1, draws.ndim):
         off = np.abs(draws.sum(axis=other) - 1.0).max()
         if other != axis and off <= SUM_TOLERANCE:

@@ -7,11 +7,13 @@ images and the machine; each of them can be stated.
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from qualms.benchmarks._benchmark import Benchmark
-from qualms.benchmarks._records import GivenData, Preset, TableRow, Variant
 from qualms.spec import Part, Task
+from qualms.study import Benchmark, GivenData, Preset, TableRow, Variant
+
+if TYPE_CHECKING:
+    from qualms.report.presentation import Presentation
 
 ENSEMBLE = "deep_ensemble"
 METHODS = {
@@ -33,12 +35,12 @@ LABELS = {
     "evidential": "evidential",
 }
 STEPS, GPU_STEPS = 1_500, 6_000
-"""Steps of a training, about; on a CPU and on a GPU."""
+"""Approximate steps of a training, on a CPU and on a GPU."""
 SMALL, LEAST_STEPS = 128 * 128, 300
-"""Pixels from which on a CPU takes fewer steps, in proportion, and how many it does."""
+"""Pixels above which a CPU takes fewer steps, in proportion, and its fewest steps."""
 MANY, SOME = 180, 20
-"""Classes up to which `laplace` is usual, with 64 features and with 512: it holds the
-curvature of 12,000 weights."""
+"""Most classes for which `laplace` is usual, with 64 features and with 512: it keeps
+the curvature of 12,000 weights."""
 LEAST_EPOCHS, MOST_EPOCHS = 3, 200
 WHOLE = {2: 256, 3: 64}
 """Longest side, by the number of sides, of items that are segmented as a whole."""
@@ -61,8 +63,7 @@ def own(*, given: GivenData | None = None) -> Benchmark:
     """Version 1: the methods that most people try first, and any other by name.
 
     Args:
-        given: the data; what stands in for it where none is named can be listed, and
-            cannot be run.
+        given: the data; without them the benchmark can be listed, and cannot be run.
     """
     given = given or _NONE
     preset = Preset(
@@ -83,11 +84,18 @@ def own(*, given: GivenData | None = None) -> Benchmark:
         task=given.task.name,
         rows=_rows(given),
         presets={given.name: preset},
+        presentation=_load_presentation,
     )
 
 
+def _load_presentation() -> "Presentation":
+    from qualms.benchmarks.own._presentation import PRESENTATION
+
+    return PRESENTATION
+
+
 def _usual(given: GivenData) -> tuple[str, ...]:
-    """The rows that are run where none are asked for."""
+    """Return the rows that are run where none are asked for."""
     names = list(METHODS[given.task.name])
     small = given.network is None and not given.gpu
     if (given.task.classes or 0) > (MANY if small else SOME) and "laplace" in names:
@@ -128,7 +136,7 @@ def _rows(given: GivenData) -> tuple[TableRow, ...]:
 
 
 def _network(given: GivenData) -> Part:
-    """A small network on a CPU, a larger one on a GPU."""
+    """Return a small network on a CPU, a larger one on a GPU."""
     sides = _patch(given) or given.shape[:-1]
     if given.task.name == "segmentation":
         levels = max(1, min(4, min(sides).bit_length() - 3))
@@ -143,7 +151,7 @@ def _network(given: GivenData) -> Part:
 
 
 def _training(given: GivenData) -> dict[str, Any]:
-    """About as many steps for any number of items."""
+    """Return options of training: about as many steps for any number of items."""
     items = given.sizes["train"]
     maps, patch = given.task.name == "segmentation", _patch(given)
     batch = min(8 if maps else 64, max(2, items // 4))
@@ -168,7 +176,7 @@ def _training(given: GivenData) -> dict[str, Any]:
 
 
 def _steps(given: GivenData) -> int:
-    """How many steps fit into minutes; masks cost more than a class or a number."""
+    """Return how many steps fit into minutes; masks cost more than other targets."""
     share = 2 if given.task.name == "segmentation" else 1
     if given.gpu:
         return GPU_STEPS // share
@@ -177,7 +185,7 @@ def _steps(given: GivenData) -> int:
 
 
 def _patch(given: GivenData) -> tuple[int, ...]:
-    """Sides of the patches that are trained on; () for whole items."""
+    """Return the sides of the patches that are trained on; () for whole items."""
     sides = given.shape[:-1]
     if given.task.name != "segmentation":
         return ()

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from qualms import scores
-from qualms.benchmarks import TableRow, Variant
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.evaluate.entry import Curve
-from qualms.evaluate.results import BenchmarkResults, Cell, DrawnKey, Key
+from qualms.labels import Wanted
 from qualms.report.figures import (
     MARKERS,
     SERIES,
@@ -27,33 +27,36 @@ from qualms.report.figures import (
     PointMark,
     RuleMark,
 )
-from qualms.report.judged import DEVIATION, judged_variants, only_judged, table_cell
+from qualms.report.judged import only_judged
+from qualms.report.layout import Layout, LayoutColumn, Wishes, layout_table
 from qualms.report.ordinary import ARROWS, ordinary
-from qualms.report.papers import Paper
-from qualms.report.table import Column, Table, TableLine
+from qualms.report.presentation import Presentation
+from qualms.report.table import Table, TableCell
+from qualms.study import Variant
 from qualms.wording import plural
 
-_PLACES = {"in_domain": "in-domain", "shifted": "shifted"}
+_WORDS = {"in_domain": "in-domain", "shifted": "shifted", "all": ""}
 LAST = 0.9
 """Share referred where curves end: beyond it few items are left, and curves jump."""
 SPREAD = 0.5
 """Room between the first and the last method of a panel of points."""
 
 
-class ShownScore(NamedTuple):
-    """A score of the table, and the settings at which a row may have it."""
+class SummaryScore(NamedTuple):
+    """A score of the table."""
 
     score: str
-    settings: tuple[str, ...] = ("",)
+    labels: Wishes = {}  # noqa: RUF012 - nothing changes it
+    """Settings of its results; of several values a row has one."""
     label: str = ""
     """'' for the score's own."""
 
 
-class ShownCurve(NamedTuple):
+class OwnCurve(NamedTuple):
     """A curve of a figure."""
 
     name: str
-    settings: tuple[str, ...]
+    labels: Wishes
     title: str
     caption: str
     subsets: tuple[str, ...] = ("all",)
@@ -62,49 +65,50 @@ class ShownCurve(NamedTuple):
     """A height that is aimed at."""
 
 
-_INTERVAL = ("interval=gaussian", "interval=as predicted")
-_IMAGE = ("measure=predictive, aggregation=image",)
+_ENTROPY: Wishes = {"u": "entropy"}
+_INTERVAL: Wishes = {"interval": ("gaussian", "as predicted")}
+_IMAGE: Wishes = {"measure": "predictive", "aggregation": "image"}
 SCORES = {
     "classification": (
-        ShownScore("accuracy"),
-        ShownScore("nll"),
-        ShownScore("ece"),
-        ShownScore("aurc", ("u=entropy",)),
+        SummaryScore("accuracy"),
+        SummaryScore("nll"),
+        SummaryScore("ece"),
+        SummaryScore("aurc", _ENTROPY),
     ),
     "regression": (
-        ShownScore("mae"),
-        ShownScore("crps_gaussian"),
-        ShownScore("coverage", _INTERVAL),
-        ShownScore("interval_length", _INTERVAL),
-        ShownScore("coverage", ("interval=conformal",), "conformal coverage"),
+        SummaryScore("mae"),
+        SummaryScore("crps_gaussian"),
+        SummaryScore("coverage", _INTERVAL),
+        SummaryScore("interval_length", _INTERVAL),
+        SummaryScore("coverage", {"interval": "conformal"}, "conformal coverage"),
     ),
     "segmentation": (
-        ShownScore("dice"),
-        ShownScore("macro_dice"),
-        ShownScore("ged"),
-        ShownScore("stated_ace"),
-        ShownScore("aurc", _IMAGE),
+        SummaryScore("dice"),
+        SummaryScore("macro_dice"),
+        SummaryScore("ged"),
+        SummaryScore("stated_ace"),
+        SummaryScore("aurc", _IMAGE),
     ),
 }
-"""Of each task, the scores that sum up."""
+"""Main scores of each task."""
 DETECTED = {
-    "classification": ShownScore("ood_auroc", ("u=entropy",)),
-    "segmentation": ShownScore("ood_auroc", _IMAGE),
+    "classification": SummaryScore("ood_auroc", _ENTROPY),
+    "segmentation": SummaryScore("ood_auroc", _IMAGE),
 }
 CURVES = {
     "classification": (
-        ShownCurve(
+        OwnCurve(
             "referral_accuracy",
-            ("u=entropy",),
+            _ENTROPY,
             "Accuracy after referral",
             "The items with the largest entropy are referred first, and the accuracy is"
             " that of the others. A curve that rises steeply says that the uncertainty"
             " knows the mistakes.",
             ("in_domain", "shifted"),
         ),
-        ShownCurve(
+        OwnCurve(
             "reliability",
-            ("",),
+            {},
             "Reliability",
             "Accuracy of all test items against the confidence of the network, in 15"
             " bins. Below the line the network is too sure of itself.",
@@ -112,7 +116,7 @@ CURVES = {
         ),
     ),
     "regression": (
-        ShownCurve(
+        OwnCurve(
             "coverage_by_target",
             _INTERVAL,
             "Coverage along the target",
@@ -122,7 +126,7 @@ CURVES = {
         ),
     ),
     "segmentation": (
-        ShownCurve(
+        OwnCurve(
             "risk_coverage",
             _IMAGE,
             "Risk of the items that are kept",
@@ -133,80 +137,91 @@ CURVES = {
 }
 
 
-def own() -> Paper:
-    """A table that sums up, all ordinary tables, and figures of the task."""
-    return Paper(tables=_tables, figures=_figures)
-
-
 def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
-    first = [_summary(results, variant) for variant in judged_variants(results)]
+    summaries = [_summary(results, variant) for variant in results.variants]
     rest = [
         replace(table, main=False, title=f"{table.title}, every score")
         for table in ordinary().tables(results)
     ]
-    return only_judged([*first, *rest])
+    return only_judged([*summaries, *rest])
 
 
-def _subsets(results: BenchmarkResults) -> dict[str, str]:
-    """Sets of items that are shown, with their words; all of them without a shift."""
-    shifted = any(key.score.startswith("shifted/") for key in results.cells)
-    return dict(_PLACES) if shifted else {"": ""}
+def _subsets(results: BenchmarkResults) -> tuple[str, ...]:
+    """Return the sets of items that are shown; all of them without a shift."""
+    shifted = "shifted" in results.table.distinct("subset")
+    return ("in_domain", "shifted") if shifted else ("all",)
 
 
-def _shown(results: BenchmarkResults) -> list[ShownScore]:
-    """Scores of the task, without those that no method has on these data."""
-    there = {key.score.rpartition("/")[2] for key in results.cells}
-    return [s for s in SCORES[results.benchmark.task] if s.score in there]
+def _shown(results: BenchmarkResults) -> list[SummaryScore]:
+    """Return the scores of the task that any method has on these data."""
+    judged = results.table.distinct("score")
+    return [s for s in SCORES[results.benchmark.task] if s.score in judged]
 
 
-def _summary(results: BenchmarkResults, variant: Variant) -> Table:
-    task, preset = results.benchmark.task, results.preset
-    epochs = preset.training["epochs"]
+def _without_settings(results: BenchmarkResults) -> dict[str, Wanted]:
+    """Return the labels of numbers that have no setting such as an uncertainty."""
+    of_lines = {name for line in results.plan.lines for name in line.labels}
+    return {
+        name: None
+        for name in results.table.labels
+        if name not in of_lines and name not in ("subset", "score")
+    }
+
+
+def _summary(results: BenchmarkResults, variant: Variant) -> Table | None:
+    plan, task = results.plan, results.benchmark.task
     subsets = _subsets(results)
     chosen = [
-        (s, words, shown) for s, words in subsets.items() for shown in _shown(results)
+        (shown, subset, _WORDS[subset])
+        for subset in subsets
+        for shown in _shown(results)
     ]
     if task in DETECTED and "shifted" in subsets:
-        chosen.append(("", "both", DETECTED[task]))
-    told = (
-        f"{preset.told}: {preset.network.name}",
+        chosen.append((DETECTED[task], "all", "both"))
+    epochs = plan.training_on(variant)["epochs"]
+    about = (
+        f"{plan.preset_text}: {plan.preset.network.name}",
         f"{epochs} {plural(epochs, 'epoch')}",
         f"shifted: {variant.shift}" if variant.shift else "",
     )
-    lines = tuple(
-        TableLine(
-            labels=(row.label,),
-            cells=tuple(
-                table_cell(results, _cell(results, at, shown, s), absent="")
-                for s, _, shown in chosen
-            ),
-            keys={"row": row.name, "method": row.label},
-        )
-        for row in _rows(results)
-        for at in (Key(variant.name, row.name, "", ""),)
-    )
-    columns = (_column(words, shown) for _, words, shown in chosen)
-    return Table(
-        name=f"table_{variant.name}_summary",
+    layout = Layout(
+        name=f"{variant.name}_summary",
         title=f"{results.benchmark.title}, {variant.label}",
-        about="; ".join(filter(None, told)),
+        columns=tuple(_column(results, *each) for each in chosen),
+        where={"variant": variant.name},
+        printed_in=None,
+        main=True,
+    )
+    table = layout_table(
+        results,
+        layout,
+        about="; ".join(filter(None, about)),
+        absent="",
+        keys={"variant": variant.name},
+    )
+    if table is None:
+        return None
+    lines = tuple(
+        replace(line, cells=tuple(map(_without_reason, line.cells)))
+        for line in table.lines
+    )
+    return replace(
+        table,
         columns=tuple(
             replace(column, decimals=_decimals([line.cells[n].mean for line in lines]))
-            for n, column in enumerate(columns)
+            for n, column in enumerate(table.columns)
         ),
         lines=lines,
-        spread=DEVIATION,
-        level=results.level,
-        keys={"preset": preset.told, "variant": variant.name},
     )
 
 
-def _rows(results: BenchmarkResults) -> list[TableRow]:
-    return [results.benchmark.row(name) for name in results.preset.rows]
+def _without_reason(cell: TableCell) -> TableCell:
+    """Return a cell; without words where a method just does not have the score."""
+    return cell if cell.repeats else replace(cell, why="")
 
 
 def _decimals(means: Sequence[float]) -> int | None:
-    """Three, unless a unit makes the numbers large or tiny.
+    """Return three, unless a unit makes the numbers large or tiny.
 
     >>> _decimals([0.2, 0.9]), _decimals([520_000.0]), _decimals([2e-5])
     (3, None, None)
@@ -215,25 +230,27 @@ def _decimals(means: Sequence[float]) -> int | None:
     return 3 if largest == 0 or 0.01 <= largest < 1000 else None
 
 
-def _column(words: str, shown: ShownScore) -> Column:
-    about = scores.about(getattr(scores, shown.score))
-    return Column(
-        label=f"{shown.label or about.label}{ARROWS[about.better]}",
-        group=words,
-        keys={"score": shown.score, "settings": " or ".join(shown.settings)},
+def _column(
+    results: BenchmarkResults, shown: SummaryScore, subset: str, group: str
+) -> LayoutColumn:
+    return LayoutColumn(
+        label=_label(shown), group=group, labels=_labels(results, shown, subset)
     )
 
 
-def _cell(results: BenchmarkResults, at: Key, shown: ShownScore, subset: str) -> Cell:
-    """The number of a row; of its settings the first that it has."""
-    name = "/".join(filter(None, (subset, shown.score)))
-    keys = [at._replace(settings=each, score=name) for each in shown.settings]
-    found = [results.cells[key] for key in keys if key in results.cells]
-    return found[0] if found else Cell(key=keys[0])
+def _label(shown: SummaryScore) -> str:
+    about = scores.about(getattr(scores, shown.score))
+    return f"{shown.label or about.label}{ARROWS[about.better]}"
+
+
+def _labels(results: BenchmarkResults, shown: SummaryScore, subset: str) -> Wishes:
+    """Return the labels of a score; settings that it does not name must be missing."""
+    number = {"subset": subset, "score": shown.score}
+    return {**_without_settings(results), **number, **shown.labels}
 
 
 def _figures(results: BenchmarkResults, _data: Path | None) -> Iterator[Drawing]:
-    for variant in judged_variants(results):
+    for variant in results.variants:
         yield _points(results, variant)
         for shown in CURVES[results.benchmark.task]:
             drawing = _curves(results, variant, shown)
@@ -246,16 +263,15 @@ def _look(place: int) -> tuple[str, str]:
 
 
 def _points(results: BenchmarkResults, variant: Variant) -> Drawing:
-    """Every score of the table: in-domain on the left of a panel, shifted right."""
+    """Draw every score of the table: in-domain on the left of a panel, then shifted."""
     subsets = _subsets(results)
     panels = tuple(
-        _score_panel(results, variant, shown, list(subsets))
-        for shown in _shown(results)
+        _score_panel(results, variant, shown, subsets) for shown in _shown(results)
     )
-    told = " in-domain and shifted" if len(subsets) > 1 else ""
+    where = " in-domain and shifted" if len(subsets) > 1 else ""
     return Drawing(
         name=f"figure_{variant.name}_scores",
-        title=f"Scores of {variant.label}{told}",
+        title=f"Scores of {variant.label}{where}",
         caption=(
             f"Each point is a method, with its {results.level:.0%} interval over items"
             f" and seeds. {_shift_words(variant)}"
@@ -273,23 +289,23 @@ def _shift_words(variant: Variant) -> str:
 def _score_panel(
     results: BenchmarkResults,
     variant: Variant,
-    shown: ShownScore,
+    shown: SummaryScore,
     subsets: Sequence[str],
 ) -> Panel:
-    rows, marks = _rows(results), []
+    rows, marks = results.plan.rows, []
     for place, row in enumerate(rows):
         colour, marker = _look(place)
         aside = SPREAD * (place / max(1, len(rows) - 1) - 0.5)
         for x, subset in enumerate(subsets):
-            at = Key(variant.name, row.name, "", "")
-            cell = _cell(results, at, shown, subset)
-            if cell.values:
+            labels = _labels(results, shown, subset)
+            result = results.result(variant=variant.name, row=row.name, **labels)
+            if result.values:
                 marks.append(
                     PointMark(
                         x=x + aside,
-                        y=float(np.nanmean(cell.values)),
-                        low=cell.low,
-                        high=cell.high,
+                        y=float(np.nanmean(result.values)),
+                        low=result.low,
+                        high=result.high,
                         colour=colour,
                         marker=marker,
                         label=row.label,
@@ -297,16 +313,18 @@ def _score_panel(
                 )
     return Panel(
         marks=tuple(marks),
-        title=_column("", shown).label,
-        x_ticks={float(x): _PLACES.get(s, "test") for x, s in enumerate(subsets)},
+        title=_label(shown),
+        x_ticks={float(x): _WORDS[s] or "test" for x, s in enumerate(subsets)},
         x_range=(-0.5, len(subsets) - 0.5),
         empty="" if marks else "no method has it",
     )
 
 
-def _curves(results: BenchmarkResults, variant: Variant, shown: ShownCurve) -> Drawing:
-    there = {key.subset for key in results.curves if key.name == shown.name}
-    subsets = [s for s in shown.subsets if s in there] or ["all"]
+def _curves(results: BenchmarkResults, variant: Variant, shown: OwnCurve) -> Drawing:
+    drawn = {
+        labels["subset"] for labels, _ in results.curves if labels["name"] == shown.name
+    }
+    subsets = [s for s in shown.subsets if s in drawn] or ["all"]
     panels = tuple(_curve_panel(results, variant, shown, s) for s in subsets)
     return Drawing(
         name=f"figure_{variant.name}_{shown.name}",
@@ -319,17 +337,19 @@ def _curves(results: BenchmarkResults, variant: Variant, shown: ShownCurve) -> D
 
 
 def _curve_panel(
-    results: BenchmarkResults, variant: Variant, shown: ShownCurve, subset: str
+    results: BenchmarkResults, variant: Variant, shown: OwnCurve, subset: str
 ) -> Panel:
     marks: list[Mark] = []
-    found: list[Curve] = []
-    for place, row in enumerate(_rows(results)):
-        curve = _curve(results, variant, row, shown, subset)
+    curves: list[Curve] = []
+    labels = {**_without_settings(results), **shown.labels}
+    drawn = results.curves.where(variant=variant.name, subset=subset, name=shown.name)
+    for place, row in enumerate(results.plan.rows):
+        curve = drawn.get(row=row.name, **labels)
         if curve is None:
             continue
         colour, marker = _look(place)
         kept = curve.x <= (LAST if shown.name.startswith("referral") else np.inf)
-        found.append(curve)
+        curves.append(curve)
         marks.append(
             CurveMark(
                 x=curve.x[kept],
@@ -340,29 +360,19 @@ def _curve_panel(
                 turn=place / 10,
             )
         )
-    if found and shown.diagonal:
+    if curves and shown.diagonal:
         marks.append(RuleMark((0.0, 0.0), (1.0, 1.0), SOFT, "--"))
-    if found and shown.line is not None:
-        ends = (min(c.x.min() for c in found), max(c.x.max() for c in found))
+    if curves and shown.line is not None:
+        ends = (min(c.x.min() for c in curves), max(c.x.max() for c in curves))
         marks.append(RuleMark((ends[0], shown.line), (ends[1], shown.line), SOFT, "--"))
     return Panel(
         marks=tuple(marks),
-        title=_PLACES.get(subset, ""),
-        x_label=found[0].x_label if found else "",
-        y_label=found[0].label if found else "",
+        title=_WORDS.get(subset, ""),
+        x_label=curves[0].x_label if curves else "",
+        y_label=curves[0].label if curves else "",
         share=shown.name,
     )
 
 
-def _curve(
-    results: BenchmarkResults,
-    variant: Variant,
-    row: TableRow,
-    shown: ShownCurve,
-    subset: str,
-) -> Curve | None:
-    keys = (
-        DrawnKey(variant.name, row.name, settings, subset, shown.name)
-        for settings in shown.settings
-    )
-    return next((results.curves[key] for key in keys if key in results.curves), None)
+PRESENTATION = Presentation(tables=_tables, figures=_figures)
+"""A table that sums up, all ordinary tables, and figures of the task."""

@@ -10,10 +10,9 @@ Beyond the paper: four further prediction models, three further aggregations, an
 intervals of every number.
 """
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from qualms.benchmarks._benchmark import Benchmark
-from qualms.benchmarks._records import Config, Expectation, Preset
 from qualms.benchmarks.values._rows import (
     BEYOND_NAMES,
     FIRST_NAMES,
@@ -22,8 +21,20 @@ from qualms.benchmarks.values._rows import (
     ROWS,
     SECOND_NAMES,
 )
-from qualms.benchmarks.values._variants import nodules, screened, street, toys
+from qualms.benchmarks.values._variants import (
+    LABELLED_OPTIONS,
+    nodules,
+    screened,
+    street,
+    toys,
+)
+from qualms.effects import value_of, worst_shortfall
 from qualms.spec import Part
+from qualms.study import Benchmark, Config, Expectation, Preset
+
+if TYPE_CHECKING:
+    from qualms.evaluate.protocol import Protocol
+    from qualms.report.presentation import Presentation
 
 _SEEDS = tuple(range(3 * MEMBERS))
 _POOLS = tuple(_SEEDS[i : i + MEMBERS] for i in range(0, len(_SEEDS), MEMBERS))
@@ -33,7 +44,7 @@ _MASKS = {
     **{"batch": 8, "lr": 3e-4, "weight_decay": 1e-5, "schedule": "plateau"},
     **{"loss": "dice_likelihood", "normalise": "item", "augment": ["flips", "noise"]},
 }
-"""The paper's training on volumes, but for its length: Adam on soft Dice and
+"""The paper's training on volumes without its length: Adam on soft Dice and
 cross-entropy."""
 _STREET = {
     **{"optimiser": "sgd", "lr": 0.01, "momentum": 0.9, "weight_decay": 5e-4},
@@ -41,7 +52,7 @@ _STREET = {
     **{"loss": "likelihood", "normalise": "imagenet"},
     "augment": ["hflip", "rotate", "zoom", "byte_noise"],
 }
-"""The paper's training on street scenes, but for its length."""
+"""The paper's training on street scenes without its length."""
 _SSN_STREET = {
     **{"optimiser": "rmsprop", "lr": 1e-4, "momentum": 0.6},
     **{"method.rank": 10, "method.mean_epochs": 5},
@@ -50,7 +61,7 @@ _SHORT: dict[str, dict[str, Any]] = {
     feature: {"lr": 1e-3, "schedule": "polynomial", "epochs": epochs}
     for feature, epochs in (("texture", 16), ("malignancy", 30))
 }
-"""Few steps on volumes, at a larger rate that falls."""
+"""Training on volumes in few steps, at a larger rate that falls."""
 _SCENES: dict[str, Any] = {**_STREET, "epochs": 10}
 _SLOW: dict[str, dict[str, Any]] = {
     "texture": {"lr": 2e-3, "epochs": 36, "method.mean_epochs": 13},
@@ -88,7 +99,7 @@ _CONFIGS = {
         for name, options in (*_SHORT.items(), ("scenes", _SCENES))
     },
 }
-"""Where a variant's method has options of its own."""
+"""Options of one method on one kind of data."""
 _DEMO_SIZES = {
     "1": {"test": 40},
     "2": {"test": 60},
@@ -101,12 +112,12 @@ _DRAWS = {"draws": 10}
 _DRAWN = ("ttd", "ensemble", "tta")
 """Rows whose mutual information stands for epistemic uncertainty, by the paper."""
 _UNTRAINED = ("laplace",)
-"""Rows beyond the paper that cost no training; others are made where asked for."""
+"""Rows beyond the paper that cost no training; others run on request."""
 _GPU = {"precision": "bf16", "channels_last": True}
 
 
 def values() -> Benchmark:
-    """Version 1 has the paper's protocol with correct scores beside the released."""
+    """Return the benchmark; version 1 has the paper's protocol, with correct scores."""
     presets = (_demo(), _small(), _paper())
     return Benchmark(
         name="values",
@@ -117,10 +128,25 @@ def values() -> Benchmark:
         rows=ROWS,
         guests=GUESTS,
         presets={preset.name: preset for preset in presets},
-        published="values",
+        published=Path(__file__).with_name("published.csv"),
         expectations={preset.name: _effects(preset) for preset in presets},
         configs=_CONFIGS,
+        labelled_options=LABELLED_OPTIONS,
+        protocol=_load_protocol,
+        presentation=_load_presentation,
     )
+
+
+def _load_protocol() -> "Protocol":
+    from qualms.benchmarks.values._protocol import values_protocol
+
+    return values_protocol()
+
+
+def _load_presentation() -> "Presentation":
+    from qualms.benchmarks.values._presentation import PRESENTATION
+
+    return PRESENTATION
 
 
 def _demo() -> Preset:
@@ -184,7 +210,7 @@ def _small() -> Preset:
 
 
 def _slower(name: str) -> dict[str, str]:
-    """Configs of methods that need more steps than others, by method."""
+    """Return configs of methods that need more steps than others, by method."""
     return {"ssn": f"ssn_{name}", "mc_dropout": f"ttd_{name}"}
 
 
@@ -222,7 +248,7 @@ def _paper() -> Preset:
 
 
 def _methods(*, warmup: int) -> dict[str, dict[str, Any]]:
-    """Options by method; `warmup` is the epochs in which an SSN learns its mean."""
+    """Return options by method; an SSN learns its mean for `warmup` epochs."""
     return {
         "mc_dropout": {"rate": 0.5, **_DRAWS},
         "ssn": {"rank": 5, **_DRAWS, "mean_epochs": warmup},
@@ -235,18 +261,16 @@ def _methods(*, warmup: int) -> dict[str, dict[str, Any]]:
 
 
 def _effects(preset: Preset) -> tuple[Expectation, ...]:
-    """What theory says of the toy scenarios, and what the paper found."""
-    drawn = tuple(row for row in preset.rows if row in _DRAWN)
+    """List what theory says of the toy scenarios, and what the paper found."""
+    rows = tuple(row for row in preset.rows if row in _DRAWN)
+    ambiguity = {"variant": "toy_1", "subset": "in_domain", "score": "ncc"}
+    unseen = {"variant": "toy_3b", "score": "ood_auroc", "aggregation": "patch"}
     return (
         Expectation(
             text="aleatoric measures beat epistemic ones on ambiguity in toy_1 (NCC)",
             meaning="the entropy that draws have on average lies where raters disagree;"
             " what draws disagree in lies elsewhere",
-            variant="toy_1",
-            rows=drawn,
-            score="in_domain/ncc",
-            settings={"measure": "EE"},
-            minus_settings={"measure": "MI"},
+            numbers=value_of(rows, {**ambiguity, "type": "AU"}, minus={"type": "EU"}),
             low=0.02,
             high=2.0,
         ),
@@ -255,11 +279,7 @@ def _effects(preset: Preset) -> tuple[Expectation, ...]:
             " (AUROC)",
             meaning="training items are ambiguous there, so that ambiguous items are"
             " uncertain as well; only what draws disagree in tells unseen ones apart",
-            variant="toy_3b",
-            rows=drawn,
-            score="ood_auroc",
-            settings={"measure": "MI", "aggregation": "patch"},
-            minus_settings={"measure": "EE", "aggregation": "patch"},
+            numbers=value_of(rows, {**unseen, "type": "EU"}, minus={"type": "AU"}),
             low=0.02,
             high=1.0,
         ),
@@ -268,10 +288,7 @@ def _effects(preset: Preset) -> tuple[Expectation, ...]:
             " worst (AUROC of shifted items)",
             meaning="how the uncertainties of pixels become one number must be chosen"
             " with the prediction model and the measure",
-            variant="",
-            rows=FIRST_NAMES,
-            score="ood_auroc",
-            contest="aggregation",
+            numbers=worst_shortfall("aggregation", FIRST_NAMES, {"score": "ood_auroc"}),
             low=0.02,
             high=1.0,
         ),

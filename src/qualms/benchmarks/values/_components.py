@@ -11,6 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean, stdev
 from typing import NamedTuple
 
+from qualms.benchmarks.values._rows import FIRST_NAMES, PAPER_AGGREGATIONS
+from qualms.benchmarks.values._settings import (
+    ACE,
+    AURC,
+    AUROC,
+    GAIN,
+    NCC,
+    ScoreColumn,
+    Study,
+    is_toy,
+    stands_in,
+    study_about,
+    study_source,
+)
+from qualms.labels import Label
 from qualms.report.figures import (
     INK,
     SERIES,
@@ -21,27 +36,12 @@ from qualms.report.figures import (
     PointMark,
     RuleMark,
 )
-from qualms.report.papers.values.lines import study_about, study_source
-from qualms.report.papers.values.settings import (
-    ACE,
-    AGGREGATIONS,
-    AURC,
-    AUROC,
-    DATASETS,
-    GAIN,
-    MODELS,
-    NCC,
-    Component,
-    ScoreColumn,
-    Study,
-    Value,
-    published_components,
-    stands_in,
-    theirs,
-)
 from qualms.report.table import Column, Table, TableCell, TableLine
+from qualms.results import ResultsTable
+from qualms.study import Variant
 
-PARTS = ("measure", "model", "aggregation")
+PARTS = {"measure": "type", "model": "row", "aggregation": "aggregation"}
+"""Parts of a method, with the label that tells their members apart."""
 TASKS: Mapping[str, tuple[ScoreColumn, tuple[str, ...]]] = {
     "OoD detection": (AUROC, ("PU", "EU")),
     "Active learning": (GAIN, ("PU", "EU")),
@@ -52,13 +52,13 @@ TASKS: Mapping[str, tuple[ScoreColumn, tuple[str, ...]]] = {
     "Ambiguity, i.i.d.": (NCC[0], ("PU", "AU")),
     "Ambiguity, OoD": (NCC[1], ("PU", "AU")),
 }
-"""The score of each task, and the kinds of measures that suit it: the others are left
+"""The score of each task, and the types of measures that suit it. Other types are left
 out where models or aggregations are compared."""
 _SCALE = 100.0
 
 
 class Effect(NamedTuple):
-    """What one member of a part changes on one dataset."""
+    """How much one member of a part changes a score on one dataset."""
 
     mean: float
     spread: float
@@ -66,49 +66,54 @@ class Effect(NamedTuple):
     methods: int
 
 
-def effects(
-    study: Study, task: str, part: str, dataset: str, value: Value
-) -> dict[str, Effect]:
-    """The effect of each member of a part: AU, EU, PU, models, or aggregations.
+def effects(numbers: ResultsTable, task: str, part: str) -> dict[str, Effect]:
+    """Return the effect of each member of a part, such as a model or an aggregation.
 
     Where measures are compared, the plain softmax is left out: it has one measure only.
+
+    Args:
+        numbers: Ours, or the published ones, of one dataset.
+        task: Its score and suitable measures are those of `TASKS`.
+        part: One of `PARTS`.
     """
     score, suited = TASKS[task]
-    if part == "aggregation" and score in (*ACE, *NCC):
+    if part == "aggregation" and "aggregation" not in score.by:
         return {}  # Maps are judged there, before anything is aggregated.
-    chosen = {}
-    for one in _methods(study, dataset, value):
-        kind = study.kind(one)
-        kept = one.row != "softmax" if part == "measure" else kind in suited
-        found = value(dataset, one, score)
-        if kept and math.isfinite(found):
-            chosen[one] = -found if score.lower else found
-    if not chosen:
+    values: list[tuple[str, float]] = []
+    for method, value in method_values(numbers, score):
+        compared = (
+            method["row"] != "softmax"
+            if part == "measure"
+            else method["type"] in suited
+        )
+        if compared and math.isfinite(value):
+            member = str(method[PARTS[part]])
+            values.append((member, -value if score.lower else value))
+    if not values:
         return {}
-    middle = mean(chosen.values())
+    middle = mean(value for _, value in values)
     groups: dict[str, list[float]] = {}
-    for one, found in chosen.items():
-        groups.setdefault(_member(study, one, part), []).append(found - middle)
-    return {name: _effect(values) for name, values in groups.items()}
+    for name, value in values:
+        groups.setdefault(name, []).append(value - middle)
+    return {name: _effect(group) for name, group in groups.items()}
 
 
-def _methods(study: Study, dataset: str, value: Value) -> list[Component]:
-    """The methods of the paper that a dataset has."""
-    variant = study.variants.get(dataset)
-    found = [] if variant is None else study.components([variant])
-    ours = [one for one in found if not study.beyond(one)]
-    if value is not theirs:
-        return ours
-    # Of the models that ours has: their mean must be of the same ones.
-    rows = {one.row for one in ours}
-    every = published_components(dataset)
-    return [one for one in every if one.row in rows or not rows]
+def method_values(
+    numbers: ResultsTable, score: ScoreColumn
+) -> Iterator[tuple[dict[str, Label | None], float]]:
+    """Yield the labels and the value of each method.
 
-
-def _member(study: Study, one: Component, part: str) -> str:
-    if part == "measure":
-        return study.kind(one)
-    return one.row if part == "model" else one.aggregation
+    A score of maps, which no aggregation enters, is that of all aggregations.
+    """
+    labels = ("row", *score.by)
+    table = numbers.where(**score.labels).pivot(labels, ())
+    aggregations = numbers.where(aggregation=PAPER_AGGREGATIONS).distinct("aggregation")
+    for line, values in zip(table.rows, table.values.tolist(), strict=True):
+        method = dict(zip(labels, line, strict=True))
+        if "aggregation" in method:
+            yield method, values[0]
+        else:
+            yield from (({**method, "aggregation": a}, values[0]) for a in aggregations)
 
 
 def _effect(values: Sequence[float]) -> Effect:
@@ -117,28 +122,25 @@ def _effect(values: Sequence[float]) -> Effect:
 
 
 def members(study: Study, part: str) -> dict[str, str]:
-    """The members of a part with what they are called."""
+    """Return the members of a part with their labels in tables."""
     if part == "measure":
         return {kind: f"{kind} measure" for kind in ("AU", "EU", "PU")}
     if part == "aggregation":
-        return dict(zip(AGGREGATIONS, AGGREGATIONS, strict=True))
-    there = (name for name in study.results.preset.rows if name in MODELS)
-    return {name: study.results.benchmark.row(name).label for name in there}
+        return {name: name for name in ("patch", "threshold", "image")}
+    rows = study.results.plan.rows
+    return {row.name: row.label for row in rows if row.name in FIRST_NAMES}
 
 
 def component_tables(study: Study) -> Iterator[Table]:
-    """The numbers of figure 3, one table for each dataset."""
-    for dataset, variant in study.variants.items():
-        tasks = [
-            task
-            for task in TASKS
-            if effects(study, task, PARTS[0], dataset, study.ours)
-        ]
-        lines = tuple(_effect_lines(study, dataset, tasks))
+    """Yield the numbers of figure 3, one table for each dataset."""
+    for variant in study.variants:
+        ours = study.ours.where(dataset=variant.label)
+        tasks = [task for task in TASKS if effects(ours, task, "measure")]
+        lines = tuple(_effect_lines(study, ours, tasks))
         if lines:
             yield Table(
-                name=f"table_parts_{dataset}",
-                title=f"{DATASETS[dataset]}: what parts of a method change (x 100)",
+                name=f"table_parts_{variant.name}",
+                title=f"{variant.label}: what parts of a method change (x 100)",
                 about=study_about(study.results, [variant]),
                 simulated=stands_in(variant),
                 columns=tuple(map(_task_column, tasks)),
@@ -149,11 +151,11 @@ def component_tables(study: Study) -> Iterator[Table]:
                     "compared; above 0 is better than average. ± is the sample "
                     "deviation over the other parts, not over seeds.",
                 ),
-                main=not dataset.startswith("toy"),
+                main=not is_toy(variant),
                 keys={
                     "number": "3",
-                    "preset": study.results.preset.told,
-                    "dataset": dataset,
+                    "preset": study.results.plan.preset_text,
+                    "dataset": variant.label,
                     "variant": variant.name,
                 },
             )
@@ -166,12 +168,12 @@ def _task_column(task: str) -> Column:
 
 
 def _effect_lines(
-    study: Study, dataset: str, tasks: Sequence[str]
+    study: Study, ours: ResultsTable, tasks: Sequence[str]
 ) -> Iterator[TableLine]:
     for part in PARTS:
-        found = [effects(study, task, part, dataset, study.ours) for task in tasks]
+        by_task = [effects(ours, task, part) for task in tasks]
         for name, label in members(study, part).items():
-            cells = [each.get(name) for each in found]
+            cells = [each.get(name) for each in by_task]
             if any(cells):
                 yield TableLine(
                     labels=(label,),
@@ -192,27 +194,28 @@ def _effect_cell(effect: Effect | None) -> TableCell:
 
 
 def component_drawings(study: Study) -> Iterator[Drawing]:
-    """Figure 3, one for each part; that of the toy data is apart, and ours alone."""
+    """Yield figure 3, one for each part; ours of the toy data are apart."""
     for toys in (False, True):
-        datasets = [name for name in study.variants if name.startswith("toy") == toys]
+        variants = [v for v in study.variants if is_toy(v) == toys]
         for part in PARTS:
-            yield from _part_drawing(study, part, datasets, "_toy" if toys else "")
+            yield from _part_drawing(study, part, variants, "_toy" if toys else "")
 
 
 def _part_drawing(
-    study: Study, part: str, datasets: Sequence[str], suffix: str
+    study: Study, part: str, variants: Sequence[Variant], suffix: str
 ) -> Iterator[Drawing]:
-    shown = [
+    names = [variant.label for variant in variants]
+    ours = {name: study.ours.where(dataset=name) for name in names}
+    tasks = [
         task
         for task in TASKS
-        if any(effects(study, task, part, name, study.ours) for name in datasets)
+        if any(effects(numbers, task, part) for numbers in ours.values())
     ]
-    if not shown:
+    if not tasks:
         return
-    variants = [study.variants[name] for name in datasets]
     panels = [
-        _part_panel(study, part, task, datasets, first=not place % 4)
-        for place, task in enumerate(shown)
+        _part_panel(study, part, task, names, first=not place % 4)
+        for place, task in enumerate(tasks)
     ]
     yield Drawing(
         name=f"figure_3_{part}{suffix}",
@@ -244,27 +247,29 @@ def _part_panel(
 ) -> Panel:
     marks: list[Mark] = []
     names = members(study, part)
-    found = {name: effects(study, task, part, name, study.ours) for name in datasets}
-    shown = [name for name, ours in found.items() if ours]
+    ours = {
+        name: effects(study.ours.where(dataset=name), task, part) for name in datasets
+    }
+    judged = [name for name in datasets if ours[name]]
     step = 0.8 / len(names)
-    for place, dataset in enumerate(shown):
-        printed = effects(study, task, part, dataset, theirs)
+    for place, dataset in enumerate(judged):
+        printed = effects(study.printed_for(dataset), task, part)
         for number, (name, label) in enumerate(names.items()):
             x = place + step * (number - (len(names) - 1) / 2)
             look = label, SERIES[number % len(SERIES)]
-            ours = found[dataset].get(name)
-            marks += _effect_marks(x, step, ours, printed.get(name), look)
-    ends = -0.5, len(shown) - 0.5
+            pair = ours[dataset].get(name), printed.get(name)
+            marks += _effect_marks(x, step, *pair, look)
+    ends = -0.5, len(judged) - 0.5
     return Panel(
         marks=(RuleMark((ends[0], 0), (ends[1], 0)), *_bars_first(marks)),
         title=task,
         y_label="better than average, x 100" if first else "",
-        x_ticks={i: DATASETS[name].replace(" ", "\n") for i, name in enumerate(shown)},
+        x_ticks={i: name.replace(" ", "\n") for i, name in enumerate(judged)},
     )
 
 
 def _bars_first(marks: Sequence[Mark]) -> list[Mark]:
-    """In this order they stand in the legend."""
+    """Return bars before other marks, the order of the legend."""
     return sorted(marks, key=lambda mark: not isinstance(mark, BarMark))
 
 
@@ -300,18 +305,17 @@ def _effect_marks(
 
 
 def toy_drawing(study: Study) -> Iterator[Drawing]:
-    """Figure 2b: scores of AU, EU and PU measures, with growing ambiguity."""
-    toys = [name for name in study.variants if name.startswith("toy")]
+    """Yield figure 2b: scores of AU, EU and PU measures, with growing ambiguity."""
+    toys = {variant.label: variant for variant in study.variants if is_toy(variant)}
     panels = []
-    for scores, names, title in (
-        (NCC[0], ("toy1",), "Q1, Q2: NCC"),
-        (AUROC, ("toy2", "toy3a", "toy3b"), "Q3, Q4: AUROC"),
+    for score, names, title in (
+        (NCC[0], ("Toy 1",), "Q1, Q2: NCC"),
+        (AUROC, ("Toy 2", "Toy 3a", "Toy 3b"), "Q3, Q4: AUROC"),
     ):
-        shown = [name for name in names if name in toys]
-        if shown:
-            panels.append(_kinds_panel(study, scores, shown, title))
+        judged = [name for name in names if name in toys]
+        if judged:
+            panels.append(_types_panel(study, score, judged, title))
     if panels:
-        variants = [study.variants[name] for name in toys]
         yield Drawing(
             name="figure_2b",
             title="Figure 2b: what measures capture in the toy data",
@@ -320,48 +324,44 @@ def toy_drawing(study: Study) -> Iterator[Drawing]:
             "softmax; whiskers are their deviation. Left: does uncertainty lie where "
             "raters disagree? Right: does it tell shifted items, while in-domain items "
             "become more ambiguous from Toy 2 to Toy 3b? Hollow diamonds are the "
-            f"paper's numbers. {study_source(study.results, variants)}",
+            f"paper's numbers. {study_source(study.results, list(toys.values()))}",
             rows=(tuple(panels),),
             size=(2.8, 2.2),
         )
 
 
-def _kinds_panel(
+def _types_panel(
     study: Study, score: ScoreColumn, datasets: Sequence[str], title: str
 ) -> Panel:
     marks: list[Mark] = []
     for place, dataset in enumerate(datasets):
+        ours = study.ours.where(dataset=dataset)
+        printed = study.printed_for(dataset)
         for number, (kind, label) in enumerate(members(study, "measure").items()):
             x = place + 0.27 * (number - 1)
-            for value in (study.ours, theirs):
-                found = _kind_values(study, score, dataset, kind, value)
-                if found:
-                    mark = _kind_mark(x, _effect(found), label, SERIES[number])
-                    marks.append(_printed_mark(mark) if value is theirs else mark)
+            for numbers in (ours, printed):
+                values = _type_values(numbers, score, kind)
+                if values:
+                    mark = _type_mark(x, _effect(values), label, SERIES[number])
+                    marks.append(_printed_mark(mark) if numbers is printed else mark)
     return Panel(
         marks=tuple(_bars_first(marks)),
         title=title,
         x_range=(-0.6, len(datasets) - 0.4),
-        x_ticks={i: DATASETS[name] for i, name in enumerate(datasets)},
+        x_ticks=dict(enumerate(datasets)),
         y_range=(0, 1.02),
     )
 
 
-def _kind_values(
-    study: Study, score: ScoreColumn, dataset: str, kind: str, value: Value
-) -> list[float]:
-    ones = _methods(
-        study, "toy2" if dataset == "toy1" and value is theirs else dataset, value
-    )
-    found = {}
-    for one in ones:
-        if one.row != "softmax" and study.kind(one) == kind:
-            over = one.aggregation if score is AUROC else ""
-            found[one.row, over] = value(dataset, one, score)
-    return [number for number in found.values() if math.isfinite(number)]
+def _type_values(numbers: ResultsTable, score: ScoreColumn, kind: str) -> list[float]:
+    """Return the values of all methods with measures of a type, without softmax."""
+    rows = tuple(name for name in FIRST_NAMES if name != "softmax")
+    chosen = numbers.where(**{**score.labels, "row": rows, "type": kind})
+    values = chosen.pivot(("row", *score.by), ()).values.ravel().tolist()
+    return [value for value in values if math.isfinite(value)]
 
 
-def _kind_mark(x: float, effect: Effect, label: str, colour: str) -> BarMark:
+def _type_mark(x: float, effect: Effect, label: str, colour: str) -> BarMark:
     return BarMark(
         x=x,
         height=effect.mean,

@@ -1,4 +1,4 @@
-"""Entries of a repeat: scores of its items, with what each item changes in them."""
+"""Entries of a repeat: its scores, with the influence of each item on them."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,12 +33,12 @@ class JudgedItems(NamedTuple):
 
     measured: MapScores
     subsets: Mapping[str, Index]
-    theirs: bool
+    released: bool
     """Whether the released code has numbers of this row."""
 
 
 def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
-    """How well each uncertainty announces a low Dice."""
+    """Yield how well each uncertainty announces a low Dice."""
     risks = [1.0 - judged.measured.of("dice", published=p) for p in (False, True)]
     for subset, index in judged.subsets.items():
         risk, their_risk = (values[index] for values in risks)
@@ -46,7 +46,7 @@ def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
             at = _RankedBy(subset, index, measure, aggregation)
             rank = values[index]
             theirs: dict[str, float] = {}
-            if judged.theirs and not at.extra:
+            if judged.released and not at.extra:
                 theirs["aurc"] = published.aurc(their_risk, rank)
                 theirs["eaurc"] = published.eaurc(their_risk, rank)
             for score in FAILURES:
@@ -62,7 +62,7 @@ def failure_entries(judged: JudgedItems) -> Iterator[Entry]:
 def detection_entries(
     measured: MapScores, shifted: NDArray[np.bool_], first: int, theirs: bool
 ) -> Iterator[Entry]:
-    """How well each uncertainty tells shifted items from others.
+    """Yield how well each uncertainty tells shifted items from others.
 
     Items are numbered from `first` on.
     """
@@ -82,7 +82,7 @@ def detection_entries(
 
 
 class _RankedBy(NamedTuple):
-    """Which items a score is of, and by which uncertainty."""
+    """The items of a score, and the uncertainty that ranks them."""
 
     subset: str
     rows: Index
@@ -91,7 +91,7 @@ class _RankedBy(NamedTuple):
 
     @property
     def extra(self) -> bool:
-        """Whether the paper does not have it."""
+        """Whether the paper does not have this aggregation."""
         return self.aggregation in EXTRAS
 
     def entry(
@@ -102,8 +102,8 @@ class _RankedBy(NamedTuple):
         as_published: float | None,
         no_interval: str,
     ) -> Entry:
-        """The entry of `score(*arrays)`; one without an interval is not ranked."""
-        made = entry_of(
+        """Return the entry of `score(*arrays)`; not ranked without an interval."""
+        entry = entry_of(
             score,
             arrays,
             self.rows,
@@ -111,9 +111,9 @@ class _RankedBy(NamedTuple):
             settings={"measure": self.measure, "aggregation": self.aggregation},
         )
         return replace(
-            made,
-            influence=None if no_interval else made.influence,
-            resampled=None if no_interval else made.resampled,
+            entry,
+            influence=None if no_interval else entry.influence,
+            resampled=None if no_interval else entry.resampled,
             as_published=math.nan if as_published is None else as_published,
             no_interval=no_interval,
             ranked=not self.extra and not no_interval,
@@ -121,7 +121,7 @@ class _RankedBy(NamedTuple):
 
 
 def drop_entry(judged: JudgedItems) -> Iterator[Entry]:
-    """What the shift costs of the Dice, where there is one."""
+    """Yield how much Dice the shift costs, where there is one."""
     if len(judged.subsets) < 2:
         return
     ours, theirs = (judged.measured.of("dice", published=p) for p in (False, True))
@@ -130,7 +130,7 @@ def drop_entry(judged: JudgedItems) -> Iterator[Entry]:
         value=_drop(ours, judged.subsets),
         index=np.arange(len(ours)),
         influence=partial(_drop_influence, ours, judged.subsets),
-        as_published=_drop(theirs, judged.subsets) if judged.theirs else math.nan,
+        as_published=_drop(theirs, judged.subsets) if judged.released else math.nan,
         why=NOTHING,
     )
 
@@ -141,7 +141,7 @@ def _drop(dice: Array, subsets: Mapping[str, Index]) -> float:
 
 
 def _drop_influence(dice: Array, subsets: Mapping[str, Index]) -> Influence:
-    """That of a ratio of two means over different items."""
+    """Return the influence on a ratio of two means over different items."""
     inside, outside = (dice[subsets[name]] for name in ("in_domain", "shifted"))
     before = inside.mean()
     changes = np.zeros(len(dice))
@@ -166,10 +166,13 @@ def gain_entry(
     settings: Mapping[str, Any],
     why: str,
 ) -> Entry:
-    """What a query gained on shifted items; `second` is after it, and after a draw."""
+    """Return what a query gained on shifted items.
+
+    `second` holds the Dice after the query, and after drawing at random.
+    """
     index = judged.subsets["shifted"]
     after = [one for one in second if one is not None]
-    known = len(after) == len(second)
+    complete = len(after) == len(second)
     ours, theirs = (
         [one.of("dice", published=p)[index] for one in (judged.measured, *after)]
         for p in (False, True)
@@ -177,12 +180,13 @@ def gain_entry(
     return Entry(
         name="gain",
         score=scores.al_improvement,
-        value=_gain(ours) if known else math.nan,
+        value=_gain(ours) if complete else math.nan,
         index=index,
-        influence=partial(_gain_influence, ours) if known else None,
+        subset="shifted",
+        influence=partial(_gain_influence, ours) if complete else None,
         settings={name: settings[name] for name in ("measure", "aggregation")},
-        as_published=_gain(theirs) if known and judged.theirs else math.nan,
-        why=NOTHING if known else why,
+        as_published=_gain(theirs) if complete and judged.released else math.nan,
+        why=NOTHING if complete else why,
     )
 
 
@@ -191,7 +195,7 @@ def _gain(dice: Sequence[Array]) -> float:
 
 
 def _gain_influence(dice: Sequence[Array]) -> Influence:
-    """That of a ratio of two means over the same items."""
+    """Return the influence on a ratio of two means over the same items."""
     before, after, random = dice
     value, level = _gain(dice), before.mean()
     change = after - random

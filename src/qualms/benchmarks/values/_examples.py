@@ -7,35 +7,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks import Variant
+from qualms.benchmarks.values._maps import RATER_COLOURS
+from qualms.benchmarks.values._settings import Study, stands_in, study_source
 from qualms.datasets import Dataset, Split
 from qualms.report.figures import Drawing, OutlineMark, Panel, PictureMark
-from qualms.report.papers.values.lines import study_source
-from qualms.report.papers.values.maps import RATER_COLOURS
-from qualms.report.papers.values.settings import DATASETS, Study, stands_in
 from qualms.report.pictures import label_picture, prepared_dataset, slice_picture
 from qualms.scores import rater_variance
+from qualms.study import Variant
 
 _ROWS = 3
 _COLUMNS = 6
 
 
 def example_items(study: Study, data: Path | None) -> Iterator[Drawing]:
-    """What the items of each judged dataset look like."""
-    for name, variant in study.variants.items():
+    """Yield pictures of the items of each judged dataset."""
+    for variant in study.variants:
         dataset = prepared_dataset(variant, data)
         if dataset is None:
             continue
-        if name == "toy1":
+        if variant.label == "Toy 1":
             yield _ambiguous(study, variant, dataset)
-        elif name == "toy2":
+        elif variant.label == "Toy 2":
             yield _unseen(study, variant, dataset)
-        elif name != "toy3a":
-            yield _kinds(study, (name, variant), dataset)
+        elif variant.label != "Toy 3a":
+            yield _both_subsets(study, variant, dataset)
 
 
 def _ambiguous(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
-    """Figure 4: blurred objects whose raters disagree."""
+    """Return figure 4: blurred objects whose raters disagree."""
     train, test = dataset.split("train"), dataset.split(variant.test)
     rows = []
     for place in range(min(_ROWS, len(train), len(test))):
@@ -46,15 +45,15 @@ def _ambiguous(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
             for number, rater in enumerate(raters, start=1)
         ]
         expected = rater_variance(np.asarray(test.target[place]))
-        there = _place(test, place)
-        shown = expected if there is None else expected[there]
+        test_at = _place(test, place)
+        disagreement = expected if test_at is None else expected[test_at]
         rows.append(
             (
                 _item_panel(train, place, title="training item" if not place else ""),
                 *masks,
                 _item_panel(test, place, title="test item" if not place else ""),
                 Panel(
-                    marks=(PictureMark(pixels=shown, heat=True),),
+                    marks=(PictureMark(pixels=disagreement, heat=True),),
                     title="disagreement" if not place else "",
                     bare=True,
                 ),
@@ -75,11 +74,11 @@ def _ambiguous(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
 
 
 def _unseen(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
-    """Figure 5: sharp objects in noise, and test items unlike them."""
+    """Return figure 5: sharp objects in noise, and test items unlike them."""
     train, test = dataset.split("train"), dataset.split(variant.test)
     groups = np.asarray(test.extra["group"]).astype(str)
     kinds = ("plain", "grey", "cube", "border")
-    found = {kind: np.flatnonzero(groups == kind)[:_ROWS] for kind in kinds}
+    by_kind = {kind: np.flatnonzero(groups == kind)[:_ROWS] for kind in kinds}
     rows = []
     for place in range(min(_ROWS, len(train))):
         at = _place(train, place)
@@ -91,7 +90,7 @@ def _unseen(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
                 title="" if place else "target",
             ),
         ]
-        for kind, items in found.items():
+        for kind, items in by_kind.items():
             if place < len(items):
                 title = "" if place else f"test, {kind}"
                 row.append(_item_panel(test, int(items[place]), title=title))
@@ -109,9 +108,8 @@ def _unseen(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
     )
 
 
-def _kinds(study: Study, at: tuple[str, Variant], dataset: Dataset) -> Drawing:
-    """In-domain and shifted test items, with what raters say."""
-    name, variant = at
+def _both_subsets(study: Study, variant: Variant, dataset: Dataset) -> Drawing:
+    """Return in-domain and shifted test items, with the labels of raters."""
     test = dataset.split(variant.test)
     shifted = np.asarray(test.extra.get("shifted", np.zeros(len(test))), np.bool_)
     many = dataset.task.classes is not None and dataset.task.classes > 2
@@ -120,9 +118,9 @@ def _kinds(study: Study, at: tuple[str, Variant], dataset: Dataset) -> Drawing:
     sides: list[str] = []
     for side, flags in (("in domain", ~shifted), ("shifted", shifted)):
         # Spread over the split: neighbours are alike.
-        whole = np.flatnonzero(flags)
-        items = whole[
-            np.linspace(0, len(whole) - 1, min(count, len(whole))).astype(int)
+        places = np.flatnonzero(flags)
+        items = places[
+            np.linspace(0, len(places) - 1, min(count, len(places))).astype(int)
         ]
         if not len(items):
             continue
@@ -135,11 +133,11 @@ def _kinds(study: Study, at: tuple[str, Variant], dataset: Dataset) -> Drawing:
         else:
             rows.append(tuple(_rated_panel(test, int(item)) for item in items))
             sides.append(side)
-    told = "one of five label draws below" if many else "outlined by each rater"
+    labels = "one of five label draws below" if many else "outlined by each rater"
     return Drawing(
-        name=f"figure_items_{name}",
-        title=f"Items of {DATASETS[name]}",
-        caption=f"Test items, in domain and shifted, {told}. {_slices(test)}Shifted: "
+        name=f"figure_items_{variant.name}",
+        title=f"Items of {variant.label}",
+        caption=f"Test items, in domain and shifted, {labels}. {_slices(test)}Shifted: "
         f"{variant.shift}. {study_source(study.results, [variant])}",
         rows=tuple(rows),
         sides=tuple(sides),
@@ -162,7 +160,7 @@ def _volumes(split: Split) -> bool:
 
 
 def _place(split: Split, item: int) -> int | None:
-    """The slice with most foreground; None for an item of two dimensions."""
+    """Return the slice with most foreground; None for a picture."""
     if not _volumes(split):
         return None
     target = np.asarray(split.target[item])

@@ -7,86 +7,73 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks import Variant
+from qualms.benchmarks.values._rows import TYPES, type_of
+from qualms.benchmarks.values._settings import Study, stands_in, study_source
 from qualms.evaluate import MapSlice
 from qualms.report.figures import Drawing, Mark, OutlineMark, Panel, PictureMark
-from qualms.report.papers.values.lines import study_source
-from qualms.report.papers.values.settings import (
-    DATASETS,
-    KINDS,
-    Study,
-    kind_of,
-    stands_in,
-)
 from qualms.report.pictures import label_picture, prepared_dataset, slice_picture
+from qualms.study import Variant
 
 NUMBERS = {
-    ("toy1", "in_domain"): "9",
-    ("lidc_tex", "in_domain"): "10",
-    ("lidc_tex", "shifted"): "11",
-    ("lidc_mal", "in_domain"): "12",
-    ("lidc_mal", "shifted"): "13",
-    ("gta5_cs", "in_domain"): "14",
-    ("toy3b", "in_domain"): "",
-    ("toy3b", "shifted"): "",
-    ("gta5_cs", "shifted"): "",
+    ("Toy 1", "in_domain"): "9",
+    ("LIDC TEX", "in_domain"): "10",
+    ("LIDC TEX", "shifted"): "11",
+    ("LIDC MAL", "in_domain"): "12",
+    ("LIDC MAL", "shifted"): "13",
+    ("GTA5/CS", "in_domain"): "14",
+    ("Toy 3b", "in_domain"): "",
+    ("Toy 3b", "shifted"): "",
+    ("GTA5/CS", "shifted"): "",
 }
-"""Figures of the paper, and those that are ours alone."""
+"""Numbers of the paper's figures; '' for those that are ours alone."""
 RATER_COLOURS = ("#35c2f0", "#f28e2b", "#8fd175", "#e46ac2", "#ffdf4d")
-"""Bright ones: they stand on dark pictures."""
+"""Bright, as they stand on dark pictures."""
 _MOST = {"MSR": 0.5}
 _ITEMS = {"in_domain": "an in-domain", "shifted": "a shifted"}
 
-_LACKING = (
+_NO_ITEM = (
     "The item itself is not shown, as its dataset is not prepared here; grey is the "
     "share of raters that mark a pixel. "
 )
 
 
 class ShownModel(NamedTuple):
-    """A prediction model, and what it makes of the item."""
+    """A prediction model, and its maps of the item."""
 
     label: str
     measures: Mapping[str, str]
-    """The measure of each kind."""
+    """By type: PU, AU, EU."""
     maps: MapSlice
 
 
 def map_drawings(study: Study, data: Path | None) -> Iterator[Drawing]:
-    """A figure for each dataset and kind of item whose maps were kept."""
-    for dataset, variant in study.variants.items():
+    """Yield a figure for each dataset and subset whose maps were kept."""
+    for variant in study.variants:
         for subset in _ITEMS:
             models = _models(study, variant, subset)
-            if models and (dataset, subset) in NUMBERS:
-                yield _drawing(study, (dataset, variant, subset), models, data)
+            if models and (variant.label, subset) in NUMBERS:
+                yield _drawing(study, variant, subset, models, data)
 
 
 def _models(study: Study, variant: Variant, subset: str) -> list[ShownModel]:
-    found = {
-        key.row: shown
-        for key, shown in study.results.slices.items()
-        if (key.variant, key.subset) == (variant.name, subset)
-    }
-    rows = [study.results.benchmark.row(name) for name in study.results.preset.rows]
-    return [
-        ShownModel(
-            row.label,
-            {kind_of(row, name): name for name in found[row.name].uncertainty},
-            found[row.name],
-        )
-        for row in rows
-        if row.name in found
-    ]
+    slices = study.results.slices.where(variant=variant.name, subset=subset)
+    models = []
+    for row in study.results.plan.rows:
+        maps = slices.get(row=row.name)
+        if maps is not None:
+            measures = {type_of(row, name): name for name in maps.uncertainty}
+            models.append(ShownModel(row.label, measures, maps))
+    return models
 
 
 def _drawing(
     study: Study,
-    at: tuple[str, Variant, str],
+    variant: Variant,
+    subset: str,
     models: Sequence[ShownModel],
     data: Path | None,
 ) -> Drawing:
-    dataset, variant, subset = at
-    number = NUMBERS.get((dataset, subset), "")
+    number = NUMBERS[variant.label, subset]
     first = models[0].maps
     picture = _picture(variant, first, data)
     many = _classes(first) > 2
@@ -94,7 +81,7 @@ def _drawing(
     rows: list[tuple[Panel, ...]] = [
         top if many else (*top, _scale_panel()),
         tuple(_predicted(model, picture) for model in models),
-        *(_kind_row(models, kind, fixed=not many) for kind in KINDS),
+        *(_type_row(models, kind, fixed=not many) for kind in TYPES),
     ]
     scale = (
         "each between its own least and largest value"
@@ -102,27 +89,26 @@ def _drawing(
         else "from 0 to 0.5 (MSR) and from 0 to 0.7 (others), as in the paper"
     )
     wide = first.raters.shape[2] / first.raters.shape[1]
-    name = f"figure_{number or f'maps_{dataset}'}"
     return Drawing(
-        name=name if number else f"{name}_{subset}",
+        name=f"figure_{number or f'maps_{variant.name}_{subset}'}",
         title=f"{f'Figure {number}: ' if number else ''}uncertainty maps of "
-        f"{_ITEMS[subset]} item of {DATASETS[dataset]}",
+        f"{_ITEMS[subset]} item of {variant.label}",
         caption=f"{_which(first)} ({first.item}"
         f"{'' if first.at is None else f', slice {first.at}'}), {_overlaid(many)}, the "
         "raters' disagreement, what each model segments, and maps of predictive "
         "(PU), aleatoric (AU) and epistemic (EU) uncertainty; brighter is less "
-        f"certain, {scale}. {_LACKING if picture is None else ''}"
+        f"certain, {scale}. {_NO_ITEM if picture is None else ''}"
         f"{study_source(study.results, [variant])}",
         rows=_padded(rows),
-        sides=("item", "segmented", *KINDS),
+        sides=("item", "segmented", *TYPES),
         simulated=stands_in(variant),
         size=(1.05 * min(wide, 1.6), 1.15 if wide < 1.3 else 1.0),
         legend_columns=5,
     )
 
 
-def _which(shown: MapSlice) -> str:
-    if np.nan_to_num(shown.disagreement).any():
+def _which(maps: MapSlice) -> str:
+    if np.nan_to_num(maps.disagreement).any():
         return "The item whose raters disagree most"
     return "The first item, as raters agree on all"
 
@@ -131,15 +117,15 @@ def _overlaid(many: bool) -> str:
     return "two of the raters" if many else "with the outline that each rater gave"
 
 
-def _classes(shown: MapSlice) -> int:
-    named = shown.raters[shown.raters != 255]
-    return int(max(named.max(initial=0), shown.predicted.max(initial=0))) + 1
+def _classes(maps: MapSlice) -> int:
+    named = maps.raters[maps.raters != 255]
+    return int(max(named.max(initial=0), maps.predicted.max(initial=0))) + 1
 
 
 def _picture(
-    variant: Variant, shown: MapSlice, data: Path | None
+    variant: Variant, maps: MapSlice, data: Path | None
 ) -> NDArray[Any] | None:
-    """The item itself; None where its dataset is not prepared here."""
+    """Return the item itself; None where its dataset is not prepared here."""
     dataset = prepared_dataset(variant, data)
     if dataset is None:
         return None
@@ -147,18 +133,18 @@ def _picture(
         split = dataset.splits.get(name)
         if split is None:
             continue
-        rows = np.flatnonzero(np.asarray(split.item) == shown.item)
+        rows = np.flatnonzero(np.asarray(split.item) == maps.item)
         if len(rows):
-            return slice_picture(np.asarray(split.image[int(rows[0])]), shown.at)
+            return slice_picture(np.asarray(split.image[int(rows[0])]), maps.at)
     return None
 
 
-def _item_row(shown: MapSlice, picture: NDArray[Any] | None) -> tuple[Panel, ...]:
+def _item_row(maps: MapSlice, picture: NDArray[Any] | None) -> tuple[Panel, ...]:
     panels = []
-    if _classes(shown) > 2:
+    if _classes(maps) > 2:
         if picture is not None:
             panels.append(_bare(PictureMark(pixels=picture), title="item"))
-        for number, labels in enumerate(shown.raters[:2], start=1):
+        for number, labels in enumerate(maps.raters[:2], start=1):
             mark = PictureMark(pixels=label_picture(labels, background=False))
             panels.append(_bare(mark, title=f"rater {number}"))
     else:
@@ -168,31 +154,31 @@ def _item_row(shown: MapSlice, picture: NDArray[Any] | None) -> tuple[Panel, ...
                 colour=RATER_COLOURS[number % len(RATER_COLOURS)],
                 label=f"rater {number + 1}",
             )
-            for number, rater in enumerate(shown.raters)
+            for number, rater in enumerate(maps.raters)
         )
-        ground = PictureMark(pixels=_ground(shown, picture))
+        ground = PictureMark(pixels=_ground(maps, picture))
         title = "raters" if picture is None else "item, raters"
         panels.append(_bare(ground, *outlines, title=title))
-    spread = PictureMark(pixels=np.nan_to_num(shown.disagreement), heat=True)
+    spread = PictureMark(pixels=np.nan_to_num(maps.disagreement), heat=True)
     return (*panels, _bare(spread, title="disagreement"))
 
 
-def _ground(shown: MapSlice, picture: NDArray[Any] | None) -> NDArray[Any]:
-    """The item, or the share of raters that mark a pixel."""
-    return (shown.raters == 1).mean(axis=0) if picture is None else picture
+def _ground(maps: MapSlice, picture: NDArray[Any] | None) -> NDArray[Any]:
+    """Return the item, or the share of raters that mark a pixel."""
+    return (maps.raters == 1).mean(axis=0) if picture is None else picture
 
 
 def _predicted(model: ShownModel, picture: NDArray[Any] | None) -> Panel:
-    shown = model.maps
-    if _classes(shown) > 2:
-        mark = PictureMark(pixels=label_picture(shown.predicted, background=False))
+    maps = model.maps
+    if _classes(maps) > 2:
+        mark = PictureMark(pixels=label_picture(maps.predicted, background=False))
         return _bare(mark, title=model.label)
-    outline = OutlineMark(region=shown.predicted == 1, colour="#ffffff")
-    ground = PictureMark(pixels=0.6 * _ground(shown, picture), scale=(0.0, 1.0))
+    outline = OutlineMark(region=maps.predicted == 1, colour="#ffffff")
+    ground = PictureMark(pixels=0.6 * _ground(maps, picture), scale=(0.0, 1.0))
     return _bare(ground, outline, title=model.label)
 
 
-def _kind_row(
+def _type_row(
     models: Sequence[ShownModel], kind: str, *, fixed: bool
 ) -> tuple[Panel, ...]:
     panels = []
@@ -209,7 +195,7 @@ def _kind_row(
 
 
 def _scale_panel() -> Panel:
-    """The colours of the maps with their values."""
+    """Return the colours of the maps with their values."""
     colours = np.tile(np.linspace(0.0, 1.0, 100), (20, 1))
     return Panel(
         marks=(PictureMark(pixels=colours, heat=True),),
@@ -222,7 +208,7 @@ def _scale_panel() -> Panel:
 
 
 def _padded(rows: Sequence[tuple[Panel, ...]]) -> tuple[tuple[Panel, ...], ...]:
-    """Rows of one length: what a row has in common is told beside its last panel."""
+    """Return rows of one length, since legends stand beside the last panel."""
     most = max(map(len, rows))
     empty = Panel(bare=True)
     return tuple((*row, *(most - len(row)) * (empty,)) for row in rows)

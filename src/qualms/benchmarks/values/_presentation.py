@@ -3,46 +3,71 @@
 Kahl, Lüth, Zenk, Maier-Hein and Jaeger (2024), arXiv:2401.08501.
 """
 
-from qualms.evaluate.results import BenchmarkResults
+from collections.abc import Iterator
+from pathlib import Path
+
+from qualms.benchmarks.values._components import (
+    component_drawings,
+    component_tables,
+    toy_drawing,
+)
+from qualms.benchmarks.values._counts import count_tables, split_drawings
+from qualms.benchmarks.values._examples import example_items
+from qualms.benchmarks.values._maps import map_drawings
+from qualms.benchmarks.values._settings import DATASETS, study_of
+from qualms.benchmarks.values._sizes import size_drawings
+from qualms.benchmarks.values._tables import (
+    screening_table,
+    separation_tables,
+    task_tables,
+)
+from qualms.benchmarks.values._verdicts import verdict_table
+from qualms.evaluate.benchmark_results import BenchmarkResults
+from qualms.report.figures import Drawing
 from qualms.report.judged import only_judged
-from qualms.report.papers import Paper
-from qualms.report.papers.values.components import component_tables
-from qualms.report.papers.values.counts import count_tables, screening_table
-from qualms.report.papers.values.downstream import task_tables
-from qualms.report.papers.values.figures import values_figures
-from qualms.report.papers.values.separation import separation_tables
-from qualms.report.papers.values.settings import DATASETS, Study
-from qualms.report.papers.values.verdicts import verdict_table
+from qualms.report.presentation import Presentation
 from qualms.report.table import Table
 
 
-def values() -> Paper:
-    """All of its tables and figures, with ours beside the published numbers."""
-    return Paper(
-        tables=_tables, figures=values_figures, counts=count_tables, notes=_left_out
-    )
-
-
 def _tables(results: BenchmarkResults) -> tuple[Table, ...]:
-    study = Study(results)
+    study = study_of(results)
     judged = (
         *separation_tables(study),
-        *screening_table(study),
+        *screening_table(results),
         *component_tables(study),
         *task_tables(study),
     )
     return (*verdict_table(study), *only_judged(judged))
 
 
-def _left_out(results: BenchmarkResults) -> list[str]:
-    """What of the paper is lacking, and what would bring it."""
-    there = Study(results).variants
-    missing = [label for name, label in DATASETS.items() if name not in there]
+def _figures(results: BenchmarkResults, data: Path | None) -> Iterator[Drawing]:
+    """Yield every figure that there are numbers, maps or items for."""
+    study = study_of(results)
+    yield from toy_drawing(study)
+    yield from component_drawings(study)
+    yield from example_items(study, data)
+    yield from split_drawings(results, data)
+    yield from size_drawings(study)
+    yield from map_drawings(study, data)
+
+
+def _unjudged(results: BenchmarkResults) -> list[str]:
+    """Name the paper's data and tables that nothing was judged for, in notes."""
+    judged = {variant.label for variant in results.variants}
+    missing = [name for name in DATASETS if name not in judged]
     notes = []
     if missing:
-        lack = ", ".join(missing)
-        notes.append(f"nothing was judged on {lack}: tables and figures lack it")
-    screened = any("screening" in v.settings for v in results.preset.variants)
-    if not screened and results.preset.name != "demo":
+        notes.append(
+            f"nothing was judged on {', '.join(missing)}: no tables, no figures"
+        )
+    plan = results.plan
+    screened = any("feature" in variant.labels for variant in plan.variants)
+    if not screened and plan.preset.name != "demo":
         notes.append("table 2 needs the variants 'screening_*'")
     return notes
+
+
+PRESENTATION = Presentation(
+    tables=_tables, figures=_figures, counts=count_tables, notes=_unjudged
+)
+"""All tables and figures, with ours beside the published numbers."""

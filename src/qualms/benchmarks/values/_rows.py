@@ -1,26 +1,26 @@
 """Rows of the values benchmark: prediction models, alone and after active learning.
 
-A row of the first stage is judged once. Its `measures` say which measure of uncertainty
-stands for which type: predictive (PU), aleatoric (AU) or epistemic (EU). All of them,
-and all aggregations that its variant names (`Variant.judged`), are judged together:
-`measure` and `aggregation` are settings of the scores.
+A row is judged once, by every measure of uncertainty and every aggregation that its
+variant names (`Variant.only`). Its `measures` say which measure stands for which type:
+predictive (PU), aleatoric (AU) or epistemic (EU). All three are labels of its results.
 
-A second training has a place for every measure and aggregation, as these choose its
-items.
+A second training has runs for each measure and aggregation, as these choose its items.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from qualms.benchmarks._benchmark import GUEST
-from qualms.benchmarks._records import Settings, Stage, TableRow
+from qualms.labels import Labels
 from qualms.spec import Part
+from qualms.study import GUEST, Stage, TableRow
 
 MEMBERS = 5
 """Runs of an ensemble."""
 PAPER_AGGREGATIONS = ("image", "patch", "threshold")
 EXTRA_AGGREGATIONS = ("quantile", "boundary", "object")
 """Aggregations that the paper does not have."""
+TYPES = ("PU", "AU", "EU")
+"""Predictive, aleatoric and epistemic uncertainty."""
 
 _LEVEL = {"PU": "MSR"}
 _USUAL = {"PU": "PE", "AU": "EE", "EU": "MI"}
@@ -93,7 +93,7 @@ GUESTS = (
     _PLAIN,
     replace(_PLAIN, name="{method}_ensemble", label="{method} Ensemble", pool=MEMBERS),
 )
-"""Rows of a method that neither the paper has nor we."""
+"""Rows of a method that the benchmark does not have."""
 
 _SHARE: Mapping[str, object] = {"share": 0.5, "keep": ["train"]}
 """Half of the pool joins the training items."""
@@ -101,13 +101,13 @@ _SHARE: Mapping[str, object] = {"share": 0.5, "keep": ["train"]}
 
 def _second_trainings() -> Iterator[TableRow]:
     for row in PAPER_ROWS:
-        asked = [row.settings["measures"].get(kind) for kind in ("PU", "EU")]
+        measures = [row.settings["measures"].get(kind) for kind in ("PU", "EU")]
         yield TableRow(
             name=f"{row.name}_queried",
             label=f"{row.label}, most uncertain half of the pool",
             method=row.method,
             pool=row.pool,
-            places=tuple(_places(filter(None, asked))),
+            at=tuple(_queries(filter(None, measures))),
             settings={"first": row.name, "random": f"{row.name}_random"},
             stage=Stage(
                 row=row.name,
@@ -120,14 +120,14 @@ def _second_trainings() -> Iterator[TableRow]:
         yield _random(row)
 
 
-def _places(measures: Iterator[str]) -> Iterator[Settings]:
+def _queries(measures: Iterator[str]) -> Iterator[Labels]:
     for measure in measures:
         for aggregation in PAPER_AGGREGATIONS:
             yield {"measure": measure, "aggregation": aggregation}
 
 
 def _random(row: TableRow) -> TableRow:
-    """Random items are the same for all rows, so that rows share their runs."""
+    """Return the training on random items: the same for all rows, which share runs."""
     chosen = Stage(rule="random_items", options=_SHARE, seeded=True, splits=("test",))
     lender = f"{row.weights_of}_random" if row.weights_of else ""
     return TableRow(
@@ -142,9 +142,24 @@ def _random(row: TableRow) -> TableRow:
 
 
 SECOND = tuple(_second_trainings())
-"""For each prediction model, a training on what it asks for and one on random items."""
+"""For each prediction model, a training on queried items and one on random items."""
 
 ROWS = (*PAPER_ROWS, *BEYOND, *SECOND)
 FIRST_NAMES = tuple(row.name for row in PAPER_ROWS)
 BEYOND_NAMES = tuple(row.name for row in BEYOND)
 SECOND_NAMES = tuple(row.name for row in SECOND)
+
+
+def type_of(row: TableRow, measure: str) -> str:
+    """Return what a measure of a row stands for: PU, AU or EU.
+
+    >>> type_of(PAPER_ROWS[-1], "MI")
+    'AU'
+    """
+    measures: Mapping[str, str] = row.settings.get("measures", {})
+    return next((kind for kind, name in measures.items() if name == measure), "PU")
+
+
+def is_second(row: TableRow) -> bool:
+    """Return whether a row is a second training, also if with borrowed weights."""
+    return row.stage is not None or "first" in row.settings

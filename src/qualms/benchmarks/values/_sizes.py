@@ -7,43 +7,43 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from qualms.benchmarks import TableRow, Variant
+from qualms.benchmarks.values._settings import Study, stands_in, study_source
 from qualms.evaluate import Scatter
-from qualms.evaluate.results import DrawnKey
+from qualms.labels import Labelled
 from qualms.report.figures import SERIES, CloudMark, Drawing, Mark, Panel, RuleMark
-from qualms.report.papers.values.lines import study_source
-from qualms.report.papers.values.settings import DATASETS, Study, stands_in
+from qualms.study import TableRow, Variant
 
 _SUBSETS = {"in_domain": (SERIES[0], "in domain"), "shifted": (SERIES[1], "shifted")}
-_KINDS = ("EU", "AU", "PU")
+_TYPES = ("EU", "AU", "PU")
 
 
 def size_drawings(study: Study) -> Iterator[Drawing]:
-    """The paper's figure on LIDC TEX, and on other data with single objects."""
-    nodules = [name for name in study.variants if name.startswith("lidc")]
-    for dataset in nodules or [name for name in study.variants if name == "toy2"]:
-        variant = study.variants[dataset]
-        rows = [
-            study.results.benchmark.row(name)
-            for name in ("ttd", *study.results.preset.rows)
-            if _cloud(study, variant, name, "size")
-        ]
-        for row in rows[:1]:
-            yield _drawing(study, dataset, variant, row)
+    """Yield the paper's figure on LIDC TEX, and on other data with single objects."""
+    nodules = [v for v in study.variants if v.labels["family"] == "LIDC"]
+    for variant in nodules or [v for v in study.variants if v.label == "Toy 2"]:
+        scatters = study.results.scatters.where(variant=variant.name)
+        rows = study.results.plan.rows
+        # Dropout first, as in the paper.
+        for row in sorted(rows, key=lambda row: row.name != "ttd"):
+            clouds = scatters.where(row=row.name)
+            if clouds.get(name="size") is not None:
+                yield _drawing(study, variant, row, clouds)
+                break
 
 
-def _drawing(study: Study, dataset: str, variant: Variant, row: TableRow) -> Drawing:
-    own = "" if dataset == "lidc_tex" else f"_{dataset}"
-    measures = row.settings.get("measures", {})
-    shown = [(kind, measures[kind]) for kind in _KINDS if kind in measures]
-    top = [_panel(study, (variant, row), kind, name) for kind, name in shown]
-    below = [
-        _panel(study, (variant, row), kind, name, divided=True) for kind, name in shown
-    ]
+def _drawing(
+    study: Study, variant: Variant, row: TableRow, clouds: Labelled[Scatter]
+) -> Drawing:
+    end = "" if variant.label == "LIDC TEX" else f"_{variant.name}"
+    summed = [clouds.where(name="summed", type=kind) for kind in _TYPES]
+    judged = [each for each in summed if len(each)]
+    top, below = (
+        [_panel(each, divided=divided, first=each is judged[0]) for each in judged]
+        for divided in (False, True)
+    )
     return Drawing(
-        name=f"figure_8{own}",
-        title=f"Figure 8: object size and uncertainty, {row.label} on "
-        f"{DATASETS[dataset]}",
+        name=f"figure_8{end}",
+        title=f"Figure 8: object size and uncertainty, {row.label} on {variant.label}",
         caption="Each point is a test item. Above: its epistemic (EU), aleatoric (AU) "
         "and predictive (PU) uncertainty map added up, against the pixels that the "
         "model segments, mean over draws. Below: the same divided by these pixels. An "
@@ -52,42 +52,23 @@ def _drawing(study: Study, dataset: str, variant: Variant, row: TableRow) -> Dra
         "against the size that raters give, mean over raters; on the line they are "
         "equal. r is the correlation of all points. Items without a segmented pixel "
         f"are left out. {study_source(study.results, [variant])}",
-        rows=((*top, _reference(study, variant, row)), tuple(below)),
+        rows=((*top, _reference(clouds.where(name="size"))), tuple(below)),
         simulated=stands_in(variant),
         size=(1.75, 1.75),
     )
 
 
-def _cloud(
-    study: Study, variant: Variant, row: str, name: str
-) -> list[tuple[str, Scatter]]:
-    """The points of each subset."""
-    found = []
-    for subset in _SUBSETS:
-        key = DrawnKey(variant.name, row, "", subset, name)
-        if key in study.results.scatters:
-            found.append((subset, study.results.scatters[key]))
-    return found
-
-
-def _panel(
-    study: Study,
-    at: tuple[Variant, TableRow],
-    kind: str,
-    measure: str,
-    *,
-    divided: bool = False,
-) -> Panel:
-    variant, row = at
+def _panel(clouds: Labelled[Scatter], *, divided: bool, first: bool) -> Panel:
+    """Return summed uncertainty of one type against size; `divided` by it."""
     marks: list[Mark] = []
-    for subset, points in _cloud(study, variant, row.name, f"summed/{measure}"):
-        colour, label = _SUBSETS[subset]
+    for labels, points in clouds:
+        colour, label = _SUBSETS[str(labels["subset"])]
         some = points.x > 0
         x, y = points.x[some], points.y[some]
         y = y / x if divided else y
         marks.append(CloudMark(x=x, y=y, colour=colour, label=label))
-    title = "" if divided else f"{kind} ({measure}), "
-    first = kind == _KINDS[0]
+    labels, _ = clouds.items[0]
+    title = "" if divided else f"{labels['type']} ({labels['measure']}), "
     word = "sum / segmented pixels" if divided else "sum of the map"
     return Panel(
         marks=tuple(marks),
@@ -98,10 +79,10 @@ def _panel(
     )
 
 
-def _reference(study: Study, variant: Variant, row: TableRow) -> Panel:
+def _reference(clouds: Labelled[Scatter]) -> Panel:
     marks: list[Mark] = []
-    for subset, points in _cloud(study, variant, row.name, "size"):
-        colour, label = _SUBSETS[subset]
+    for labels, points in clouds:
+        colour, label = _SUBSETS[str(labels["subset"])]
         # The scatter has raters' pixels up; the paper has them across.
         marks.append(CloudMark(x=points.y, y=points.x, colour=colour, label=label))
     most = max(
@@ -118,7 +99,7 @@ def _reference(study: Study, variant: Variant, row: TableRow) -> Panel:
 
 
 def _correlation(marks: Sequence[Mark]) -> float:
-    """Pearson's, of all points together; nan where something is constant."""
+    """Return Pearson's r of all points together; nan where something is constant."""
     clouds = [mark for mark in marks if isinstance(mark, CloudMark)]
     x, y = (np.concatenate([getattr(c, axis) for c in clouds]) for axis in "xy")
     if len(x) < 2 or not np.ptp(x) or not np.ptp(y):

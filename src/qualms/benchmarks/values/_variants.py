@@ -2,13 +2,12 @@
 
 Test and pool splits hold in-domain and shifted items together, marked by `shifted`.
 Shifted items are to be detected in the pool, and in the test split where there is no
-pool.
+pool. The label `family` says which of the paper's three studies a variant belongs to.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from qualms.benchmarks._records import Variant
 from qualms.benchmarks.values._rows import (
     BEYOND_NAMES,
     EXTRA_AGGREGATIONS,
@@ -16,6 +15,7 @@ from qualms.benchmarks.values._rows import (
     SECOND_NAMES,
 )
 from qualms.spec import Part
+from qualms.study import Variant
 
 Options = Mapping[str, Any]
 
@@ -37,22 +37,26 @@ SWAPS = {0: 23, 1: 19, 8: 22, 11: 20, 13: 21}
 """Classes of street scenes with a second label: road, sidewalk, vegetation, person and
 car. The released code takes the ambiguity of a pixel from them."""
 SWAP_SHARE = 1 / 3
+LABELLED_OPTIONS = {"toy_shapes": {"dims": 3, "side": 64}}
+"""Options of datasets that are labels of results, with the paper's values."""
 
 
 def toys(
     options: Options, *, sizes: Mapping[str, Mapping[str, int]] | None = None
 ) -> Iterator[Variant]:
-    """The four scenarios; 3a and 3b are tested with the same runs.
+    """Yield the four scenarios; 3a and 3b are tested with the same runs.
 
     Args:
-        options: of the dataset.
-        sizes: items per split by scenario, where these are not the paper's.
+        options: Of the dataset.
+        sizes: Items per split by scenario, where these are not the paper's.
     """
-    both = ("test/3a", "test/3b")
-    kinds = (("1", ("test",)), ("2", ("test",)), ("3", both))
+    last = ("test/3a", "test/3b")
+    kinds = (("1", ("test",)), ("2", ("test",)), ("3", last))
     for scenario, tests in kinds:
-        own = {"sizes": sizes[scenario]} if sizes else {}
-        part = Part(name="toy_shapes", options={"scenario": scenario, **options, **own})
+        counts = {"sizes": sizes[scenario]} if sizes else {}
+        part = Part(
+            name="toy_shapes", options={"scenario": scenario, **options, **counts}
+        )
         for test in tests:
             yield _toy(part, test, ("val", *tests))
 
@@ -69,8 +73,8 @@ def _toy(dataset: Part, test: str, splits: tuple[str, ...]) -> Variant:
         shift="" if scenario == "1" else "grey spheres, cubes, and cut spheres",
         simulated=True,
         rows=(*FIRST_NAMES, *BEYOND_NAMES),
-        judged=_JUDGED_MASKS,
-        settings={"test": test},
+        only=_JUDGED_MASKS,
+        labels={"family": "Toy"},
     )
 
 
@@ -82,7 +86,7 @@ def nodules(
     simulated: bool,
     configs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Iterator[Variant]:
-    """Both shifts of the paper; options of training and configs are by feature."""
+    """Yield both shifts of the paper; options of training and configs by feature."""
     for feature, options in training.items():
         yield Variant(
             name=f"lidc_{feature}",
@@ -94,18 +98,18 @@ def nodules(
             shift=f"nodules of another {feature}",
             simulated=simulated,
             rows=(*FIRST_NAMES, *SECOND_NAMES),
-            judged=_JUDGED_MASKS,
+            only=_JUDGED_MASKS,
             network=network,
             training=options,
             configs=(configs or {}).get(feature, {}),
-            settings={"test": "test"},
+            labels={"family": "LIDC"},
         )
 
 
 def screened(
     dataset: Part, network: Part, training: Options, *, simulated: bool
 ) -> Iterator[Variant]:
-    """The study of table 2: how much each feature's shift costs, five times."""
+    """Yield the study of table 2: how much each feature's shift costs, five times."""
     for feature, short in _FEATURES.items():
         for fold in range(FOLDS):
             options = {"feature": feature, "design": "screening", "fold": fold}
@@ -120,10 +124,10 @@ def screened(
                 rows=("softmax",),
                 # Folds are its repeats.
                 repeats=1,
-                judged=_JUDGED_MASKS,
+                only=_JUDGED_MASKS,
                 network=network,
                 training=training,
-                settings={"test": "test", "screening": feature, "fold": fold},
+                labels={"family": "LIDC", "feature": feature, "fold": fold},
             )
 
 
@@ -135,7 +139,7 @@ def street(
     simulated: bool,
     configs: Mapping[str, str],
 ) -> Variant:
-    """Street scenes: rendered ones are the training domain, photographs the shift."""
+    """Return street scenes: rendered ones for training, photographs as the shift."""
     return Variant(
         name="gta",
         label="GTA5/CS",
@@ -144,9 +148,10 @@ def street(
         shift="another look of the same streets",
         simulated=simulated,
         rows=(*FIRST_NAMES, *SECOND_NAMES),
-        judged=_JUDGED_SCENES,
+        only=_JUDGED_SCENES,
         network=network,
         training=training,
         configs=configs,
-        settings={"test": "test", "swaps": SWAPS, "swap_share": SWAP_SHARE},
+        labels={"family": "GTA5/CS"},
+        settings={"swaps": SWAPS, "swap_share": SWAP_SHARE},
     )

@@ -7,29 +7,28 @@ one does if it is moreover hardly worse than the one that is meant to. The verdi
 the share of cases (prediction models, and aggregations for a shift) in which it does.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from qualms.report.papers.values.lines import study_about
-from qualms.report.papers.values.settings import (
+import numpy as np
+from numpy.typing import NDArray
+
+from qualms.benchmarks.values._rows import FIRST_NAMES
+from qualms.benchmarks.values._settings import (
     AUROC,
-    DATASETS,
     NCC,
-    Component,
     Study,
-    Value,
-    published_components,
     stands_in,
-    theirs,
+    study_about,
 )
 from qualms.report.table import Column, Table, TableCell, TableLine
+from qualms.results import Floats, ResultsTable
 
 CLEAR = 0.5
-"""What an NCC must reach, and an AUROC exceed."""
+"""An NCC must reach this value, and an AUROC exceed it."""
 MARGIN = 0.15
-"""How far below the measure that is meant to capture it another one may lie and still
-count as good."""
+"""How far another measure may lie below the one that is meant to capture it, and
+still count as good."""
 MOST, FEW = 0.75, 0.25
 """Shares of cases: from the first on the verdict is yes, below the second no."""
 QUESTIONS = {
@@ -39,28 +38,28 @@ QUESTIONS = {
     "Q4": "Do AU measures capture EU?",
 }
 _GROUPS: dict[str, dict[str, tuple[str, ...]]] = {
-    "Toy": {"Q1": ("toy1",), "Q3": ("toy2", "toy3a", "toy3b")},
-    "LIDC": {"Q1": ("lidc_tex", "lidc_mal"), "Q3": ("lidc_tex", "lidc_mal")},
-    "GTA5/CS": {"Q1": ("gta5_cs",), "Q3": ("gta5_cs",)},
+    "Toy": {"Q1": ("Toy 1",), "Q3": ("Toy 2", "Toy 3a", "Toy 3b")},
+    "LIDC": {"Q1": ("LIDC TEX", "LIDC MAL"), "Q3": ("LIDC TEX", "LIDC MAL")},
+    "GTA5/CS": {"Q1": ("GTA5/CS",), "Q3": ("GTA5/CS",)},
 }
 FIGURE_2A = {
     "Toy": ("yes", "no", "yes", "depends on AU in data"),
     "LIDC": ("partially", "often yes", "yes", "partially"),
     "GTA5/CS": ("partially", "no", "yes", "mostly not"),
 }
-"""What the paper says to Q1 to Q4, quantitatively."""
+"""The paper's answers to Q1 to Q4, by numbers."""
 QUALITATIVE = {
     "Toy": ("yes", "no"),
     "LIDC": ("often (i.i.d.)", "often yes"),
     "GTA5/CS": ("partially", "no"),
 }
-"""What it says to Q1 and Q2 after looking at maps."""
+"""Its answers to Q1 and Q2 after looking at maps."""
 
 
 class Verdict(NamedTuple):
-    """In how many cases a measure captures what is asked."""
+    """In how many cases a measure captures an uncertainty, and of how many."""
 
-    held: int
+    captured: int
     cases: int
 
     @property
@@ -68,7 +67,7 @@ class Verdict(NamedTuple):
         """Yes, no, or partially; '' where nothing was judged."""
         if not self.cases:
             return ""
-        share = self.held / self.cases
+        share = self.captured / self.cases
         if share >= MOST:
             return "yes"
         return "no" if share < FEW else "partially"
@@ -76,69 +75,51 @@ class Verdict(NamedTuple):
     @property
     def text(self) -> str:
         """The word, with the cases that it rests on."""
-        return f"{self.word} ({self.held}/{self.cases})" if self.cases else ""
+        return f"{self.word} ({self.captured}/{self.cases})" if self.cases else ""
 
 
-class MeasurePair(NamedTuple):
-    """The aleatoric and the epistemic measure of one model and aggregation."""
+def verdict(question: str, numbers: ResultsTable) -> Verdict:
+    """Answer Q1, Q2, Q3 or Q4 by the numbers of one dataset, ours or published.
 
-    aleatoric: Component
-    epistemic: Component
-
-
-def verdict(
-    question: str, value: Value, dataset: str, pairs: Sequence[MeasurePair]
-) -> Verdict:
-    """The answer to Q1, Q2, Q3 or Q4 on one dataset.
-
-    Args:
-        question: Which one.
-        value: Our numbers, or the published ones.
-        dataset: By its published name.
-        pairs: The measures of each model and aggregation.
+    A case is a model, and for a shift each of its aggregations; maps are compared
+    before anything is aggregated.
     """
     ambiguity = question in ("Q1", "Q2")
     score = NCC[0] if ambiguity else AUROC
-    held = cases = 0
-    for pair in _once_for_maps(pairs) if ambiguity else pairs:
-        found = [value(dataset, one, score) for one in pair]
-        # The first is meant to capture what is asked, the second is not.
-        meant, other = found if ambiguity else reversed(found)
-        if math.isfinite(meant) and math.isfinite(other):
-            cases += 1
-            held += (
-                _captures(meant, ambiguity=ambiguity)
-                if question in ("Q1", "Q3")
-                else _as_good(other, meant, ambiguity=ambiguity)
-            )
-    return Verdict(held, cases)
+    chosen = numbers.where(**score.labels, row=FIRST_NAMES, type=("AU", "EU"))
+    cases = chosen.pivot(("row",) if ambiguity else ("row", "aggregation"), ("type",))
+    columns = {str(name): cases.values[:, i] for i, (name,) in enumerate(cases.columns)}
+    if columns.keys() != {"AU", "EU"}:
+        return Verdict(0, 0)
+    meant, other = columns["AU"], columns["EU"]
+    if not ambiguity:
+        meant, other = other, meant
+    defined = np.isfinite(meant) & np.isfinite(other)
+    captured = (
+        _captures(meant, ambiguity=ambiguity)
+        if question in ("Q1", "Q3")
+        else _as_good(other, meant, ambiguity=ambiguity)
+    )
+    return Verdict(int((captured & defined).sum()), int(defined.sum()))
 
 
-def _captures(value: float, *, ambiguity: bool) -> bool:
-    return value >= CLEAR if ambiguity else value > CLEAR
+def _captures(values: Floats, *, ambiguity: bool) -> NDArray[np.bool_]:
+    return values >= CLEAR if ambiguity else values > CLEAR
 
 
-def _as_good(other: float, meant: float, *, ambiguity: bool) -> bool:
-    """Whether a measure captures what another one is meant to capture."""
+def _as_good(other: Floats, meant: Floats, *, ambiguity: bool) -> NDArray[np.bool_]:
+    """Return whether a measure captures what another one is meant to capture."""
     chance = 0.0 if ambiguity else 0.5
     # Published numbers have two decimals, whose differences are not exact.
-    return other > chance and other >= meant - MARGIN - 1e-9
-
-
-def _once_for_maps(pairs: Sequence[MeasurePair]) -> list[MeasurePair]:
-    """One pair of each model: no aggregation enters where maps are compared."""
-    found: dict[str, MeasurePair] = {}
-    for pair in pairs:
-        found.setdefault(pair.aleatoric.row, pair)
-    return list(found.values())
+    return (other > chance) & (other >= meant - MARGIN - 1e-9)
 
 
 def verdict_table(study: Study) -> Iterator[Table]:
-    """Q1 to Q4: ours, the published numbers by the same rule, and the paper's words."""
+    """Yield answers to Q1 to Q4: ours, by published numbers, and the paper's words."""
     lines = tuple(_verdict_lines(study))
     if not lines:
         return
-    variants = list(study.variants.values())
+    variants = study.variants
     yield Table(
         name="table_questions",
         title="Can aleatoric and epistemic uncertainty be separated?",
@@ -157,38 +138,39 @@ def verdict_table(study: Study) -> Iterator[Table]:
             f"{CLEAR:g} (Q3), and at most {MARGIN:g} below that of the EU measure "
             f"(Q4). In brackets: of how many models and aggregations; yes from "
             f"{MOST:.0%} of them on, no below {FEW:.0%}; it depends where the answers "
-            "of toy scenarios are opposite. Figure 2a is as printed; what it says by "
-            "eye, after looking at maps, is not computed.",
-            *_lacking(lines),
+            "of toy scenarios are opposite. Figure 2a is as printed; its answers by "
+            "eye, from looking at maps, are not computed.",
+            *_unanswered(lines),
         ),
-        keys={"number": "2a", "preset": study.results.preset.told},
+        keys={"number": "2a", "preset": study.results.plan.preset_text},
     )
 
 
-def _lacking(lines: Sequence[TableLine]) -> Iterator[str]:
+def _unanswered(lines: Sequence[TableLine]) -> Iterator[str]:
     if not any(line.cells[0].text for line in lines):
         yield (
-            "Nothing of ours answers: only prediction models of the paper with an AU "
-            "and an EU measure count, and none of them was run."
+            "No answer of ours: only prediction models of the paper with an AU and an "
+            "EU measure count, and none of them was run."
         )
 
 
 def _verdict_lines(study: Study) -> Iterator[TableLine]:
-    judged = study.variants
+    judged = {variant.label for variant in study.variants}
     for place, question in enumerate(QUESTIONS):
         for group, datasets in _GROUPS.items():
-            asked = datasets["Q1" if place < 2 else "Q3"]
-            there = [name for name in asked if name in judged]
-            if there:
-                each = [_both_verdicts(study, question, name) for name in asked]
-                yield _verdict_line(question, group, each, FIGURE_2A[group][place])
-            if there and place < 2:
-                said = QUALITATIVE[group][place]
-                yield _verdict_line(question, f"{group}, by eye", [], said)
-            if len(asked) > 1 and there:
-                for name in there:
-                    pair = _both_verdicts(study, question, name)
-                    yield _verdict_line(question, DATASETS[name], [pair], "")
+            names = datasets["Q1" if place < 2 else "Q3"]
+            answers = {name: _both_verdicts(study, question, name) for name in names}
+            present = [name for name in names if name in judged]
+            if not present:
+                continue
+            printed = FIGURE_2A[group][place]
+            yield _verdict_line(question, group, [*answers.values()], printed)
+            if place < 2:
+                by_eye = QUALITATIVE[group][place]
+                yield _verdict_line(question, f"{group}, by eye", [], by_eye)
+            if len(names) > 1:
+                for name in present:
+                    yield _verdict_line(question, name, [answers[name]], "")
 
 
 VerdictPair = tuple[Verdict, Verdict]
@@ -196,46 +178,29 @@ VerdictPair = tuple[Verdict, Verdict]
 
 
 def _both_verdicts(study: Study, question: str, dataset: str) -> VerdictPair:
-    variant = study.variants.get(dataset)
-    ours = [] if variant is None else study.components([variant])
-    # What the paper does not have would count in ours alone.
-    ours = [one for one in ours if not study.beyond(one)]
-    known = published_components(dataset)
-    if dataset == "toy1":
-        known = published_components("toy2")
     return (
-        verdict(question, study.ours, dataset, measure_pairs(study, ours)),
-        verdict(question, theirs, dataset, measure_pairs(study, known)),
+        verdict(question, study.ours.where(dataset=dataset)),
+        verdict(question, study.printed.where(dataset=dataset)),
     )
 
 
-def measure_pairs(study: Study, ones: Sequence[Component]) -> list[MeasurePair]:
-    """The aleatoric and epistemic measure of each model and aggregation."""
-    by_kind = {(one.row, one.aggregation, study.kind(one)): one for one in ones}
-    return [
-        MeasurePair(one, by_kind[row, aggregation, "EU"])
-        for (row, aggregation, kind), one in by_kind.items()
-        if kind == "AU" and (row, aggregation, "EU") in by_kind
-    ]
-
-
 def _verdict_line(
-    question: str, data: str, each: Sequence[VerdictPair], said: str
+    question: str, data: str, answers: Sequence[VerdictPair], printed: str
 ) -> TableLine:
-    texts = [_together(data, found) for found in zip(*each, strict=True)] or ["", ""]
+    texts = [_together(data, each) for each in zip(*answers, strict=True)] or ["", ""]
     return TableLine(
         labels=(data,),
-        cells=tuple(TableCell(text=text) for text in (*texts, said)),
+        cells=tuple(TableCell(text=text) for text in (*texts, printed)),
         section=f"{question}: {QUESTIONS[question]}",
         keys={"question": question, "data": data},
     )
 
 
 def _together(data: str, verdicts: Sequence[Verdict]) -> str:
-    """One answer; of scenarios whose answers differ, that it depends on the data."""
-    known = [one for one in verdicts if one.cases]
-    words = {one.word for one in known}
-    whole = Verdict(sum(v.held for v in known), sum(v.cases for v in known))
+    """Return one answer; where those of toy scenarios differ, that it depends."""
+    answers = [each for each in verdicts if each.cases]
+    words = {each.word for each in answers}
+    total = Verdict(sum(v.captured for v in answers), sum(v.cases for v in answers))
     if data == "Toy" and {"yes", "no"} <= words:
-        return f"depends ({whole.held}/{whole.cases})"
-    return whole.text
+        return f"depends ({total.captured}/{total.cases})"
+    return total.text

@@ -1,4 +1,4 @@
-"""Makes runs on this machine: several at once, each in a folder of its own.
+"""Make runs on this machine: several at once, each in a folder of its own.
 
 A run that is done is not made again. If the process is killed, at most the current
 epoch of each run is lost, and the next call continues from there. Several launchers may
@@ -8,14 +8,15 @@ share an output folder.
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from qualms.launch._dispatch import work_off
-from qualms.launch._worker import Ended, Job, Post, RunStatus, Work
-from qualms.launch.data import Watched, data_key, prepared
-from qualms.launch.devices import TOGETHER, devices_for, threads_for
-from qualms.processes import tell
+from qualms.launch._devices import TOGETHER, devices_for, threads_for
+from qualms.launch._dispatch import run_jobs
+from qualms.launch._worker import Job, RunEnd, RunStatus, Work, WorkerSetup
+from qualms.launch.data import PartProgress, data_key, prepare_datasets
+from qualms.processes import LocalCrew, tell
 from qualms.runs import check_writable, is_done, log_path, mend_spec, run_folder
 from qualms.spec import Part, RunSpec
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How a run ended."""
+    """The end of a run: its status, and where its files are."""
 
     spec: RunSpec
     folder: Path
@@ -46,8 +47,8 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     workers: int = 1,
     device: str = "auto",
     together: int | None = None,
-    watch: "Callbacks | None" = None,
-    progress: Watched | None = None,
+    callbacks: "Callbacks | None" = None,
+    progress: PartProgress | None = None,
     work: Work | None = None,
 ) -> Generator[RunOutcome, None, None]:
     """Make the runs of `specs`, and yield how each ended; finished runs come first.
@@ -65,45 +66,44 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
         device: "auto", "cpu", "cuda" (every GPU) or one device by name.
         together: most seeds that one process trains at once, of runs that are otherwise
             the same; 5 on a GPU and 1 on the CPU by default.
-        watch: hears about every epoch.
-        progress: hears how far each simulated dataset is.
+        callbacks: are called after every epoch.
+        progress: is called while simulated datasets are made.
         work: what trains a batch, called like `qualms.training.run_together`.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
-    todo: list[RunSpec] = []
-    skipped: list[RunSpec] = []
-    for spec in {spec.hash: spec for spec in specs}.values():
-        done = is_done(run_folder(out, spec), spec)
-        (skipped if done else todo).append(spec)
-    posts: list[Post] = []
+    pending = pending_runs(specs, out)
+    hashes = {spec.hash for spec in pending}
+    unique = {spec.hash: spec for spec in specs}.values()
+    finished = [spec for spec in unique if spec.hash not in hashes]
+    setups: list[WorkerSetup] = []
     jobs: list[Job] = []
-    if todo:
+    if pending:
         check_writable(out)
-        posts = _posts(device, workers, work)
-        places = prepared(parts_of(todo), data, progress=progress)
-        together = together or (1 if posts[0].device == "cpu" else TOGETHER)
-        found = batches(todo, together=together, workers=workers)
-        jobs = [_job(batch, out, places) for batch in found]
-    return _outcomes(skipped, jobs, posts, out, watch)
+        setups = _setups(device, workers, work)
+        folders = prepare_datasets(datasets_of(pending), data, progress=progress)
+        together = together or (1 if setups[0].device == "cpu" else TOGETHER)
+        groups = batches(pending, together=together, workers=workers)
+        jobs = [_job(batch, out, folders) for batch in groups]
+    return _outcomes(finished, jobs, setups, out, callbacks)
 
 
-def parts_of(specs: Sequence[RunSpec]) -> list[Part]:
-    """Every dataset that `specs` read."""
+def datasets_of(specs: Sequence[RunSpec]) -> list[Part]:
+    """Return every dataset that runs read."""
     return [part for spec in specs for part in spec.parts.values()]
 
 
-def lacking(specs: Sequence[RunSpec], out: Path) -> list[RunSpec]:
-    """The runs among `specs` that have no result in `out`, each once."""
+def pending_runs(specs: Sequence[RunSpec], out: Path) -> list[RunSpec]:
+    """Return the runs that have no result in `out`, each once."""
     unique = {spec.hash: spec for spec in specs}.values()
     return [spec for spec in unique if not is_done(run_folder(out, spec), spec)]
 
 
-def _posts(device: str, workers: int, work: Work | None) -> list[Post]:
+def _setups(device: str, workers: int, work: Work | None) -> list[WorkerSetup]:
     devices = devices_for(device)
     command = [Path(sys.argv[0]).name, *sys.argv[1:]]
     return [
-        Post(
+        WorkerSetup(
             device=name,
             threads=threads_for(name, workers),
             command=command,
@@ -116,7 +116,7 @@ def _posts(device: str, workers: int, work: Work | None) -> list[Post]:
 def batches(
     specs: Sequence[RunSpec], *, together: int, workers: int
 ) -> list[tuple[RunSpec, ...]]:
-    """Groups of runs that train at once in one process: they have one `training_key`.
+    """Group runs that train at once in one process: they have one `training_key`.
 
     A group has up to `together` seeds; fewer if there are too few for all workers.
     """
@@ -133,32 +133,34 @@ def batches(
     ]
 
 
-def _job(specs: tuple[RunSpec, ...], out: Path, places: Mapping[str, Path]) -> Job:
+def _job(specs: tuple[RunSpec, ...], out: Path, data: Mapping[str, Path]) -> Job:
     parts = specs[0].parts
     return Job(
         specs=specs,
         folders=tuple(run_folder(out, spec) for spec in specs),
-        data={name: places[data_key(part)] for name, part in parts.items()},
+        data={name: data[data_key(part)] for name, part in parts.items()},
     )
 
 
 def _outcomes(
-    skipped: Sequence[RunSpec],
+    finished: Sequence[RunSpec],
     jobs: Sequence[Job],
-    posts: Sequence[Post],
+    setups: Sequence[WorkerSetup],
     out: Path,
-    watch: "Callbacks | None",
+    callbacks: "Callbacks | None",
 ) -> Generator[RunOutcome, None, None]:
-    for spec in skipped:
+    for spec in finished:
         mended = mend_spec(run_folder(out, spec), spec)
-        if mended and watch is not None:
-            watch.message(spec, mended)
-        yield _outcome(Ended(spec, "skipped"), out)
-    busy: list[Ended] = []
-    for event in work_off(jobs, posts):
-        if not isinstance(event, Ended):
-            if watch is not None:
-                tell(watch, event)
+        if mended and callbacks is not None:
+            callbacks.message(spec, mended)
+        yield _outcome(RunEnd(spec, "skipped"), out)
+    busy: list[RunEnd] = []
+    # Only work of a test's own is defined in the script that runs here.
+    script = any(setup.work is not None for setup in setups)
+    for event in run_jobs(jobs, setups, make_crew=partial(LocalCrew, script=script)):
+        if not isinstance(event, RunEnd):
+            if callbacks is not None:
+                tell(callbacks, event)
         elif event.status == "busy":
             busy.append(event)
         else:
@@ -168,13 +170,13 @@ def _outcomes(
         yield _outcome(event._replace(status="skipped") if done else event, out)
 
 
-def _outcome(ended: Ended, out: Path) -> RunOutcome:
-    folder = run_folder(out, ended.spec)
+def _outcome(end: RunEnd, out: Path) -> RunOutcome:
+    folder = run_folder(out, end.spec)
     return RunOutcome(
-        spec=ended.spec,
+        spec=end.spec,
         folder=folder,
-        status=ended.status,
-        seconds=ended.seconds,
-        error=ended.error,
+        status=end.status,
+        seconds=end.seconds,
+        error=end.error,
         log=log_path(folder),
     )

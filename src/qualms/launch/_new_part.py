@@ -1,4 +1,4 @@
-"""`qualms new`: a part of one's own, from a skeleton that works as it is.
+"""`qualms new`: a part of your own, from a skeleton that works as it is.
 
 A skeleton is a text in `skeletons/`, in which NAME stands for the name of the part. The
 test beside it finds the part as `--include` does.
@@ -6,7 +6,7 @@ test beside it finds the part as `--include` does.
 
 import keyword
 from collections.abc import Mapping
-from importlib.resources import files
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +25,7 @@ KINDS: Mapping[str, str] = {
 
 
 class NewPart(NamedTuple):
-    """The files of a part that was begun."""
+    """Files of a new part."""
 
     code: Path
     test: Path
@@ -45,25 +45,25 @@ def new_part(kind: str, name: str, folder: Path) -> NewPart:
             f" {', '.join(KINDS)}."
         )
     _check_name(kind, name)
-    made = NewPart(folder / f"{name}.py", folder / f"test_{name}.py")
-    for file in made:
+    files = NewPart(folder / f"{name}.py", folder / f"test_{name}.py")
+    for file in files:
         if file.exists():
             raise ValueError(f"{file} is there already; choose another name or folder")
     _check_module(name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file, skeleton in zip(made, (kind, f"test_{kind}"), strict=True):
+        for file, skeleton in zip(files, (kind, f"test_{kind}"), strict=True):
             _write_skeleton(file, skeleton, name)
     except OSError as error:
         raise ValueError(
             f"cannot write to {folder}: {error.strerror or error}; choose another"
             " folder with --to DIR"
         ) from error
-    return made
+    return files
 
 
 def _write_skeleton(file: Path, skeleton: str, name: str) -> None:
-    text = files("qualms.launch").joinpath("skeletons", f"{skeleton}.txt")
+    text = resources.files("qualms.launch").joinpath("skeletons", f"{skeleton}.txt")
     with file.open("x", encoding="utf-8") as out:  # never over what is there
         out.write(text.read_text("utf-8").replace("NAME", name))
 
@@ -93,9 +93,9 @@ def _taken(shelf: str) -> set[str]:
 
 
 def _check_module(name: str) -> None:
-    """Refuse a file that Python would confuse with a module that it has."""
-    found = find_spec(name)
-    if found is not None and found.origin is not None:  # a plain folder has none
+    """Raise if Python would confuse a file with a module that it has."""
+    module = find_spec(name)
+    if module is not None and module.origin is not None:  # a plain folder has none
         raise ValueError(
             f"Python has a module {name!r} already, and a file of that name would"
             " hide it; choose another name"

@@ -16,9 +16,9 @@ import pytest
 from launch import fakes
 from launch.fakes import spec, working_on
 from qualms.datasets import cores
-from qualms.launch import default_workers, lacking, prepared, run_all
-from qualms.launch.devices import devices_for, threads_for
-from qualms.launch.here import batches
+from qualms.launch import default_workers, pending_runs, prepare_datasets, run_all
+from qualms.launch._devices import devices_for, threads_for
+from qualms.launch.local import batches
 from qualms.runs import run_folder
 from qualms.spec import ItemRule, Part, RunSpec
 
@@ -29,7 +29,7 @@ TAILS = Part(name="cells", options={**spec().dataset.options, "variant": "tails"
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cache")
-    prepared([spec().dataset, TAILS], folder, workers=1)
+    prepare_datasets([spec().dataset, TAILS], folder, workers=1)
     return folder
 
 
@@ -89,7 +89,7 @@ def gone(child):
 def test_a_run_leaves_its_spec_its_environment_and_its_log(out, data):
     run = spec(3, behave="speak", rate=0.5)
     heard = Heard()
-    (outcome,) = launch([run], out, data, watch=heard).values()
+    (outcome,) = launch([run], out, data, callbacks=heard).values()
     assert outcome.status == "done"
     assert outcome.error == ""
     assert outcome.folder == out / "toy" / run.hash
@@ -162,13 +162,13 @@ def test_the_spec_of_a_finished_run_is_mended_and_that_is_said(out, data, damage
     assert other != text
     path.write_text(other)
     heard = Heard()
-    (again,) = launch([run], out, data, watch=heard).values()
+    (again,) = launch([run], out, data, callbacks=heard).values()
     assert again.status == "skipped"
     ((seed, told),) = heard.messages
     assert seed == 3
     assert told.startswith(f"{path} was changed after the run was made")
     assert path.read_text() == text
-    launch([run], out, data, watch=heard)
+    launch([run], out, data, callbacks=heard)
     assert len(heard.messages) == 1
 
 
@@ -176,7 +176,7 @@ def test_a_run_whose_predictions_were_removed_is_not_done(out, data):
     run = spec()
     launch([run], out, data)
     (run_folder(out, run) / "predictions/test.safetensors").unlink()
-    assert lacking([run], out) == [run]
+    assert pending_runs([run], out) == [run]
     assert statuses(launch([run], out, data)) == {0: "done"}
     assert statuses(launch([run], out, data)) == {0: "skipped"}
 
@@ -187,9 +187,9 @@ def test_a_run_whose_predictions_were_damaged_is_not_done(out, data):
     file = run_folder(out, run) / "predictions/test.safetensors"
     for damaged in (b"", file.read_bytes()[:-1], b"\xff" * 100):
         file.write_bytes(damaged)
-        assert lacking([run], out) == [run]
+        assert pending_runs([run], out) == [run]
     assert statuses(launch([run], out, data)) == {0: "done"}
-    assert lacking([run], out) == []
+    assert pending_runs([run], out) == []
 
 
 @pytest.mark.parametrize("ending", [".npz", ".csv", ""])
@@ -201,7 +201,7 @@ def test_predictions_may_be_of_another_kind_than_training_writes(out, data, endi
     if not ending:
         file.with_suffix("").unlink()
         file.with_suffix("").mkdir()  # as segmentation has
-    assert lacking([run], out) == []
+    assert pending_runs([run], out) == []
 
 
 def test_nothing_is_started_when_all_is_done(out, tmp_path):
@@ -226,7 +226,7 @@ def test_runs_that_differ_only_in_their_seed_train_together(out, data):
 def test_a_failed_batch_is_taken_apart_so_that_only_the_culprit_fails(out, data):
     specs = [spec(seed, behave="alone") for seed in range(2)]
     heard = Heard()
-    assert statuses(launch(specs, out, data, together=2, watch=heard)) == {
+    assert statuses(launch(specs, out, data, together=2, callbacks=heard)) == {
         0: "done",
         1: "done",
     }
@@ -252,7 +252,7 @@ def test_a_run_that_starts_from_another_waits_for_it(out, data):
         ended.append((run.seed, done))
 
     runs = [third, second, first, free]
-    outcomes = launch(runs, out, data, workers=2, watch=Heard(note))
+    outcomes = launch(runs, out, data, workers=2, callbacks=Heard(note))
     assert set(statuses(outcomes).values()) == {"done"}
     before = dict(ended)
     assert 0 in before[1]
@@ -302,7 +302,7 @@ def test_a_run_may_predict_splits_of_several_datasets(out, data):
     told = (outcome.folder / "datasets").read_text().split()
     assert told == ["=cells", "tails=cells"]
     assert (outcome.folder / "predictions" / "tails@test.safetensors").is_file()
-    assert lacking([run], out) == []
+    assert pending_runs([run], out) == []
 
 
 def test_a_run_that_is_busy_elsewhere_is_left_alone(out, data):
@@ -319,7 +319,7 @@ def test_a_busy_run_that_ends_meanwhile_is_picked_up(out, data):
     busy, free = spec(0), spec(1)
     heard = Heard(lambda _: fakes.finish(busy, run_folder(out, busy)))
     with working_on(out, busy):
-        outcomes = launch([busy, free], out, data, watch=heard)
+        outcomes = launch([busy, free], out, data, callbacks=heard)
     assert statuses(outcomes) == {0: "skipped", 1: "done"}
 
 
@@ -338,7 +338,7 @@ def test_closing_the_iterator_ends_the_workers(out, data, monkeypatch):
     go = run_folder(out, specs[0]) / "go"
     child = run_folder(out, specs[1]) / "child"
     heard = Heard(lambda run: go.touch() if run == specs[1] else None)
-    options = {"workers": 2, "device": "cpu", "work": fakes.work, "watch": heard}
+    options = {"workers": 2, "device": "cpu", "work": fakes.work, "callbacks": heard}
     found = run_all(specs, out=out, data=data, **options)
     assert next(found).status == "done"
     until(lambda: child.exists() and child.read_text().strip())

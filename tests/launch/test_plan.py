@@ -1,33 +1,18 @@
-"""Choosing from a benchmark: what is asked for, and nothing else changed."""
+"""Plans of requests: the part that is asked for, and nothing else changed."""
 
 from dataclasses import replace
 
 import pytest
 import torch
 
-from qualms.benchmarks import (
-    Benchmark,
-    Config,
-    Expectation,
-    Preset,
-    Selection,
-    TableRow,
-    Variant,
-    pools_of,
-)
-from qualms.launch import Wish, data_key, everything, without
-from qualms.launch import choice as choice_module
+from qualms.launch import RunRequest, data_key, plans_of, without_datasets
+from qualms.launch import plan as plan_module
 from qualms.shelf import find
 from qualms.shelf import names as shelf_names
 from qualms.spec import Part
+from qualms.study import Benchmark, Config, Preset, Selection, TableRow, Variant
 
 MAP, GAUSSIAN, DROPOUT = (Part(name=n) for n in ("map", "gaussian", "mc_dropout"))
-
-
-def expected(variant, *rows, minus=""):
-    return Expectation(
-        text="", variant=variant, rows=rows, score="s", low=0, high=1, minus=minus
-    )
 
 
 def toy():
@@ -64,14 +49,6 @@ def toy():
             TableRow(name="dropout", label="", method=DROPOUT),
         ),
         presets={"demo": demo},
-        scores=("s",),
-        published="regression",
-        expectations={
-            "demo": (
-                expected("plain", "point", "gauss"),
-                expected("plain", "pooled", minus="tails"),
-            )
-        },
         configs={"quick": Config(options={"epochs": 1, "method.warmup": 0})},
     )
 
@@ -81,89 +58,78 @@ def on_the_shelf(monkeypatch):
     def find_toy(shelf, name):
         return toy if (shelf, name) == ("benchmarks", "toy") else find(shelf, name)
 
-    monkeypatch.setattr(choice_module, "find", find_toy)
+    monkeypatch.setattr(plan_module, "find", find_toy)
 
 
 def choose(target="toy", **wish):
-    (choice,) = everything(target, Wish(**wish))
-    return choice
+    (plan,) = plans_of(target, RunRequest(**wish))
+    return plan
 
 
 def names(parts):
     return [part.name for part in parts]
 
 
-def test_without_a_wish_the_preset_is_as_declared():
-    choice = choose()
-    assert choice.benchmark == toy()
-    assert choice.preset == toy().presets["demo"]
-    assert choice.runs == toy().runs(choice.preset)
+def test_without_a_request_the_plan_is_the_whole_preset():
+    assert choose() == toy().plan("demo")
+    assert choose().runs == toy().plan("demo").runs
 
 
-def test_variants_are_chosen_by_name_with_the_effects_they_can_show():
-    choice = choose("toy/tails,plain")
-    assert names(choice.preset.variants) == ["tails", "plain"]
-    assert len(choice.benchmark.expectations["demo"]) == 2
-    choice = choose("toy/plain")
-    assert choice.benchmark.expectations["demo"] == (
-        expected("plain", "point", "gauss"),
-    )
+def test_variants_are_chosen_by_name_in_their_order():
+    assert names(choose("toy/tails,plain").variants) == ["tails", "plain"]
 
 
 def test_variants_are_chosen_by_a_pattern():
-    assert names(choose("toy/*ai*").preset.variants) == ["plain", "tails"]
+    assert names(choose("toy/*ai*").variants) == ["plain", "tails"]
     with pytest.raises(LookupError, match=r"no 'x\*' in the variants"):
         choose("toy/x*")
 
 
 def test_methods_are_chosen_by_their_name_or_by_that_of_a_row():
-    assert choose(methods=("map",)).preset.rows == ("point", "pooled")
-    choice = choose(methods=("point",))
-    assert choice.preset.rows == ("point",)
-    assert choice.benchmark.expectations["demo"] == (expected("plain", "point"),)
-    assert choose(methods=("mc_dropout",)).preset.rows == ("dropout",)
+    assert names(choose(methods=("map",)).rows) == ["point", "pooled"]
+    assert names(choose(methods=("point",)).rows) == ["point"]
+    assert names(choose(methods=("mc_dropout",)).rows) == ["dropout"]
 
 
 def test_rows_that_no_variant_has_are_refused_with_those_that_do():
     told = r"has no ce_few2_birds; ask for one of: url/species --preset small"
     with pytest.raises(ValueError, match=told):
-        everything("url", Wish(preset="demo", methods=("ce_few2_birds",)))
+        plans_of("url", RunRequest(preset="demo", methods=("ce_few2_birds",)))
 
 
 def test_rows_keep_the_order_of_the_preset_whatever_is_asked_for_first():
-    first = choose(methods=("gaussian", "map")).preset.rows
-    assert first == choose(methods=("map", "gaussian")).preset.rows
-    assert first == ("point", "pooled", "gauss")
+    first = choose(methods=("gaussian", "map")).rows
+    assert first == choose(methods=("map", "gaussian")).rows
+    assert names(first) == ["point", "pooled", "gauss"]
 
 
 def test_pools_are_those_that_the_seeds_fill():
-    assert choose(seeds=(2, 1)).preset.pools == ((1, 2),)
-    choice = choose(seeds=(4, 5, 6))
-    assert choice.preset.pools == ((4, 5, 6), (5, 6, 4), (6, 4, 5))
-    assert {spec.seed for spec in choice.runs} == {4, 5, 6}
+    assert choose(seeds=(2, 1)).pools == ((1, 2),)
+    plan = choose(seeds=(4, 5, 6))
+    assert plan.pools == ((4, 5, 6), (5, 6, 4), (6, 4, 5))
+    assert {spec.seed for spec in plan.runs} == {4, 5, 6}
 
 
 @pytest.mark.parametrize("seeds", [(0, 1, 2, 3, 4, 5), (0, 7), (5, 0, 3)])
 def test_every_seed_that_is_asked_for_is_run_and_pooled(seeds):
-    choice = choose(seeds=seeds)
-    for row in choice.preset.rows:
-        only = choose(seeds=seeds, methods=(row,))
+    plan = choose(seeds=seeds)
+    for row in plan.rows:
+        only = choose(seeds=seeds, methods=(row.name,))
         assert {spec.seed for spec in only.runs} == set(seeds)
 
 
 def test_seeds_that_the_preset_does_not_have_are_pooled_too():
-    choice = choose("retina/country", seeds=(42, 43, 44, 45))
-    assert choice.preset.alone == (42, 43, 44, 45)
-    rows = [choice.benchmark.row(name) for name in choice.preset.rows]
-    pooled = [pools_of(choice.preset, row) for row in rows if row.pool == 2]
+    plan = choose("retina/country", seeds=(42, 43, 44, 45))
+    assert plan.alone == (42, 43, 44, 45)
+    pooled = [plan.pools_of(row) for row in plan.rows if row.pool == 2]
     assert pooled
     assert set(pooled) == {((42, 43), (43, 44), (44, 45), (42, 45))}
 
 
 def test_the_seeds_of_the_preset_change_nothing():
-    (plain,) = everything("retina", Wish(preset="paper"))
-    (same,) = everything("retina", Wish(preset="paper", seeds=plain.preset.seeds[::-1]))
-    assert same.preset.pools == plain.preset.pools
+    (plain,) = plans_of("retina", RunRequest(preset="paper"))
+    (same,) = plans_of("retina", RunRequest(preset="paper", seeds=plain.seeds[::-1]))
+    assert same.pools == plain.pools
     assert same.part == plain.part == ""
 
 
@@ -188,9 +154,9 @@ def test_a_part_of_a_preset_is_named(target, wish, part):
 
 
 def test_rows_that_pool_more_runs_than_there_are_seeds_are_left_out_and_named():
-    choice = choose(seeds=(0,))
-    assert choice.preset.rows == ("point", "gauss")
-    assert choice.dropped == ("pooled",)
+    plan = choose(seeds=(0,))
+    assert names(plan.rows) == ["point", "gauss"]
+    assert plan.left_out == ("pooled",)
     with pytest.raises(ValueError, match=r"pooled pool at least 2 runs .* got 1;"):
         choose(seeds=(0,), methods=("pooled",))
 
@@ -211,26 +177,26 @@ def test_further_datasets_and_own_networks_take_options_and_may_be_missing(monke
     def find_several(shelf, name):
         return several if shelf == "benchmarks" else find(shelf, name)
 
-    monkeypatch.setattr(choice_module, "find", find_several)
+    monkeypatch.setattr(plan_module, "find", find_several)
     sizes = {"train": 4, "val": 2, "test": 2}
-    choice = choose(options={"dataset.sizes": sizes, "network.width": 2})
-    first = choice.runs[0]
+    plan = choose(options={"dataset.sizes": sizes, "network.width": 2})
+    first = plan.runs[0]
     assert {part.options["sizes"]["train"] for part in first.parts.values()} == {4}
     assert first.network.options["width"] == 2
     missing = [data_key(first.datasets["chairs"])]
-    assert names(without(choice, missing).preset.variants) == ["tails"]
+    assert names(without_datasets(plan, missing).variants) == ["tails"]
 
 
 def test_each_of_several_datasets_takes_the_sizes_of_its_own_splits():
     sizes = {"train": 64, "val": 20, "test": 30}
-    (choice,) = everything("url", Wish(options={"dataset.sizes": sizes}))
-    found = {name: part.options["sizes"] for name, part in choice.runs[0].parts.items()}
+    (plan,) = plans_of("url", RunRequest(options={"dataset.sizes": sizes}))
+    found = {name: part.options["sizes"] for name, part in plan.runs[0].parts.items()}
     assert found[""] == {"train": 64, "test": 30}
     assert found["birds"] == sizes
     assert found["votes"] == {"val": 20, "test": 30}
     # What no dataset has is left for the dataset to refuse.
-    (choice,) = everything("url", Wish(options={"dataset.sizes": {"tset": 3}}))
-    assert choice.runs[0].dataset.options["sizes"]["tset"] == 3
+    (plan,) = plans_of("url", RunRequest(options={"dataset.sizes": {"tset": 3}}))
+    assert plan.runs[0].dataset.options["sizes"]["tset"] == 3
 
 
 def test_options_go_to_the_parts_that_have_them():
@@ -241,14 +207,15 @@ def test_options_go_to_the_parts_that_have_them():
         "network.width": 8,
         "dataset.seed": 7,
     }
-    choice = choose("toy/plain,tails", options=options)
-    for spec in choice.runs:
+    plan = choose("toy/plain,tails", options=options)
+    for spec in plan.runs:
         assert spec.training == {"epochs": 3, "normalise": "imagenet"}
         assert spec.network.options == {"width": 8}
         assert spec.dataset.options["seed"] == 7
         gaussian = spec.method.name == "gaussian"
         assert spec.method.options == ({"warmup": 1} if gaussian else {})
-    assert choice.preset.training["epochs"] == 3
+    assert {plan.training_on(each)["epochs"] for each in plan.variants} == {3}
+    assert plan.preset == toy().presets["demo"]
 
 
 def test_a_config_is_a_set_of_options_that_others_override():
@@ -283,11 +250,11 @@ def with_configs(monkeypatch):
     def find_bound(shelf, name):
         return bound if shelf == "benchmarks" else find(shelf, name)
 
-    monkeypatch.setattr(choice_module, "find", find_bound)
+    monkeypatch.setattr(plan_module, "find", find_bound)
 
 
-def by_method(choice):
-    return {spec.method.name: spec for spec in choice.runs}
+def by_method(plan):
+    return {spec.method.name: spec for spec in plan.runs}
 
 
 @pytest.mark.usefixtures("with_configs")
@@ -322,28 +289,14 @@ def test_what_is_asked_for_overrides_the_config_of_a_method():
 
 @pytest.mark.usefixtures("with_configs")
 def test_further_variants_are_run_only_when_asked_for():
-    assert names(choose().preset.variants) == ["plain"]
-    assert names(choose("toy/rare").preset.variants) == ["rare"]
+    assert names(choose().variants) == ["plain"]
+    assert names(choose("toy/rare").variants) == ["rare"]
 
 
 @pytest.mark.usefixtures("with_configs")
 def test_rows_that_pool_nothing_have_each_seed_that_is_asked_for():
-    assert choose(seeds=(1, 2)).preset.alone == (1, 2)
-    assert choose(seeds=(7,)).preset.alone == (7,)
-
-
-def test_an_effect_between_rows_needs_both_rows(monkeypatch):
-    effect = replace(
-        expected("plain", "pooled", "gauss"), minus_rows=("point", "dropout")
-    )
-
-    def compared():
-        return replace(toy(), expectations={"demo": (effect,)})
-
-    monkeypatch.setattr(choice_module, "find", lambda *_: compared)
-    (kept,) = choose().benchmark.expectations["demo"]
-    assert kept.pairs == {"pooled": "point"}
-    assert choose(methods=("pooled",)).benchmark.expectations["demo"] == ()
+    assert choose(seeds=(1, 2)).alone == (1, 2)
+    assert choose(seeds=(7,)).alone == (7,)
 
 
 def test_a_network_from_elsewhere_takes_its_options_unchecked(monkeypatch):
@@ -351,7 +304,7 @@ def test_a_network_from_elsewhere_takes_its_options_unchecked(monkeypatch):
         preset = replace(toy().presets["demo"], network=Part(name="timm:resnet18"))
         return replace(toy(), presets={"demo": preset})
 
-    monkeypatch.setattr(choice_module, "find", lambda *_: elsewhere)
+    monkeypatch.setattr(plan_module, "find", lambda *_: elsewhere)
     specs = choose(options={"network.drop_rate": 0.1}).runs
     assert specs[0].network.options == {"drop_rate": 0.1}
 
@@ -366,11 +319,11 @@ def test_options_go_to_the_networks_that_know_them(monkeypatch):
     def found(shelf, name):
         return two_networks if shelf == "benchmarks" else find(shelf, name)
 
-    monkeypatch.setattr(choice_module, "find", found)
+    monkeypatch.setattr(plan_module, "find", found)
 
     def chosen(options, target="toy"):
-        choice = choose(target, methods=("point",), options=options)
-        return {spec.network.name: spec.network.options for spec in choice.runs}
+        plan = choose(target, methods=("point",), options=options)
+        return {spec.network.name: spec.network.options for spec in plan.runs}
 
     # The network of the preset has no weights, and is not asked here.
     weights = {"network.weights": "w.pt"}
@@ -382,9 +335,9 @@ def test_options_go_to_the_networks_that_know_them(monkeypatch):
 
 
 def test_datasets_that_are_missing_can_be_left_out():
-    choice = choose()
-    less = without(choice, [data_key(Part(name="asset_wealth"))])
-    assert names(less.preset.variants) == ["plain", "tails"]
+    plan = choose()
+    less = without_datasets(plan, [data_key(Part(name="asset_wealth"))])
+    assert names(less.variants) == ["plain", "tails"]
     assert all(spec.dataset.name == "cells" for spec in less.runs)
 
 
@@ -440,7 +393,7 @@ def test_a_value_that_a_network_refuses_is_refused_before_anything_starts(
     options, said
 ):
     with pytest.raises(ValueError, match=f"unet cannot be made: .*{said}"):
-        everything("values/toy_1", Wish(methods=("softmax",), options=options))
+        plans_of("values/toy_1", RunRequest(methods=("softmax",), options=options))
 
 
 def test_a_network_that_no_device_without_memory_can_build_is_left_to_its_run(
@@ -552,7 +505,7 @@ def test_a_config_of_all_runs_cannot_change_the_selection_either(monkeypatch):
     def find_two(shelf, name):
         return two_selections if shelf == "benchmarks" else find(shelf, name)
 
-    monkeypatch.setattr(choice_module, "find", find_two)
+    monkeypatch.setattr(plan_module, "find", find_two)
     assert choose("toy/joint", config="sly").runs
     with pytest.raises(ValueError, match=r"toy/in_domain to .*; run toy/joint"):
         choose("toy/in_domain", config="sly")
@@ -561,27 +514,25 @@ def test_a_config_of_all_runs_cannot_change_the_selection_either(monkeypatch):
 def test_what_is_changed_is_told():
     options = {"epochs": 3, "method.place": "blocks"}
     methods = ("map", "mc_dropout")
-    wish = Wish(config="map_country_joint", options=options, methods=methods)
-    (choice,) = everything("retina/country_joint", wish)
+    wish = RunRequest(config="map_country_joint", options=options, methods=methods)
+    (plan,) = plans_of("retina/country_joint", wish)
     said = "config map_country_joint, epochs=3, method.place=blocks"
-    assert choice.preset.told == f"demo with {said}"
-    (plain,) = everything("retina", Wish())
-    assert plain.preset.told == "demo"
+    assert plan.preset_text == f"demo with {said}"
+    (plain,) = plans_of("retina", RunRequest())
+    assert plain.preset_text == "demo"
 
 
 def test_of_all_benchmarks_those_are_run_that_have_the_method():
-    chosen = everything("", Wish(methods=("gaussian", "map")))
-    found = {c.benchmark.name: set(c.preset.rows) >= {"map"} for c in chosen}
+    chosen = plans_of("", RunRequest(methods=("gaussian", "map")))
+    found = {c.benchmark.name: "map" in names(c.rows) for c in chosen}
     assert (found["regression"], found["retina"]) == (False, True)
-    (only,) = everything("", Wish(methods=("gaussian",)))
+    (only,) = plans_of("", RunRequest(methods=("gaussian",)))
     assert only.benchmark.name == "regression"
-    assert {only.benchmark.row(name).method.name for name in only.preset.rows} == {
-        "gaussian"
-    }
+    assert {row.method.name for row in only.rows} == {"gaussian"}
     with pytest.raises(LookupError, match="in the methods of benchmarks"):
-        everything("", Wish(methods=("gausian", "map")))
+        plans_of("", RunRequest(methods=("gausian", "map")))
     with pytest.raises(LookupError, match="in the methods of retina"):
-        everything("retina", Wish(methods=("gausian",)))
+        plans_of("retina", RunRequest(methods=("gausian",)))
 
 
 @pytest.mark.parametrize(
@@ -598,9 +549,9 @@ def test_of_all_benchmarks_those_are_run_that_have_the_method():
 )
 def test_a_method_that_the_benchmark_lacks_gets_rows_and_pools(name, preset, rows):
     method = next(iter(rows))
-    (chosen,) = everything(name, Wish(preset=preset, methods=(method,)))
-    assert list(chosen.preset.rows) == list(rows)
-    made = [chosen.benchmark.row(row) for row in rows]
+    (chosen,) = plans_of(name, RunRequest(preset=preset, methods=(method,)))
+    made = chosen.rows
+    assert names(made) == list(rows)
     assert all(row.beyond and row.method.name == method for row in made)
     assert [row.pool for row in made] == list(rows.values())
     lenders = {"map"} if find("methods", method)().trained_as else set()
@@ -619,8 +570,8 @@ def test_a_method_that_the_benchmark_lacks_gets_rows_and_pools(name, preset, row
     ],
 )
 def test_what_is_fitted_after_training_takes_the_runs_of_map(name, method, lender):
-    (both,) = everything(name, Wish(methods=(method, lender)))
-    (lending,) = everything(name, Wish(methods=("map",)))
+    (both,) = plans_of(name, RunRequest(methods=(method, lender)))
+    (lending,) = plans_of(name, RunRequest(methods=("map",)))
     runs = {run.hash: run for run in both.runs}
     fitted = [run for run in both.runs if run.method.name == method]
     assert fitted
@@ -641,8 +592,10 @@ def test_no_declared_row_trains_what_another_row_has_trained(name):
 
 
 def test_a_config_of_the_lender_serves_who_takes_its_runs():
-    wish = Wish(preset="small", methods=("temperature",), config="map_country_joint")
-    (chosen,) = everything("retina/country_joint", wish)
+    wish = RunRequest(
+        preset="small", methods=("temperature",), config="map_country_joint"
+    )
+    (chosen,) = plans_of("retina/country_joint", wish)
     assert {run.training["lr"] for run in chosen.runs} == {0.026561}
 
 
@@ -661,8 +614,8 @@ def test_a_config_of_the_lender_serves_who_takes_its_runs():
     ],
 )
 def test_pools_of_any_method_are_asked_for_by_name(name, preset, asked, rows, methods):
-    (chosen,) = everything(name, Wish(preset=preset, methods=(asked,)))
-    assert list(chosen.preset.rows) == (rows or [asked])
+    (chosen,) = plans_of(name, RunRequest(preset=preset, methods=(asked,)))
+    assert names(chosen.rows) == (rows or [asked])
     assert {run.method.name for run in chosen.runs} == methods
 
 
@@ -681,16 +634,16 @@ def test_a_benchmark_without_pools_gets_members_of_a_deep_ensemble(
         retina.presets["demo"], rows=("map",), seeds=(7,), pools=((7,),), alone=()
     )
     alone = replace(retina, rows=retina.rows[:1], presets={"demo": demo})
-    monkeypatch.setattr("qualms.launch.choice.find", lambda *_: lambda: alone)
-    wish = Wish(methods=("map", "deep_ensemble"), seeds=seeds)
-    (chosen,) = everything("retina/country", wish)
-    single, pooled = (chosen.benchmark.row(row) for row in ("map", "map_ensemble"))
-    assert chosen.preset.rows == ("map", "map_ensemble")
+    monkeypatch.setattr("qualms.launch.plan.find", lambda *_: lambda: alone)
+    wish = RunRequest(methods=("map", "deep_ensemble"), seeds=seeds)
+    (chosen,) = plans_of("retina/country", wish)
+    single, pooled = (chosen.row(row) for row in ("map", "map_ensemble"))
+    assert names(chosen.rows) == ["map", "map_ensemble"]
     assert (pooled.pool, pooled.beyond) == (size, True)
-    found = {tuple(sorted(pool)) for pool in pools_of(chosen.preset, pooled)}
+    found = {tuple(sorted(pool)) for pool in chosen.pools_of(pooled)}
     assert found == {tuple(sorted(pool)) for pool in pools}
     # The single network is judged as often as before, or as often as was asked.
-    assert pools_of(chosen.preset, single) == tuple((s,) for s in seeds or (7,))
+    assert chosen.pools_of(single) == tuple((s,) for s in seeds or (7,))
     assert len(chosen.runs) == size
 
 
@@ -698,19 +651,19 @@ def test_a_guest_whose_option_has_no_default_is_refused_in_a_sentence(monkeypatc
     def needy(*, rate: float) -> None:
         raise AssertionError(rate)
 
-    monkeypatch.setattr("qualms.launch.guests.find", lambda *_: needy)
+    monkeypatch.setattr("qualms.launch._extra_rows.find", lambda *_: needy)
     with pytest.raises(ValueError, match="must have a default, got none for rate"):
-        everything("retina", Wish(methods=("swag",)))
+        plans_of("retina", RunRequest(methods=("swag",)))
 
 
 def test_embeddings_of_different_networks_are_not_pooled():
     with pytest.raises(ValueError, match="cannot be pooled, got map_ensemble; take"):
-        everything("url", Wish(methods=("deep_ensemble",)))
+        plans_of("url", RunRequest(methods=("deep_ensemble",)))
 
 
 def test_a_wrong_method_is_answered_with_those_of_the_same_task():
     with pytest.raises(LookupError) as refused:
-        everything("values/toy_1", Wish(methods=("softmaxx",)))
+        plans_of("values/toy_1", RunRequest(methods=("softmaxx",)))
     said = str(refused.value)
     assert "Did you mean 'softmax'" in said
     known = said.partition("Known: ")[2].rstrip(".").split(", ")
@@ -720,4 +673,4 @@ def test_a_wrong_method_is_answered_with_those_of_the_same_task():
 
 def test_a_method_of_another_task_is_refused():
     with pytest.raises(ValueError, match="retina is about classification, and 'gauss"):
-        everything("retina", Wish(methods=("gaussian",)))
+        plans_of("retina", RunRequest(methods=("gaussian",)))

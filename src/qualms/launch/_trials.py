@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from qualms.benchmarks import Range
-from qualms.launch.here import RunOutcome
-from qualms.launch.search import Search
+from qualms.launch._search import Search
+from qualms.launch.local import RunOutcome
 from qualms.spec import Part, RunSpec
+from qualms.study import Range
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -31,24 +31,24 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
-    """A trial and its result."""
+class TrialResult:
+    """A trial, and what came of it."""
 
     trial: Trial
     outcome: RunOutcome
     value: float | None
-    """Its score by the search's selection, larger is better; None without one."""
+    """Score by the search's selection, larger is better; None where it has none."""
     error: str
     """Why it has no score, in a sentence."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether another process makes it."""
+        """Whether another process makes the trial."""
         return self.outcome.status == "busy"
 
 
 def trials_of(search: Search, count: int) -> list[Trial]:
-    """The first `count` points of the search's scrambled Sobol sequence.
+    """Return the first `count` points of the search's scrambled Sobol sequence.
 
     They depend only on the seed, so a longer search begins like a shorter one.
     Any 2^k of them that begin at a multiple of 2^k lie evenly in every range.
@@ -69,8 +69,8 @@ def trials_of(search: Search, count: int) -> list[Trial]:
     study.add_trial(
         optuna.trial.create_trial(params=first, distributions=space, value=0.0)
     )
-    drawn = (study.ask(space).params for _ in range(count))
-    return [trial_at(search, number, values) for number, values in enumerate(drawn)]
+    points = (study.ask(space).params for _ in range(count))
+    return [trial_at(search, number, point) for number, point in enumerate(points)]
 
 
 def check_optuna() -> None:
@@ -83,12 +83,12 @@ def check_optuna() -> None:
 
 
 def name_of(each: Range) -> str:
-    """The name of a range in a study."""
+    """Return the name of a range in a study."""
     return f"1 - {each.option}" if each.complement else each.option
 
 
 def distribution(each: Range) -> "BaseDistribution":
-    """A range as a distribution of Optuna."""
+    """Return a range as a distribution of Optuna."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     if each.choices:
@@ -96,10 +96,10 @@ def distribution(each: Range) -> "BaseDistribution":
     return FloatDistribution(each.low, each.high, log=each.log)
 
 
-def trial_at(search: Search, number: int, drawn: Mapping[str, Any]) -> Trial:
-    """The trial with the values `drawn`, by the name of their range."""
+def trial_at(search: Search, number: int, point: Mapping[str, Any]) -> Trial:
+    """Return the trial at a point, whose values are by the name of their range."""
     values = {
-        name_of(each): _rounded(each, drawn[name_of(each)]) for each in search.ranges
+        name_of(each): _rounded(each, point[name_of(each)]) for each in search.ranges
     }
     options = {
         each.option: _option(each, values[name_of(each)]) for each in search.ranges
@@ -130,14 +130,14 @@ def _option(each: Range, value: Any) -> Any:
 def _with(
     base: RunSpec, options: Mapping[str, Any], splits: tuple[str, ...]
 ) -> RunSpec:
-    """`base` with other options, predicting `splits`: a search sees no test item."""
+    """Return `base` with other options, predicting `splits`: no test item is seen."""
     loop = {name: value for name, value in options.items() if "." not in name}
-    own = {
+    of_method = {
         name.removeprefix("method."): value
         for name, value in options.items()
         if "." in name
     }
-    method = Part(name=base.method.name, options={**base.method.options, **own})
+    method = Part(name=base.method.name, options={**base.method.options, **of_method})
     return replace(
         base, training={**base.training, **loop}, method=method, splits=splits
     )

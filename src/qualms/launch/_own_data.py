@@ -1,6 +1,6 @@
 """Data that a user brings with `--from`: a folder, a table, or a TOML file.
 
-The TOML file says what the command line may say, for repetition:
+The TOML file states what the command line may state, for repetition:
 
     from = "pictures"                 # a folder or a CSV, seen from this file
     name = "clothes"
@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qualms.benchmarks import GivenData
 from qualms.datasets import Dataset, Encoded, Progress, Ragged, cache_folder, prepare
-from qualms.launch.choice import Wish
+from qualms.launch._devices import devices_for
 from qualms.launch.data import recipe_of
-from qualms.launch.devices import devices_for
+from qualms.launch.plan import RunRequest
 from qualms.spec import Part
+from qualms.study import GivenData
 from qualms.wording import suggest
 
 DATASET = "folder"
@@ -45,8 +45,8 @@ _KINDS: Mapping[str, tuple[type, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
-    """What a user says of data of their own."""
+class DataDeclaration:
+    """What a user states about their data."""
 
     source: Path
     name: str
@@ -54,87 +54,94 @@ class Declaration:
     methods: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    """As of a `Wish`: with the prefix of a part, or none for training."""
+    """As of a `RunRequest`: with the prefix of a part, or none for training."""
 
 
-def declaration(source: Path) -> Declaration:
-    """What `source` says: a TOML file, or the data themselves."""
+def declaration(source: Path) -> DataDeclaration:
+    """Read the declaration in a TOML file; of other sources, return their name."""
     if source.suffix.lower() != ".toml":
-        return Declaration(source=source, name=_word(source.resolve().stem))
-    said = _read(source)
-    where = source.parent / said["from"]
+        return DataDeclaration(source=source, name=_word(source.resolve().stem))
+    content = _read(source)
     prefixed = {
         name if table == "training" else f"{table}.{name}": value
         for table in TABLES
-        for name, value in said.get(table, {}).items()
+        for name, value in content.get(table, {}).items()
     }
-    return Declaration(
-        source=where,
-        name=_word(said.get("name", source.stem)),
-        shift=said.get("shift", ""),
-        methods=tuple(map(str, said.get("methods", ()))),
-        seeds=tuple(said.get("seeds", ())),
+    return DataDeclaration(
+        source=source.parent / content["from"],
+        name=_word(content.get("name", source.stem)),
+        shift=content.get("shift", ""),
+        methods=tuple(map(str, content.get("methods", ()))),
+        seeds=tuple(content.get("seeds", ())),
         options=prefixed,
     )
 
 
 def with_data(
-    wish: Wish,
+    request: RunRequest,
     source: Path,
     *,
     data: Path,
     device: str = "auto",
     workers: int | None = None,
     progress: Progress | None = None,
-) -> Wish:
-    """`wish`, with the data that `source` declares; they are prepared in `data`.
+) -> RunRequest:
+    """Return a request about the data in `source`, which are prepared in `data`.
 
-    What the wish says itself goes before what a TOML file says.
+    The request itself has precedence over a TOML file.
     """
-    if wish.preset != Wish().preset:
+    if request.preset != RunRequest().preset:
         raise ValueError(
-            f"your own data have no presets, got {wish.preset!r}; leave out --preset,"
-            " and set what you want by -o or in a TOML file"
+            f"your own data have no presets, got {request.preset!r}; leave out"
+            " --preset, and set what you want by -o or in a TOML file"
         )
-    said = declaration(source)
-    options = {**said.options, **wish.options}
-    stated = {
+    declared = declaration(source)
+    options = {**declared.options, **request.options}
+    of_dataset = {
         name.removeprefix("dataset."): value
         for name, value in options.items()
         if name.startswith("dataset.")
     }
-    recipe = recipe_of(Part(name=DATASET, options=stated), said.source)
+    recipe = recipe_of(Part(name=DATASET, options=of_dataset), declared.source)
     folder = cache_folder(data, recipe)
     dataset = prepare(recipe, folder, workers=workers, progress=progress).dataset
     _check_network(dataset, options)
-    seeds = wish.seeds or said.seeds
-    image = dataset.splits["train"].image
-    given = GivenData(
-        name=said.name,
-        dataset=Part(
-            name=DATASET, options={**stated, "contents": recipe.options["contents"]}
+    contents = {"contents": recipe.options["contents"]}
+    return replace(
+        request,
+        methods=request.methods or declared.methods,
+        options={n: v for n, v in options.items() if n != "network.name"},
+        given=_given(
+            replace(declared, options=options, seeds=request.seeds or declared.seeds),
+            dataset,
+            Part(name=DATASET, options={**of_dataset, **contents}),
+            device,
         ),
+    )
+
+
+def _given(
+    declared: DataDeclaration, dataset: Dataset, part: Part, device: str
+) -> GivenData:
+    image = dataset.splits["train"].image
+    return GivenData(
+        name=declared.name,
+        dataset=part,
         task=dataset.task,
         shape=_shape(image),
         alike=_alike(dataset),
-        patch=_patch(options),
+        patch=_patch(declared.options),
         deep=image.dtype.itemsize > 1,
         sizes={n: len(dataset.splits[n]) for n in SPLITS if n in dataset.splits},
-        shift=_shift(dataset, said.shift),
-        network=_network(options),
+        shift=_shift(dataset, declared.shift),
+        network=_network(declared.options),
         gpu=devices_for(device) != ["cpu"],
-        **({"seeds": seeds} if seeds else {}),
-    )
-    return replace(
-        wish,
-        methods=wish.methods or said.methods,
-        options={n: v for n, v in options.items() if n != "network.name"},
-        given=given,
+        **({"seeds": declared.seeds} if declared.seeds else {}),
     )
 
 
 def given_text(given: GivenData) -> str:
-    """What was found, in a sentence."""
+    """Say in a sentence what the data are."""
     task = given.task
     kind = f"{task.name}, {task.classes} classes" if task.classes else task.name
     about = "" if given.alike else "about "
@@ -148,17 +155,17 @@ def given_text(given: GivenData) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ValueError(f"there is no file {path}; name one with --from") from None
     except (tomllib.TOMLDecodeError, UnicodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}; correct it") from error
-    _check_keys(path, said)
-    return said
+    _check_keys(path, content)
+    return content
 
 
-def _check_keys(path: Path, said: Mapping[str, Any]) -> None:
-    for key, value in said.items():
+def _check_keys(path: Path, content: Mapping[str, Any]) -> None:
+    for key, value in content.items():
         if key not in _KINDS:
             raise LookupError(
                 f"no key {key!r} in {path}.{suggest(key, _KINDS)} Known:"
@@ -167,9 +174,9 @@ def _check_keys(path: Path, said: Mapping[str, Any]) -> None:
         kind, words = _KINDS[key]
         if not isinstance(value, kind):
             raise ValueError(f"{key!r} in {path} must be {words}, got {value!r}")
-    if "from" not in said:
+    if "from" not in content:
         raise ValueError(f"{path} must name the data: add from = 'FOLDER or CSV'")
-    for seed in said.get("seeds", ()):
+    for seed in content.get("seeds", ()):
         if type(seed) is not int or seed < 0:
             raise ValueError(
                 f"'seeds' in {path} must be whole numbers from 0 on, got {seed!r}"
@@ -177,18 +184,18 @@ def _check_keys(path: Path, said: Mapping[str, Any]) -> None:
 
 
 def _word(name: str) -> str:
-    """`name` as a word that may stand in paths."""
+    """Return a name as a word that may stand in paths."""
     return re.sub(r"[^\w.-]+", "_", name).strip("._") or "own"
 
 
-def _shift(dataset: Dataset, said: str) -> str:
+def _shift(dataset: Dataset, words: str) -> str:
     if "test/shifted" not in dataset.splits:
         return ""
-    return said or "items that are marked as shifted"
+    return words or "items that are marked as shifted"
 
 
 def _check_network(dataset: Dataset, options: Mapping[str, Any]) -> None:
-    """Refuse volumes that no network of ours can predict."""
+    """Raise if the data are volumes that no network of ours can predict."""
     task = dataset.task
     if task.space == 3 and task.name != "segmentation" and _network(options) is None:
         raise ValueError(
@@ -198,23 +205,23 @@ def _check_network(dataset: Dataset, options: Mapping[str, Any]) -> None:
 
 
 def _alike(dataset: Dataset) -> bool:
-    """Whether all items of all splits have one shape."""
+    """Return whether all items of all splits have one shape."""
     images = [split.image for split in dataset.splits.values()]
     varied = any(isinstance(image, Ragged) for image in images)
     return not varied and len({image.shape[1:] for image in images}) == 1
 
 
 def _shape(image: NDArray[Any] | Encoded | Ragged) -> tuple[int, ...]:
-    """(*space, channels) of an item, in the middle of those that differ."""
+    """Return (*space, channels) of an item; the median where items differ."""
     if not isinstance(image, Ragged):
         return image.shape[1:]
     return tuple(int(np.median(lengths)) for lengths in image.sides.T)
 
 
 def _patch(options: Mapping[str, Any]) -> tuple[int, ...]:
-    """The sides that are asked for; wrong ones are refused later."""
-    stated = options.get("patch", ())
-    sides = stated if isinstance(stated, list | tuple) else (stated,)
+    """Return the sides that the user asks for; wrong ones are refused later."""
+    patch = options.get("patch", ())
+    sides = patch if isinstance(patch, list | tuple) else (patch,)
     return tuple(side for side in sides if isinstance(side, int) and side > 0)
 
 

@@ -1,4 +1,4 @@
-"""Which trials a search makes next.
+"""The trials that a search makes next.
 
 An even search (`sobol`) knows all trials from the start. A search by the
 tree-structured Parzen estimator (`tpe`; Bergstra et al., 2011) begins with the first
@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from qualms.atomic import replacing
-from qualms.benchmarks import Range
-from qualms.launch.search import Search
-from qualms.launch.trials import (
+from qualms.launch._search import Search
+from qualms.launch._trials import (
     Trial,
-    Tried,
+    TrialResult,
     distribution,
     name_of,
     trial_at,
@@ -32,6 +31,7 @@ from qualms.launch.trials import (
 )
 from qualms.processes import locked
 from qualms.runs import lock_path
+from qualms.study import Range
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 START = 4
 """Trials of a search by TPE that do not look at results. Optuna's default of 10 would
 leave nothing to propose in the ten trials of Kirchhof et al. (2023)."""
-Results = Mapping[int, Tried]
-"""What came of trials, by their number."""
+TrialResults = Mapping[int, TrialResult]
+"""Results of trials, by the number of the trial."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +48,20 @@ class Proposals:
     """The trials of a search, as far as they are known."""
 
     count: int
-    """How many there will be."""
+    """Number of all trials."""
     known: Sequence[Trial]
-    """Those that are known before any is made."""
+    """Trials that are known before any is made."""
     at_once: int
-    """How many can be made at the same time."""
-    ask: Callable[[Results], Sequence[Trial]]
-    """The trials to make next; none when there are no more. Trials that are busy in
-    another process may be among them again."""
+    """Number of trials that can be made at the same time."""
+    ask: Callable[[TrialResults], Sequence[Trial]]
+    """Gives the trials to make next, none at the end. Trials that are busy in another
+    process may be among them again."""
 
 
 def proposals_of(
     search: Search, count: int, *, out: Path, at_once: int = 1
 ) -> Proposals:
-    """The first `count` trials of `search`.
+    """Return the first `count` trials of a search.
 
     Args:
         search: what is searched.
@@ -74,7 +74,7 @@ def proposals_of(
     if search.sampler == "sobol":
         trials = trials_of(search, count)
         return Proposals(
-            count=count, known=trials, at_once=count, ask=partial(_left, trials)
+            count=count, known=trials, at_once=count, ask=partial(_untried, trials)
         )
     begin = trials_of(search, min(count, START))
     path = search.folder(out) / "plan.json"
@@ -86,37 +86,37 @@ def proposals_of(
     )
 
 
-def _left(trials: Sequence[Trial], found: Results) -> Sequence[Trial]:
-    return [trial for trial in trials if trial.number not in found]
+def _untried(trials: Sequence[Trial], results: TrialResults) -> Sequence[Trial]:
+    return [trial for trial in trials if trial.number not in results]
 
 
 def _next(
-    search: Search, count: int, path: Path, at_once: int, found: Results
+    search: Search, count: int, path: Path, at_once: int, results: TrialResults
 ) -> Sequence[Trial]:
-    """What is planned and not tried yet, else new proposals."""
+    """Return the planned trials that are not tried yet, else new proposals."""
     with locked(lock_path(path.parent), wait=True):
         plan = _planned(search, path)
         if len(plan) < min(count, START):
             plan = trials_of(search, min(count, START))
             _write_plan(plan, path)
-        if not (new := _left(plan[:count], found)):
+        if not (new := _untried(plan[:count], results)):
             for _ in range(min(at_once, count - len(plan))):
-                plan.append(_proposed(search, plan, found))
+                plan.append(_proposed(search, plan, results))
             _write_plan(plan, path)
-            new = _left(plan[:count], found)
+            new = _untried(plan[:count], results)
     if not new:
         return []
-    return [tried.trial for tried in found.values() if tried.is_busy] + [*new]
+    return [result.trial for result in results.values() if result.is_busy] + [*new]
 
 
 def _planned(search: Search, path: Path) -> list[Trial]:
-    """The trials in the file `path`, or none where there is no such file."""
+    """Read the trials in the file `path`; none where there is no such file."""
     if not path.exists():
         return []
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
         points = [
-            {name_of(r): _stated(r, row[name_of(r)]) for r in search.ranges}
+            {name_of(r): _parsed(r, row[name_of(r)]) for r in search.ranges}
             for row in rows
         ]
     except (ValueError, TypeError, KeyError) as error:
@@ -127,8 +127,8 @@ def _planned(search: Search, path: Path) -> list[Trial]:
     return [trial_at(search, number, values) for number, values in enumerate(points)]
 
 
-def _stated(each: Range, value: Any) -> Any:
-    """A value from a file; choices are found by their text."""
+def _parsed(each: Range, value: Any) -> Any:
+    """Parse a value from a file; choices are found by their text."""
     if not each.choices:
         return float(value)
     known = {json.dumps(choice): choice for choice in each.choices}
@@ -141,10 +141,10 @@ def _write_plan(plan: Sequence[Trial], path: Path) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
-def _proposed(search: Search, plan: Sequence[Trial], found: Results) -> Trial:
-    """The trial after those of `plan`, by TPE.
+def _proposed(search: Search, plan: Sequence[Trial], results: TrialResults) -> Trial:
+    """Propose the trial after those of `plan`, by TPE.
 
-    What is not known yet counts as bad, so that no other trial is made beside it.
+    Trials without a result yet count as bad, so that no other is made beside them.
     """
     import optuna
 
@@ -157,23 +157,23 @@ def _proposed(search: Search, plan: Sequence[Trial], found: Results) -> Trial:
         )
     study = optuna.create_study(direction="maximize", sampler=sampler)
     for trial in plan:
-        study.add_trial(_told(search, trial, found.get(trial.number)))
+        study.add_trial(_frozen(search, trial, results.get(trial.number)))
     space = {name_of(each): distribution(each) for each in search.ranges}
     return trial_at(search, number, study.ask(space).params)
 
 
-def _told(search: Search, trial: Trial, tried: Tried | None) -> "FrozenTrial":
-    """A trial as Optuna knows it.
+def _frozen(search: Search, trial: Trial, result: TrialResult | None) -> "FrozenTrial":
+    """Return a trial as a record of Optuna.
 
-    One that has no value is the worst: its training failed, or the rule of the
-    selection left it out. If that said nothing, TPE would propose the same again.
+    One without a value is the worst: its training failed, or the rule of the selection
+    left it out. If it counted for nothing, TPE would propose the same again.
     """
     from optuna.trial import TrialState, create_trial
 
     state, value = TrialState.RUNNING, None
-    if tried is not None and not tried.is_busy:
+    if result is not None and not result.is_busy:
         state = TrialState.COMPLETE
-        value = -math.inf if tried.value is None else tried.value
+        value = -math.inf if result.value is None else result.value
     return create_trial(
         state=state,
         value=value,

@@ -1,4 +1,4 @@
-"""The devices that workers train on, and the threads that they use."""
+"""Devices that workers train on, and threads that they use."""
 
 import os
 import re
@@ -21,19 +21,19 @@ def check_installed() -> None:
 
 
 def default_workers(device: str) -> int:
-    """Processes that train at the same time: one per GPU, or one per core."""
+    """Return how many processes train at the same time: one per GPU, or per core."""
     devices = devices_for(device)
     return len(devices) if devices != ["cpu"] else cores()
 
 
 def devices_for(device: str) -> list[str]:
-    """The devices that `device` stands for: every GPU for "auto" and "cuda".
+    """Return the devices that a name stands for: every GPU for "auto" and "cuda".
 
     "auto" is the CPU if there is no GPU. Any other name must be a device of this
     machine.
     """
     if device not in ("auto", "cuda"):
-        _check_there(device)
+        _check_device(device)
         return [device]
     count = _gpus()
     if count == 0 and device == "cuda":
@@ -44,12 +44,11 @@ def devices_for(device: str) -> list[str]:
     return [f"cuda:{index}" for index in range(count)] or ["cpu"]
 
 
-def _check_there(device: str) -> None:
+def _check_device(device: str) -> None:
     """Raise unless this machine has the device of that name."""
     kind, _, numbers = device.partition(":")
     listed = numbers.split(",") if numbers else []
-    known = _NAMES.fullmatch(device) and len(set(listed)) == len(listed)
-    if not known:
+    if not _NAMES.fullmatch(device) or len(set(listed)) < len(listed):
         raise ValueError(
             "device must be auto, cpu, cuda, one GPU as in cuda:1, or several as in"
             f" cuda:0,1, each once, got {device!r}"
@@ -68,12 +67,12 @@ def _gpus() -> int:
 
 
 def threads_for(device: str, workers: int) -> int:
-    """Threads of a worker; `OMP_NUM_THREADS` overrides it.
+    """Return the number of threads of a worker; `OMP_NUM_THREADS` overrides it.
 
     On the CPU it is one: with more threads sums are rounded differently, and the number
     of workers must not change a result.
     """
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    if asked.isdecimal() and int(asked) > 0:
-        return int(asked)
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    if threads.isdecimal() and int(threads) > 0:
+        return int(threads)
     return 1 if device.startswith("cpu") else max(1, cores() // workers)

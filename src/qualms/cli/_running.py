@@ -1,0 +1,82 @@
+"""`qualms run`: print the plan of its runs, and what was judged."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from qualms.launch import datasets_of, pending_runs, required_datasets
+from qualms.launch.benchmarking import JudgedPlan, Resources, data_line
+from qualms.launch.progress import dataset_text
+from qualms.runs import run_folder, why_failed
+from qualms.spec import RunSpec
+from qualms.study import RunPlan
+from qualms.wording import plural
+
+
+def show_plans(plans: Sequence[RunPlan], resources: Resources) -> None:
+    """Print the runs that lack a result, and the data they need."""
+    for plan in plans:
+        pending = pending_runs(plan.runs, resources.out)
+        typer.echo(
+            f"{plan.benchmark.name}, preset {plan.preset.name}: {len(pending)} of"
+            f" {len(plan.runs)} runs lack a result in {resources.out}"
+        )
+        for variant in plan.variants:
+            selection = plan.selection_text(variant)
+            if selection:
+                typer.echo(f"  {variant.name}: {selection}")
+        for line in _run_lines(pending, resources.out):
+            typer.echo(f"  {line}")
+        for dataset in required_datasets(datasets_of(pending), resources.data):
+            typer.echo(f"data: {data_line(dataset)}")
+
+
+def show_judged(judged: JudgedPlan) -> None:
+    """Print the tables and effects of a plan, and where its files are."""
+    from qualms.report.benchmark import print_benchmark
+
+    # Where there is no window to widen, tables must not be cut off.
+    is_sized = sys.stdout.isatty() or "COLUMNS" in os.environ
+    results, folder, files = judged
+    print_benchmark(results, console=Console(width=None if is_sized else 160))
+    if files is None:
+        return
+    plan = results.plan
+    if plan.left_out:
+        rows = ", ".join(plan.left_out)
+        typer.echo(f"left out, as they pool more runs than there are seeds: {rows}")
+    for note in files.notes:
+        typer.echo(f"note: {note}")
+    if plan.part:
+        typer.echo(
+            f"partial results of preset {plan.preset.name} ({plan.part}); they have a"
+            f" folder of their own, and results of the whole preset stay in"
+            f" {folder.parent}"
+        )
+    typer.echo(
+        f"wrote {files.results}, {len(files.tables)}"
+        f" {plural(len(files.tables), 'file')} in {folder / 'tables'}"
+        f" and {len(files.figures)} in {folder / 'figures'}; {files.page} shows all"
+    )
+
+
+def _run_lines(specs: Sequence[RunSpec], out: Path) -> list[str]:
+    """Return a line for each run, which also says why its last attempt failed."""
+    rows = [
+        (spec.hash, dataset_text(spec.dataset), spec.method.name, f"seed {spec.seed}")
+        for spec in specs
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    )
+    errors = (why_failed(run_folder(out, spec)) for spec in specs)
+    return [
+        f"{line}  failed before: {error}" if error else line
+        for line, error in zip(lines, errors, strict=True)
+    ]

@@ -1,0 +1,179 @@
+"""Progress of runs: live bars in a terminal or notebook, plain lines elsewhere."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from qualms.launch.local import RunOutcome
+from qualms.spec import Part, RunSpec
+
+EVERY = 30.0
+"""Seconds between two plain lines about the same run."""
+
+
+class RunsView(Protocol):
+    """Shows the progress of runs: `Callbacks` that also show datasets and outcomes."""
+
+    def epoch(self, spec: RunSpec, epoch: int, epochs: int, *values: float) -> None:
+        """Show an epoch of a run; loss, images per second and seconds left follow."""
+
+    def message(self, spec: RunSpec, text: str) -> None:
+        """Show a message of a run."""
+
+    def data(self, part: Part, done: int, units: int) -> None:
+        """Show that `done` of `units` of a dataset are made."""
+
+    def ended(self, outcome: RunOutcome) -> None:
+        """Show how a run ended."""
+
+
+def is_live(console: Console) -> bool:
+    """Return whether a console can redraw what it has shown."""
+    in_notebook = console.is_jupyter and find_spec("ipywidgets") is not None
+    return console.is_terminal or in_notebook
+
+
+@contextmanager
+def runs_view(total: int, console: Console) -> Iterator[RunsView]:
+    """Open a view of `total` runs for as long as the context lasts."""
+    if not is_live(console):
+        yield _Lines(total, console)
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        yield _Live(bars, bars.add_task("runs", total=total, note=""))
+
+
+@contextmanager
+def counting_bar(name: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Open a bar; yield a function that sets done and total items, or None."""
+    console = Console(stderr=True)
+    if not is_live(console):
+        yield None
+        return
+    with Progress(transient=True, console=console) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def waiting_for(work: str, console: Console) -> Iterator[None]:
+    """Show what is being waited for, where it can be removed afterwards."""
+    if not is_live(console):
+        yield
+        return
+    with console.status(work):
+        yield
+
+
+def print_line(console: Console, text: str) -> None:
+    """Print a text as it is, on one line."""
+    console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def run_text(spec: RunSpec) -> str:
+    """Return the name of a run for a line of text."""
+    return f"{dataset_text(spec.dataset)}, {spec.method.name}, seed {spec.seed}"
+
+
+def dataset_text(part: Part) -> str:
+    """Return the name of a dataset and its string options, without hashes."""
+    options = (value for name, value in part.options.items() if name != "contents")
+    return " ".join([part.name, *(v for v in options if isinstance(v, str))])
+
+
+def duration_text(seconds: float) -> str:
+    """Return seconds in words.
+
+    >>> duration_text(7384)
+    '2 h 03 min'
+    """
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return (
+        f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"
+    )
+
+
+@dataclass(slots=True, eq=False)
+class _Lines:
+    total: int
+    console: Console
+    done: int = 0
+    last: dict[str, float] = field(default_factory=dict)
+    """Time of the last line about a run, by hash."""
+
+    def epoch(self, spec: RunSpec, epoch: int, epochs: int, *values: float) -> None:
+        now = time.monotonic()
+        if now - self.last.setdefault(spec.hash, now) >= EVERY:
+            self.last[spec.hash] = now
+            self.message(spec, f"epoch {epoch}/{epochs}, {_epoch_text(*values)}")
+
+    def message(self, spec: RunSpec, text: str) -> None:
+        print_line(self.console, f"{run_text(spec)}: {text}")
+
+    def data(self, part: Part, done: int, units: int) -> None:
+        if done == units:
+            print_line(self.console, f"made {dataset_text(part)}")
+
+    def ended(self, outcome: RunOutcome) -> None:
+        self.done += 1
+        if outcome.status != "skipped":
+            line = f"[{self.done}/{self.total}] {_outcome_text(outcome)}"
+            print_line(self.console, line)
+
+
+@dataclass(slots=True, eq=False)
+class _Live:
+    bars: Progress
+    overall: TaskID
+    tasks: dict[str, TaskID] = field(default_factory=dict)
+    """Bars of runs, by hash, and of datasets."""
+
+    def epoch(self, spec: RunSpec, epoch: int, epochs: int, *values: float) -> None:
+        task = self.task(spec.hash, run_text(spec))
+        note = _epoch_text(*values)
+        self.bars.update(task, completed=epoch, total=epochs, note=note)
+
+    def message(self, spec: RunSpec, text: str) -> None:
+        print_line(self.bars.console, f"{run_text(spec)}: {text}")
+
+    def data(self, part: Part, done: int, units: int) -> None:
+        task = self.task(str(part), f"making {dataset_text(part)}")
+        self.bars.update(task, completed=done, total=units, visible=done < units)
+
+    def ended(self, outcome: RunOutcome) -> None:
+        self.bars.advance(self.overall)
+        if outcome.spec.hash in self.tasks:
+            self.bars.remove_task(self.tasks.pop(outcome.spec.hash))
+        if outcome.status in ("failed", "busy"):
+            print_line(self.bars.console, _outcome_text(outcome))
+
+    def task(self, key: str, text: str) -> TaskID:
+        if key not in self.tasks:
+            self.tasks[key] = self.bars.add_task(text, note="")
+        return self.tasks[key]
+
+
+def _epoch_text(loss: float, images_per_second: float, seconds_left: float) -> str:
+    speed = f"{images_per_second:,.0f} images/s"
+    return f"loss {loss:.4g}, {speed}, {duration_text(seconds_left)} left"
+
+
+def _outcome_text(outcome: RunOutcome) -> str:
+    text = f"{run_text(outcome.spec)}: {outcome.status}"
+    if outcome.status == "done":
+        return f"{text} in {duration_text(outcome.seconds)}"
+    return f"{text}: {outcome.error}" if outcome.error else text
