@@ -18,12 +18,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.arrays import Array, Flags, Index
 from qualms.atomic import replacing
-from qualms.labels import Label, Labels, Wanted, alternatives, labels_text
+from qualms.labels import (
+    Label,
+    LabelKey,
+    Labels,
+    Wanted,
+    accepted_keys,
+    label_key,
+    labels_text,
+)
 
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.int32]
+Codes = NDArray[np.int32]
 Rows = NDArray[np.intp]
+"""Numbers of rows."""
 
 
 class Summary(NamedTuple):
@@ -120,25 +129,26 @@ _ROW, _LAST = "row", ("subset", "score")
 """Labels of the data stand before the row, settings after it, and the score is last."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Characters with which a spreadsheet lets a formula begin."""
+_NONE = label_key(None)
 _LARGEST = 1 << 62
 
 
 class _CodedColumn(NamedTuple):
     """A column of few distinct values: each stored once, and a number for each row."""
 
-    codes: Numbers
+    codes: Codes
     """(rows,); -1 for none."""
     distinct: tuple[Label, ...]
 
-    def accepted(self, wanted: Wanted) -> NDArray[np.bool_]:
+    def accepted(self, wanted: Wanted) -> Flags:
         """Return for each code whether it is of a wanted value; -1 stands last."""
-        values = alternatives(wanted)
-        matches = [value in values for value in self.distinct]
-        return np.array([*matches, None in values], np.bool_)
+        keys = accepted_keys(wanted)
+        matches = [label_key(value) in keys for value in self.distinct]
+        return np.array([*matches, _NONE in keys], np.bool_)
 
-    def matches(self, wanted: Wanted) -> NDArray[np.bool_]:
+    def matches(self, wanted: Wanted) -> Flags:
         """Return for each row whether it has one of the wanted values."""
-        matches: NDArray[np.bool_] = self.accepted(wanted)[self.codes]
+        matches: Flags = self.accepted(wanted)[self.codes]
         return matches
 
     def take(self, rows: Rows) -> "_CodedColumn":
@@ -157,8 +167,8 @@ class _CodedColumn(NamedTuple):
 class _SeriesColumn(NamedTuple):
     """A column with several numbers in each row, laid end to end."""
 
-    flat: Floats
-    ends: NDArray[np.int64]
+    flat: Array
+    ends: Index
     """(rows + 1,); row i has flat[ends[i]:ends[i + 1]]."""
 
     def take(self, rows: Rows) -> "_SeriesColumn":
@@ -184,7 +194,7 @@ class Pivot(NamedTuple):
     columns: tuple[tuple[Label | None, ...], ...]
     cells: Rows
     """(lines, columns) rows of the table; -1 where there is none."""
-    values: Floats
+    values: Array
     """(lines, columns); nan where there is none."""
 
 
@@ -195,14 +205,14 @@ class ResultsTable:
     size: int = 0
     _labels: Mapping[str, _CodedColumn] = field(default_factory=dict)
     _texts: Mapping[str, _CodedColumn] = field(default_factory=dict)
-    _numbers: Mapping[str, Floats] = field(default_factory=dict)
+    _numbers: Mapping[str, Array] = field(default_factory=dict)
     _series: Mapping[str, _SeriesColumn] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> "ResultsTable":
         """Collect results into a table, in their order."""
         rows = list(results)
-        names = _ordered(dict.fromkeys(tuple(row.labels) for row in rows))
+        names = label_order(dict.fromkeys(tuple(row.labels) for row in rows))
         return cls(
             len(rows),
             {name: _coded([row.labels.get(name) for row in rows]) for name in names},
@@ -237,7 +247,7 @@ class ResultsTable:
             **{name: self._series[name].at(number) for name in SERIES},  # type: ignore[arg-type]
         )
 
-    def column(self, name: str) -> tuple[Label | None, ...] | Floats:
+    def column(self, name: str) -> tuple[Label | None, ...] | Array:
         """Return the values of a label or number column, one per row."""
         if name in self._numbers:
             return self._numbers[name]
@@ -293,10 +303,13 @@ class ResultsTable:
                 f"no result has {labels_text(wanted)}; see .distinct(label) for the"
                 " values that a label has"
             )
-        unclear = [n for n in self.labels if len(matches.distinct(n)) > 1]
+        columns = matches._labels.items()
+        unclear = [name for name, column in columns if np.ptp(column.codes)]
+        advice = "and no label tells them apart"
+        if unclear:
+            advice = f"they differ in {', '.join(unclear)}; name one"
         raise LookupError(
-            f"{len(matches)} results have {labels_text(wanted)}; they differ in"
-            f" {', '.join(unclear) or 'nothing'}, name one"
+            f"{len(matches)} results have {labels_text(wanted)}, {advice}"
         )
 
     def pivot(
@@ -324,9 +337,10 @@ class ResultsTable:
         """
         names = tuple(on) or tuple(n for n in published.labels if n in self.labels)
         group, keys = published._groups(names)
-        numbers = dict(zip(keys, _first(group, len(keys)).tolist(), strict=True))
+        first = _first(group, len(keys)).tolist()
+        numbers = dict(zip(map(_key_of, keys), first, strict=True))
         group, keys = self._groups(names)
-        rows = np.array([numbers.get(key, -1) for key in keys], np.intp)
+        rows = np.array([numbers.get(_key_of(key), -1) for key in keys], np.intp)
         return Joined(self, published, rows[group])
 
     def with_labels(self, **labels: Label) -> "ResultsTable":
@@ -345,7 +359,7 @@ class ResultsTable:
         for name, want in wanted.items():
             column = self._labels.get(name)
             if column is None:
-                if None not in alternatives(want):
+                if _NONE not in accepted_keys(want):
                     return np.empty(0, np.intp)
             elif rows is None:
                 rows = np.flatnonzero(column.matches(want))
@@ -479,10 +493,10 @@ class Joined(NamedTuple):
         return None if printed < 0 else self.published.row(printed)
 
     @property
-    def differences(self) -> Floats:
+    def differences(self) -> Array:
         """(results,) ours by the released rule minus the published number."""
         numbers = np.append(self.published._numbers["value"], np.nan)
-        difference: Floats = self.results._numbers["released"] - numbers[self.rows]
+        difference: Array = self.results._numbers["released"] - numbers[self.rows]
         return difference
 
 
@@ -515,7 +529,7 @@ def concatenated(tables: Sequence[ResultsTable]) -> ResultsTable:
     tables = [table for table in tables if len(table)]
     if not tables:
         return ResultsTable.of(())
-    names = _ordered(table.labels for table in tables)
+    names = label_order(table.labels for table in tables)
     texts = (TIED, *TEXTS)
     return ResultsTable(
         sum(map(len, tables)),
@@ -526,10 +540,10 @@ def concatenated(tables: Sequence[ResultsTable]) -> ResultsTable:
     )
 
 
-def _ordered(label_names: Iterable[Sequence[str]]) -> list[str]:
+def label_order(label_names: Iterable[Sequence[str]]) -> list[str]:
     """Return all names of labels in the order of columns in files.
 
-    >>> _ordered([("row", "score"), ("variant", "shift", "row", "alpha", "score")])
+    >>> label_order([("row", "score"), ("variant", "shift", "row", "alpha", "score")])
     ['variant', 'shift', 'row', 'alpha', 'score']
     """
     before: dict[str, None] = {}
@@ -546,17 +560,16 @@ def _ordered(label_names: Iterable[Sequence[str]]) -> list[str]:
 
 def _merged(columns: Sequence[tuple[_CodedColumn | None, int]]) -> _CodedColumn:
     """Put coded columns end to end, with one list of distinct values."""
-    numbers: dict[tuple[type, Label], int] = {}
+    numbers: dict[LabelKey, int] = {}
     parts = []
     for column, size in columns:
         if column is None:
             parts.append(np.full(size, -1, np.int32))
             continue
-        codes = [
-            numbers.setdefault((type(v), v), len(numbers)) for v in column.distinct
-        ]
+        keys = map(label_key, column.distinct)
+        codes = [numbers.setdefault(key, len(numbers)) for key in keys]
         parts.append(np.array([*codes, -1], np.int32)[column.codes])
-    return _CodedColumn(np.concatenate(parts), tuple(value for _, value in numbers))
+    return _CodedColumn(np.concatenate(parts), _distinct(numbers))
 
 
 def _joined_series(columns: Sequence[_SeriesColumn]) -> _SeriesColumn:
@@ -576,13 +589,20 @@ def _first(groups: Rows, count: int) -> Rows:
 
 
 def _coded(values: Sequence[Label | None]) -> _CodedColumn:
-    # True and 1 are equal in Python and different as labels.
-    numbers: dict[tuple[type, Label], int] = {}
+    numbers: dict[LabelKey, int] = {}
     codes = [
-        -1 if value is None else numbers.setdefault((type(value), value), len(numbers))
+        -1 if value is None else numbers.setdefault(label_key(value), len(numbers))
         for value in values
     ]
-    return _CodedColumn(np.array(codes, np.int32), tuple(value for _, value in numbers))
+    return _CodedColumn(np.array(codes, np.int32), _distinct(numbers))
+
+
+def _distinct(numbers: Iterable[LabelKey]) -> tuple[Label, ...]:
+    return tuple(value for _, value in numbers if value is not None)
+
+
+def _key_of(labels: Iterable[Label | None]) -> tuple[LabelKey, ...]:
+    return tuple(map(label_key, labels))
 
 
 def _series(values: Sequence[Sequence[float]]) -> _SeriesColumn:
@@ -630,7 +650,7 @@ def write_columns(columns: Mapping[str, Sequence[Any]], path: Path) -> Path:
     cells = map(_cells, columns.values())
     with (
         replacing(path) as temporary,
-        temporary.open("w", encoding="utf-8", errors="replace", newline="") as file,
+        temporary.open("x", encoding="utf-8", errors="replace", newline="") as file,
     ):
         writer = csv.writer(file)
         writer.writerow(columns)

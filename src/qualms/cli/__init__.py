@@ -68,6 +68,6 @@ def _sentence(error: Exception) -> str:
             " fewer draws of each"
         )
     # KeyError quotes its argument; the other errors already speak.
-    said = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+    text = str(error.args[0]) if isinstance(error, KeyError) else str(error)
     # Names come from files: none of them may break the line or steer the terminal.
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in said.strip())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text.strip())

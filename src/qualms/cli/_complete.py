@@ -1,4 +1,4 @@
-"""What the shell offers when Tab is pressed: names of parts, never slow to find."""
+"""Completion in the shell: names of parts, which are quick to find."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,49 +9,49 @@ SHELVES = ("methods", "datasets", "benchmarks", "configs", "networks", "scores")
 
 
 def complete_benchmarks(incomplete: str) -> list[str]:
-    """Benchmarks, and after a slash the variants of their presets."""
+    """Complete benchmarks, and after a slash the variants of their presets."""
     name, slash, variants = incomplete.partition("/")
     if not slash:
         return [each for each in names("benchmarks") if each.startswith(name)]
     if name not in names("benchmarks"):
         return []
     presets = find("benchmarks", name)().presets.values()
-    known = (v.name for preset in presets for v in (*preset.variants, *preset.further))
-    return [f"{name}/{found}" for found in _listed(variants, known)]
+    known = (v.name for preset in presets for v in preset.every_variant)
+    return [f"{name}/{names}" for names in _completed(variants, known)]
 
 
 def complete_methods(incomplete: str) -> list[str]:
-    """Methods, several of them with commas between."""
-    return list(_listed(incomplete, (*names("methods"), "deep_ensemble")))
+    """Complete methods, separated by commas."""
+    return list(_completed(incomplete, (*names("methods"), "deep_ensemble")))
 
 
 def complete_posthoc(incomplete: str) -> list[str]:
-    """What `qualms predict` takes: the model as it is, or one method."""
+    """Complete what `qualms predict` takes: "plain", or one method."""
     return [n for n in ("plain", *names("methods")) if n.startswith(incomplete)]
 
 
 def complete_datasets(incomplete: str) -> list[str]:
-    """Datasets."""
+    """Complete datasets."""
     return [name for name in names("datasets") if name.startswith(incomplete)]
 
 
 def complete_scores(incomplete: str) -> list[str]:
-    """Scores, several of them with commas between."""
+    """Complete scores, separated by commas."""
     from qualms import scores
 
     # The others are curves, records and plans of resampling.
-    found = ((name, vars(scores)[name]) for name in scores.__all__)
-    known = [name for name, function in found if hasattr(function, "__score__")]
-    return list(_listed(incomplete, [*known, *names("scores")]))
+    public = ((name, vars(scores)[name]) for name in scores.__all__)
+    known = [name for name, function in public if hasattr(function, "__score__")]
+    return list(_completed(incomplete, [*known, *names("scores")]))
 
 
 def complete_shelves(incomplete: str) -> list[str]:
-    """What `qualms list` takes."""
+    """Complete what `qualms list` takes."""
     return [shelf for shelf in SHELVES if shelf.startswith(incomplete)]
 
 
-def _listed(incomplete: str, known: Iterable[str]) -> Iterator[str]:
-    """`incomplete` with its last name completed; those before it are not repeated."""
+def _completed(incomplete: str, known: Iterable[str]) -> Iterator[str]:
+    """Yield `incomplete` with its last name completed, and no name twice."""
     before, comma, last = incomplete.rpartition(",")
     taken = before.split(",")
     for name in dict.fromkeys(known):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 
-def _take(paths: list[Path] | None) -> list[Path] | None:
+def _include(paths: list[Path] | None) -> list[Path] | None:
     from qualms.shelf import include
 
     include(paths or [])
@@ -17,9 +17,9 @@ Include = Annotated[
     list[Path] | None,
     typer.Option(
         "--include",
-        callback=_take,
+        callback=_include,
         is_eager=True,
         help="A file or folder with parts of your own.",
     ),
 ]
-"""Takes parts from files outside the package before anything else is looked at."""
+"""Includes parts from outside the package before other options are read."""

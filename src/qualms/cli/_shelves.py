@@ -1,4 +1,4 @@
-"""What `qualms list` shows of each shelf: columns and rows of text.
+"""Listings of the shelves for `qualms list`: columns and rows of text.
 
 The package's own methods and networks are read from their source, without importing
 them, so that they can be listed where torch is not installed.
@@ -28,7 +28,7 @@ from qualms.wording import plural
 
 _FROM_SOURCE = ("methods", "networks")
 MANY = 2
-"""Variants that differ in a number alone are named one by one if there are no more."""
+"""Most variants that are named one by one where they differ in a number alone."""
 
 
 class Listing(NamedTuple):
@@ -39,7 +39,7 @@ class Listing(NamedTuple):
 
 
 def methods() -> Listing:
-    """Every method with its options, and the pools of methods."""
+    """List every method with its options, and the pools of methods."""
     columns, rows = _parts("methods")
     deep = "Runs of map with several seeds, pooled: as many as the benchmark pools, or"
     rows = [*rows, ("deep_ensemble", f"{deep} {MEMBERS}.", "")]
@@ -48,7 +48,7 @@ def methods() -> Listing:
 
 
 def networks() -> Listing:
-    """Every network of ours with its options; timm has the rest."""
+    """List every network of ours with its options; timm has the rest."""
     listing = _parts("networks")
     more = "weights=random, pool=own, and as timm has them"
     other = ("timm:NAME", "Any network of timm by its name.", more)
@@ -56,7 +56,7 @@ def networks() -> Listing:
 
 
 def datasets() -> Listing:
-    """Every dataset with its options and licence."""
+    """List every dataset with its options and licence."""
     rows = []
     for name, first, options in _parts("datasets").rows:
         card = card_of(name)
@@ -66,7 +66,7 @@ def datasets() -> Listing:
 
 
 def _series(variants: Iterable[str]) -> list[str]:
-    """Names in order; those that differ in a last number alone are one entry.
+    """Return names in order; those that differ in a last number alone are one entry.
 
     >>> _series(["toy_1", "fold_0", "fold_1", "fold_2"])
     ['toy_1', 'fold_0 to 2']
@@ -75,24 +75,24 @@ def _series(variants: Iterable[str]) -> list[str]:
     for name in variants:
         stem, _, number = name.rpartition("_")
         numbered.setdefault(f"{stem}_" if number.isdecimal() else name, []).append(name)
-    found = []
-    for stem, those in numbered.items():
-        ends = [int(name.removeprefix(stem) or 0) for name in those]
-        run = ends == [*range(ends[0], ends[0] + len(ends))]
-        several = len(those) > MANY and run
-        found += [f"{those[0]} to {ends[-1]}"] if several else those
-    return found
+    entries = []
+    for stem, group in numbered.items():
+        ends = [int(name.removeprefix(stem) or 0) for name in group]
+        is_range = ends == [*range(ends[0], ends[0] + len(ends))]
+        several = len(group) > MANY and is_range
+        entries += [f"{group[0]} to {ends[-1]}"] if several else group
+    return entries
 
 
 def benchmarks() -> Listing:
-    """Every benchmark with the variants of its presets."""
+    """List every benchmark with the variants of its presets."""
     rows = []
     for name in names("benchmarks"):
         benchmark = find("benchmarks", name)()
         for preset in benchmark.presets.values():
             variants, further = (
-                ", ".join(_series(variant.name for variant in those))
-                for those in (preset.variants, preset.further)
+                ", ".join(_series(variant.name for variant in group))
+                for group in (preset.variants, preset.further)
             )
             runs = len(benchmark.plan(preset.name).runs)
             size = f"{runs} {plural(runs, 'run')}"
@@ -105,7 +105,7 @@ def benchmarks() -> Listing:
 
 
 def configs() -> Listing:
-    """Every named set of options, for `qualms run --config`."""
+    """List every named set of options, for `qualms run --config`."""
     rows = []
     for name in names("benchmarks"):
         for config, about in find("benchmarks", name)().configs.items():
@@ -115,7 +115,7 @@ def configs() -> Listing:
 
 
 def scores() -> Listing:
-    """Every score with its label, direction and range."""
+    """List every score with its label, direction and range."""
     from qualms import scores as shelf
 
     own = {name: vars(shelf)[name] for name in shelf.__all__}
@@ -161,7 +161,7 @@ def _parts(shelf: str) -> Listing:
 
 
 class _PartText(NamedTuple):
-    """What a listing says of a part."""
+    """The text of a part in a listing."""
 
     what: str
     defaults: Mapping[str, Any]
@@ -221,10 +221,10 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _what(shelf: str, name: str, function: Callable[..., Any]) -> str:
-    """The first sentence about a part, and where it lives if not in the package."""
+    """Return the first sentence about a part, and its file if that is outside."""
     part = outside_parts(shelf).get(name)
-    said = _first(function)
-    return said if part is None else f"{said} (from {escape(part.where)})".strip()
+    text = _first(function)
+    return text if part is None else f"{text} (from {escape(part.where)})".strip()
 
 
 def _first(function: Callable[..., Any]) -> str:

@@ -1,4 +1,4 @@
-"""`qualms new`: begin a method, dataset, network, score or benchmark of one's own."""
+"""`qualms new`: begin a method, dataset, network, score or benchmark of your own."""
 
 import shlex
 from pathlib import Path
@@ -13,7 +13,7 @@ _TRY = {
     "score": "qualms score FILE --include {code}",
     "benchmark": "qualms run {name} --include {code}",
 }
-"""What shows each kind of part at work."""
+"""Command that shows each kind of part at work."""
 
 
 def new(

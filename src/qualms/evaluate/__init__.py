@@ -1,7 +1,9 @@
 """Judging predictions: calibrate, select, score; frozen tables with intervals."""
 
 from qualms.evaluate._accumulator import Accumulator
-from qualms.evaluate.compare import Comparison, Contrast, compare
+from qualms.evaluate._compare import Comparison, Contrast, compare
+from qualms.evaluate._results import Results
+from qualms.evaluate._selected import with_main_scores, with_rows, with_scores
 from qualms.evaluate.entry import (
     Curve,
     Entry,
@@ -11,10 +13,8 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
-from qualms.evaluate.results import Results
 from qualms.evaluate.rows import Answer, ScoreRow
 from qualms.evaluate.scoring import Scored, score, score_files
-from qualms.evaluate.selected import with_main_scores, with_rows, with_scores
 from qualms.evaluate.subsets import subset_words
 
 __all__ = [

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.evaluate._results import Results
 from qualms.evaluate.entry import ScoreOptions
-from qualms.evaluate.results import Results
 from qualms.evaluate.scoring import Source, score
 from qualms.predictions import Header, Predictions, build
 from qualms.wording import suggest

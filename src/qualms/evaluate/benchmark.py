@@ -1,8 +1,8 @@
 """Judging a benchmark: from the predictions of its runs to every number of its tables.
 
-Nothing is trained or looked up here but predictions files, so that numbers can be made
-again from them at any time, and by anyone. A run that is not there is listed and leaves
-its results empty; a repeat counts as soon as all runs of its pool are there.
+Nothing but predictions files is read, so that anyone can make the numbers again from
+them at any time. A run without predictions is listed, and its results stay empty; a
+repeat counts as soon as all runs of its pool have predictions.
 """
 
 import math
@@ -12,10 +12,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from qualms.evaluate._estimates import (
+    Estimated,
+    estimated,
+    mean_curves,
+    mean_histograms,
+)
+from qualms.evaluate._ranking import Ranking, Rival, rankings
+from qualms.evaluate._reading import RunReader, complete_pools
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check, Cost
 from qualms.evaluate.entry import (
     Curve,
@@ -25,12 +33,6 @@ from qualms.evaluate.entry import (
     Scatter,
     ScoreOptions,
 )
-from qualms.evaluate.estimates import (
-    Estimated,
-    estimated,
-    mean_curves,
-    mean_histograms,
-)
 from qualms.evaluate.protocol import (
     AbsentError,
     Beside,
@@ -38,8 +40,6 @@ from qualms.evaluate.protocol import (
     Repeat,
     protocol_of,
 )
-from qualms.evaluate.ranking import Ranking, Rival, rankings
-from qualms.evaluate.reading import RunReader, complete_pools
 from qualms.evaluate.segmented import measuring
 from qualms.labels import Label, Labelled, Labels
 from qualms.predictions import Predictions, PredictionsError
@@ -47,9 +47,11 @@ from qualms.results import Result, ResultsTable, result, summary
 from qualms.spec import RunSpec
 from qualms.study import Line, RunPlan, Variant
 
+Shape = TypeVar("Shape", Curve, Histogram, Scatter, MapSlice)
+
 
 class _Judging(NamedTuple):
-    """What is judged, by what, from where."""
+    """A plan, with its protocol, predictions and options."""
 
     plan: RunPlan
     protocol: Protocol
@@ -58,14 +60,14 @@ class _Judging(NamedTuple):
 
 
 class _JudgedLine(NamedTuple):
-    """One line: its repeats, or why it has none."""
+    """The judged repeats of one line, or why it has none."""
 
     line: Line
     specs: tuple[RunSpec, ...]
     repeats: Sequence[Judgement]
     why: str = ""
     damaged: bool = False
-    """Whether that is because a file cannot be read."""
+    """Whether it has none because a file cannot be read."""
 
 
 def judge_plan(
@@ -73,8 +75,13 @@ def judge_plan(
 ) -> BenchmarkResults:
     """Judge every line of a plan, from the run folders in out/<benchmark>.
 
-    Intervals are over items and repeats together, see `kernel.py`; `options` gives
-    their level, and the number and seed of replicates where these are needed.
+    Intervals are over items and repeats together (`evaluate._estimates`).
+
+    Args:
+        plan: The part of a benchmark that is judged.
+        out: Folder of runs.
+        options: Level of the intervals, and number and seed of replicates where these
+            are needed.
     """
     options = options or ScoreOptions()
     reader = RunReader(out / plan.benchmark.name)
@@ -91,7 +98,7 @@ def judge_plan(
         histograms=Labelled.of(gathered.histograms),
         scatters=Labelled.of(gathered.scatters),
         slices=Labelled.of(gathered.slices),
-        missing=reader.unread({found.why for found in gathered.results}),
+        missing=reader.unread({result.why for result in gathered.results}),
         hardware=tuple(sorted(machines - {""})),
         seconds=_seconds(reader, _trained(judging)),
         costs=gathered.costs,
@@ -104,7 +111,7 @@ def judge_plan(
 
 
 def checks_of(results: BenchmarkResults) -> tuple[Check, ...]:
-    """Decide the benchmark's expectations at this preset by the results."""
+    """Decide by the results whether the benchmark's expected effects hold."""
     expectations = results.benchmark.expectations.get(results.preset.name, ())
     checks = (Check(expectation=e, values=e.numbers(results)) for e in expectations)
     return tuple(check for check in checks if check.values)
@@ -140,13 +147,13 @@ class _Gathered:
 
     def _draw(self, judged: _JudgedLine) -> None:
         line, repeats = judged.line, judged.repeats
-        self.curves.extend((_drawn(line, c), c) for c in mean_curves(repeats))
-        self.histograms.extend((_drawn(line, h), h) for h in mean_histograms(repeats))
-        self.scatters.extend((_drawn(line, s), s) for s in repeats[0].scatters)
-        self.slices.extend((_drawn(line, s), s) for s in repeats[0].slices)
+        self.curves.extend(_labelled(line, mean_curves(repeats)))
+        self.histograms.extend(_labelled(line, mean_histograms(repeats)))
+        self.scatters.extend(_labelled(line, repeats[0].scatters))
+        self.slices.extend(_labelled(line, repeats[0].slices))
 
     def _skip(self, judged: _JudgedLine) -> None:
-        """Say why a line has no numbers, if it has none."""
+        """Keep the reason why a line has no numbers, if it has none."""
         if judged.repeats:
             return
         line = judged.line
@@ -189,7 +196,7 @@ def _judged_lines(judging: _Judging, variant: Variant) -> list[_JudgedLine]:
         ]
         try:
             return [_finished(*both) for both in zip(waiting, repeats, strict=True)]
-        except BaseException:  # also Ctrl-C: what nobody will read is not judged
+        except BaseException:  # also Ctrl-C: nobody will read the rest
             if options.workforce is not None:
                 options.workforce.stop()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -234,16 +241,20 @@ def _beside(
     judging: _Judging, line: Line, seeds: Sequence[int], row: str
 ) -> list[Beside]:
     """Find the repeats of `row` with these seeds, one for each of its lines."""
-    found = []
+    repeats = []
     for other in judging.plan.lines_of(line.variant):
         if other.row.name == row:
             runs = {run.seed: run for run in other.runs}
             specs = [runs[seed] for seed in seeds]
-            found.append(Beside(other.at, partial(_present, judging.reader, specs)))
-    return found
+            read = partial(_read_pooled, judging.reader, specs)
+            repeats.append(Beside(other.at, read))
+    return repeats
 
 
-def _present(reader: RunReader, specs: Sequence[RunSpec], split: str) -> Predictions:
+def _read_pooled(
+    reader: RunReader, specs: Sequence[RunSpec], split: str
+) -> Predictions:
+    """Read pooled predictions; raise `AbsentError` where a run is missing."""
     for spec in specs:
         if not reader.present(spec):
             raise AbsentError(f"run {spec.hash} {reader.missing[spec.hash].reason}")
@@ -326,13 +337,11 @@ def _rankings(
     return rankings(columns, numbers[0][0].repeats[0].design, options)
 
 
-def _drawn(line: Line, drawn: Curve | Histogram | Scatter | MapSlice) -> Labels:
-    return {
-        **line.labels,
-        **drawn.settings,
-        "subset": drawn.subset,
-        "name": drawn.name,
-    }
+def _labelled(line: Line, shapes: Iterable[Shape]) -> Iterator[tuple[Labels, Shape]]:
+    """Yield what figures draw, with the labels of its line and its own."""
+    for shape in shapes:
+        labels = {"subset": shape.subset, "name": shape.name}
+        yield {**line.labels, **shape.settings, **labels}, shape
 
 
 def _cost(reader: RunReader, specs: Sequence[RunSpec]) -> Cost:
@@ -351,9 +360,9 @@ def _cost(reader: RunReader, specs: Sequence[RunSpec]) -> Cost:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the values that are known."""
-    known = [value for value in values if value is not None]
-    return math.fsum(known) / len(known) if known else None
+    """Return the mean of the values that were recorded."""
+    recorded = [value for value in values if value is not None]
+    return math.fsum(recorded) / len(recorded) if recorded else None
 
 
 def _trained(judging: _Judging) -> set[str]:
@@ -368,28 +377,29 @@ def _trained(judging: _Judging) -> set[str]:
 
 
 def _seconds(reader: RunReader, hashes: Iterable[str]) -> float | None:
-    """Return the seconds of all these runs together, as far as they are known."""
+    """Return the seconds of all these runs together, as far as recorded."""
     seconds = [reader.costs(name).training for name in hashes]
-    known = [value for value in seconds if value is not None]
-    return math.fsum(known) if known else None
+    recorded = [value for value in seconds if value is not None]
+    return math.fsum(recorded) if recorded else None
 
 
 def _notes(judging: _Judging) -> Iterator[str]:
-    """Yield what a reader of the tables must know."""
+    """Yield what a reader of the tables must know, the most important first."""
     plan, options = judging.plan, judging.options
+    yield from _pool_notes(plan)
+    yield _interval_note(plan, options.level)
+    yield from judging.protocol.notes(plan, options)
     for variant in plan.variants:
         if text := plan.selection_text(variant):
             yield f"{variant.name}: {text}"
-    yield from judging.protocol.notes(plan, options)
-    yield from _pool_notes(plan)
-    repeats = max((len(line.pools) for line in plan.lines), default=1)
-    seeds = " and other seeds would change"
-    if repeats < 2:
-        seeds = " would change, not what other seeds would: rows have one repeat"
-    yield (
-        f"{options.level:.0%} intervals cover what other items (whole clusters, such "
-        f"as patients, where they are known){seeds}"
-    )
+
+
+def _interval_note(plan: RunPlan, level: float) -> str:
+    """Say what intervals cover."""
+    items = "other items (whole clusters, such as patients, where they are known)"
+    if max((len(line.pools) for line in plan.lines), default=1) < 2:
+        return f"{level:.0%} intervals cover {items}, not other seeds: one repeat each"
+    return f"{level:.0%} intervals cover {items} and other seeds"
 
 
 def _pool_notes(plan: RunPlan) -> Iterator[str]:
@@ -401,6 +411,6 @@ def _pool_notes(plan: RunPlan) -> Iterator[str]:
         )
     elif len(pools) == 1:
         yield (
-            f"the {len(seeds)} runs form one pool, so pools have one repeat: "
-            "their intervals do not cover what other runs would change"
+            f"the {len(seeds)} runs form one pool: intervals of pools do not cover "
+            "other runs"
         )

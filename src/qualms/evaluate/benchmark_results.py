@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from qualms.evaluate.entry import Curve, Histogram, MapSlice, Scatter
-from qualms.labels import Labelled, Labels, Wanted, alternatives, fits
+from qualms.labels import Labelled, Wanted, fits
 from qualms.results import Result, ResultsTable
 from qualms.study import Benchmark, Expectation, Line, Preset, RunPlan, Variant
 
@@ -123,11 +123,6 @@ class BenchmarkResults:
         names = set(self.table.computed().distinct("variant"))
         return tuple(v for v in self.plan.variants if v.name in names)
 
-    @cached_property
-    def line_labels(self) -> frozenset[str]:
-        """Names of the labels of lines; other labels are those of single numbers."""
-        return frozenset(name for line in self.plan.lines for name in line.labels)
-
     def result(self, **labels: Wanted) -> Result:
         """Return the number with these labels; one without a value that says why.
 
@@ -138,7 +133,8 @@ class BenchmarkResults:
         if number is not None:
             return number
         scalars = {n: v for n, v in labels.items() if isinstance(v, str | int | float)}
-        of_lines = {n: v for n, v in labels.items() if n in self.line_labels}
+        names = self.plan.line_labels
+        of_lines = {n: v for n, v in labels.items() if n in names}
         line = next(iter(self.lines(**of_lines)), None)
         return Result(
             labels={**(line.labels if line else {}), **scalars},
@@ -148,7 +144,8 @@ class BenchmarkResults:
     def why_absent(self, **labels: Wanted) -> str:
         """Say why there is no number with these labels."""
         for result in self._absent:
-            if _agrees(result.labels, labels):
+            stated = {n: want for n, want in labels.items() if n in result.labels}
+            if fits(result.labels, stated):
                 return result.why
         return f"not part of preset {self.preset.name}"
 
@@ -172,12 +169,3 @@ class BenchmarkResults:
         for line in self.plan.lines:
             lines.setdefault((line.variant.name, line.row.name), []).append(line)
         return lines
-
-
-def _agrees(labels: Labels, wanted: Mapping[str, Wanted]) -> bool:
-    """Return whether no label differs; one that is missing does not."""
-    return all(
-        labels[name] in alternatives(want)
-        for name, want in wanted.items()
-        if name in labels
-    )

@@ -80,16 +80,16 @@ def whole_roc(
     settings: Mapping[str, str] | None = None,
 ) -> Curve:
     """Return the ROC curve through its own points, evenly chosen if there are many."""
-    found = scores.roc_curve(values, positive)
-    last = len(found.fpr) - 1
+    curve = scores.roc_curve(values, positive)
+    last = len(curve.fpr) - 1
     chosen = np.unique(np.linspace(0, last, POINTS).round().astype(np.int64))
     return Curve(
         name=name,
         label="true positive rate",
         subset=subset,
         x_label="false positive rate",
-        x=found.fpr[chosen],
-        y=found.tpr[chosen],
+        x=curve.fpr[chosen],
+        y=curve.tpr[chosen],
         settings=settings or {},
     )
 

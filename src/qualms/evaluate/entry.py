@@ -53,7 +53,7 @@ class Entry:
     as_published: float = float("nan")
     """The score by the rule of a paper's released code, where that has it."""
     why: str = ""
-    """Why the value is undefined, where it is."""
+    """Why the value is undefined, if it is."""
     no_interval: str = ""
     """Why it has no interval, where neither influence nor resampling gives one."""
     aim: float | None = None
@@ -63,12 +63,12 @@ class Entry:
 
     @property
     def score_name(self) -> str:
-        """The label `score` of its result."""
+        """Return the label `score` of its result."""
         return self.name or self.score.__name__
 
     @property
     def better(self) -> Better:
-        """Which values are better."""
+        """Return whether higher or lower values are better."""
         return about(self.score).better
 
 
@@ -86,13 +86,15 @@ def entry_of(
     Options of the score are bound by `functools.partial`.
     """
     function = score.func if isinstance(score, partial) else score
-    known = about(function).influence is not None
+    has_influence = about(function).influence is not None
     return Entry(
         score=function,
         value=float(score(*arrays)),
         index=index,
-        influence=partial(influence_of, score, *arrays) if known else None,
-        resampled=None if known else partial(score_of_copies, score, list(arrays)),
+        influence=partial(influence_of, score, *arrays) if has_influence else None,
+        resampled=None
+        if has_influence
+        else partial(score_of_copies, score, list(arrays)),
         subset=subset,
         settings=settings or {},
         why=why,
@@ -109,8 +111,8 @@ def bound_entry(
     why: str = "",
 ) -> Entry:
     """Return the entry of `score`, whose parameters name the arrays that it reads."""
-    taken = [arrays[name] for name in parameters(score)]
-    return entry_of(score, taken, index, subset=subset, settings=settings, why=why)
+    inputs = [arrays[name] for name in parameters(score)]
+    return entry_of(score, inputs, index, subset=subset, settings=settings, why=why)
 
 
 def parameters(score: Callable[..., Any]) -> list[str]:
@@ -180,7 +182,7 @@ class MapSlice:
     """Maps of one segmented item to draw: the item itself, or a slice of a volume."""
 
     name: str
-    """Which of the items that are shown: most_disputed."""
+    """Name of the choice of the item: most_disputed."""
     subset: str
     item: str
     """Its name in the predictions."""
@@ -229,7 +231,7 @@ class ScoreOptions:
     """Threads for intervals, and threads or processes for segmentation items; they
     change no number."""
     workforce: Workforce | None = field(default=None, repr=False, compare=False)
-    """Processes for segmentation items, which whoever judges shares between files."""
+    """Processes for segmentation items, shared between files."""
     progress: Callable[[int, int], None] | None = None
     nearest: tuple[int, ...] = ()
     """Embeddings: how many of the nearest items R@k counts besides the first."""

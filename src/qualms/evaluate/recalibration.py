@@ -93,27 +93,29 @@ def recalibrated_influences(
 
 def _reordered(at: Callable[..., Influence], *thresholds: OrderStatistic) -> Influence:
     """Return `quantile_influence` with the validation items first."""
-    found = quantile_influence(at, thresholds)
-    if found.values is None:
-        return found
-    tested = len(found.values) - len(np.asarray(thresholds[0].values))
-    return replace(found, values=np.roll(found.values, -tested))
+    influence = quantile_influence(at, thresholds)
+    if influence.values is None:
+        return influence
+    tested = len(influence.values) - len(np.asarray(thresholds[0].values))
+    return replace(influence, values=np.roll(influence.values, -tested))
 
 
 def _val_length(length: Array, offset: OrderStatistic) -> Influence:
     """Return the influence of validation items, by their length and the offset."""
-    found = quantile_influence(lambda q: mean_influence(length + 2 * q), [offset])
-    if found.values is None:
-        return found
-    own, through = np.split(found.values, 2)
-    return replace(found, values=own + through)
+    influence = quantile_influence(lambda q: mean_influence(length + 2 * q), [offset])
+    if influence.values is None:
+        return influence
+    direct, through = np.split(influence.values, 2)
+    return replace(influence, values=direct + through)
 
 
-def _padded(found: Influence, *, after: int) -> Influence:
+def _padded(influence: Influence, *, after: int) -> Influence:
     """Return the influence with zeros for `after` further items."""
-    if found.values is None:
-        return found
-    return replace(found, values=np.concatenate([found.values, np.zeros(after)]))
+    if influence.values is None:
+        return influence
+    return replace(
+        influence, values=np.concatenate([influence.values, np.zeros(after)])
+    )
 
 
 def logistic_log_odds(features: Array, positive: Flags) -> Array:
@@ -151,5 +153,5 @@ def _penalised_loss(
     design: Array, positive: Flags, penalty: Array, weight: Array
 ) -> float:
     log_odds = design @ weight
-    each = np.logaddexp(0.0, np.where(positive, -log_odds, log_odds))
-    return float(each.sum() + 0.5 * (penalty * weight**2).sum())
+    losses = np.logaddexp(0.0, np.where(positive, -log_odds, log_odds))
+    return float(losses.sum() + 0.5 * (penalty * weight**2).sum())

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from qualms.evaluate._compare import Comparison, compare
+from qualms.evaluate._declared_scores import with_declared_scores
+from qualms.evaluate._estimates import Estimated, estimated
+from qualms.evaluate._results import Results
 from qualms.evaluate._validation import check_validation
-from qualms.evaluate.compare import Comparison, compare
-from qualms.evaluate.declared_scores import with_declared_scores
+from qualms.evaluate._verdict import verdict_of
 from qualms.evaluate.entry import Judgement, ScoreOptions
-from qualms.evaluate.estimates import Estimated, estimated
-from qualms.evaluate.results import Results
 from qualms.evaluate.rows import ScoreRow
 from qualms.evaluate.segmented import measuring
-from qualms.evaluate.verdict import verdict_of
 from qualms.predictions import Frame, Header, Predictions, build, read
 from qualms.scores import about, shared_sorts
 from qualms.shelf import find

@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def subset_words(subset: str) -> str:
-    """Return which items a subset holds, for somebody who sees its name only.
+    """Return a description of the items of a subset.
 
     >>> subset_words("group=clinic A")
     "items whose array 'group' says 'clinic A'"
@@ -72,27 +72,29 @@ def known_items(predictions: Predictions) -> Index:
 def outside(predictions: Predictions) -> Flags | None:
     """Return which items (N,) are shifted or of no known class; None without both."""
     shifted, known = predictions.get("shifted"), predictions.get("known")
-    found = np.zeros(predictions.n, np.bool_)
+    marked = np.zeros(predictions.n, np.bool_)
     if shifted is not None:
-        found |= shifted
+        marked |= shifted
     if known is not None:
-        found |= ~known
-    return found if found.any() and not found.all() else None
+        marked |= ~known
+    return marked if marked.any() and not marked.all() else None
 
 
-def unknown_notes(predictions: Predictions, *, told: bool = True) -> tuple[str, ...]:
-    """Return a note on items of no known class; `told` if OOD scores count them."""
+def unknown_notes(
+    predictions: Predictions, *, in_ood_scores: bool = True
+) -> tuple[str, ...]:
+    """Return a note on items of no known class; `in_ood_scores` if these count them."""
     known = predictions.get("known")
     count = 0 if known is None else int((~known).sum())
     if not count:
         return ()
-    what = "1 item has" if count == 1 else f"{count} items have"
-    if told:
+    subject = "1 item has" if count == 1 else f"{count} items have"
+    if in_ood_scores:
         return (
-            f"{what} no known class: counted as shifted in OOD and SCOD scores, and "
+            f"{subject} no known class: counted as shifted in OOD and SCOD scores, and "
             "left out of all others",
         )
-    return (f"{what} no known target: left out of every score",)
+    return (f"{subject} no known target: left out of every score",)
 
 
 def design_of(predictions: Predictions, *kinds: Flags | None) -> Design:

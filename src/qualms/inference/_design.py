@@ -42,17 +42,19 @@ class Design:
         Clusters keep their numbers, so that a subset can be told from its file.
         """
         repeated = self.cluster is None and np.bincount(index).max() > 1
-        cluster = index if repeated else _at(self.cluster, index)
-        return Design(items=len(index), sample=_at(self.sample, index), cluster=cluster)
+        cluster = index if repeated else _subset_codes(self.cluster, index)
+        return Design(
+            items=len(index), sample=_subset_codes(self.sample, index), cluster=cluster
+        )
 
     def joined(self, other: "Design") -> "Design":
-        """Return the this sample followed by `other`, drawn independently of it."""
+        """Return this sample followed by `other`, drawn independently of it."""
         first, second = self._samples(), other._samples()
         sample = np.concatenate([first, second + first.max() + 1])
         cluster = None
         if self.cluster is not None or other.cluster is not None:
-            mine, theirs = self._clusters(), other._clusters()
-            cluster = np.concatenate([mine, theirs + mine.max() + 1])
+            clusters, other_clusters = self._clusters(), other._clusters()
+            cluster = np.concatenate([clusters, other_clusters + clusters.max() + 1])
         return Design(items=len(sample), sample=sample, cluster=cluster)
 
     def _samples(self) -> Index:
@@ -92,7 +94,7 @@ class Design:
             centred = (values - mean[kind]) * scale[kind]
         if self.cluster is None:
             return centred
-        # Clusters of a file that has more of them sum to 0 and count for nothing.
+        # Clusters of the whole file without an item in this subset add only zeros.
         sums: Array = np.bincount(self.cluster, centred).astype(np.float64, copy=False)
         return sums
 
@@ -103,8 +105,8 @@ class Design:
         clusters, kinds = int(self.cluster.max()) + 1, int(kind.max()) + 1
         # Counting is many times faster than sorting for the distinct pairs.
         pair = np.bincount(kind * clusters + self.cluster, minlength=kinds * clusters)
-        found: Index = np.count_nonzero(pair.reshape(kinds, clusters), axis=1)
-        return found
+        units: Index = np.count_nonzero(pair.reshape(kinds, clusters), axis=1)
+        return units
 
     def spread(
         self, values: Array, part: Index | None = None, *, welch: bool = False
@@ -129,8 +131,8 @@ class Design:
             return float(max(self.units() - 1, 1))
         if self.cluster is not None:
             kind, square = self._kinds_of_clusters(kind, square)
-        own, size = np.bincount(kind, square), np.bincount(kind)
-        return float(variance**2 / np.sum(own**2 / np.maximum(size - 1, 1)))
+        variances, size = np.bincount(kind, square), np.bincount(kind)
+        return float(variance**2 / np.sum(variances**2 / np.maximum(size - 1, 1)))
 
     def _kinds_of_clusters(self, kind: Index, square: Array) -> tuple[Index, Array]:
         """Return the kind that most items of each cluster have, and its `square`."""
@@ -138,9 +140,9 @@ class Design:
         kinds = int(kind.max()) + 1
         pair = np.bincount(self.cluster * kinds + kind, minlength=len(square) * kinds)
         count = pair.reshape(len(square), kinds)
-        # Clusters of a file that has more of them are not there.
-        there = count.any(axis=1)
-        return count[there].argmax(axis=1), square[there]
+        # Clusters of the whole file without an item in this subset are left out.
+        present = count.any(axis=1)
+        return count[present].argmax(axis=1), square[present]
 
 
 def sampling_design(
@@ -155,8 +157,8 @@ def sampling_design(
         raise ValueError(f"items must be at least 1, got {items}")
     return Design(
         items=items,
-        sample=_numbered("sample", sample, items),
-        cluster=_numbered("cluster", cluster, items),
+        sample=_label_numbers("sample", sample, items),
+        cluster=_label_numbers("cluster", cluster, items),
     )
 
 
@@ -174,11 +176,11 @@ def joined_clusters(unit: ArrayLike, cluster: ArrayLike | None = None) -> Index:
     units = int(first.max()) + 1
     points = units + int(second.max()) + 1
     graph = coo_array((np.ones(len(first)), (first, units + second)), (points, points))
-    found: Index = connected_components(graph, directed=False)[1].astype(np.int64)
-    return found[first]
+    component: Index = connected_components(graph, directed=False)[1].astype(np.int64)
+    return component[first]
 
 
-def _numbered(name: str, values: ArrayLike | None, items: int) -> Index | None:
+def _label_numbers(name: str, values: ArrayLike | None, items: int) -> Index | None:
     if values is None:
         return None
     array = np.asarray(values)
@@ -187,11 +189,11 @@ def _numbered(name: str, values: ArrayLike | None, items: int) -> Index | None:
     if array.dtype.kind == "f" and np.isnan(array).any():
         row = int(np.flatnonzero(np.isnan(array))[0])
         raise ValueError(f"{name} must be given for every item, row {row} is nan")
-    found, number = np.unique(array, return_inverse=True)
-    if len(found) == (1 if name == "sample" else items):
+    levels, number = np.unique(array, return_inverse=True)
+    if len(levels) == (1 if name == "sample" else items):
         return None
     return number.astype(np.int64)
 
 
-def _at(codes: Index | None, index: Index) -> Index | None:
+def _subset_codes(codes: Index | None, index: Index) -> Index | None:
     return None if codes is None else codes[index]

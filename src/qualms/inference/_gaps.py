@@ -58,11 +58,11 @@ def _of_items(gaps: BinGaps, design: Design) -> Array:
     return total
 
 
-def _of_sample(cell: Index, own: Array, tilt: Array) -> Array:
+def _of_sample(cell: Index, gap: Array, tilt: Array) -> Array:
     cells = len(tilt)
     count = np.bincount(cell, minlength=cells).astype(np.float64)
-    first = np.bincount(cell, own, minlength=cells)
-    second = np.bincount(cell, own**2, minlength=cells)
+    first = np.bincount(cell, gap, minlength=cells)
+    second = np.bincount(cell, gap**2, minlength=cells)
     crossed = first[:, None] * tilt
     square = (tilt * count[:, None]).T @ tilt
     mean = first + count @ tilt
@@ -131,11 +131,11 @@ def _noise(covariance: Array) -> Array:
     """Return normal draws (B, bins), nearly the same for nearly equal covariances."""
     rng = np.random.default_rng(0)
     size, axes = np.linalg.eigh(covariance)
-    drawn = rng.standard_normal((REPLICATES, len(size)))
+    draws = rng.standard_normal((REPLICATES, len(size)))
     # The symmetric root: it does not depend on how the axes were found.
     root = (axes * np.sqrt(np.maximum(size, 0.0))) @ axes.T
-    found: Array = drawn @ root
-    return found
+    noise: Array = draws @ root
+    return noise
 
 
 def _least(shape: Array, noise: Array, size: float, tail: float) -> float:
@@ -193,18 +193,18 @@ def _grid_noise(gaps: BinGaps, design: Design) -> Array:
     if design.cluster is not None or design.sample is not None:
         return _noise(covariance(gaps, design))[:SMOOTH_REPLICATES]
     bins, items = len(gaps.total), len(gaps.cell)
-    own = np.sqrt(np.bincount(gaps.cell, gaps.own**2, minlength=bins))
-    drawn = np.random.default_rng(0).standard_normal((SMOOTH_REPLICATES, bins))
+    error = np.sqrt(np.bincount(gaps.cell, gaps.own**2, minlength=bins))
+    draws = np.random.default_rng(0).standard_normal((SMOOTH_REPLICATES, bins))
     # The covariance is diag(own^2) less the outer product of the gaps over N.
     axis = np.divide(
         np.bincount(gaps.cell, gaps.own, minlength=bins),
-        own,
+        error,
         out=np.zeros(bins),
-        where=own > 0.0,
+        where=error > 0.0,
     )
     length = float(axis @ axis)
     if length > 0.0:
         shrunk = 1.0 - math.sqrt(max(0.0, 1.0 - length / items))
-        drawn -= np.outer(drawn @ axis, axis) * (shrunk / length)
-    found: Array = drawn * own
-    return found
+        draws -= np.outer(draws @ axis, axis) * (shrunk / length)
+    noise: Array = draws * error
+    return noise

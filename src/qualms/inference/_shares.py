@@ -62,9 +62,9 @@ def exact_interval(
     if size <= 0.0:
         return 0.0, 1.0
     tail = (1.0 - level) / 2.0
-    found, missed = share * size, size - share * size
-    low = float(betaincinv(found, missed + 1.0, tail)) if found > 0.0 else 0.0
-    high = float(betaincinv(found + 1.0, missed, 1.0 - tail)) if missed > 0.0 else 1.0
+    hits, missed = share * size, size - share * size
+    low = float(betaincinv(hits, missed + 1.0, tail)) if hits > 0.0 else 0.0
+    high = float(betaincinv(hits + 1.0, missed, 1.0 - tail)) if missed > 0.0 else 1.0
     return low, high
 
 
@@ -82,7 +82,7 @@ def _exact_size(share: float, spread: Spread, items: int, level: float) -> float
 
 
 def effective_size(share: float, spread: Spread, items: float) -> float:
-    """Return how many independent items would know the share equally well.
+    """Return how many independent items would estimate the share equally well.
 
     Where the spread is 0, as many as there are units: no more can be said.
     """
@@ -90,8 +90,8 @@ def effective_size(share: float, spread: Spread, items: float) -> float:
     if spread.variance <= 0.0 or variance <= 1e-12:
         return float(min(spread.units, items))
     # The variance was scaled up for the mean taken from it; Wilson's is not.
-    known = variance / spread.variance * spread.units / max(spread.units - 1, 1)
-    return max(1.0, min(known, float(items)))
+    size = variance / spread.variance * spread.units / max(spread.units - 1, 1)
+    return max(1.0, min(size, float(items)))
 
 
 def strata_ends(strata: Strata, design: Design, level: float) -> tuple[float, float]:
@@ -109,8 +109,10 @@ def strata_ends(strata: Strata, design: Design, level: float) -> tuple[float, fl
     size = _sizes_of_strata(design, strata, count)[present]
     if strata.summary == "mean":
         return (_by_squares if len(share) == 2 else _shrunk)(share, size, level)
-    each = 1.0 - (1.0 - level) / len(share)
-    ends = [wilson(float(s), float(n), each) for s, n in zip(share, size, strict=True)]
+    corrected = 1.0 - (1.0 - level) / len(share)
+    ends = [
+        wilson(float(s), float(n), corrected) for s, n in zip(share, size, strict=True)
+    ]
     low, high = np.array(ends).min(axis=0)
     return float(low), float(high)
 
@@ -146,7 +148,7 @@ def _shrunk(share: Array, size: Array, level: float) -> tuple[float, float]:
 
 
 def _sizes_of_strata(design: Design, strata: Strata, count: Index) -> Array:
-    """Return how many independent items of each stratum know its share equally well."""
+    """Return the number of independent items that each stratum is worth."""
     sizes = count.astype(np.float64)
     if design.cluster is None:
         return sizes
@@ -170,39 +172,41 @@ def exceedance_ends(
     items of each kind.
     """
     tail = (1.0 - level) / 2.0
-    positive, kept = exceedance.positive, exceedance.share
-    found = np.sort(exceedance.level[positive])[::-1]
-    passed = np.sort(exceedance.level[~positive])
-    needed = max(math.ceil(kept * len(found) * (1.0 - 1e-12)), 1)
-    value = _share_at_rank(found, passed, needed)
-    hit = exceedance.level >= found[needed - 1]
-    size = _effective(hit, positive, design, max(kept, 0.5))
-    least, most = _order_ranks(size, kept, tail)
-    stretch = len(found) / size
-    low = _share_at_rank(found, passed, math.floor(least * stretch))
-    nearer, _ = _order_ranks(size, kept, ONE_SIGMA)
-    likely = _share_at_rank(found, passed, math.floor(nearer * stretch))
-    high = _share_at_rank(found, passed, math.ceil(most * stretch))
-    others = _effective(hit, ~positive, design, None)
-    wilson_low, wilson_high = wilson(value, others, level)
+    positive, tpr = exceedance.positive, exceedance.share
+    positive_levels = np.sort(exceedance.level[positive])[::-1]
+    negative_levels = np.sort(exceedance.level[~positive])
+    needed = max(math.ceil(tpr * len(positive_levels) * (1.0 - 1e-12)), 1)
+    value = _share_at_rank(positive_levels, negative_levels, needed)
+    hit = exceedance.level >= positive_levels[needed - 1]
+    size = _effective(hit, positive, design, max(tpr, 0.5))
+    least, most = _order_ranks(size, tpr, tail)
+    stretch = len(positive_levels) / size
+    low = _share_at_rank(positive_levels, negative_levels, math.floor(least * stretch))
+    nearer, _ = _order_ranks(size, tpr, ONE_SIGMA)
+    likely = _share_at_rank(
+        positive_levels, negative_levels, math.floor(nearer * stretch)
+    )
+    high = _share_at_rank(positive_levels, negative_levels, math.ceil(most * stretch))
+    negatives = _effective(hit, ~positive, design, None)
+    wilson_low, wilson_high = wilson(value, negatives, level)
     down = math.hypot(value - low, value - wilson_low)
     up = math.hypot(high - value, wilson_high - value)
     # With few distinct scores the rate jumps, and its error is that after the jump.
-    jumped = wilson(likely, others, level)[0]
+    jumped = wilson(likely, negatives, level)[0]
     return max(0.0, min(value - down, jumped)), min(1.0, value + up)
 
 
-def _share_at_rank(found: Array, passed: Array, rank: int) -> float:
-    """Return the share of `passed` at or above the `rank`-th highest of `found`.
+def _share_at_rank(positive_levels: Array, negative_levels: Array, rank: int) -> float:
+    """Return the share of negatives at or above the `rank`-th highest positive.
 
     It is 1 beyond the last rank.
     """
-    if rank > len(found):
+    if rank > len(positive_levels):
         return 1.0
     if rank < 1:
         return 0.0
-    below = np.searchsorted(passed, found[rank - 1])
-    return 1.0 - float(below) / len(passed)
+    below = np.searchsorted(negative_levels, positive_levels[rank - 1])
+    return 1.0 - float(below) / len(negative_levels)
 
 
 def _order_ranks(size: float, share: float, tail: float) -> tuple[int, int]:
@@ -216,7 +220,7 @@ def _order_ranks(size: float, share: float, tail: float) -> tuple[int, int]:
 
 
 def _effective(hit: Flags, kind: Flags, design: Design, share: float | None) -> float:
-    """Return how many independent items of this kind know their share of `hit`."""
+    """Return the number of independent items that those of this kind are worth."""
     count = int(kind.sum())
     if design.cluster is None:
         return float(count)

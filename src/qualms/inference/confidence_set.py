@@ -59,10 +59,10 @@ def confidence_set(
     >>> rng = np.random.default_rng(0)
     >>> noise = rng.normal(size=(3, 500))
     >>> names, values = "abc", [0.0, 0.5, 9.0]
-    >>> found = confidence_set(
+    >>> group = confidence_set(
     ...     dict(zip(names, values)), dict(zip(names, noise)), better="lower"
     ... )
-    >>> found.members, found.eliminated
+    >>> group.members, group.eliminated
     (('a', 'b'), ('c',))
     """
     if better not in ("higher", "lower"):
@@ -77,7 +77,7 @@ def confidence_set(
         return _untested(values, names, "")
     sign = 1.0 if better == "lower" else -1.0
     loss = sign * np.array([values[name] for name in names])
-    copies = _paired([replicates[name] for name in names])
+    copies = _paired_replicates([replicates[name] for name in names])
     centre = sign * (copies - copies.mean(axis=0))
     best = names[int(loss.argmin())]
     if len(copies) < FEWEST:
@@ -89,12 +89,12 @@ def confidence_set(
             best=best,
         )
     order, p = elimination(loss, centre)
-    found = remaining(names, best, order, p, level)
+    group = remaining(names, best, order, p, level)
     absent = dict.fromkeys(values, math.nan)
-    return dataclasses.replace(found, p=absent | dict(found.p))
+    return dataclasses.replace(group, p=absent | dict(group.p))
 
 
-def _paired(replicates: Sequence[ArrayLike]) -> Array:
+def _paired_replicates(replicates: Sequence[ArrayLike]) -> Array:
     """Return (B, K) replicates in which every row is defined."""
     columns = [np.asarray(column, dtype=np.float64) for column in replicates]
     lengths = {column.shape for column in columns}
@@ -157,19 +157,19 @@ def elimination(
 def standard_errors(centre: Array) -> Array:
     """Return the standard error (K, K) of every difference."""
     cross = centre.T @ centre / max(len(centre) - 1, 1)
-    own = cross.diagonal()
-    square: Array = own[:, None] + own - 2.0 * cross
-    # What rounding leaves of equal columns is not a difference.
-    return np.sqrt(np.where(square > 1e-12 * own.max(), square, 0.0))
+    variance = cross.diagonal()
+    square: Array = variance[:, None] + variance - 2.0 * cross
+    # Equal columns differ by rounding only, which is no difference.
+    return np.sqrt(np.where(square > 1e-12 * variance.max(), square, 0.0))
 
 
 def _largest(centre: Array, inverse: Array) -> Array:
     """Return (B,) the largest studentised difference of any pair in each replicate."""
-    found = np.zeros(len(centre))
+    largest = np.zeros(len(centre))
     for row in range(1, centre.shape[1]):
         gap = np.abs(centre[:, :row] - centre[:, row, None]) * inverse[row, :row]
-        np.maximum(found, gap.max(axis=1), out=found)
-    return found
+        np.maximum(largest, gap.max(axis=1), out=largest)
+    return largest
 
 
 def remaining(
@@ -178,7 +178,7 @@ def remaining(
     """Return the set of rows whose p value is above 1 - `level`."""
     # 1 - 0.9 falls short of 0.1 by rounding.
     alpha = 1.0 - level + 1e-12
-    members = tuple(name for name, own in zip(names, p, strict=True) if own > alpha)
+    members = tuple(name for name, value in zip(names, p, strict=True) if value > alpha)
     left = tuple(names[row] for row in order if p[row] <= alpha)
     return ConfidenceSet(
         best=best,
@@ -210,19 +210,19 @@ def influence_replicates(
     sums = np.stack([plain.sums(mean_values(row)) for row in repeats], axis=1)
     covariance = sums.T @ sums
     for place, row in enumerate(repeats):
-        values = np.array([found.value for found in row])
+        values = np.array([influence.value for influence in row])
         if len(values) > 1:
             covariance[place, place] += values.var(ddof=1) / len(values)
     freedom = _freedom(sums)
     rng = np.random.default_rng(seed)
     noise = normal_noise(covariance, replicates, rng)
     noise *= np.sqrt(freedom / rng.chisquare(freedom, size=(replicates, 1)))
-    centre = [float(np.mean([found.value for found in row])) for row in repeats]
+    centre = [float(np.mean([influence.value for influence in row])) for row in repeats]
     return {name: centre[place] + noise[:, place] for place, name in enumerate(names)}
 
 
-def _as_list(found: Influence | Sequence[Influence]) -> list[Influence]:
-    return [found] if isinstance(found, Influence) else list(found)
+def _as_list(row: Influence | Sequence[Influence]) -> list[Influence]:
+    return [row] if isinstance(row, Influence) else list(row)
 
 
 def normal_noise(covariance: Array, replicates: int, rng: np.random.Generator) -> Array:
@@ -230,18 +230,18 @@ def normal_noise(covariance: Array, replicates: int, rng: np.random.Generator) -
     size, axes = np.linalg.eigh(covariance)
     # The symmetric root: it does not depend on how the axes were found.
     root = (axes * np.sqrt(np.maximum(size, 0.0))) @ axes.T
-    drawn: Array = rng.standard_normal((replicates, len(covariance))) @ root
-    return drawn
+    noise: Array = rng.standard_normal((replicates, len(covariance))) @ root
+    return noise
 
 
 def _freedom(sums: Array) -> float:
     """Return Satterthwaite's degrees of freedom, the median over pairs of rows."""
     units, rows = sums.shape
-    found = []
+    freedoms = []
     for row in range(1, rows):
         square = np.square(sums[:, :row] - sums[:, row, None])
         total = square.sum(axis=0)
         left = np.square(square).sum(axis=0) - total**2 / units
-        known = (total > 0.0) & (left > 0.0)
-        found += (2.0 * total[known] ** 2 / left[known]).tolist()
-    return max(LEAST_FREEDOM, min(float(np.median(found)), 1e6)) if found else 1e6
+        defined = (total > 0.0) & (left > 0.0)
+        freedoms += (2.0 * total[defined] ** 2 / left[defined]).tolist()
+    return max(LEAST_FREEDOM, min(float(np.median(freedoms)), 1e6)) if freedoms else 1e6

@@ -39,14 +39,14 @@ def influence_difference(
     0.1
     """
     rows = [[row] if isinstance(row, Influence) else list(row) for row in (a, b)]
-    values = [np.array([found.value for found in row]) for row in rows]
+    values = [np.array([repeat.value for repeat in row]) for row in rows]
     value = float(values[0].mean() - values[1].mean())
-    if any(found.values is None for row in rows for found in row):
+    if any(repeat.values is None for row in rows for repeat in row):
         return Difference(value=value, low=math.nan, high=math.nan, p=math.nan)
     change = mean_values(rows[0]) - mean_values(rows[1])
-    found = (Design(items=len(change)) if design is None else design).spread(change)
-    items = found._replace(freedom=max(found.freedom, LEAST_FREEDOM))
-    spread = joined_spread(items, *(seed_spread(each) for each in values))
+    items = (Design(items=len(change)) if design is None else design).spread(change)
+    items = items._replace(freedom=max(items.freedom, LEAST_FREEDOM))
+    spread = joined_spread(items, *(seed_spread(seeds) for seeds in values))
     error = math.sqrt(spread.variance)
     if error == 0.0:
         return Difference(value=value, low=value, high=value, p=float(value == 0.0))
@@ -60,15 +60,15 @@ class WithInterval(Protocol):
 
     @property
     def value(self) -> float:
-        """The number."""
+        """Return the number."""
 
     @property
     def low(self) -> float:
-        """Lower end of its interval."""
+        """Return the lower end of its interval."""
 
     @property
     def high(self) -> float:
-        """Upper end of its interval."""
+        """Return the upper end of its interval."""
 
 
 class Bounded(NamedTuple):

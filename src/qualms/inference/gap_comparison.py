@@ -73,15 +73,20 @@ def compare_gaps(
     """
     names = list(rows)
     repeats = [[r] if isinstance(r, Influence) else list(r) for r in rows.values()]
-    values = np.array([np.mean([one.value for one in row]) for row in repeats])
-    drawn = list(_drawn_rows(repeats, design, seed))
+    values = np.array(
+        [np.mean([influence.value for influence in row]) for row in repeats]
+    )
+    noisy = list(_drawn_rows(repeats, design, seed))
     wide = 1.0 - OUTSIDE / len(names)
     errors = [_error_range(row, design, wide) for row in repeats]
     low, high = np.min(errors, axis=0)
-    order, p, noise = _least(values, drawn, np.linspace(low, high, TRIED))
+    order, p, noise = _least(values, noisy, np.linspace(low, high, TRIED))
     best = int(values.argmin())
     group = remaining(names, names[best], order, p, level)
-    added = [_noise_range(row, own) for row, own in zip(drawn, errors, strict=True)]
+    added = [
+        _noise_range(row, error_range)
+        for row, error_range in zip(noisy, errors, strict=True)
+    ]
     error = standard_errors(noise)[best]
     differences = {
         name: _difference(
@@ -131,10 +136,10 @@ class _NoisyGaps:
         block = self._blocks()
         gap = np.bincount(block, self.total)
         variance = self.noise.var(axis=0)
-        own = np.maximum(np.bincount(block, variance), 1e-300)
-        error = np.sqrt(own)
+        block_variance = np.maximum(np.bincount(block, variance), 1e-300)
+        error = np.sqrt(block_variance)
         clear = np.where(np.abs(gap) > CLEAR * error, 1.0, 0.0)[block] * self.total
-        even = (np.sign(gap) * error)[block] * variance / own[block]
+        even = (np.sign(gap) * error)[block] * variance / block_variance[block]
         return clear, even
 
     def _blocks(self) -> Index:
@@ -163,26 +168,26 @@ class _NoisyRow:
             np.mean(
                 [
                     repeat.replicates(shape, error)
-                    for repeat, shape in zip(self.repeats, each, strict=True)
+                    for repeat, shape in zip(self.repeats, gaps, strict=True)
                 ],
                 axis=0,
             )
-            for each in shapes
+            for gaps in shapes
         )
         return much + self.seeds, little + self.seeds
 
 
 def _least(
-    values: Array, drawn: Sequence[_NoisyRow], errors: Array
+    values: Array, rows: Sequence[_NoisyRow], errors: Array
 ) -> tuple[list[int], Array, Array]:
-    """Return who leaves in what order, at what p value, and noise (B, K).
+    """Return the order in which rows leave, their p values, and noise (B, K).
 
     The p value is the largest of all common `errors` that are tried.
     """
     p, order = np.zeros(len(values)), list[int]()
     for error in errors:
-        each = [row.replicates(float(error)) for row in drawn]
-        much, little = (np.stack(part, axis=1) for part in zip(*each, strict=True))
+        by_row = [row.replicates(float(error)) for row in rows]
+        much, little = (np.stack(part, axis=1) for part in zip(*by_row, strict=True))
         added = np.stack([much.mean(axis=0), little.mean(axis=0)]) - error
         noise = np.where(much.std(axis=0) > little.std(axis=0), much, little)
         order, reached = elimination(
@@ -247,9 +252,11 @@ def _drawn_rows(
     rng = np.random.default_rng(seed)
     smooth = any(isinstance(row[0].construction, SmoothGaps) for row in rows)
     replicates = SMOOTH_REPLICATES if smooth else REPLICATES
-    covariance = _joint_covariance([each for each, _ in gaps], design)
+    covariance = _joint_covariance([items for items, _ in gaps], design)
     noise = normal_noise(covariance, replicates, rng)
-    parts = np.split(noise, np.cumsum([each.shape[1] for each, _ in gaps])[:-1], axis=1)
+    parts = np.split(
+        noise, np.cumsum([items.shape[1] for items, _ in gaps])[:-1], axis=1
+    )
     ready = iter(zip(gaps, parts, strict=True))
     for row in rows:
         repeats = [
@@ -284,16 +291,16 @@ def _by_item(influence: Influence, steps: int) -> tuple[sparse.csr_array, Array]
     gaps = influence.construction
     if isinstance(gaps, SmoothGaps):
         cell = np.minimum((gaps.position * steps + 0.5).astype(np.int64), steps)
-        own = _sparse(gaps.residual, cell, steps + 1)
-        return own, on_grid(gaps.position, gaps.residual, steps)
+        by_item = _sparse(gaps.residual, cell, steps + 1)
+        return by_item, on_grid(gaps.position, gaps.residual, steps)
     assert isinstance(gaps, BinGaps)
     cells = len(gaps.total if gaps.shares is None else gaps.shares)
-    own = _sparse(gaps.own, gaps.cell, cells)
+    by_item = _sparse(gaps.own, gaps.cell, cells)
     if gaps.tilt is not None:
-        own = sparse.csr_array(own + gaps.tilt[gaps.cell])
+        by_item = sparse.csr_array(by_item + gaps.tilt[gaps.cell])
     if gaps.shares is not None:
-        own = sparse.csr_array(own @ sparse.csr_array(gaps.shares))
-    return own, gaps.total
+        by_item = sparse.csr_array(by_item @ sparse.csr_array(gaps.shares))
+    return by_item, gaps.total
 
 
 def _sparse(values: Array, cell: Index, cells: int) -> sparse.csr_array:
@@ -301,21 +308,23 @@ def _sparse(values: Array, cell: Index, cells: int) -> sparse.csr_array:
     return sparse.csr_array((values, (np.arange(items), cell)), shape=(items, cells))
 
 
-def _joint_covariance(own: Sequence[sparse.csr_array], design: Design) -> Array:
+def _joint_covariance(gaps: Sequence[sparse.csr_array], design: Design) -> Array:
     """Return the covariance of the gaps of all rows, over new items or clusters."""
     items = design.items
     sample = np.zeros(items, np.int64) if design.sample is None else design.sample
     sample = np.unique(sample, return_inverse=True)[1]
     inside = _sparse(np.ones(items), sample, int(sample.max()) + 1)
-    each = sparse.csr_array(sparse.hstack([*own, inside], format="csr"))
-    mean = (inside.T @ each).toarray()[:, : -inside.shape[1]]
+    columns = sparse.csr_array(sparse.hstack([*gaps, inside], format="csr"))
+    mean = (inside.T @ columns).toarray()[:, : -inside.shape[1]]
     mean /= np.bincount(sample)[:, None]
     if design.cluster is not None:
         units = int(design.cluster.max()) + 1
-        held = np.ones(items), (design.cluster, np.arange(items))
-        each = sparse.csr_array(sparse.csr_array(held, shape=(units, items)) @ each)
-    # What is taken from a unit is the mean of its sample, once for each of its items.
+        membership = np.ones(items), (design.cluster, np.arange(items))
+        columns = sparse.csr_array(
+            sparse.csr_array(membership, shape=(units, items)) @ columns
+        )
+    # Each unit is centred by the mean of its sample, once for each of its items.
     weight = np.concatenate([np.eye(mean.shape[1]), -mean])
-    product: Array = weight.T @ ((each.T @ each) @ weight)
+    product: Array = weight.T @ ((columns.T @ columns) @ weight)
     units = design.units()
     return product * (units / max(units - 1, 1))

@@ -113,8 +113,8 @@ def interval_of(
 
     >>> from qualms.scores import accuracy
     >>> from qualms.inference import influence_of
-    >>> found = interval_of(influence_of(accuracy, [0.9] * 9 + [0.1], [1] * 10))
-    >>> round(found.low, 4), round(found.high, 4)
+    >>> interval = interval_of(influence_of(accuracy, [0.9] * 9 + [0.1], [1] * 10))
+    >>> round(interval.low, 4), round(interval.high, 4)
     (0.5958, 0.9821)
     """
     if not 0.0 < level < 1.0:
@@ -122,9 +122,9 @@ def interval_of(
     repeats = [influence] if isinstance(influence, Influence) else list(influence)
     if not repeats:
         raise ValueError("influence must hold at least one repeat, got none")
-    # One repeat may have seen 0 and 1 alone, of sizes say: that makes no share of all.
-    repeats.sort(key=lambda found: found.scale == "share")
-    refused = next((found.reason for found in repeats if found.reason), "")
+    # Values of one repeat may happen to be all 0 or 1, which makes the row no share.
+    repeats.sort(key=lambda repeat: repeat.scale == "share")
+    refused = next((repeat.reason for repeat in repeats if repeat.reason), "")
     if not refused and design is not None and design.cluster is not None:
         refused = repeats[0].clustered
     if refused:
@@ -207,7 +207,7 @@ def _whole(influence: Influence, design: Design | None) -> Design:
 def _from_influence(
     repeats: Sequence[Influence], design: Design | None, level: float
 ) -> ConfidenceInterval:
-    pooled = _pooled(repeats, _checked(repeats, design))
+    pooled = _pooled(repeats, _checked_design(repeats, design))
     if pooled.spread.units < 2:
         return no_interval("there is only one independent item or cluster")
     if _at_an_end(pooled):
@@ -221,25 +221,25 @@ def _from_influence(
     return ConfidenceInterval(low=low, high=high, method=method)
 
 
-def _checked(repeats: Sequence[Influence], design: Design | None) -> Design:
+def _checked_design(repeats: Sequence[Influence], design: Design | None) -> Design:
     lengths = {0 if r.values is None else len(r.values) for r in repeats}
     if len(lengths) > 1:
         raise ValueError(
             f"repeats must be about the same items, got {sorted(lengths)} of them"
         )
     (items,) = lengths
-    found = Design(items=items) if design is None else design
-    if found.items != items:
+    checked = Design(items=items) if design is None else design
+    if checked.items != items:
         raise ValueError(
-            f"the design is of {found.items} items, the influence of {items}; make "
+            f"the design is of {checked.items} items, the influence of {items}; make "
             "both for the same items"
         )
-    return found
+    return checked
 
 
 def _pooled(repeats: Sequence[Influence], design: Design) -> _Pooled:
     first = repeats[0]
-    values = np.array([found.value for found in repeats])
+    values = np.array([repeat.value for repeat in repeats])
     spreads = design.spread(mean_values(repeats), _part(repeats), welch=first.welch)
     freedom = max(min(spreads.freedom, first.freedom), LEAST_FREEDOM)
     spreads = spreads._replace(variance=spreads.variance * first.inflation)
@@ -253,17 +253,17 @@ def _part(repeats: Sequence[Influence]) -> Index | None:
     part = repeats[0].part
     if part is None:
         return None
-    others = (found.part for found in repeats[1:])
-    same = all(other is not None and np.array_equal(part, other) for other in others)
+    parts = (repeat.part for repeat in repeats[1:])
+    same = all(other is not None and np.array_equal(part, other) for other in parts)
     return part if same else None
 
 
 def mean_values(repeats: Sequence[Influence]) -> Array:
     """Return (N,) the influence on the mean over repeats."""
     total = np.zeros(0)
-    for found in repeats:
-        assert found.values is not None
-        total = found.values if not total.size else total + found.values
+    for repeat in repeats:
+        assert repeat.values is not None
+        total = repeat.values if not total.size else total + repeat.values
     mean: Array = total / len(repeats)
     return mean
 
@@ -293,7 +293,7 @@ def _seed_words(repeats: int) -> str:
 def _share(pooled: _Pooled, level: float) -> tuple[float, float]:
     spread = pooled.total()
     size = effective_size(pooled.value, spread, _trials(pooled))
-    # Few clusters or seeds know their own variance badly: fewer effective items.
+    # The variance over few clusters or seeds is uncertain: fewer effective items.
     if spread.units < _trials(pooled) or pooled.seeds.variance > 0.0:
         z = float(ndtri(0.5 + level / 2.0))
         size *= (z / student_quantile(level, max(spread.freedom, LEAST_FREEDOM))) ** 2
@@ -345,31 +345,31 @@ def _linear(pooled: _Pooled, level: float) -> tuple[float, float]:
 
 
 def _at_an_end(pooled: _Pooled) -> bool:
-    """Whether no trial failed, or none succeeded."""
-    found = pooled.first
-    bounded = found.scale in ("logit", "fisher") and found.extreme >= 1.0
-    return bounded and not found.low < pooled.value < found.high
+    """Return whether no trial failed, or none succeeded."""
+    first = pooled.first
+    bounded = first.scale in ("logit", "fisher") and first.extreme >= 1.0
+    return bounded and not first.low < pooled.value < first.high
 
 
 def _exact(pooled: _Pooled, level: float) -> tuple[float, float]:
-    """Return what is left possible, at this confidence, when no trial failed."""
-    found = pooled.first
-    trials = min(found.extreme, float(pooled.spread.units))
-    middle = (found.low + found.high) / 2.0
+    """Return the exact interval of a score at an end of its range, by its trials."""
+    first = pooled.first
+    trials = min(first.extreme, float(pooled.spread.units))
+    middle = (first.low + first.high) / 2.0
     tail = (1.0 - level) / 2.0
-    if found.floor is not None:
+    if first.floor is not None:
         # Clusters are fewer trials: as if the chance were of a smaller sample.
-        ratio = min(1.0, pooled.spread.units / _items(found))
-        worst = found.floor(tail ** (1.0 / ratio))
-        return (worst, found.high) if pooled.value > middle else (found.low, worst)
-    reach = (1.0 - tail ** (1.0 / trials)) * (found.high - found.low)
+        ratio = min(1.0, pooled.spread.units / _items(first))
+        worst = first.floor(tail ** (1.0 / ratio))
+        return (worst, first.high) if pooled.value > middle else (first.low, worst)
+    reach = (1.0 - tail ** (1.0 / trials)) * (first.high - first.low)
     if pooled.value > middle:
-        return found.high - reach, found.high
-    return found.low, found.low + reach
+        return first.high - reach, first.high
+    return first.low, first.low + reach
 
 
-def _items(found: Influence) -> int:
-    return 1 if found.values is None else len(found.values)
+def _items(influence: Influence) -> int:
+    return 1 if influence.values is None else len(influence.values)
 
 
 _CONSTRUCTED: dict[Scale, Callable[[_Pooled, float], tuple[float, float]]] = {

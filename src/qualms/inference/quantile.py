@@ -26,10 +26,10 @@ class OrderStatistic(NamedTuple):
 
     def around(self) -> tuple[float, ...]:
         """Return the statistic and its neighbours that `quantile_influence` reads."""
-        known = _Sorted(*self)
-        if self.rank > len(known.values):
+        ordered = _Sorted(*self)
+        if self.rank > len(ordered.values):
             return ()
-        return tuple(known.at(step) for step in (-1, 0, 1))
+        return tuple(ordered.at(step) for step in (-1, 0, 1))
 
 
 def quantile_influence(
@@ -43,26 +43,26 @@ def quantile_influence(
 
     >>> from qualms.inference import mean_influence
     >>> score = lambda q: mean_influence(np.array([1.0, 2.0, 3.0, 4.0]) <= q)
-    >>> found = quantile_influence(score, [OrderStatistic([1.0, 2.0, 3.0, 5.0], 3)])
-    >>> found.value, len(found.values)
+    >>> result = quantile_influence(score, [OrderStatistic([1.0, 2.0, 3.0, 5.0], 3)])
+    >>> result.value, len(result.values)
     (0.75, 8)
     """
-    known = [_Sorted(*threshold) for threshold in thresholds]
-    if any(one.rank > len(one.values) for one in known):
+    ordered = [_Sorted(*threshold) for threshold in thresholds]
+    if any(column.rank > len(column.values) for column in ordered):
         return undefined("the validation items are too few for the threshold")
-    found = at(*(one.at(0) for one in known))
-    if found.values is None:
-        return found
-    change = np.zeros(len(known[0].values))
-    for place, one in enumerate(known):
+    influence = at(*(column.at(0) for column in ordered))
+    if influence.values is None:
+        return influence
+    change = np.zeros(len(ordered[0].values))
+    for place, column in enumerate(ordered):
         moved = [
-            at(*(other.at(step * (j == place)) for j, other in enumerate(known)))
+            at(*(other.at(step * (j == place)) for j, other in enumerate(ordered)))
             for step in (-1, 1)
         ]
-        change += one.change(moved[1].value - moved[0].value)
+        change += column.change(moved[1].value - moved[0].value)
     return dataclasses.replace(
-        found,
-        values=np.concatenate([found.values, change]),
+        influence,
+        values=np.concatenate([influence.values, change]),
         part=None,
         welch=False,
     )

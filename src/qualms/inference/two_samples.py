@@ -40,7 +40,7 @@ class TwoSamples:
 
     @property
     def beyond_chance(self) -> float:
-        """About how far apart the populations are: the distance less its noise."""
+        """Return how far apart the populations are: the distance less its noise."""
         return math.sqrt(max(0.0, self.distance**2 - self.by_chance**2))
 
 
@@ -63,14 +63,14 @@ def compare_values(
     >>> compare_values([1, 2, 3, 4], [3, 4, 5, 6]).distance
     0.5
     """
-    one, other = vector("first", first), vector("second", second)
-    both = np.concatenate([one, other])
-    order = np.argsort(both, kind="stable")
-    end = np.flatnonzero(np.append(np.diff(both[order]) != 0.0, True))
+    left, right = vector("first", first), vector("second", second)
+    pooled = np.concatenate([left, right])
+    order = np.argsort(pooled, kind="stable")
+    end = np.flatnonzero(np.append(np.diff(pooled[order]) != 0.0, True))
     if len(end) == 1:
         return ALIKE
-    below, sizes = (end + 1).astype(np.float64), (len(one), len(other))
-    expected, weight = below * (sizes[0] / len(both)), _anderson_darling(below)
+    below, sizes = (end + 1).astype(np.float64), (len(left), len(right))
+    expected, weight = below * (sizes[0] / len(pooled)), _anderson_darling(below)
 
     def measured(count: Index) -> tuple[Array, Array]:
         apart = count - expected
@@ -79,9 +79,9 @@ def compare_values(
         apart[:, 1:] += apart[:, :-1].copy()
         return np.square(apart) @ weight, furthest * (1.0 / sizes[0] + 1.0 / sizes[1])
 
-    seen = measured(np.cumsum(order < len(one), dtype=np.int64)[None, end])
+    observed = measured(np.cumsum(order < len(left), dtype=np.int64)[None, end])
     splits = _splits(*sizes, end, permutations, seed)
-    return _judged(seen, zip(*map(measured, splits), strict=True))
+    return _permutation_test(observed, zip(*map(measured, splits), strict=True))
 
 
 def compare_classes(
@@ -103,17 +103,17 @@ def compare_classes(
     >>> compare_classes([4, 4], [6, 2]).distance
     0.25
     """
-    one, other = _counts("first", first), _counts("second", second)
-    if one.shape != other.shape:
+    left, right = _counts("first", first), _counts("second", second)
+    if left.shape != right.shape:
         raise ValueError(
-            f"first and second must count the same classes, got {len(one)} and "
-            f"{len(other)}"
+            f"first and second must count the same classes, got {len(left)} and "
+            f"{len(right)}"
         )
-    total = one + other
+    total = left + right
     if (total > 0).sum() == 1:
         return ALIKE
-    one, total = one[total > 0], total[total > 0]
-    sizes = int(one.sum()), int(other.sum())
+    left, total = left[total > 0], total[total > 0]
+    sizes = int(left.sum()), int(right.sum())
     expected = total * (sizes[0] / sum(sizes))
 
     def measured(count: Index) -> tuple[Array, Array]:
@@ -122,10 +122,12 @@ def compare_classes(
         return np.square(apart) @ total**-0.5, moved * (1 / sizes[0] + 1 / sizes[1])
 
     rng = np.random.default_rng((seed, _STREAM))
-    drawn = rng.multivariate_hypergeometric(
+    splits = rng.multivariate_hypergeometric(
         total, sizes[0], size=permutations, method="marginals"
     )
-    return _judged(measured(one[None]), ((part,) for part in measured(drawn)))
+    return _permutation_test(
+        measured(left[None]), ((part,) for part in measured(splits))
+    )
 
 
 def holm(p: ArrayLike) -> Array:
@@ -134,24 +136,24 @@ def holm(p: ArrayLike) -> Array:
     >>> holm([0.01, 0.04]).tolist()
     [0.02, 0.04]
     """
-    given = vector("p", p)
-    order = np.argsort(given)
-    times = np.arange(len(given), 0, -1)
-    grown = np.minimum(1.0, np.maximum.accumulate(given[order] * times))
-    adjusted = np.empty(len(given))
+    values = vector("p", p)
+    order = np.argsort(values)
+    times = np.arange(len(values), 0, -1)
+    grown = np.minimum(1.0, np.maximum.accumulate(values[order] * times))
+    adjusted = np.empty(len(values))
     adjusted[order] = grown
     return adjusted
 
 
-def _judged(
-    seen: tuple[Array, Array], drawn: Iterable[tuple[Array, ...]]
+def _permutation_test(
+    observed: tuple[Array, Array], splits: Iterable[tuple[Array, ...]]
 ) -> TwoSamples:
-    """Return statistic and distance that were seen, among those of random splits."""
-    statistics, distances = (np.concatenate(parts) for parts in drawn)
-    as_large = int((statistics >= seen[0][0] * (1.0 - _ROUNDING)).sum())
+    """Return the observed statistic and distance compared with random splits."""
+    statistics, distances = (np.concatenate(parts) for parts in splits)
+    as_large = int((statistics >= observed[0][0] * (1.0 - _ROUNDING)).sum())
     return TwoSamples(
         p=(1 + as_large) / (1 + len(statistics)),
-        distance=float(seen[1][0]),
+        distance=float(observed[1][0]),
         by_chance=float(distances.mean()),
     )
 
@@ -168,26 +170,26 @@ def _anderson_darling(below: Array) -> Array:
 
 
 def _splits(
-    size: int, others: int, end: Index, permutations: int, seed: int
+    size: int, rest: int, end: Index, permutations: int, seed: int
 ) -> Iterator[Index]:
     """Yield counts (B, L) up to each end, of random choices of `size` units."""
     rng = np.random.default_rng((seed, _STREAM))
-    chosen = np.arange(size + others) < size
+    chosen = np.arange(size + rest) < size
     step = max(1, _BLOCK // len(chosen))
     for start in range(0, permutations, step):
-        yield _drawn(rng, chosen, min(step, permutations - start), end)
+        yield _random_counts(rng, chosen, min(step, permutations - start), end)
 
 
-def _drawn(rng: Generator, chosen: Flags, times: int, end: Index) -> Index:
+def _random_counts(rng: Generator, chosen: Flags, times: int, end: Index) -> Index:
     mixed = rng.permuted(np.tile(chosen, (times, 1)), axis=1)
     return np.cumsum(mixed, axis=1, dtype=np.int64)[:, end]
 
 
-def _counts(name: str, given: ArrayLike) -> Index:
-    counts = np.asarray(given)
+def _counts(name: str, values: ArrayLike) -> Index:
+    counts = np.asarray(values)
     if counts.ndim != 1 or counts.dtype.kind not in "iu" or not counts.sum():
         raise ValueError(
-            f"{name} must be counts (C,) of at least one item, got {given!r:.60}"
+            f"{name} must be counts (C,) of at least one item, got {values!r:.60}"
         )
     if counts.min() < 0:
         raise ValueError(f"{name} must not be negative, got {counts.min()}")

@@ -16,19 +16,19 @@ from qualms.report.table import (
 
 
 def html_table(table: Table, *, title: bool = True) -> str:
-    """The table as a `<figure>`, with what it is about above and how to read it below.
+    """Return a table as a `<figure>`: its title above, and how to read it below.
 
     Args:
         table: The table.
-        title: Whether its title stands above it.
+        title: Whether the title is shown.
     """
     places = table.filled()
     chip = '<span class="chip">simulated data</span> ' if table.simulated else ""
     heading = f"<b>{text(table.title)}</b> " if title else ""
     below = "".join(
-        f"<p>{text(said)}</p>"
-        for said in (*table.notes, *remarks(table), " ".join(legend([table])))
-        if said
+        f"<p>{text(note)}</p>"
+        for note in (*table.notes, *remarks(table), " ".join(legend([table])))
+        if note
     )
     about = text(table.about)
     caption = f"{heading}{chip}{about}"
@@ -41,14 +41,14 @@ def html_table(table: Table, *, title: bool = True) -> str:
     )
 
 
-def text(said: str) -> str:
-    """Words from anywhere, as text of a page.
+def text(words: str) -> str:
+    """Return words from anywhere as text of a page.
 
     >>> text("<b>")
     '&lt;b&gt;'
     """
     # What is no letter in any encoding cannot be written to a file either.
-    return escape(said.encode("utf-8", errors="replace").decode("utf-8"), quote=True)
+    return escape(words.encode("utf-8", errors="replace").decode("utf-8"), quote=True)
 
 
 def _head(table: Table, places: list[int]) -> str:
@@ -92,9 +92,9 @@ def _cell(table: Table, line: TableLine, place: int) -> str:
         number = f'<span class="tie" title="{tip}">{MARK}</span> {number}'
     small = [interval_text(cell, decimals)]
     if cell.published is not None:
-        theirs = with_spread(cell.published.mean, cell.published.std, decimals)
+        printed = with_spread(cell.published.mean, cell.published.std, decimals)
         far = f", {cell.difference:+.1f}" if math.isfinite(cell.difference) else ""
-        small.append(f"({theirs}{far})")
-    below = "".join(f"<small>{text(said)}</small>" for said in small if said)
+        small.append(f"({printed}{far})")
+    below = "".join(f"<small>{text(line)}</small>" for line in small if line)
     why = f' title="{text(cell.why)}"' if cell.why else ""
     return f'<td class="n"{why}>{number}{below}</td>'

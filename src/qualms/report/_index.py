@@ -1,4 +1,4 @@
-"""Pages that link everything: one per judged benchmark, and one over several.
+"""Index pages: one for each judged benchmark, and one that links several.
 
 They are plain HTML: no script, nothing to load from anywhere, and a policy that forbids
 both. Every name in them is escaped.
@@ -18,7 +18,7 @@ from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.report._html import html_table, text
 from qualms.report.figures import Drawing
-from qualms.report.judged import check_numbers, ranking_notes
+from qualms.report.judged import check_numbers
 from qualms.report.table import Table
 from qualms.runs import environment
 from qualms.wording import plural
@@ -37,9 +37,9 @@ class LinkedPage(NamedTuple):
     title: str
     path: Path
     summary: str = ""
-    """What is found there, in a sentence or two."""
+    """Its contents, in a sentence or two."""
     files: tuple["LinkedPage", ...] = ()
-    """What belongs to it, such as tables and figures; linked in a list to unfold."""
+    """Files that belong to it, such as tables and figures, in a list to unfold."""
 
 
 def write_index(
@@ -52,7 +52,7 @@ def write_index(
     """Write one page that links others, such as those of several benchmarks.
 
     Args:
-        pages: What it links, in order. Links are relative, so that the folder can be
+        pages: The linked pages, in order. Links are relative, so that the folder can be
             moved as a whole.
         path: Where the page goes.
         title: Its heading.
@@ -68,9 +68,10 @@ def write_benchmark_page(
     figures: Sequence[DrawnFigure],
     path: Path,
     *,
+    notes: Sequence[str] = (),
     command: str = "",
 ) -> Path:
-    """Write the page of a judged benchmark; gives its path."""
+    """Write the page of a judged benchmark, and return its path."""
     benchmark = results.benchmark
     parts = [
         _about(results),
@@ -79,7 +80,7 @@ def write_benchmark_page(
         *_tables(tables, path),
         *_figures(figures, path),
         _files(path),
-        _notes(results),
+        _notes(notes),
         _made(command, results.hardware),
     ]
     return _write(path, f"{benchmark.name}: {benchmark.title}", parts)
@@ -91,37 +92,37 @@ def benchmark_summary(results: BenchmarkResults, tables: Sequence[Table]) -> str
 
 
 def page_style() -> str:
-    """The style sheet that all pages share."""
+    """Return the style sheet that all pages share."""
     return (files("qualms.report") / "assets" / "index.css").read_text("utf-8")
 
 
 def _item(page: LinkedPage, path: Path) -> str:
     link = _link(page.title, page.path, path)
     summary = f"<p>{text(page.summary)}</p>" if page.summary else ""
-    within = "".join(_item(each, path) for each in page.files)
-    if within:
+    items = "".join(_item(each, path) for each in page.files)
+    if items:
         count = f"<summary>Files: {len(page.files)}</summary>"
-        within = f"<details>{count}<ul>{within}</ul></details>"
-    return f"<li>{link}{summary}{within}</li>"
+        items = f"<details>{count}<ul>{items}</ul></details>"
+    return f"<li>{link}{summary}{items}</li>"
 
 
 def _about(results: BenchmarkResults) -> str:
-    """What was evaluated, and on which data."""
+    """Say what was evaluated, and on which data."""
     benchmark, plan = results.benchmark, results.plan
     variants = results.variants
     chip = ""
     if any(variant.simulated for variant in variants):
-        whole = all(variant.simulated for variant in variants)
-        words = "simulated data" if whole else "partly simulated data"
+        all_simulated = all(variant.simulated for variant in variants)
+        words = "simulated data" if all_simulated else "partly simulated data"
         chip = f'<p><span class="chip">{words}</span></p>'
-    said = [
+    lines = [
         f"Benchmark {benchmark.name}, version {benchmark.version}"
         + (f", after {benchmark.paper}." if benchmark.paper else "."),
         f"Preset {plan.preset_text}: {plan.preset.note}." if plan.preset.note else "",
         f"{len(plan.rows)} {plural(len(plan.rows), 'row')}, judged on"
         f" {len(variants)} {plural(len(variants), 'dataset')}:",
     ]
-    listed = "".join(
+    items = "".join(
         f"<li>{text(v.label)}: {'simulated' if v.simulated else 'real'} data"
         + (f", shifted: {text(v.shift)}" if v.shift else "")
         + "</li>"
@@ -131,8 +132,8 @@ def _about(results: BenchmarkResults) -> str:
     if results.missing:
         are = "run is" if len(results.missing) == 1 else "runs are"
         missing = f"<p>{len(results.missing)} {are} missing.</p>"
-    words = "".join(f"<p>{text(line)}</p>" for line in said if line)
-    return f"{chip}{words}<ul>{listed}</ul>{missing}"
+    words = "".join(f"<p>{text(line)}</p>" for line in lines if line)
+    return f"{chip}{words}<ul>{items}</ul>{missing}"
 
 
 def _contents(
@@ -152,14 +153,14 @@ def _contents(
 def _checks(results: BenchmarkResults) -> str:
     rows = []
     for check in results.checks:
-        known, held = check.known, check.held
-        verdict = ("held" if held else "not held") if known else "unknown"
+        decided = "held" if check.held else "not held"
+        verdict = decided if check.known else "unknown"
         numbers = check_numbers(results, check)
         meaning = check.expectation.meaning
-        said = f"<p>{text(meaning)}</p>" if meaning else ""
+        below = f"<p>{text(meaning)}</p>" if meaning else ""
         rows.append(
             f'<tr><td class="{verdict.replace(" ", "-")}">{verdict}</td>'
-            f"<td>{text(check.expectation.text)}{said}</td><td>{text(numbers)}</td></tr>"
+            f"<td>{text(check.expectation.text)}{below}</td><td>{text(numbers)}</td></tr>"
         )
     if not rows:
         return ""
@@ -212,23 +213,21 @@ def _files(path: Path) -> str:
     )
 
 
-def _notes(results: BenchmarkResults) -> str:
-    notes = "".join(
-        f"<li>{text(note)}</li>" for note in (*ranking_notes(results), *results.notes)
-    )
-    return f"<h2>Notes</h2><ul>{notes}</ul>" if notes else ""
+def _notes(notes: Sequence[str]) -> str:
+    items = "".join(f"<li>{text(note)}</li>" for note in notes)
+    return f"<h2>Notes</h2><ul>{items}</ul>" if items else ""
 
 
 def _made(command: str, hardware: Sequence[str] = ()) -> str:
-    """The command, and the versions of everything that has a part in the numbers."""
-    around = environment()
+    """Name the command, and the versions of all that has a part in the numbers."""
+    versions = environment()
     by = f"Made by <code>{text(command)}</code> with " if command else "Made with "
-    at = f", commit {text(around['commit'])}" if around["commit"] else ""
-    packages = ", ".join(f"{name} {of}" for name, of in around["packages"].items())
-    using = f"Python {around['python']}" + (f", {packages}" if packages else "")
+    at = f", commit {text(versions['commit'])}" if versions["commit"] else ""
+    packages = ", ".join(f"{name} {of}" for name, of in versions["packages"].items())
+    using = f"Python {versions['python']}" + (f", {packages}" if packages else "")
     machines = f"<p>Runs on {text('; '.join(hardware))}.</p>" if hardware else ""
-    made = f"<p>{by}qualms {text(__version__)}{at}; {text(using)}.</p>"
-    return f"<footer>{made}{machines}</footer>"
+    first = f"<p>{by}qualms {text(__version__)}{at}; {text(using)}.</p>"
+    return f"<footer>{first}{machines}</footer>"
 
 
 def _link(title: str, target: Path, page: Path) -> str:
@@ -236,7 +235,7 @@ def _link(title: str, target: Path, page: Path) -> str:
 
 
 def _address(target: Path, page: Path) -> str:
-    """`target` as seen from the page, so that the folder can be moved."""
+    """Return the address of `target` seen from the page; the folder can be moved."""
     relative = Path(os.path.relpath(target, page.parent)).as_posix()
     # Without a dot in front a first part such as "a:b" would be read as a protocol.
     return text("./" + quote(os.fsencode(relative)))

@@ -3,20 +3,26 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from qualms import __version__
+from qualms.arrays import Array
 from qualms.evaluate import Comparison, Curve, Results, Scored, ScoreRow
 from qualms.labels import labels_text
 from qualms.report._csv_files import write_records
-from qualms.report._thin import thin
 
 JSON_FORMAT = 2
+CURVE_POINTS = 400
+"""Points of a curve that JSON and pages hold at most."""
 
 
 def to_json(scored: Scored) -> dict[str, Any]:
-    """Plain data of results and comparison; stable within a `format`."""
+    """Return plain data of results and comparison; stable within a `format`."""
     return {
         "format": JSON_FORMAT,
         "qualms": __version__,
@@ -69,7 +75,7 @@ def _row(row: ScoreRow) -> dict[str, Any]:
 
 
 def _curve(curve: Curve) -> dict[str, Any]:
-    kept = thin(curve.y)
+    shown = thin(curve.y)
     return {
         "name": curve.name,
         "label": curve.label,
@@ -77,8 +83,8 @@ def _curve(curve: Curve) -> dict[str, Any]:
         "settings": dict(curve.settings),
         "x_label": curve.x_label,
         "points": len(curve.x),
-        "x": [_number(value) for value in curve.x[kept].tolist()],
-        "y": [_number(value) for value in curve.y[kept].tolist()],
+        "x": [_number(value) for value in curve.x[shown].tolist()],
+        "y": [_number(value) for value in curve.y[shown].tolist()],
     }
 
 
@@ -116,8 +122,31 @@ def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
     }
 
 
+def thin(y: Array, *, limit: int = CURVE_POINTS) -> NDArray[np.int64]:
+    """Return the numbers of the points to keep of a long curve.
+
+    These are both ends, and the lowest and highest of each of `limit` / 4 stretches. A
+    line through them covers the same pixels as one through all points, once a stretch
+    is no wider than a pixel.
+    """
+    if len(y) <= limit:
+        return np.arange(len(y))
+    edges = np.linspace(0, len(y), limit // 4 + 1).astype(np.int64)
+    points: list[int] = []
+    for start, stop in pairwise(edges):
+        piece = y[start:stop]
+        defined = np.flatnonzero(np.isfinite(piece))
+        inner = defined if defined.size else np.arange(1)
+        low, high = inner[piece[inner].argmin()], inner[piece[inner].argmax()]
+        points += [start, start + low, start + high, stop - 1]
+    return np.unique(points)
+
+
 def write_curves(results: Sequence[Results], path: Path) -> None:
-    """Every curve at full length: one row per point; undefined values stay empty."""
+    """Write every curve at full length as CSV, one line per point.
+
+    Values that are undefined stay empty.
+    """
     write_records(
         (
             {

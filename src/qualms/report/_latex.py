@@ -32,7 +32,7 @@ _ESCAPES = {
 
 
 def latex_table(table: Table) -> str:
-    """A complete `table` environment."""
+    """Return a complete `table` environment."""
     blocks = _blocks(table)
     left = len(table.left)
     width = left + max((len(places) for places in blocks), default=0)
@@ -53,10 +53,10 @@ def latex_table(table: Table) -> str:
 
 
 def escaped(text: str) -> str:
-    """`text` with what LaTeX would read as commands made plain."""
-    made = "".join(_ESCAPES.get(letter, letter) for letter in text)
+    """Return `text` with what LaTeX would read as commands made plain."""
+    plain = "".join(_ESCAPES.get(letter, letter) for letter in text)
     # LaTeX's own fonts lack most letters beyond Latin ones; it would stop at them.
-    return made.encode("latin-1", errors="replace").decode("latin-1")
+    return plain.encode("latin-1", errors="replace").decode("latin-1")
 
 
 def _caption(table: Table) -> str:
@@ -66,7 +66,7 @@ def _caption(table: Table) -> str:
 
 
 def _blocks(table: Table) -> list[list[int]]:
-    """Places of the columns that stand side by side; groups are kept whole."""
+    """Return the places of the columns that stand side by side, by whole groups."""
     blocks: list[list[int]] = []
     for _, places in table.groups(table.filled()):
         if not blocks or len(blocks[-1]) + len(places) > _WIDE:
@@ -105,8 +105,8 @@ def _body(table: Table, places: list[int]) -> Iterator[str]:
             yield _joined(line.labels, [_ours(table, line, place) for place in places])
             if any(line.cells[place].published for place in places):
                 below = (r"\quad published", *[""] * (len(table.left) - 1))
-                theirs = [_published(table, line.cells[p], p) for p in places]
-                yield " & ".join([*below, *theirs]) + r" \\"
+                printed = [_published(table, line.cells[p], p) for p in places]
+                yield " & ".join([*below, *printed]) + r" \\"
 
 
 def _joined(labels: tuple[str, ...], cells: list[str]) -> str:

@@ -15,8 +15,8 @@ from qualms.evaluate.rows import QUESTIONS
 from qualms.labels import values_text
 from qualms.report._html import html_table
 from qualms.report._index import page_style
+from qualms.report._json_output import thin
 from qualms.report._scored import difference_table, score_notes, score_table
-from qualms.report._thin import thin
 
 PAGE_BYTES = 6_000_000
 """What a page takes, most of it the script that draws charts."""

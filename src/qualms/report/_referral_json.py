@@ -13,7 +13,7 @@ from qualms.referral import (
     ReferralPlan,
     Workload,
 )
-from qualms.report._thin import thin
+from qualms.report._json_output import thin
 from qualms.scores import Estimate
 
 FORMAT = 1

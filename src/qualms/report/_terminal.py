@@ -2,13 +2,14 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table as Grid
+from rich.text import Text
 
 from qualms.report.table import (
     MARK,
@@ -21,20 +22,23 @@ from qualms.report.table import (
     remarks,
     with_spread,
 )
+from qualms.wording import plural
 
 _LABEL = 18
 """Columns that the labels of lines take at least, where they are longer than that."""
 _WORD = 24
 """Letters of a head's word that are kept together."""
+_NAMES = 2
+"""Columns and lines that a remark names, where remarks are limited."""
 
 
 class _Widths(NamedTuple):
-    """Columns of the terminal that each column of a table needs, by its place."""
+    """Characters that each column of a table needs, by its place."""
 
     beside: Mapping[int, int]
     """With intervals beside numbers."""
     below: Mapping[int, int]
-    """With intervals below them."""
+    """With intervals below numbers."""
     marked: frozenset[int]
     """Places of the columns in which a cell is marked."""
 
@@ -46,7 +50,7 @@ class _Block(NamedTuple):
     left: tuple[int, ...]
     """Widths of the columns that hold labels."""
     sizes: Mapping[int, int]
-    """Widths of the others, by place."""
+    """Widths of the columns that hold numbers, by place."""
     marked: frozenset[int]
     """Places of the columns in which a cell is marked."""
     beside: bool = False
@@ -54,18 +58,27 @@ class _Block(NamedTuple):
     gap: int = 1
 
     @property
-    def needed(self) -> int:
-        """Columns of the terminal that it takes."""
+    def width(self) -> int:
+        """Characters of a line."""
         gaps = self.gap * (len(self.left) + len(self.places) - 1)
         return sum(self.left) + self.span(self.places) + gaps
 
     def span(self, places: list[int]) -> int:
-        """Of some columns together, without the gaps between them."""
+        """Return the width of some columns together, without the gaps between them."""
         return sum(self.sizes[place] for place in places)
 
 
-def print_table(table: Table, *, console: Console) -> None:
-    """Print title, table and notes; columns that do not fit go on below."""
+def print_table(
+    table: Table, *, console: Console, most_lines: int | None = None
+) -> None:
+    """Print title, table and notes; columns that do not fit go on below.
+
+    Args:
+        table: The table.
+        console: Where to print.
+        most_lines: Lines of notes, and of reasons why cells are empty, that are printed
+            at most; the page has the others. None for all.
+    """
     places = table.filled()
     if not places:
         return
@@ -80,33 +93,85 @@ def print_table(table: Table, *, console: Console) -> None:
         for heads in _group_heads(table, block):
             console.print(f"[bold]{escape(heads)}[/bold]", highlight=False)
         _print_block(table, block, console)
-    for note in (*table.notes, *remarks(table)):
-        console.print(escape(note), style="dim", highlight=False)
+    if most_lines is None:
+        print_notes([*table.notes, *remarks(table)], console=console)
+    else:
+        _print_few_notes(table, console, most_lines)
+
+
+def _print_few_notes(table: Table, console: Console, most_lines: int) -> None:
+    """Print so many lines of notes and of reasons, and how many are left out."""
+    reasons = remarks(table, most=_NAMES)
+    left_out = {
+        "more note": print_notes(table.notes, console=console, most_lines=most_lines),
+        "more reason": print_notes(reasons, console=console, most_lines=most_lines),
+    }
+    if text := counted(left_out):
+        console.print(f"{text} on the page", style="dim", highlight=False)
+
+
+def print_notes(
+    notes: Iterable[str],
+    *,
+    console: Console,
+    most_lines: int | None = None,
+    head: str = "",
+) -> int:
+    """Print the notes that fit into so many lines; return how many were left out.
+
+    Args:
+        notes: The most important first; a longer one may give way to shorter ones.
+        console: Where to print.
+        most_lines: Lines of the terminal that they take together; None for all.
+        head: Stands before each note.
+    """
+    left_out, lines = 0, 0
+    for note in notes:
+        text = Text(printable(f"{head}{note}"), style="dim")
+        height = len(text.wrap(console, console.width))
+        if most_lines is not None and lines + height > most_lines:
+            left_out += 1
+            continue
+        lines += height
+        console.print(text)
+    return left_out
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return counts of things as the subject of a sentence; '' for none of them.
+
+    >>> counted({"more note": 1, "more table": 9}), counted({"more note": 1})
+    ('1 more note and 9 more tables are', '1 more note is')
+    """
+    parts = [f"{n} {plural(n, noun)}" for noun, n in counts.items() if n]
+    if not parts:
+        return ""
+    return f"{' and '.join(parts)} {'is' if sum(counts.values()) == 1 else 'are'}"
 
 
 def print_legend(tables: list[Table], *, console: Console) -> None:
     """Print once how the cells of all these tables are read."""
-    alone = any(
+    has_spreads = any(
         not cell.bounded and math.isfinite(cell.spread)
         for table in tables
         for cell in table.cells
     )
-    if told := " ".join(legend(tables, spreads=alone)):
-        console.print(escape(told), style="dim", highlight=False)
+    if text := " ".join(legend(tables, spreads=has_spreads)):
+        console.print(escape(text), style="dim", highlight=False)
 
 
 def escape(text: str) -> str:
-    """A name from a file, safe to print: no markup, no control characters."""
+    """Return a name from a file, safe to print: no markup, no control characters."""
     return escape_markup(printable(text))
 
 
 def printable(text: str) -> str:
-    """`text` with control characters, which could steer a terminal, replaced."""
+    """Replace control characters, which could steer a terminal."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def _blocks(table: Table, places: list[int], width: int) -> Iterator[_Block]:
-    """What fits side by side: all of it, or as many column groups as do.
+    """Yield what fits side by side: all columns, or as many groups of them as do.
 
     Intervals stand below numbers, and labels are folded, where that lets more fit.
     """
@@ -121,13 +186,13 @@ def _blocks(table: Table, places: list[int], width: int) -> Iterator[_Block]:
         sizes = widths.beside if beside else widths.below
         left = _left(table, width, narrow=narrow)
         block = _Block(places, left, sizes, widths.marked, beside, gap)
-        if block.needed <= width:
+        if block.width <= width:
             yield _widened(table, block, width)
             return
     block = block._replace(places=[])
     for piece in _pieces(table, places, block, width):
         longer = block._replace(places=[*block.places, *piece])
-        if block.places and longer.needed > width:
+        if block.places and longer.width > width:
             yield block
             longer = block._replace(places=piece)
         block = longer
@@ -135,8 +200,8 @@ def _blocks(table: Table, places: list[int], width: int) -> Iterator[_Block]:
 
 
 def _widened(table: Table, block: _Block, width: int) -> _Block:
-    """The block with labels on one line, and whole heads, as far as there is room."""
-    sizes, spare = dict(block.sizes), width - block.needed
+    """Put labels and heads on one line each, as far as there is room."""
+    sizes, spare = dict(block.sizes), width - block.width
     left = list(block.left)
     for place, longest in enumerate(_longest_labels(table)):
         if 0 < longest - left[place] <= spare:
@@ -153,25 +218,25 @@ def _widened(table: Table, block: _Block, width: int) -> _Block:
 def _pieces(
     table: Table, places: list[int], block: _Block, width: int
 ) -> Iterator[list[int]]:
-    """Column groups, or single columns of a group that is wider than the window."""
+    """Yield column groups, or single columns of a group wider than the window."""
     for _, members in table.groups(places):
-        if block._replace(places=members).needed <= width:
+        if block._replace(places=members).width <= width:
             yield members
         else:
             yield from ([place] for place in members)
 
 
 def _left(table: Table, width: int, *, narrow: bool) -> tuple[int, ...]:
-    """Widths of the columns that hold labels."""
-    found = []
+    """Return the widths of the columns that hold labels."""
+    widths = []
     for place, longest in enumerate(_longest_labels(table)):
         most = max(_LABEL, width // 3) if not (narrow or place) else _LABEL
-        found.append(min(longest, most))
-    return tuple(found)
+        widths.append(min(longest, most))
+    return tuple(widths)
 
 
 def _longest_labels(table: Table) -> list[int]:
-    """What each column of labels needs to show them on one line."""
+    """Return what each column of labels needs to show them on one line."""
     return [
         max([len(head), *(len(printable(ln.labels[place])) for ln in table.lines)])
         for place, head in enumerate(table.left)
@@ -179,12 +244,12 @@ def _longest_labels(table: Table) -> list[int]:
 
 
 def _widths(table: Table, places: list[int]) -> _Widths:
-    found: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    widths: tuple[dict[int, int], dict[int, int]] = ({}, {})
     marked = {p for p in places if any(table.shown(p, ln).tied for ln in table.lines)}
     for _, members in table.groups(places):
         for place in members:
             least = _longest_word(table.columns[place], alone=len(members) == 1)
-            for sizes, beside in zip(found, (True, False), strict=True):
+            for sizes, beside in zip(widths, (True, False), strict=True):
                 rows = [
                     row
                     for line in table.lines
@@ -193,11 +258,11 @@ def _widths(table: Table, places: list[int]) -> _Widths:
                     )
                 ]
                 sizes[place] = max(least, *map(len, rows))
-    return _Widths(*found, frozenset(marked))
+    return _Widths(*widths, frozenset(marked))
 
 
 def _longest_word(column: Column, *, alone: bool) -> int:
-    """Letters of it; a group's words count where it has one column alone."""
+    """Count its letters; a group's words count where the group has one column."""
     text = f"{column.group} {column.head}" if alone else column.head
     # An arrow stays on the line of its word.
     words = re.split(r"[ \n](?![↑↓])", text)
@@ -207,7 +272,7 @@ def _longest_word(column: Column, *, alone: bool) -> int:
 def _rows(
     table: Table, line: TableLine, place: int, *, beside: bool, marked: bool
 ) -> list[str]:
-    """The rows of one cell: ours, its interval, the published number."""
+    """Return the rows of one cell: ours, its interval, the published number."""
     cell, decimals = table.shown(place, line), table.columns[place].decimals
     interval = interval_text(cell, decimals)
     number = cell.text or digits(cell.mean, decimals)
@@ -220,14 +285,14 @@ def _rows(
     else:
         rows = [f"{number}{mark}", *([f"{interval}{blank}"] if interval else [])]
     if cell.published is not None:
-        theirs = digits(cell.published.mean, decimals)
+        printed = digits(cell.published.mean, decimals)
         far = f", {cell.difference:+.1f}" if math.isfinite(cell.difference) else ""
-        rows.append(f"({theirs}{far}){blank}")
+        rows.append(f"({printed}{far}){blank}")
     return rows
 
 
 def _group_heads(table: Table, block: _Block) -> list[str]:
-    """Lines above the heads of columns: each group's words over its columns."""
+    """Return the lines above heads: each group's words over its columns."""
     groups = table.groups(block.places)
     if not any(head for head, _ in groups):
         return []
@@ -237,17 +302,17 @@ def _group_heads(table: Table, block: _Block) -> list[str]:
     lines = []
     for row in range(max(map(len, words))):
         parts = [
-            (said[row] if row < len(said) else "").center(span)
-            for said, span in zip(words, spans, strict=True)
+            (head[row] if row < len(head) else "").center(span)
+            for head, span in zip(words, spans, strict=True)
         ]
         lines.append((" " * block.gap).join([blank, *parts]).rstrip())
     return lines
 
 
 def _print_block(table: Table, block: _Block, console: Console) -> None:
-    """Heads, and each section below its title, which is as long as it needs."""
+    """Print heads, and each section below its title, however long that is."""
     sections = [
-        (title, _told(table, block, lines)) for title, lines in table.sections()
+        (title, _lines_of(table, block, lines)) for title, lines in table.sections()
     ]
     sections = [(title, lines) for title, lines in sections if lines]
     if any(title for title, _ in sections):
@@ -261,8 +326,8 @@ def _print_block(table: Table, block: _Block, console: Console) -> None:
         console.print(_grid(table, block, lines, heads=alone))
 
 
-def _told(table: Table, block: _Block, lines: list[TableLine]) -> list[TableLine]:
-    """Lines without those that have numbers in other blocks alone."""
+def _lines_of(table: Table, block: _Block, lines: list[TableLine]) -> list[TableLine]:
+    """Leave out lines that have numbers in other blocks alone."""
     others = [place for place in table.filled() if place not in block.places]
     return [
         line
@@ -273,7 +338,7 @@ def _told(table: Table, block: _Block, lines: list[TableLine]) -> list[TableLine
 
 
 def _grid(table: Table, block: _Block, lines: list[TableLine], *, heads: bool) -> Grid:
-    made = Grid(
+    grid = Grid(
         box=None,
         pad_edge=False,
         padding=(0, block.gap, 0, 0),
@@ -281,17 +346,17 @@ def _grid(table: Table, block: _Block, lines: list[TableLine], *, heads: bool) -
         show_header=heads,
     )
     for width, name in zip(block.left, table.left, strict=True):
-        made.add_column(name, overflow="fold", width=width)
+        grid.add_column(name, overflow="fold", width=width)
     for place in block.places:
         column = table.columns[place]
         size = block.sizes[place]
         # Rich breaks heads in its own way, and may then overrun the terminal.
         head = "\n".join(escape(part) for part in wrap(column.head, size))
-        made.add_column(head, justify="right", no_wrap=True, width=size)
+        grid.add_column(head, justify="right", no_wrap=True, width=size)
     for line in lines:
         cells = (_cell(table, line, place, block) for place in block.places)
-        made.add_row(*map(escape, line.labels), *cells)
-    return made
+        grid.add_row(*map(escape, line.labels), *cells)
+    return grid
 
 
 def _cell(table: Table, line: TableLine, place: int, block: _Block) -> str:

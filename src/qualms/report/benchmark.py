@@ -15,29 +15,38 @@ from rich.table import Table as Grid
 
 from qualms.atomic import replacing
 from qualms.evaluate.benchmark_results import BenchmarkResults, Check
-from qualms.report._csv_files import write_table_csv
+from qualms.report._csv_files import write_results, write_table_csv
 from qualms.report._draw import MISSING, draw
 from qualms.report._index import DrawnFigure, benchmark_summary, write_benchmark_page
 from qualms.report._latex import latex_table
-from qualms.report._results_file import write_results
-from qualms.report._terminal import escape, print_legend, print_table
+from qualms.report._terminal import (
+    counted,
+    escape,
+    print_legend,
+    print_notes,
+    print_table,
+)
 from qualms.report.figures import Drawing
 from qualms.report.judged import check_numbers, ranking_notes
 from qualms.report.ordinary import ordinary
 from qualms.report.presentation import Presentation
 from qualms.report.table import Table
-from qualms.wording import plural
+
+MOST_LINES = 3
+"""Lines of notes below a table, and below all of them, in a terminal."""
+MOST_KINDS = 12
+"""Kinds of missing runs that are listed."""
 
 
 class Written(NamedTuple):
-    """The files made, and why others were not."""
+    """The files that were written, and why others were not."""
 
     results: Path
     tables: tuple[Path, ...]
     figures: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     page: Path | None = None
-    """The page that links all of them."""
+    """The page that shows them all."""
 
 
 def write_all(
@@ -49,16 +58,15 @@ def write_all(
 ) -> Written:
     """Write results.csv, tables/, figures/ and index.html under `folder`.
 
-    Tables and figures that lie there from an earlier time and are not written again are
-    removed: they would be of other numbers than results.csv. So a folder is for one
-    preset. Where matplotlib is not installed the figures are left out, and a note says
-    so.
+    Tables and figures of an earlier call that are not written again are removed, since
+    they would be of other numbers than results.csv. So a folder is for one preset.
+    Without matplotlib figures are left out, and a note says so.
 
     Args:
-        results: What was judged.
+        results: The judged benchmark.
         folder: Where the files go.
         command: What made them; it stands in results.csv and on the page.
-        data: Prepared datasets, for figures that show items.
+        data: Folder of prepared datasets, for figures that show items.
     """
     folder.mkdir(parents=True, exist_ok=True)
     presentation = presentation_of(results)
@@ -72,7 +80,12 @@ def write_all(
     figures = [path for figure in drawn for path in figure.paths]
     _remove_others(folder / "figures", "figure_", {".pdf", ".png", ".txt"}, figures)
     page = write_benchmark_page(
-        results, tables, drawn, folder / "index.html", command=command
+        results,
+        tables,
+        drawn,
+        folder / "index.html",
+        notes=_notes(results, presentation),
+        command=command,
     )
     notes = () if can_draw else (MISSING,)
     return Written(numbers, tuple(written), tuple(figures), notes, page)
@@ -81,24 +94,38 @@ def write_all(
 def print_benchmark(
     results: BenchmarkResults, *, console: Console | None = None, full: bool = False
 ) -> None:
-    """Print the main tables (all with `full`), the effects, and what is missing."""
+    """Print the main tables, the effects, the missing runs, and a few notes.
+
+    Args:
+        results: The judged benchmark.
+        console: Where to print.
+        full: Whether all tables and notes are printed; else the page has the others.
+    """
     console = console or Console()
     presentation = presentation_of(results)
     tables = presentation.tables(results)
     shown = [table for table in tables if full or table.main]
+    most_lines = None if full else MOST_LINES
     for table in shown:
-        print_table(table, console=console)
+        print_table(table, console=console, most_lines=most_lines)
         console.print()
     print_legend(shown, console=console)
     print_checks(results, console=console)
     _print_missing(results, console=console)
-    notes = [*presentation.notes(results), *ranking_notes(results)]
-    if len(shown) < len(tables):
-        more = len(tables) - len(shown)
-        are = "table is" if more == 1 else "tables are"
-        notes.append(f"{more} more {are} written as {plural(more, 'file')}")
-    for note in (*notes, *results.notes):
-        console.print(f"note: {escape(note)}", style="dim", highlight=False)
+    notes = print_notes(
+        _notes(results, presentation),
+        console=console,
+        most_lines=most_lines,
+        head="note: ",
+    )
+    more = {"more note": notes, "more table": len(tables) - len(shown)}
+    if text := counted(more):
+        console.print(f"{text} on the page, index.html", style="dim", highlight=False)
+
+
+def _notes(results: BenchmarkResults, presentation: Presentation) -> list[str]:
+    """Return all notes; those that change how numbers are read come first."""
+    return [*ranking_notes(results), *results.notes, *presentation.notes(results)]
 
 
 def notebook_html(results: BenchmarkResults) -> str:
@@ -114,16 +141,16 @@ def presentation_of(results: BenchmarkResults) -> Presentation:
 
 
 def write_tables(tables: Collection[Table], folder: Path) -> list[Path]:
-    """Write each table as CSV and LaTeX; gives the paths."""
+    """Write each table as CSV and LaTeX, and return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for table in tables:
-        written.append(write_table_csv(table, folder / f"{table.name}.csv"))
+        paths.append(write_table_csv(table, folder / f"{table.name}.csv"))
         path = folder / f"{table.name}.tex"
         with replacing(path) as temporary:
             temporary.write_text(latex_table(table), encoding="utf-8")
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths
 
 
 def print_checks(results: BenchmarkResults, *, console: Console | None = None) -> None:
@@ -158,11 +185,11 @@ def _print_missing(results: BenchmarkResults, *, console: Console) -> None:
     count = len(results.missing)
     are = "run is" if count == 1 else "runs are"
     console.print(f"[bold]{count} {are} missing[/bold]")
-    for (dataset, method, reason), count in list(kinds.items())[:12]:
+    for (dataset, method, reason), count in list(kinds.items())[:MOST_KINDS]:
         text = f"  {count} of {method} on {dataset}: {reason}"
         console.print(escape(text), highlight=False, soft_wrap=True)
-    if len(kinds) > 12:
-        console.print(f"  and {len(kinds) - 12} more kinds")
+    if len(kinds) > MOST_KINDS:
+        console.print(f"  and {len(kinds) - MOST_KINDS} more kinds")
 
 
 def _drawn(drawing: Drawing, folder: Path) -> DrawnFigure:
@@ -172,8 +199,8 @@ def _drawn(drawing: Drawing, folder: Path) -> DrawnFigure:
 def _remove_others(
     folder: Path, start: str, endings: Collection[str], written: Collection[Path]
 ) -> None:
-    """Remove files of ours, by their names, that were not written this time."""
-    kept = set(written)
+    """Remove files with such names that were not written this time."""
+    new = set(written)
     for path in sorted(folder.glob(f"{start}*")):
-        if path.suffix in endings and path not in kept:
+        if path.suffix in endings and path not in new:
             path.unlink()

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from textwrap import fill
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from qualms.arrays import Array, Flags
 
 # Six colours that all common kinds of sight tell apart on white (CIEDE2000 >= 15).
 SERIES = ("#2938b5", "#a62b05", "#207b54", "#b35585", "#1f99c7", "#a38b23")
@@ -98,7 +97,7 @@ class PictureMark:
 class OutlineMark:
     """The border of a region of a picture."""
 
-    region: NDArray[np.bool_]
+    region: Flags
     """(H, W)"""
     colour: str
     label: str = ""

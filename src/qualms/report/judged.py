@@ -43,7 +43,7 @@ def table_cell(
         repeats=len(found.values),
         best=ranked and found.best == found.labels["row"],
         tied=ranked and found.tied,
-        by_their_rule=theirs if found.released_values else None,
+        released=theirs if found.released_values else None,
         published=None
         if number is None
         else Summary(scale * number.value, scale * number.spread),

@@ -174,7 +174,7 @@ def _numbers(results: BenchmarkResults, layout: Layout) -> ResultsTable | None:
 
 def _line_labels(plan: RunPlan, labels: Wishes, more: Sequence[str] = ()) -> Wishes:
     """Return the labels that are those of lines, or `more`, not of single numbers."""
-    names = {name for line in plan.lines for name in line.labels}.union(more)
+    names = plan.line_labels.union(more)
     return {name: want for name, want in labels.items() if name in names}
 
 
@@ -239,7 +239,7 @@ def _line(  # noqa: PLR0913 - what a line is made of
             cell = replace(cell, best=False, tied=False)
         alike = number is None or _agree(number, found, layout.across)
         if not (layout.compares and alike):
-            cell = replace(cell, by_their_rule=None)
+            cell = replace(cell, released=None)
         cells.append(cell)
     row = results.plan.row(str(line["row"])) if "row" in line else None
     labels = {name: value for name, value in line.items() if value is not None}
@@ -262,7 +262,7 @@ def _head(column: LayoutColumn) -> Column:
         group=column.group,
         unit=column.unit,
         decimals=column.decimals,
-        by_their_rule=column.released,
+        released=column.released,
         keys=_scalars(column.labels),
     )
 

@@ -1,11 +1,11 @@
 """The one record of a table, whatever prints it.
 
 A table of a paper, a table of ours, and the scores of some files are all of this kind.
-`terminal`, `latex`, `html` and `csv_files` each print it.
+`_terminal`, `_latex`, `_html` and `_csv_files` each print it.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -23,36 +23,36 @@ class TableCell:
 
     mean: float = math.nan
     spread: float = math.nan
-    """Over repeats, as `Table.spread` says; nan for one repeat."""
+    """Spread over repeats, as `Table.spread` says; nan for one repeat."""
     low: float = math.nan
     high: float = math.nan
     repeats: int = 0
     best: bool = False
     tied: bool = False
-    """Whether it is the best of its column or cannot be told apart from it."""
-    by_their_rule: Summary | None = None
-    """Ours, computed as the paper's released code does; only this is comparable with
+    """Whether it is the best of its column or cannot be told apart from the best."""
+    released: Summary | None = None
+    """Our number by the rule of the paper's released code; only this is comparable with
     the published number."""
     published: Summary | None = None
     why: str = ""
     """Why our number is missing."""
     no_interval: str = ""
-    """Why it has no interval, where that is so."""
+    """Why it has no interval."""
     remark: str = ""
-    """About the published number: why there is none, or a misprint."""
+    """Why there is no published number, or a misprint of it."""
     text: str = ""
     """Words that stand in place of a number."""
 
     @property
     def gap(self) -> float:
-        """Ours by the paper's rule, minus the published number."""
-        if self.published is None or self.by_their_rule is None:
+        """Our number by the released rule, minus the published number."""
+        if self.published is None or self.released is None:
             return math.nan
-        return self.by_their_rule.mean - self.published.mean
+        return self.released.mean - self.published.mean
 
     @property
     def difference(self) -> float:
-        """The gap in units of the published spread; nan where that is 0 or missing."""
+        """The gap in units of the published spread; nan where this is 0 or missing."""
         if self.published is None or not self.published.std > 0:
             return math.nan
         return self.gap / self.published.std
@@ -81,10 +81,10 @@ class Column:
     unit: str = ""
     decimals: int | None = None
     """None for four significant digits."""
-    by_their_rule: bool = False
-    """Whether it shows ours by the rule of the paper's released code."""
+    released: bool = False
+    """Whether it shows our numbers by the rule of the paper's released code."""
     keys: Mapping[str, Any] = field(default_factory=dict)
-    """What the column is, for the CSV file."""
+    """Labels of its results, for the CSV file."""
 
     @property
     def head(self) -> str:
@@ -97,15 +97,15 @@ class TableLine:
     """One line of a table."""
 
     labels: tuple[str, ...]
-    """As many as the table has columns on its left."""
+    """One for each of the table's columns on the left."""
     cells: tuple[TableCell, ...]
     """One per column."""
     section: str = ""
     """Stands above all neighbouring lines that have the same."""
     beyond: bool = False
-    """True for lines that the paper does not have."""
+    """Whether the paper does not have it."""
     keys: Mapping[str, Any] = field(default_factory=dict)
-    """What the line is, for the CSV file."""
+    """Labels of its results, for the CSV file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +130,11 @@ class Table:
     main: bool = True
     """Whether it is shown even where not all tables are asked for."""
     keys: Mapping[str, Any] = field(default_factory=dict)
-    """What holds for all of it, for the CSV file."""
+    """Labels of all its results, for the CSV file."""
 
     @property
     def cells(self) -> tuple[TableCell, ...]:
-        """All of them."""
+        """All cells, line by line."""
         return tuple(cell for line in self.lines for cell in line.cells)
 
     @property
@@ -146,37 +146,37 @@ class Table:
     def marks(self) -> bool:
         """Whether any cell is marked as best or tied with the best."""
         return any(
-            cell.tied and not column.by_their_rule
+            cell.tied and not column.released
             for line in self.lines
             for column, cell in zip(self.columns, line.cells, strict=True)
         )
 
     def shown(self, place: int, line: TableLine) -> TableCell:
-        """The cell of a line as its column shows it."""
+        """Return the cell of a line as its column shows it."""
         cell = line.cells[place]
-        if not self.columns[place].by_their_rule:
+        if not self.columns[place].released:
             return cell
-        theirs = cell.by_their_rule or Summary(math.nan, math.nan)
-        return TableCell(mean=theirs.mean, spread=theirs.std)
+        released = cell.released or Summary(math.nan, math.nan)
+        return TableCell(mean=released.mean, spread=released.std)
 
     def filled(self) -> list[int]:
-        """Places of the columns that have a number in some line."""
+        """Return the places of the columns that have a number in some line."""
         places = range(len(self.columns))
         return [i for i in places if any(self.shown(i, ln).known for ln in self.lines)]
 
     def groups(self, places: Iterable[int]) -> list[tuple[str, list[int]]]:
-        """Column groups among `places`, in order: the head, and the places under it."""
-        found = groupby(places, key=lambda place: self.columns[place].group)
-        return [(head, list(members)) for head, members in found]
+        """Return the head of each column group, and the places below it, in order."""
+        groups = groupby(places, key=lambda place: self.columns[place].group)
+        return [(head, list(members)) for head, members in groups]
 
     def sections(self) -> list[tuple[str, list[TableLine]]]:
-        """Lines by section, in order."""
-        found = groupby(self.lines, key=lambda line: line.section)
-        return [(title, list(lines)) for title, lines in found]
+        """Return the title of each section with its lines, in order."""
+        sections = groupby(self.lines, key=lambda line: line.section)
+        return [(title, list(lines)) for title, lines in sections]
 
 
 def digits(value: float, decimals: int | None = None) -> str:
-    """A number with so many decimals, by default with four significant digits.
+    """Return a number with so many decimals, or with four significant digits.
 
     >>> digits(0.89672), digits(13.2134), digits(88.62, 1), digits(float("nan"))
     ('0.8967', '13.21', '88.6', '–')
@@ -199,7 +199,7 @@ def digits(value: float, decimals: int | None = None) -> str:
 def with_spread(
     mean: float, spread: float, decimals: int | None = None, *, sign: str = " ± "
 ) -> str:
-    """Mean and spread with the same number of decimals; the mean alone without one.
+    """Return mean and spread with the same decimals, or the mean if it has no spread.
 
     >>> with_spread(13.2134, 0.1262), with_spread(88.62, 0.04, 1)
     ('13.21 ± 0.13', '88.6 ± 0.0')
@@ -212,7 +212,7 @@ def with_spread(
 
 
 def interval_text(cell: TableCell, decimals: int | None = None) -> str:
-    """The interval of a cell, '' where it has none.
+    """Return the interval of a cell, '' where it has none.
 
     >>> interval_text(TableCell(low=0.917, high=0.941), 2)
     '0.92–0.94'
@@ -223,71 +223,85 @@ def interval_text(cell: TableCell, decimals: int | None = None) -> str:
     return f"{low} to {high}" if low.startswith("-") else f"{low}{DASH}{high}"
 
 
-def remarks(table: Table) -> list[str]:
-    """Why cells have no number or no interval, each reason once with what it is of.
+def remarks(table: Table, *, most: int = 6) -> list[str]:
+    """Return why cells have no number or no interval, each reason once.
 
-    Where a reason holds for all lines of a column the lines are not named.
+    A reason stands after the columns and lines that it is of. Where it holds for all
+    lines of a column the lines are not named.
+
+    Args:
+        table: The table.
+        most: Columns and lines that a remark names at most.
     """
-    found: dict[str, dict[str, list[str]]] = {}
+    reasons: dict[str, dict[str, list[str]]] = {}
     for line in table.lines:
         for column, cell in zip(table.columns, line.cells, strict=True):
-            if why := _lack(cell):
+            if reason := _reason(cell):
                 head = ", ".join(filter(None, (line.section, column.group)))
-                what = ", ".join(filter(None, (head, column.label)))
-                lines = found.setdefault(why, {}).setdefault(what, [])
+                name = ", ".join(filter(None, (head, column.label)))
+                lines = reasons.setdefault(reason, {}).setdefault(name, [])
                 lines.append(", ".join(filter(None, line.labels)))
-    return [_remark(table, why, about) for why, about in found.items()]
+    return [_remark(table, *each, most) for each in reasons.items()]
 
 
-def _lack(cell: TableCell) -> str:
+def _reason(cell: TableCell) -> str:
+    """Return why a cell lacks its number or interval; '' where it does not."""
     if math.isnan(cell.mean):
         return cell.why
-    return f"no interval: {cell.no_interval}" if cell.no_interval else ""
+    if not cell.no_interval or cell.no_interval.startswith("no interval"):
+        return cell.no_interval
+    return f"no interval: {cell.no_interval}"
 
 
-def _remark(table: Table, why: str, about: Mapping[str, list[str]]) -> str:
-    lines = list(dict.fromkeys(name for names in about.values() for name in names))
+def _remark(
+    table: Table, reason: str, lines_of: Mapping[str, list[str]], most: int
+) -> str:
+    """Return a reason with the columns, and their lines, that it is of."""
+    lines = list(dict.fromkeys(name for names in lines_of.values() for name in names))
     sizes = [len(members) for _, members in table.sections()]
-    whole = all(len(names) in sizes for names in about.values())
-    of = "" if whole else f" of {_listed(lines)}"
-    return f"{_listed(list(about))}{of}: {why}"
+    of_all = all(len(names) in sizes for names in lines_of.values())
+    of = "" if of_all else f" of {_listed(lines, most)}"
+    return f"{_listed(list(lines_of), most)}{of}: {reason}"
 
 
-def _listed(names: list[str], most: int = 6) -> str:
+def _listed(names: list[str], most: int) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return "; ".join(names[:most]) + more
 
 
-def legend(tables: Iterable[Table], *, spreads: bool = True) -> list[str]:
-    """Sentences that say how the cells of some tables are read.
+def legend(tables: Sequence[Table], *, spreads: bool = True) -> list[str]:
+    """Return sentences that say how the cells of some tables are read.
 
     Args:
         tables: The tables.
         spreads: Whether the spread over repeats is printed.
     """
-    shown = list(tables)
-    if not shown:
+    if not tables:
         return []
-    told = []
-    spread = next((table.spread for table in shown if table.spread), "")
+    sentences = []
+    spread = next((table.spread for table in tables if table.spread), "")
     if spread:
-        told.append("Numbers are means over repeats.")
-    cells = [cell for table in shown for cell in table.cells]
+        sentences.append("Numbers are means over repeats.")
+    cells = [cell for table in tables for cell in table.cells]
     if spread and spreads and any(math.isfinite(cell.spread) for cell in cells):
-        told.append(f"± is their {spread}.")
+        sentences.append(f"± is their {spread}.")
     if any(cell.bounded for cell in cells):
-        told.append(f"Ranges are {shown[0].level:.0%} intervals.")
-    if any("↑" in text or "↓" in text for t in shown for text in _heads(t)):
-        told.append("↑ higher is better, ↓ lower is better.")
-    if any(table.marks for table in shown):
-        told.append(f"{MARK} marks the best and what cannot be told apart from it.")
-    if any(table.compares for table in shown):
-        told.append(f"In brackets: the published number{_compared(cells, spread)}.")
-    return told
+        sentences.append(f"Ranges are {tables[0].level:.0%} intervals.")
+    if any("↑" in text or "↓" in text for t in tables for text in _heads(t)):
+        sentences.append("↑ higher is better, ↓ lower is better.")
+    if any(table.marks for table in tables):
+        sentences.append(
+            f"{MARK} marks the best and what cannot be told apart from it."
+        )
+    if any(table.compares for table in tables):
+        sentences.append(
+            f"In brackets: the published number{_compared(cells, spread)}."
+        )
+    return sentences
 
 
 def _compared(cells: Iterable[TableCell], spread: str) -> str:
-    """What else stands in the brackets."""
+    """Say what else stands in the brackets."""
     if not any(math.isfinite(cell.difference) for cell in cells):
         return ""
     return (

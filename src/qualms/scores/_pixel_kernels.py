@@ -15,12 +15,12 @@ def window_sums(rows: Array, sums: Array, step: int, size: int) -> None:
     """Write to `sums` (B, K) the sums of `size` values of `rows`, `step` apart."""
     for row in range(len(rows)):
         for start in range(0, sums.shape[1], BLOCK):
-            kept = sums[row, start : start + BLOCK]
-            kept[:] = 0.0
+            total = sums[row, start : start + BLOCK]
+            total[:] = 0.0
             for place in range(start, start + size * step, step):
-                terms = rows[row, place : place + len(kept)]
-                for i in range(len(kept)):
-                    kept[i] += terms[i]
+                terms = rows[row, place : place + len(total)]
+                for i in range(len(total)):
+                    total[i] += terms[i]
 
 
 @jit
@@ -32,7 +32,7 @@ def calibration_gaps(
     Bin b holds edges[b] <= conf < edges[b + 1].
     """
     bins = len(edges) - 1
-    found = np.zeros((2, bins))
+    gaps = np.zeros((2, bins))
     scale = bins / edges[bins]
     for i in range(len(conf)):
         # Rounding may miss the bin by one.
@@ -41,6 +41,6 @@ def calibration_gaps(
             at -= 1
         elif conf[i] >= edges[at + 1]:
             at += 1
-        found[0, at] += count[i]
-        found[1, at] += right[i] - count[i] * conf[i]
-    return found
+        gaps[0, at] += count[i]
+        gaps[1, at] += right[i] - count[i] * conf[i]
+    return gaps

@@ -95,8 +95,8 @@ def overlaps(first: Labels, second: Labels, *, classes: int) -> Index:
     for start in range(0, first.shape[1], BLOCK):
         a, b = (maps[:, start : start + BLOCK] for maps in (first, second))
         if classes == 2:
-            own = _packed(a)
-            ones = own, own if alike else _packed(b)
+            bits = _packed(a)
+            ones = bits, bits if alike else _packed(b)
         for i, j in np.ndindex(counts.shape):
             if not alike or i <= j:
                 counts[i, j] += (
@@ -110,15 +110,15 @@ def overlaps(first: Labels, second: Labels, *, classes: int) -> Index:
 def _packed(maps: Labels) -> NDArray[np.uint64]:
     """Return (K, W) where maps (K, P) are 1, 64 pixels to a number."""
     packed = np.packbits(maps == 1, axis=1)
-    whole = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
-    return np.ascontiguousarray(whole).view(np.uint64)
+    padded = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
+    return np.ascontiguousarray(padded).view(np.uint64)
 
 
 def sizes(maps: Labels, *, classes: int) -> Index:
     """Return how many pixels (K,) of each map count; of two classes, foreground."""
-    counted = maps == 1 if classes == 2 else maps != IGNORED
+    marks = maps == 1 if classes == 2 else maps != IGNORED
     # Counting one row after the other is many times faster than along an axis.
-    return np.array([np.count_nonzero(row) for row in counted], dtype=np.int64)
+    return np.array([np.count_nonzero(row) for row in marks], dtype=np.int64)
 
 
 def _integers(name: str, values: ArrayLike, classes: int) -> NDArray[np.integer]:

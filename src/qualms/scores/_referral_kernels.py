@@ -20,27 +20,27 @@ def auroc_at_ends(level: Index, positive: Flags, start: Index, levels: int) -> A
     """
     tree = np.zeros((2, levels + 1), np.int32)
     at_level = np.zeros((2, levels), np.int32)
-    seen = np.zeros(2, np.int64)
+    counts = np.zeros(2, np.int64)
     ends = np.empty(len(start) - 1)
     twice_wins = 0
     for group in range(len(start) - 1):
         for item in range(start[group], start[group + 1]):
-            mine = 1 if positive[item] else 0
-            other = 1 - mine
+            kind = 1 if positive[item] else 0
+            other = 1 - kind
             below, node = 0, level[item]
             while node > 0:
                 below += tree[other, node]
                 node &= node - 1
             equal = at_level[other, level[item]]
-            won = below if mine == 1 else seen[other] - below - equal
+            won = below if kind == 1 else counts[other] - below - equal
             twice_wins += 2 * won + equal
-            at_level[mine, level[item]] += 1
-            seen[mine] += 1
+            at_level[kind, level[item]] += 1
+            counts[kind] += 1
             node = level[item] + 1
             while node <= levels:
-                tree[mine, node] += 1
+                tree[kind, node] += 1
                 node += node & -node
-        pairs = seen[0] * seen[1]
+        pairs = counts[0] * counts[1]
         ends[group] = twice_wins / (2 * pairs) if pairs > 0 else np.nan
     return ends
 
@@ -80,19 +80,19 @@ def balanced_at_ends(
     target: Index, correct: Flags, start: Index, classes: int
 ) -> Array:
     """Return the mean recall over the classes present in every prefix."""
-    seen = np.zeros(classes)
+    count = np.zeros(classes)
     right = np.zeros(classes)
     ends = np.empty(len(start) - 1)
     total, present = 0.0, 0
     for group in range(len(start) - 1):
         for item in range(start[group], start[group + 1]):
-            own = target[item]
-            if seen[own] > 0.0:
-                total -= right[own] / seen[own]
+            label = target[item]
+            if count[label] > 0.0:
+                total -= right[label] / count[label]
             else:
                 present += 1
-            seen[own] += 1.0
-            right[own] += correct[item]
-            total += right[own] / seen[own]
+            count[label] += 1.0
+            right[label] += correct[item]
+            total += right[label] / count[label]
         ends[group] = total / present
     return ends

@@ -19,10 +19,10 @@ __all__ = ["mean_over_draws"]
 BLOCK = 1 << 16
 
 
-def plain_dot(one: Array, other: Array) -> float:
+def plain_dot(first: Array, second: Array) -> float:
     """Return the dot product of two arrays (K,), the same on any number of threads."""
     # BLAS, which `@` calls, adds up in as many parts as it has threads.
-    return float(np.einsum("i,i->", one, other))
+    return float(np.einsum("i,i->", first, second))
 
 
 @jit

@@ -237,9 +237,9 @@ def _window_sums(uncertainty_map: ArrayLike, size: int) -> Array:
         step = math.prod(sums.shape[axis + 1 :])
         # Pixels that are neighbours along this axis stand `step` apart in a row.
         rows = np.ascontiguousarray(sums).reshape(-1, length * step)
-        found = np.empty((len(rows), shape[axis] * step))
-        window_sums(rows, found, step, size)
-        sums = found.reshape(shape)
+        windows = np.empty((len(rows), shape[axis] * step))
+        window_sums(rows, windows, step, size)
+        sums = windows.reshape(shape)
     return sums
 
 

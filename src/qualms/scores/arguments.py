@@ -101,8 +101,8 @@ def labels(
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
     _check_length(name, array, length)
     if array.dtype.kind not in "iub":
-        whole = vector(name, array)
-        wrong = np.flatnonzero(whole != np.floor(whole))
+        numbers = vector(name, array)
+        wrong = np.flatnonzero(numbers != np.floor(numbers))
         if wrong.size:
             row = int(wrong[0])
             raise ValueError(f"{name} must be whole numbers, row {row} is {array[row]}")
@@ -177,13 +177,13 @@ def most_probable(probs: Array) -> Index:
     """Return `predicted_class` of probabilities (N, C) that are checked already."""
     if probs.shape[1] == 2:
         return (probs[:, 1] - probs[:, 0] > TIE * probs[:, 0]).astype(np.int64)
-    found = np.empty(len(probs), dtype=np.int64)
+    classes = np.empty(len(probs), dtype=np.int64)
     step = max(1, BLOCK // probs.shape[1])
     for start in range(0, len(probs), step):
         # Memory of another layout would be compiled for anew.
         block = np.require(probs[start : start + step], np.float64, ["C", "W"])
-        found[start : start + step] = first_largest(block, TIE)
-    return found
+        classes[start : start + step] = first_largest(block, TIE)
+    return classes
 
 
 def at_class(probs: Array, index: Index) -> Array:
@@ -204,7 +204,7 @@ def not_negative(name: str, values: ArrayLike, *, length: int | None = None) -> 
 
 
 def open_unit(name: str, value: float) -> None:
-    """Refuse a level or alpha that is not strictly between 0 and 1."""
+    """Raise unless a level or alpha lies strictly between 0 and 1."""
     if not 0 < value < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
 
@@ -226,7 +226,7 @@ def _of_two_classes(prob: Array) -> Array:
 
 
 def _all_exact(rows: Array) -> bool:
-    """Whether all `rows` (N, C) are probabilities with a sum of one."""
+    """Return whether all `rows` (N, C) are probabilities with a sum of one."""
     step = max(1, BLOCK // rows.shape[1])
     for start in range(0, len(rows), step):
         block = rows[start : start + step]

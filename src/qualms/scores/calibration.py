@@ -58,9 +58,9 @@ def _ece_influence(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> In
     """Return the expected calibration error in bins of equal width."""
     confidence, right = top_label(probs, target)
     cell = equal_width_bin(confidence, bins)
-    own = (right - confidence) / len(right)
-    total: Array = np.bincount(cell, own, minlength=bins).astype(np.float64)
-    return _of_gaps(BinGaps(cell, own, total))
+    gap = (right - confidence) / len(right)
+    total: Array = np.bincount(cell, gap, minlength=bins).astype(np.float64)
+    return _of_gaps(BinGaps(cell, gap, total))
 
 
 @as_score(label="ECE", better="lower", influence=_ece_influence)
@@ -158,9 +158,9 @@ def _classwise_ece_influence(
     # The gap of one class is that of the other with its sign changed, but for items
     # that lie on an edge: bins of class 1 alone tell everything.
     cell = equal_width_bin(checked[:, 1], bins)
-    own = (truth - checked[:, 1]) / items
-    total: Array = np.bincount(cell, own, minlength=bins).astype(np.float64)
-    mirrored = _of_gaps(BinGaps(cell, own, total))
+    gap = (truth - checked[:, 1]) / items
+    total: Array = np.bincount(cell, gap, minlength=bins).astype(np.float64)
+    mirrored = _of_gaps(BinGaps(cell, gap, total))
     mirrored = dataclasses.replace(mirrored, value=value)
     return _with_filled_bins(mirrored, items, bins)
 
@@ -180,10 +180,10 @@ def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> flo
     per_bin = np.zeros(bins * classes)
     step = max(1, BLOCK // classes)
     for start in range(0, items, step):
-        block, own = checked[start : start + step], truth[start : start + step]
+        block, true = checked[start : start + step], truth[start : start + step]
         index = equal_width_bin(block, bins) + bins * np.arange(classes)
         gap = -block
-        gap[np.arange(len(own)), own] += 1.0
+        gap[np.arange(len(true)), true] += 1.0
         per_bin += np.bincount(index.ravel(), gap.ravel(), minlength=len(per_bin))
     return float(np.abs(per_bin).sum() / (items * classes))
 

@@ -82,12 +82,12 @@ def weighted_conformal_offset(
     open_unit("alpha", alpha)
     outside = excess(lower, upper, target)
     mass = not_negative("weight", weight, length=len(outside))
-    own = not_negative("test_weight", test_weight)
+    test_mass = not_negative("test_weight", test_weight)
     if mass.max() == 0:
         raise ValueError("weight must be positive for at least one item, all are 0")
     order = np.argsort(outside)
     carried = np.cumsum(mass[order])
-    needed = (1 - alpha) * (carried[-1] + own) * (1 - SLACK)
+    needed = (1 - alpha) * (carried[-1] + test_mass) * (1 - SLACK)
     reached = np.append(outside[order], np.inf)
     offset: Array = reached[np.searchsorted(carried, needed)]
     return offset
@@ -99,10 +99,10 @@ def excess(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Array:
     >>> excess([0.0, 0.0], [4.0, 4.0], [1.0, 6.0])
     array([-1.,  2.])
     """
-    wanted = vector("target", target)
-    low = vector("lower", lower, length=len(wanted))
-    high = vector("upper", upper, length=len(wanted))
-    return np.maximum(low - wanted, wanted - high)
+    truth = vector("target", target)
+    low = vector("lower", lower, length=len(truth))
+    high = vector("upper", upper, length=len(truth))
+    return np.maximum(low - truth, truth - high)
 
 
 def selection_threshold(select: ArrayLike, *, rate: float = 0.95) -> float:

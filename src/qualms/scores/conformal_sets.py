@@ -42,7 +42,7 @@ __all__ = [
 
 SetRule = Literal["lac", "aps", "raps"]
 PENALTY = 0.01
-"""What RAPS adds for every class beyond the free ones (Angelopoulos et al., 2021)."""
+"""Penalty of RAPS for each class beyond the free ones (Angelopoulos et al., 2021)."""
 FREE = 5
 STRATA = (2, 4, 11, 101)
 """Where strata of set sizes begin: 0 and 1, 2 and 3, 4 to 10, 11 to 100, and more."""
@@ -63,8 +63,8 @@ def nonconformity(
     array([[0.5, 0.8, 1. ]])
     """
     if rule not in get_args(SetRule):
-        known = ", ".join(get_args(SetRule))
-        raise ValueError(f"rule must be one of {known}, got {rule!r}")
+        rules = ", ".join(get_args(SetRule))
+        raise ValueError(f"rule must be one of {rules}, got {rule!r}")
     checked = mean_probabilities(probs)
     if rule == "lac":
         if uniform is not None:
@@ -81,14 +81,14 @@ def nonconformity(
 def _cumulated(probs: Array, chance: Array, penalty: float) -> Array:
     """Return (N, C) probability up to each class, tied classes together."""
     order = np.argsort(-probs, axis=1)
-    found = np.empty(probs.shape)
-    _fill_cumulated(probs, order, chance, penalty, found)
-    return found
+    result = np.empty(probs.shape)
+    _fill_cumulated(probs, order, chance, penalty, result)
+    return result
 
 
 @jit
 def _fill_cumulated(
-    probs: Array, order: Index, chance: Array, penalty: float, found: Array
+    probs: Array, order: Index, chance: Array, penalty: float, result: Array
 ) -> None:
     """Fill row by row, from the most probable class on; `chance` is (N,) or (1,)."""
     classes = probs.shape[1]
@@ -110,7 +110,7 @@ def _fill_cumulated(
             beyond = max(last + 1.0 - FREE, 0.0)
             value = below + share * (min(above, 1.0) - below) + penalty * beyond
             for place in range(first, last + 1):
-                found[row, order[row, place]] = value
+                result[row, order[row, place]] = value
             first = last + 1
 
 
@@ -124,18 +124,18 @@ class ConformalSets:
 
     def apply(self, probs: ArrayLike, *, uniform: ArrayLike | None = None) -> Flags:
         """Return (N, C) which classes are in the set of each item."""
-        found = nonconformity(probs, rule=self.rule, uniform=uniform)
-        if found.shape[1] != len(self.threshold):
+        score = nonconformity(probs, rule=self.rule, uniform=uniform)
+        if score.shape[1] != len(self.threshold):
             raise ValueError(
                 f"probs must have the {len(self.threshold)} classes that the sets were "
-                f"fitted on, got {found.shape[1]}"
+                f"fitted on, got {score.shape[1]}"
             )
-        return conforms(found, self.threshold)
+        return conforms(score, self.threshold)
 
 
-def conforms(found: Array, threshold: ArrayLike) -> Flags:
-    """Whether a nonconformity is at most its threshold, up to rounding."""
-    within: Flags = found <= np.asarray(threshold) + TIE
+def conforms(score: Array, threshold: ArrayLike) -> Flags:
+    """Return whether a nonconformity is at most its threshold, up to rounding."""
+    within: Flags = score <= np.asarray(threshold) + TIE
     return within
 
 
@@ -162,13 +162,15 @@ def fit_conformal_sets(
            [False, False]])
     """
     checked, truth = labelled(probs, target)
-    own = own_nonconformity(checked, truth, rule=rule, uniform=uniform)
+    score = own_nonconformity(checked, truth, rule=rule, uniform=uniform)
     classes = checked.shape[1]
     if by_class:
-        each = [set_threshold(own[truth == c], alpha=alpha) for c in range(classes)]
-        return ConformalSets(rule=rule, threshold=np.array(each))
-    one = set_threshold(own, alpha=alpha)
-    return ConformalSets(rule=rule, threshold=np.full(classes, one))
+        thresholds = [
+            set_threshold(score[truth == c], alpha=alpha) for c in range(classes)
+        ]
+        return ConformalSets(rule=rule, threshold=np.array(thresholds))
+    threshold = set_threshold(score, alpha=alpha)
+    return ConformalSets(rule=rule, threshold=np.full(classes, threshold))
 
 
 def own_nonconformity(
@@ -179,33 +181,33 @@ def own_nonconformity(
     uniform: ArrayLike | None = None,
 ) -> Array:
     """Return (N,) the `nonconformity` of each item's target, a few items at a time."""
-    own = np.empty(len(target))
+    score = np.empty(len(target))
     chance = None if uniform is None else np.asarray(uniform)
     step = max(1, BLOCK // probs.shape[1])
     for start in range(0, len(target), step):
         rows = slice(start, start + step)
         part = None if chance is None else chance[rows]
-        found = nonconformity(probs[rows], rule=rule, uniform=part)
-        own[rows] = at_class(found, target[rows])
-    return own
+        block = nonconformity(probs[rows], rule=rule, uniform=part)
+        score[rows] = at_class(block, target[rows])
+    return score
 
 
-def set_threshold(own: Array, *, alpha: float) -> float:
-    """Return the ceil((N + 1)(1 - alpha))-th smallest of `own` (N,), or infinity.
+def set_threshold(score: Array, *, alpha: float) -> float:
+    """Return the ceil((N + 1)(1 - alpha))-th smallest of `score` (N,), or infinity.
 
     >>> set_threshold(np.array([0.1, 0.4, 0.2]), alpha=0.3)
     0.4
     """
     open_unit("alpha", alpha)
-    rank = rank_reaching(1 - alpha, len(own) + 1)
-    return float(np.sort(own)[rank - 1]) if rank <= len(own) else math.inf
+    rank = rank_reaching(1 - alpha, len(score) + 1)
+    return float(np.sort(score)[rank - 1]) if rank <= len(score) else math.inf
 
 
 def item_in_set(sets: ArrayLike, target: ArrayLike) -> Flags:
     """Return whether each set (N,), a row of `sets` (N, C), holds its target."""
-    held = _sets(sets)
-    truth = labels("target", target, classes=held.shape[1], length=len(held))
-    inside: Flags = held[np.arange(len(held)), truth]
+    members = _sets(sets)
+    truth = labels("target", target, classes=members.shape[1], length=len(members))
+    inside: Flags = members[np.arange(len(members)), truth]
     return inside
 
 
@@ -299,8 +301,8 @@ def worst_stratum(size: Array, inside: Flags) -> float:
     """Return `size_stratified_coverage` from each set's size and coverage."""
     stratum = size_stratum(size)
     count = np.bincount(stratum)
-    held = np.bincount(stratum, inside)
-    return float((held[count > 0] / count[count > 0]).min())
+    hits = np.bincount(stratum, inside)
+    return float((hits[count > 0] / count[count > 0]).min())
 
 
 def size_stratum(size: Array) -> Index:
@@ -313,13 +315,13 @@ def size_stratum(size: Array) -> Index:
 
 
 def _sets(sets: ArrayLike) -> Flags:
-    held = np.asarray(sets)
-    if held.ndim != 2 or not held.size:
+    members = np.asarray(sets)
+    if members.ndim != 2 or not members.size:
         raise ValueError(
-            f"sets must have shape (N, C) with at least one item, got {held.shape}"
+            f"sets must have shape (N, C) with at least one item, got {members.shape}"
         )
-    if held.dtype != np.bool_:
-        if not np.isin(held, (0, 1)).all():
+    if members.dtype != np.bool_:
+        if not np.isin(members, (0, 1)).all():
             raise ValueError("sets must be true or false for each item and class")
-        held = held.astype(np.bool_)
-    return held
+        members = members.astype(np.bool_)
+    return members

@@ -193,18 +193,18 @@ def _of_block(
         # NumPy's float32 log has vector instructions where numba's has none.
         np.log(source[:, first : first + size], out=logs)
         take_in(source, first, logs, expected, mean)
-    aleatoric = (_added(expected) / len(draws)).astype(draws.dtype)
+    aleatoric = (_corrected_sums(expected) / len(draws)).astype(draws.dtype)
     # The logarithm of a negative number is nan.
     if np.isnan(aleatoric).any():
         return None
     if len(draws) == 1:
         return aleatoric, aleatoric
-    np.divide(_added(mean), len(draws), out=probs, casting="same_kind")
+    np.divide(_corrected_sums(mean), len(draws), out=probs, casting="same_kind")
     take_in(probs, 0, np.log(probs, out=logs), total, mean)
-    return _added(total).astype(draws.dtype), aleatoric
+    return _corrected_sums(total).astype(draws.dtype), aleatoric
 
 
-def _added(sums: Array) -> Array:
+def _corrected_sums(sums: Array) -> Array:
     """Return the sums in the first row, with their losses in the second, if any."""
     if len(sums) == 2:
         sums[0] += sums[1]
@@ -324,10 +324,10 @@ def _remedy(draws: Floats, axis: int, added: int) -> str:
     for other in range(1, draws.ndim):
         off = np.abs(draws.sum(axis=other) - 1.0).max()
         if other != axis and off <= SUM_TOLERANCE:
-            found, wanted = other - added, axis - added
+            old, new = other - added, axis - added
             return (
-                f"the classes are on axis {found}: pass class_axis={found}, or "
-                f"np.moveaxis(probs, {found}, {wanted}) where there is no such argument"
+                f"the classes are on axis {old}: pass class_axis={old}, or "
+                f"np.moveaxis(probs, {old}, {new}) where there is no such argument"
             )
     return "pass softmax outputs, not logits"
 

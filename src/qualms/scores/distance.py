@@ -34,32 +34,37 @@ def mean_neighbour_distance(
     >>> mean_neighbour_distance([[0.0, 1.0]], [[0.0, 3.0], [1.0, 0.0]], k=1)
     array([0.])
     """
-    asked, known = matrix("query", query), matrix("reference", reference)
-    _check(asked, known, k=k, metric=metric, block=block)
+    queries, references = matrix("query", query), matrix("reference", reference)
+    _check(queries, references, k=k, metric=metric, block=block)
     if metric == "angular":
-        asked, known = _directions(asked, spare=0), _directions(known, spare=1)
+        queries, references = (
+            _directions(queries, spare=0),
+            _directions(references, spare=1),
+        )
     else:
         # Distances do not change, and their squares cancel less.
-        centre = known.mean(axis=0)
-        asked, known = asked - centre, known - centre
-    half = np.einsum("nd,nd->n", known, known) / 2
-    mean = np.empty(len(asked))
-    for start in range(0, len(asked), block):
-        rows = asked[start : start + block]
-        nearest = np.argpartition(half - rows @ known.T, k - 1, axis=1)[:, :k]
-        mean[start : start + block] = _mean_distance(rows, known, nearest)
+        centre = references.mean(axis=0)
+        queries, references = queries - centre, references - centre
+    half = np.einsum("nd,nd->n", references, references) / 2
+    mean = np.empty(len(queries))
+    for start in range(0, len(queries), block):
+        rows = queries[start : start + block]
+        nearest = np.argpartition(half - rows @ references.T, k - 1, axis=1)[:, :k]
+        mean[start : start + block] = _mean_distance(rows, references, nearest)
     return mean
 
 
-def _check(asked: Array, known: Array, *, k: int, metric: str, block: int) -> None:
-    if asked.shape[1] != known.shape[1] or known.shape[1] < 1:
+def _check(
+    queries: Array, references: Array, *, k: int, metric: str, block: int
+) -> None:
+    if queries.shape[1] != references.shape[1] or references.shape[1] < 1:
         raise ValueError(
             "query and reference must have the same number of features, at least one, "
-            f"got {asked.shape[1]} and {known.shape[1]}"
+            f"got {queries.shape[1]} and {references.shape[1]}"
         )
-    if not 1 <= k <= len(known):
+    if not 1 <= k <= len(references):
         raise ValueError(
-            f"k must lie in 1..{len(known)}, the size of reference, got {k}"
+            f"k must lie in 1..{len(references)}, the size of reference, got {k}"
         )
     if metric not in get_args(Metric):
         raise ValueError(f"metric must be 'angular' or 'l2', got {metric!r}")
@@ -74,11 +79,11 @@ def _directions(rows: Array, *, spare: int) -> Array:
     return lifted
 
 
-def _mean_distance(rows: Array, known: Array, nearest: Index) -> Array:
+def _mean_distance(rows: Array, references: Array, nearest: Index) -> Array:
     # From differences, as 2 - 2 cos of a near neighbour is all rounding error.
     total: Array = np.zeros(len(rows))
     for column in nearest.T:
-        gap = known[column] - rows
+        gap = references[column] - rows
         total += np.sqrt(np.einsum("nd,nd->n", gap, gap))
     total /= nearest.shape[1]
     return total

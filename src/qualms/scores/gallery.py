@@ -54,31 +54,31 @@ def right_ranks(
     >>> right_ranks([[1, 0], [1, 0.1], [0, 1], [1, 0.2]], [0, 1, 1, 0]).ahead
     array([1, 2, 1, 1])
     """
-    asked = unit(matrix("embedding", np.asarray(embedding)))
+    queries = unit(matrix("embedding", np.asarray(embedding)))
     if (gallery is None) != (gallery_target is None):
         raise ValueError("a gallery must have both its embedding and its target")
-    own = gallery is None
-    known = asked if own else unit(matrix("gallery", np.asarray(gallery)))
-    if known.shape[1] != asked.shape[1]:
+    within = gallery is None
+    candidates = queries if within else unit(matrix("gallery", np.asarray(gallery)))
+    if candidates.shape[1] != queries.shape[1]:
         raise ValueError(
-            f"the gallery must have {asked.shape[1]} dimensions as the items have, got "
-            f"{known.shape[1]}"
+            f"the gallery must have {queries.shape[1]} dimensions as the items have, "
+            f"got {candidates.shape[1]}"
         )
-    wanted, there = _numbered(target, target if own else gallery_target)
-    _check_lengths((asked, wanted), (known, there))
-    found = np.zeros((3, len(asked)), np.int64)
-    for start in range(0, len(asked), block):
-        rows = np.arange(start, min(start + block, len(asked)))
-        near = asked[rows] @ known.T
-        alike = wanted[rows, None] == there
-        if own:
+    truth, classes = _class_numbers(target, target if within else gallery_target)
+    _check_lengths((queries, truth), (candidates, classes))
+    ranks = np.zeros((3, len(queries)), np.int64)
+    for start in range(0, len(queries), block):
+        rows = np.arange(start, min(start + block, len(queries)))
+        near = queries[rows] @ candidates.T
+        alike = truth[rows, None] == classes
+        if within:
             here = np.arange(len(rows)), rows
             near[here], alike[here] = _NOWHERE, False
-        found[:, rows] = _counted(near, alike)
-    return RightRanks(*found)
+        ranks[:, rows] = _count_ranks(near, alike)
+    return RightRanks(*ranks)
 
 
-def _counted(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _count_ranks(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Return (3, B) the counts of `RightRanks` from similarities (B, G)."""
     best = np.where(alike, near, _NOWHERE).max(axis=1, keepdims=True)
     tied = (np.abs(near - best) <= TIE) & (near > _NOWHERE)
@@ -121,19 +121,19 @@ def recall_at_k(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> float
     return float(hits_within(right_ranks(embedding, target), k).mean())
 
 
-def _numbered(target: ArrayLike, other: ArrayLike | None) -> tuple[Index, Index]:
+def _class_numbers(target: ArrayLike, other: ArrayLike | None) -> tuple[Index, Index]:
     """Return both targets in the same numbers."""
-    each = [np.asarray(target), np.asarray(other)]
-    for name, array in zip(("target", "gallery_target"), each, strict=True):
+    targets = [np.asarray(target), np.asarray(other)]
+    for name, array in zip(("target", "gallery_target"), targets, strict=True):
         if array.ndim != 1 or not len(array):
             raise ValueError(f"{name} must have shape (N,), N > 0, got {array.shape}")
         if array.dtype.kind == "f" and np.isnan(array).any():
             raise ValueError(f"{name} must not be nan")
-    if len({array.dtype.kind in "US" for array in each}) > 1:
+    if len({array.dtype.kind in "US" for array in targets}) > 1:
         raise ValueError("targets of items and gallery must both be numbers, or words")
-    joined: NDArray[Any] = np.concatenate(each)
+    joined: NDArray[Any] = np.concatenate(targets)
     number = np.unique(joined, return_inverse=True)[1].astype(np.int64)
-    return number[: len(each[0])], number[len(each[0]) :]
+    return number[: len(targets[0])], number[len(targets[0]) :]
 
 
 def _check_lengths(*pairs: tuple[Array, Index]) -> None:

@@ -37,13 +37,13 @@ def _human_alignment_influence(uncertainty: ArrayLike, votes: ArrayLike) -> Infl
     values = vector("uncertainty", uncertainty)
     disagreement = vote_entropy(votes)
     voted = ~np.isnan(disagreement)
-    found = _spearman_influence(values[voted], disagreement[voted])
-    if found.values is None or voted.all():
-        return found
+    influence = _spearman_influence(values[voted], disagreement[voted])
+    if influence.values is None or voted.all():
+        return influence
     change = np.zeros(len(values))
-    change[voted] = found.values
+    change[voted] = influence.values
     return Influence(
-        value=found.value, values=change, scale=found.scale, low=-1.0, high=1.0
+        value=influence.value, values=change, scale=influence.scale, low=-1.0, high=1.0
     )
 
 
@@ -89,7 +89,7 @@ def vote_entropy(votes: ArrayLike) -> Array:
 
 
 def spearman(first: Array, second: Array, *, tie: float = TIE) -> float:
-    """Rank correlation of two vectors (N,), ties at their average rank, or nan.
+    """Return the rank correlation of two vectors (N,), ties averaged, or nan.
 
     `tie` is the share of their size by which tied values may differ.
 
@@ -98,13 +98,13 @@ def spearman(first: Array, second: Array, *, tie: float = TIE) -> float:
     """
     if len(first) < 2:
         return math.nan
-    one, other = (_average_rank(values, tie) for values in (first, second))
-    one -= one.mean()
-    other -= other.mean()
-    scale = math.sqrt(plain_dot(one, one) * plain_dot(other, other))
+    left, right = (_average_rank(values, tie) for values in (first, second))
+    left -= left.mean()
+    right -= right.mean()
+    scale = math.sqrt(plain_dot(left, left) * plain_dot(right, right))
     if scale == 0:
         return math.nan
-    return min(1.0, max(-1.0, plain_dot(one, other) / scale))
+    return min(1.0, max(-1.0, plain_dot(left, right) / scale))
 
 
 def _average_rank(values: Array, tie: float) -> Array:
@@ -115,21 +115,21 @@ def _average_rank(values: Array, tie: float) -> Array:
 
 
 def _spearman_influence(first: Array, second: Array) -> Influence:
-    """Rank correlation of two vectors (N,), ties at their average rank.
+    """Return the influence on the rank correlation of two vectors (N,), ties averaged.
 
     An item counts by its own ranks, and by one rank that it adds to all items above it.
     """
     if len(first) < 3:
         return undefined("there must be at least three items")
-    one, other = _Ranks(first), _Ranks(second)
-    scale = math.sqrt(one.variance * other.variance)
+    left, right = _Ranks(first), _Ranks(second)
+    scale = math.sqrt(left.variance * right.variance)
     if scale == 0.0:
         return undefined("one of the two quantities is the same on every item")
-    value = min(1.0, max(-1.0, float(np.mean(one.centred * other.centred)) / scale))
-    joint = one.centred * other.centred
-    joint = joint + one.lifted(other.centred) + other.lifted(one.centred)
+    value = min(1.0, max(-1.0, float(np.mean(left.centred * right.centred)) / scale))
+    joint = left.centred * right.centred
+    joint = joint + left.lifted(right.centred) + right.lifted(left.centred)
     change = (joint - joint.mean()) / scale
-    for ranks in (one, other):
+    for ranks in (left, right):
         square = ranks.centred**2 + 2.0 * ranks.lifted(ranks.centred)
         change -= value / 2.0 * (square - square.mean()) / ranks.variance
     return Influence(
@@ -153,6 +153,6 @@ class _Ranks:
         order, start = self.rank
         within = np.add.reduceat(weight[order], start[:-1])
         above = np.cumsum(within[::-1])[::-1] - within / 2
-        found = np.empty(len(order))
-        found[order] = np.repeat(above, np.diff(start)) / len(order)
-        return found
+        mean = np.empty(len(order))
+        mean[order] = np.repeat(above, np.diff(start)) / len(order)
+        return mean

@@ -179,14 +179,14 @@ def mean_influence(
     count = int(defined.sum())
     if not count:
         return undefined("the score is undefined on every item")
-    kept = array if count == len(array) else np.where(defined, array, 0.0)
-    value = float(kept.sum() / count)
+    filled = array if count == len(array) else np.where(defined, array, 0.0)
+    value = float(filled.sum() / count)
     if not np.isfinite(value):
         return undefined("the value is infinite on some items")
-    share = low == 0.0 and bool(((kept == 0.0) | (kept == 1.0)).all())
+    share = low == 0.0 and bool(((filled == 0.0) | (filled == 1.0)).all())
     return Influence(
         value=value,
-        values=np.where(defined, kept - value, 0.0) / count,
+        values=np.where(defined, filled - value, 0.0) / count,
         scale="share" if share else scale_within(low, high),
         low=low,
         high=1.0 if share else high,

@@ -25,9 +25,9 @@ __all__ = [
 
 def covered(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Flags:
     """Return whether targets (N,) are in their interval; `coverage` is the mean."""
-    wanted = vector("target", target)
-    low, high = _ends(lower, upper, length=len(wanted))
-    inside: Flags = (low <= wanted) & (wanted <= high)
+    truth = vector("target", target)
+    low, high = _ends(lower, upper, length=len(truth))
+    inside: Flags = (low <= truth) & (truth <= high)
     return inside
 
 
@@ -49,11 +49,11 @@ def item_interval_score(
 ) -> Array:
     """Return the score (N,) of each interval; `interval_score` is its mean."""
     open_unit("alpha", alpha)
-    wanted = vector("target", target)
-    low, high = _ends(lower, upper, length=len(wanted))
-    missed = np.maximum(low - wanted, 0.0) + np.maximum(wanted - high, 0.0)
-    found: Array = high - low + 2 / alpha * missed
-    return found
+    truth = vector("target", target)
+    low, high = _ends(lower, upper, length=len(truth))
+    missed = np.maximum(low - truth, 0.0) + np.maximum(truth - high, 0.0)
+    score: Array = high - low + 2 / alpha * missed
+    return score
 
 
 @as_score(label="coverage", better="neither", items=covered)

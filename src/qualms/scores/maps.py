@@ -121,7 +121,7 @@ def uncertainty_maps(
 
 
 def uncertainty_type(measure: str, method: str) -> str:
-    """Whether `measure` is predictive, aleatoric or epistemic for `method`.
+    """Return whether `measure` is predictive, aleatoric or epistemic for `method`.
 
     A method that is in no table is taken to have ordinary draws; "SSN" is "ssn".
 

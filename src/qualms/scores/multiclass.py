@@ -34,13 +34,13 @@ def item_top_k(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
     if k < 1:
         raise ValueError(f"k must be 1 or more, got {k}")
     checked, truth = labelled(probs, target)
-    own = at_class(checked, truth)
+    prob = at_class(checked, truth)
     hit = np.empty(len(truth))
     step = max(1, BLOCK // checked.shape[1])
     for start in range(0, len(truth), step):
         rows = slice(start, start + step)
-        before = is_less(own[rows, None], checked[rows]).sum(axis=1)
-        behind = is_less(checked[rows], own[rows, None]).sum(axis=1)
+        before = is_less(prob[rows, None], checked[rows]).sum(axis=1)
+        behind = is_less(checked[rows], prob[rows, None]).sum(axis=1)
         tied = checked.shape[1] - before - behind
         hit[rows] = np.clip((k - before) / tied, 0.0, 1.0)
     return hit
@@ -67,12 +67,12 @@ def _macro_f1_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
     size = true + np.bincount(guess, minlength=classes)
     present = size > 0
     count = int(present.sum())
-    whole = np.where(present, size, 1).astype(np.float64)
-    each = 2.0 * np.bincount(truth[hit], minlength=classes) / whole
-    change = 2.0 * hit / whole[truth] - (each / whole)[truth] - (each / whole)[guess]
+    divisor = np.where(present, size, 1).astype(np.float64)
+    f1 = 2.0 * np.bincount(truth[hit], minlength=classes) / divisor
+    change = 2.0 * hit / divisor[truth] - (f1 / divisor)[truth] - (f1 / divisor)[guess]
     least = float(true[true > 0].min())
     return Influence(
-        value=float(each[present].mean()),
+        value=float(f1[present].mean()),
         values=change / count,
         scale="logit",
         # A handful of items of a class do not show how they vary.
@@ -93,11 +93,11 @@ def macro_f1(probs: ArrayLike, target: ArrayLike) -> float:
     checked, truth = labelled(probs, target)
     classes = checked.shape[1]
     guess = most_probable(checked)
-    found = np.bincount(truth[guess == truth], minlength=classes)
+    true_positives = np.bincount(truth[guess == truth], minlength=classes)
     size = np.bincount(truth, minlength=classes)
     size = size + np.bincount(guess, minlength=classes)
     present = size > 0
-    return float((2.0 * found[present] / size[present]).mean())
+    return float((2.0 * true_positives[present] / size[present]).mean())
 
 
 def _macro_auroc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
@@ -110,8 +110,8 @@ def _macro_auroc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
         rank = ranked_items(checked[:, c])
         values.append(class_auroc(rank.order, rank.start, truth, c))
         _add_placements(rank.order, rank.start, truth == c, values[-1], change)
-    own = np.bincount(truth)[classes]
-    smaller = float(np.minimum(own, len(truth) - own).min())
+    count = np.bincount(truth)[classes]
+    smaller = float(np.minimum(count, len(truth) - count).min())
     return Influence(
         value=float(np.mean(values)),
         values=change / len(values),
@@ -127,24 +127,24 @@ def _add_placements(
     order: Index, start: Index, positive: Flags, value: float, change: Array
 ) -> None:
     """Add the influence of each item on an AUROC of this `value`."""
-    found = positive.sum()
-    passed = len(positive) - found
+    positives = positive.sum()
+    negatives = len(positive) - positives
     above, below = 0, 0
     for group in range(len(start) - 1):
         inside = 0
         for place in range(start[group], start[group + 1]):
             inside += positive[order[place]]
         outside = start[group + 1] - start[group] - inside
-        won = (below + outside / 2) / passed
-        lost = 1.0 - (above + inside / 2) / found
+        won = (below + outside / 2) / negatives
+        lost = 1.0 - (above + inside / 2) / positives
         above += inside
         below += outside
         for place in range(start[group], start[group + 1]):
             item = order[place]
             if positive[item]:
-                change[item] += (won - value) / found
+                change[item] += (won - value) / positives
             else:
-                change[item] += (lost - value) / passed
+                change[item] += (lost - value) / negatives
 
 
 @as_score(label="Macro AUROC", better="higher", influence=_macro_auroc_influence)
@@ -159,8 +159,8 @@ def macro_auroc(probs: ArrayLike, target: ArrayLike) -> float:
     """
     checked, truth = labelled(probs, target)
     ranks = ((c, ranked_items(checked[:, c])) for c in present_classes(truth))
-    each = [class_auroc(rank.order, rank.start, truth, c) for c, rank in ranks]
-    return float(np.mean(each)) if len(each) > 1 else float("nan")
+    aurocs = [class_auroc(rank.order, rank.start, truth, c) for c, rank in ranks]
+    return float(np.mean(aurocs)) if len(aurocs) > 1 else float("nan")
 
 
 @jit
@@ -182,5 +182,5 @@ def class_auroc(order: Index, start: Index, truth: Index, label: int) -> float:
 
 
 def present_classes(truth: ArrayLike) -> Iterator[int]:
-    """Return the classes that some item has, in ascending order."""
+    """Yield the classes that some item has, in ascending order."""
     return map(int, np.unique(truth))

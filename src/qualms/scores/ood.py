@@ -46,14 +46,14 @@ def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
 
 
 def _ood_auprc_influence(uncertainty: ArrayLike, shifted: ArrayLike) -> Influence:
-    found = auprc_influence(uncertainty, shifted)
-    return _of_two_samples(found, shifted)
+    influence = auprc_influence(uncertainty, shifted)
+    return _of_two_samples(influence, shifted)
 
 
-def _of_two_samples(found: Influence, shifted: ArrayLike) -> Influence:
-    """Return `found` with shifted and in-domain items in fixed numbers."""
+def _of_two_samples(influence: Influence, shifted: ArrayLike) -> Influence:
+    """Return `influence` with shifted and in-domain items in fixed numbers."""
     part = flags("shifted", shifted).astype(np.int64)
-    return dataclasses.replace(found, part=part)
+    return dataclasses.replace(influence, part=part)
 
 
 @as_score(label="OOD AUPRC", better="higher", influence=_ood_auprc_influence)
@@ -114,11 +114,11 @@ def _scod_auroc_influence(
 ) -> Influence:
     moved = flags("shifted", shifted)
     failed = moved | ~flags("correct", correct, length=len(moved))
-    found = auroc_influence(uncertainty, failed)
-    if found.part is None:
-        return found
+    influence = auroc_influence(uncertainty, failed)
+    if influence.part is None:
+        return influence
     # A failure that is shifted comes from the other sample: three kinds of item.
-    return dataclasses.replace(found, part=found.part + moved)
+    return dataclasses.replace(influence, part=influence.part + moved)
 
 
 @as_score(label="SCOD AUROC", better="higher", influence=_scod_auroc_influence)
@@ -145,8 +145,8 @@ def _scod_aurc_influence(
 ) -> Influence:
     moved = flags("shifted", shifted)
     wrong = ~flags("correct", correct, length=len(moved))
-    found = aurc_influence(np.where(moved, cost, wrong), uncertainty)
-    return _of_two_samples(found, shifted)
+    influence = aurc_influence(np.where(moved, cost, wrong), uncertainty)
+    return _of_two_samples(influence, shifted)
 
 
 @as_score(

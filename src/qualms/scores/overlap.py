@@ -56,7 +56,7 @@ def dice(
     >>> dice(np.array([[0, 1], [1, 1]]), np.array([[0, 1], [0, 1]]))
     0.8
     """
-    predicted, target = _kept_pair(prediction, reference, classes, ignore)
+    predicted, target = _rated_pair(prediction, reference, classes, ignore)
     _check_empty(empty)
     return float(_pair_dice(predicted, target, classes, empty)[0, 0])
 
@@ -86,7 +86,7 @@ def macro_dice(
     >>> round(macro_dice([0, 0, 0, 0], [0, 0, 0, 2], classes=3), 6)
     0.428571
     """
-    predicted, target = _kept_pair(prediction, reference, classes, ignore)
+    predicted, target = _rated_pair(prediction, reference, classes, ignore)
     _check_empty(empty)
     sizes_of = [np.bincount(maps[0], minlength=classes) for maps in (predicted, target)]
     total = np.add(*sizes_of)
@@ -123,9 +123,9 @@ def ged(
     0.166667
     """
     stacks = (np.asarray(draws), np.asarray(raters))
-    drawn, rated = _kept(("draws", "raters"), *stacks, classes, ignore)
+    maps, rated = _rated_pixels(("draws", "raters"), *stacks, classes, ignore)
     _check_empty(empty)
-    pairs = ((drawn, drawn), (rated, rated), (rated, drawn))
+    pairs = ((maps, maps), (rated, rated), (rated, maps))
     within_draws, within_raters, across = (
         float(_pair_dice(a, b, classes, empty).mean()) for a, b in pairs
     )
@@ -171,35 +171,35 @@ def _check_dice(**values: float) -> None:
             raise ValueError(f"{name} must be finite and lie in [0, 1], got {value}")
 
 
-def _kept_pair(
+def _rated_pair(
     prediction: ArrayLike, reference: ArrayLike, classes: int, ignore: int | None
 ) -> tuple[Labels, Labels]:
     """Return two maps as stacks of one, (1, P) each, at the pixels that count."""
     names = ("prediction", "reference")
     stacks = (np.asarray(prediction)[np.newaxis], np.asarray(reference)[np.newaxis])
-    return _kept(names, *stacks, classes, ignore)
+    return _rated_pixels(names, *stacks, classes, ignore)
 
 
-def _kept(
+def _rated_pixels(
     names: tuple[str, str],
-    drawn: NDArray[Any],
+    maps: NDArray[Any],
     rated: NDArray[Any],
     classes: int,
     ignore: int | None,
 ) -> tuple[Labels, Labels]:
     """Return (M, P) and (R, P) classes at the P pixels that no rater ignores."""
-    check_stack(names[0], drawn)
+    check_stack(names[0], maps)
     check_stack(names[1], rated)
-    check_same_space(names, drawn.shape[1:], rated.shape[1:])
+    check_same_space(names, maps.shape[1:], rated.shape[1:])
     second = checked_labels(names[1], rated, classes=classes, ignore=ignore)
     second = second.reshape(len(rated), -1)
-    drawn = drawn.reshape(len(drawn), -1)
+    maps = maps.reshape(len(maps), -1)
     if ignore is not None:
-        kept = (second != IGNORED).all(axis=0)
-        drawn, second = (np.compress(kept, maps, axis=1) for maps in (drawn, second))
+        pixels = (second != IGNORED).all(axis=0)
+        maps, second = (np.compress(pixels, stack, axis=1) for stack in (maps, second))
     if second.shape[1] == 0:
-        return drawn.astype(np.uint8), second
-    return checked_labels(names[0], drawn, classes=classes), second
+        return maps.astype(np.uint8), second
+    return checked_labels(names[0], maps, classes=classes), second
 
 
 def _pair_dice(first: Labels, second: Labels, classes: int, empty: float) -> Array:

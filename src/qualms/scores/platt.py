@@ -65,23 +65,23 @@ class UncertaintyHistogram:
 
     @property
     def correct(self) -> Array:
-        """(2, B) pixels that are right: none of row 0, all of row 1."""
+        """Return (2, B) pixels that are right: none of row 0, all of row 1."""
         return np.stack([np.zeros_like(self.total[1]), self.total[1]])
 
     @property
     def mean(self) -> Array:
-        """(2, B) mean uncertainty of each bin, 0 where it is empty."""
+        """Return (2, B) mean uncertainty of each bin, 0 where it is empty."""
         return self.summed / np.where(self.total > 0, self.total, 1.0)
 
     def __add__(self, other: UncertaintyHistogram) -> UncertaintyHistogram:
-        mine, theirs = (
+        bounds, other_bounds = (
             (self.high, self.total.shape[1]),
             (other.high, other.total.shape[1]),
         )
-        if mine != theirs:
+        if bounds != other_bounds:
             raise ValueError(
                 "histograms must share their range and number of bins, "
-                f"got (high, bins) = {mine} and {theirs}"
+                f"got (high, bins) = {bounds} and {other_bounds}"
             )
         return UncertaintyHistogram(
             high=self.high,
@@ -100,10 +100,10 @@ class UncertaintyHistogram:
 def _unpacked(
     high: float, bins: int, filled: Index, total: Array, summed: Array
 ) -> UncertaintyHistogram:
-    whole = np.zeros((2, 2 * bins))
-    whole[:, filled] = total, summed
-    both = whole.reshape(2, 2, bins)
-    return UncertaintyHistogram(high=high, total=both[0], summed=both[1])
+    flat = np.zeros((2, 2 * bins))
+    flat[:, filled] = total, summed
+    sums = flat.reshape(2, 2, bins)
+    return UncertaintyHistogram(high=high, total=sums[0], summed=sums[1])
 
 
 @as_score(label="ACE (Platt)", better="lower")
@@ -114,7 +114,7 @@ def ace(
     total: ArrayLike | None = None,
     bins: int = 20,
 ) -> float:
-    """Average calibration error (Neumann et al., 2018).
+    """Return the average calibration error (Neumann et al., 2018).
 
     Mean over non-empty bins of |accuracy - mean confidence|. Every bin has the same
     weight, so that background does not dominate. Bins are equal and closed on the left.
@@ -202,11 +202,11 @@ def _gaps(
     return ConfidenceGaps(*calibration_gaps(conf, right, count, edges))
 
 
-def _mean_gap(found: ConfidenceGaps) -> float:
-    filled = found.size > 0
+def _mean_gap(gaps: ConfidenceGaps) -> float:
+    filled = gaps.size > 0
     if not filled.any():
         return float("nan")
-    return float(np.mean(np.abs(found.gap[filled]) / found.size[filled]))
+    return float(np.mean(np.abs(gaps.gap[filled]) / gaps.size[filled]))
 
 
 def fit_platt(
@@ -267,12 +267,12 @@ def uncertainty_histogram(
         raise ValueError(
             f"bins must be at least 1 and high positive, got {bins} and {high}"
         )
-    which = np.clip(values * (bins / high), 0, bins - 1).astype(np.int64)
+    cell = np.clip(values * (bins / high), 0, bins - 1).astype(np.int64)
     kinds = (count - right, right)
     return UncertaintyHistogram(
         high=float(high),
-        total=np.stack([_sums(which, kind, bins) for kind in kinds]),
-        summed=np.stack([_sums(which, kind * values, bins) for kind in kinds]),
+        total=np.stack([_sums(cell, kind, bins) for kind in kinds]),
+        summed=np.stack([_sums(cell, kind * values, bins) for kind in kinds]),
     )
 
 
@@ -296,9 +296,9 @@ def _flat_counts(
     return value.ravel(), right.ravel(), count.ravel()
 
 
-def _sums(which: Index, weights: Array, bins: int) -> Array:
+def _sums(cell: Index, weights: Array, bins: int) -> Array:
     """Return (B,) sum of `weights` in each bin."""
-    return np.bincount(which, weights, bins).astype(np.float64, copy=False)
+    return np.bincount(cell, weights, bins).astype(np.float64, copy=False)
 
 
 def _smoothed(right: Array, count: Array) -> Array:

@@ -50,13 +50,13 @@ class PooledCounts:
             return other
         at = np.searchsorted(self.key, other.key)
         # A number beyond the last is compared with the last, and is new.
-        known = self.key[np.minimum(at, len(self.key) - 1)] == other.key
+        shared = self.key[np.minimum(at, len(self.key) - 1)] == other.key
         count = self.count.copy()
-        count[at[known]] += other.count[known]
-        new = at[~known]
+        count[at[shared]] += other.count[shared]
+        new = at[~shared]
         return PooledCounts(
-            key=np.insert(self.key, new, other.key[~known]),
-            count=np.insert(count, new, other.count[~known]),
+            key=np.insert(self.key, new, other.key[~shared]),
+            count=np.insert(count, new, other.count[~shared]),
         )
 
     def around(self, share: float) -> Keys:
@@ -91,8 +91,8 @@ class PooledCounts:
 def leading_counts(values: ArrayLike) -> PooledCounts:
     """Return how often each leading half of 32 bits occurs in a map of any shape."""
     times = np.bincount(_keys("values", values) >> _HALF)
-    found = np.flatnonzero(times)
-    return PooledCounts(key=found.astype(np.uint32) << _HALF, count=times[found])
+    halves = np.flatnonzero(times)
+    return PooledCounts(key=halves.astype(np.uint32) << _HALF, count=times[halves])
 
 
 def nearby_counts(values: ArrayLike, around: Keys) -> PooledCounts:
@@ -101,8 +101,8 @@ def nearby_counts(values: ArrayLike, around: Keys) -> PooledCounts:
     near = np.zeros(key.shape, np.bool_)
     for leading in around:
         near |= key >> _HALF == leading >> _HALF
-    found, times = np.unique(key[near], return_counts=True)
-    return PooledCounts(key=found, count=times.astype(np.int64))
+    numbers, times = np.unique(key[near], return_counts=True)
+    return PooledCounts(key=numbers, count=times.astype(np.int64))
 
 
 def _keys(name: str, values: ArrayLike) -> Keys:

@@ -91,10 +91,10 @@ def recall_influence(correct: ArrayLike, target: ArrayLike) -> Influence:
     hit = np.asarray(correct, dtype=np.float64)
     truth = np.asarray(target, dtype=np.int64)
     size = np.bincount(truth)
-    found = np.bincount(truth, hit)
+    hits = np.bincount(truth, hit)
     present = size > 0
     classes = int(present.sum())
-    recall = np.divide(found, size, out=np.zeros(len(size)), where=present)
+    recall = np.divide(hits, size, out=np.zeros(len(size)), where=present)
     return Influence(
         value=float(recall.sum() / classes),
         values=(hit - recall[truth]) / size[truth] / classes,
@@ -161,9 +161,9 @@ def _mcc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
 
 def _worst_correlation(chance: float, size: float, share: float) -> float:
     """Return the correlation if all errors not seen are of the smallest class."""
-    found = chance ** (1.0 / size)
-    missed = (1.0 - found) * share / (1.0 - share)
-    return math.sqrt(found / (1.0 + missed))
+    recall = chance ** (1.0 / size)
+    missed = (1.0 - recall) * share / (1.0 - share)
+    return math.sqrt(recall / (1.0 + missed))
 
 
 @as_score(label="Accuracy", better="higher", items=correct)

@@ -65,18 +65,20 @@ def _threshold_change(level: Array, truth: Flags, tpr: float, rate: float) -> Ar
     A negative item is passed or not; a positive one moves the threshold, by which the
     rate changes as it does between thresholds a little below and above.
     """
-    found = np.sort(level[truth])[::-1]
-    passed = np.sort(level[~truth])
-    positives = len(found)
+    positive_levels = np.sort(level[truth])[::-1]
+    negative_levels = np.sort(level[~truth])
+    positives = len(positive_levels)
     rank = max(math.ceil(tpr * positives * (1.0 - 1e-12)), 1)
     reach = max(math.ceil(REACH * math.sqrt(positives * tpr * (1.0 - tpr))), 1)
     first, last = max(rank - reach, 1), min(rank + reach, positives)
-    rates = 1.0 - np.searchsorted(passed, found[[first - 1, last - 1]]) / len(passed)
+    rates = 1.0 - np.searchsorted(
+        negative_levels, positive_levels[[first - 1, last - 1]]
+    ) / len(negative_levels)
     slope = (rates[1] - rates[0]) / max((last - first) / positives, 1e-12)
-    hit = level >= found[rank - 1]
+    hit = level >= positive_levels[rank - 1]
     share = float(hit[truth].mean())
     moved: Array = (share - hit) * slope / positives
-    return np.where(truth, moved, (hit - rate) / len(passed))
+    return np.where(truth, moved, (hit - rate) / len(negative_levels))
 
 
 def auroc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
@@ -290,17 +292,20 @@ def placed(
     values: Array, positives: Array, negatives: Array, rank: Ranked | None = None
 ) -> Influence:
     """Return the AUROC of `values` (N,), from each item's rank in the other kind."""
-    found, passed = float(positives.sum()), float(negatives.sum())
-    if found == 0.0 or passed == 0.0:
+    positive_total, negative_total = float(positives.sum()), float(negatives.sum())
+    if positive_total == 0.0 or negative_total == 0.0:
         return undefined(ONE_KIND)
-    smaller = min(found, passed)
+    smaller = min(positive_total, negative_total)
     rank = ranked_items(values) if rank is None else rank
     below, within = _cumulated(negatives, rank)
-    won = (below - within / 2) / passed
+    won = (below - within / 2) / negative_total
     below, within = _cumulated(positives, rank)
-    lost = 1.0 - (below - within / 2) / found
-    value = float(plain_dot(positives, won) / found)
-    change = positives * (won - value) / found + negatives * (lost - value) / passed
+    lost = 1.0 - (below - within / 2) / positive_total
+    value = float(plain_dot(positives, won) / positive_total)
+    change = (
+        positives * (won - value) / positive_total
+        + negatives * (lost - value) / negative_total
+    )
     return Influence(
         value=value,
         values=change,
@@ -317,18 +322,18 @@ def _cumulated(weight: Array, rank: Ranked) -> tuple[Array, Array]:
     """Return (N,) the weight up to and with each item's tie group, and of it alone."""
     order, start = rank
     within = np.add.reduceat(weight[order], start[:-1])
-    up_to, own = np.empty(len(order)), np.empty(len(order))
+    up_to, group_sum = np.empty(len(order)), np.empty(len(order))
     _hand_out(np.cumsum(within), order, start, up_to)
-    _hand_out(within, order, start, own)
-    return up_to, own
+    _hand_out(within, order, start, group_sum)
+    return up_to, group_sum
 
 
 @jit
-def _hand_out(of_group: Array, order: Index, start: Index, found: Array) -> None:
+def _hand_out(of_group: Array, order: Index, start: Index, by_item: Array) -> None:
     """Give every item the number of its tie group."""
     for group in range(len(of_group)):
         for place in range(start[group], start[group + 1]):
-            found[order[place]] = of_group[group]
+            by_item[order[place]] = of_group[group]
 
 
 def _precision_area(
@@ -346,10 +351,10 @@ def precision_area(
 ) -> Influence:
     """Return area of items of some `weight` (N,), the highest score first in `rank`."""
     order, start = rank
-    counted = weight[order]
-    hits = np.add.reduceat(truth[order] * counted, start[:-1])
+    weights = weight[order]
+    hits = np.add.reduceat(truth[order] * weights, start[:-1])
     true = np.cumsum(hits)
-    count = np.cumsum(np.add.reduceat(counted, start[:-1]))
+    count = np.cumsum(np.add.reduceat(weights, start[:-1]))
     positives, negatives = float(true[-1]), float(count[-1] - true[-1])
     if positives == 0.0 or negatives == 0.0:
         return undefined(ONE_KIND, value=1.0 if positives else math.nan)
@@ -361,7 +366,7 @@ def precision_area(
     value = area / positives
     change = np.empty(len(truth))
     gained = truth[order] * (own_true[group] - value) + own_count[group]
-    change[order] = counted * gained / positives
+    change[order] = weights * gained / positives
     return Influence(
         value=value,
         values=change,
@@ -388,8 +393,8 @@ def _area_slopes(
 
 def _from_here(values: Array) -> Array:
     """Return sums from each place to the end."""
-    found: Array = np.cumsum(values[::-1])[::-1]
-    return found
+    sums: Array = np.cumsum(values[::-1])[::-1]
+    return sums
 
 
 def _precision_floor(positives: float, negatives: float) -> Callable[[float], float]:

@@ -62,17 +62,17 @@ def ncc(
     1.0
     """
     names = ("uncertainty", "reference")
-    predicted, wanted = map(as_array, names, (uncertainty, reference))
-    check_same_space(names, predicted.shape, wanted.shape)
+    predicted, expected = map(as_array, names, (uncertainty, reference))
+    check_same_space(names, predicted.shape, expected.shape)
     if mask is not None:
         chosen = pixel_mask(mask, predicted.shape)
-        predicted, wanted = predicted[chosen], wanted[chosen]
+        predicted, expected = predicted[chosen], expected[chosen]
         if chosen.size and not predicted.size:
             return float("nan")
     remedy = "" if mask is not None else MASKED
     a, b = (
         real_map(name, values, remedy=remedy)
-        for name, values in zip(names, (predicted, wanted), strict=True)
+        for name, values in zip(names, (predicted, expected), strict=True)
     )
     if np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return float("nan")
@@ -118,14 +118,14 @@ def rater_agreement(
     predicted = checked_labels("prediction", prediction, classes=IGNORED, ignore=ignore)
     names = ("prediction", "raters")
     check_same_space(names, predicted.shape, rated.shape[1:])
-    counted = rated != IGNORED
-    if (counted & (predicted == IGNORED)).any():
+    marked = rated != IGNORED
+    if (marked & (predicted == IGNORED)).any():
         raise ValueError(
             f"prediction must name a class wherever a rater does, got {ignore} there"
         )
-    correct = (rated == predicted) & counted
+    correct = (rated == predicted) & marked
     return Agreement(
-        correct.sum(axis=0, dtype=np.uint8), counted.sum(axis=0, dtype=np.uint8)
+        correct.sum(axis=0, dtype=np.uint8), marked.sum(axis=0, dtype=np.uint8)
     )
 
 
@@ -141,9 +141,9 @@ def mean_defined(values: ArrayLike) -> Defined:
     if np.isinf(array).any():
         row = int(np.flatnonzero(np.isinf(array))[0])
         raise ValueError(f"values must be finite or nan, row {row} is {array[row]}")
-    known = array[~np.isnan(array)]
-    mean = float(known.mean()) if known.size else float("nan")
-    return Defined(mean, int(array.size - known.size))
+    defined = array[~np.isnan(array)]
+    mean = float(defined.mean()) if defined.size else float("nan")
+    return Defined(mean, int(array.size - defined.size))
 
 
 def _centred(values: Array) -> Array:

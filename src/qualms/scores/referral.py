@@ -54,17 +54,17 @@ class ReferralCurve:
 
     @property
     def referred(self) -> Array:
-        """(N,) the share of items referred: i / N for i = 0..N-1."""
+        """Return (N,) the share of items referred: i / N for i = 0..N-1."""
         return np.arange(len(self.value)) / len(self.value)
 
     @property
     def defined(self) -> float:
-        """Share of the curve that is defined: what `area` covers."""
+        """Return the share of the curve that is defined: what `area` covers."""
         return float(np.mean(~np.isnan(self.value)))
 
     @property
     def area(self) -> float:
-        """Mean over the defined values; nan where none is."""
+        """Return the mean over the defined values; nan where none is."""
         defined = self.value[~np.isnan(self.value)]
         return float(np.mean(defined)) if defined.size else float("nan")
 
@@ -124,8 +124,8 @@ def referral_curve(
     if uncertainty is None:
         uncertainty = entropy(mean)
     rank = ranked_items(vector("uncertainty", uncertainty, length=items))
-    kept = kept_score(mean, true, rank)
-    value = _with_oracle(name, kept) if oracle else kept
+    retained = kept_score(mean, true, rank)
+    value = _with_oracle(name, retained) if oracle else retained
     return ReferralCurve(name=name, oracle=oracle, value=value[::-1].copy())
 
 
@@ -146,22 +146,22 @@ def check_is_name(name: object) -> None:
 
 
 def _find(name: str) -> KeptScore:
-    known = _KEPT_SCORES
+    scores = _KEPT_SCORES
     check_is_name(name)
-    if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
+    if name not in scores:
+        close = difflib.get_close_matches(name, scores, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise LookupError(
-            f"no {name!r} in referral curves.{hint} Known: {', '.join(known)}."
+            f"no {name!r} in referral curves.{hint} Known: {', '.join(scores)}."
         )
-    return known[name]
+    return scores[name]
 
 
-def _with_oracle(name: str, kept: Array) -> Array:
-    items = len(kept)
+def _with_oracle(name: str, score: Array) -> Array:
+    items = len(score)
     retained = np.arange(1, items + 1)
     perfect = 0.0 if name == "nll" else 1.0
-    return (retained * kept + (items - retained) * perfect) / items
+    return (retained * score + (items - retained) * perfect) / items
 
 
 def _accuracy(probs: Array, target: Index, rank: Ranked) -> Array:
@@ -248,19 +248,19 @@ def referral_influence(
     `curve` was made from the same arrays by `referral_curve`.
     """
     mean, truth = labelled(probs, target)
-    given = entropy(mean) if uncertainty is None else uncertainty
-    unsure = vector("uncertainty", given, length=len(truth))
+    score = entropy(mean) if uncertainty is None else uncertainty
+    unsure = vector("uncertainty", score, length=len(truth))
     if len(curve.value) != len(truth):
         raise ValueError(
             f"the curve is of {len(curve.value)} items, the arrays of {len(truth)}; "
             "pass those that the curve was made of"
         )
     if curve.name in ("accuracy", "nll"):
-        found = _risk_influence(curve, mean, truth, unsure, tau)
+        influence = _risk_influence(curve, mean, truth, unsure, tau)
     else:
-        found = _kept_influence(curve, mean, truth, unsure, tau)
+        influence = _kept_influence(curve, mean, truth, unsure, tau)
     value = curve.area if tau is None else curve.at(tau)
-    return dataclasses.replace(found, value=value)
+    return dataclasses.replace(influence, value=value)
 
 
 def _risk_influence(
@@ -271,18 +271,20 @@ def _risk_influence(
     if accuracy:
         risk = 1.0 - correct(probs, target).astype(np.float64)
     if tau is not None:
-        kept = len(risk) - round(tau * len(risk))
-        found = kept_risk_influence(risk, ranked_items(unsure), kept)
-        found = _with_expert(found, kept / len(risk)) if curve.oracle else found
+        count = len(risk) - round(tau * len(risk))
+        influence = kept_risk_influence(risk, ranked_items(unsure), count)
+        influence = (
+            _with_expert(influence, count / len(risk)) if curve.oracle else influence
+        )
     else:
-        found = (augrc_influence if curve.oracle else aurc_influence)(risk, unsure)
-    return found.complement() if accuracy and found.high == 1.0 else found
+        influence = (augrc_influence if curve.oracle else aurc_influence)(risk, unsure)
+    return influence.complement() if accuracy and influence.high == 1.0 else influence
 
 
-def _with_expert(found: Influence, share: float) -> Influence:
+def _with_expert(influence: Influence, share: float) -> Influence:
     """Return the influence where referred items count as perfect."""
-    values = None if found.values is None else found.values * share
-    return dataclasses.replace(found, value=found.value * share, values=values)
+    values = None if influence.values is None else influence.values * share
+    return dataclasses.replace(influence, value=influence.value * share, values=values)
 
 
 def _kept_influence(
@@ -298,18 +300,18 @@ def _kept_influence(
         spaced = (np.arange(CUTS) + 0.5) / CUTS * items
         cuts = sorted({max(1, math.ceil(cut)) for cut in spaced})
     total, defined = np.zeros(items), 0
-    for kept in cuts:
-        inner = ranking.of(kept_share(rank, kept))
+    for count in cuts:
+        inner = ranking.of(kept_share(rank, count))
         if inner.values is None:
             continue
-        weight = kept / items if curve.oracle else 1.0
-        total += weight * kept_influence(inner.values, rank, kept)
+        weight = count / items if curve.oracle else 1.0
+        total += weight * kept_influence(inner.values, rank, count)
         defined += 1
     if not defined:
         return undefined("the kept items are of one class")
     last = inner if tau is not None else ranking.of(np.ones(items))
     fewest = ranking.fewest(kept_share(rank, cuts[-1]))
-    found = Influence(
+    influence = Influence(
         value=math.nan,
         values=total / defined,
         scale="logit",
@@ -317,11 +319,11 @@ def _kept_influence(
         extreme=last.extreme,
         floor=last.floor,
     )
-    return _with_enough(found, fewest, curve, tau)
+    return _with_enough(influence, fewest, curve, tau)
 
 
 def _with_enough(
-    found: Influence, fewest: float, curve: ReferralCurve, tau: float | None
+    influence: Influence, fewest: float, curve: ReferralCurve, tau: float | None
 ) -> Influence:
     """Drop the interval where few items of a class are kept, or an end is undefined."""
     needed = FEWEST_IN_AREA if tau is None else FEWEST_KEPT
@@ -329,11 +331,11 @@ def _with_enough(
         reason = (
             f"a class has {fewest:.0f} kept items: no interval holds below {needed}"
         )
-        return dataclasses.replace(found, reason=reason)
+        return dataclasses.replace(influence, reason=reason)
     if tau is None and curve.defined < LEAST_DEFINED:
         reason = f"the curve is defined on {curve.defined:.0%} of the range only"
-        return dataclasses.replace(found, reason=reason)
-    return found
+        return dataclasses.replace(influence, reason=reason)
+    return influence
 
 
 class _WeightedScore:
@@ -363,12 +365,12 @@ class _WeightedScore:
     def _balanced(self, weight: Array) -> Influence:
         hit = most_probable(self.probs) == self.target
         size = np.bincount(self.target, weight)
-        found = np.bincount(self.target, weight * hit)
+        hits = np.bincount(self.target, weight * hit)
         present = size > 0.0
-        recall = np.divide(found, size, out=np.zeros(len(size)), where=present)
-        each = np.divide(1.0, size, out=np.zeros(len(size)), where=present)
+        recall = np.divide(hits, size, out=np.zeros(len(size)), where=present)
+        inverse = np.divide(1.0, size, out=np.zeros(len(size)), where=present)
         classes = int(present.sum())
-        change = weight * (hit - recall[self.target]) * each[self.target] / classes
+        change = weight * (hit - recall[self.target]) * inverse[self.target] / classes
         return Influence(
             value=float(recall.sum() / classes),
             values=change,

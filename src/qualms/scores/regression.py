@@ -71,14 +71,16 @@ def pool_gaussian(mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
     spread = mean_over_draws(np.square(means - centre))
     if var is None:
         return Moments(centre, spread)
-    own = matrix("var", var, length=len(means))
-    if own.shape != means.shape:
+    variances = matrix("var", var, length=len(means))
+    if variances.shape != means.shape:
         raise ValueError(
-            f"var must have the shape of mean, {means.shape}, got {own.shape}"
+            f"var must have the shape of mean, {means.shape}, got {variances.shape}"
         )
-    if own.min() < 0:
-        raise ValueError(f"var must not be negative, its least value is {own.min():g}")
-    return Moments(centre, mean_over_draws(own) + spread)
+    if variances.min() < 0:
+        raise ValueError(
+            f"var must not be negative, its least value is {variances.min():g}"
+        )
+    return Moments(centre, mean_over_draws(variances) + spread)
 
 
 def gaussian_interval(mean: ArrayLike, var: ArrayLike, *, alpha: float) -> Bounds:
@@ -109,28 +111,28 @@ def item_crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Ar
     density = np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi)
     # error (2 Phi(z) - 1) rather than sigma z (2 Phi(z) - 1): right at sigma = 0 too.
     inside = np.where(sigma > 0, 2 * ndtr(z) - 1, 1.0)
-    found: Array = error * inside + sigma * (density - 1 / math.sqrt(math.pi))
-    return found
+    score: Array = error * inside + sigma * (density - 1 / math.sqrt(math.pi))
+    return score
 
 
 def item_crps_ensemble(draws: ArrayLike, target: ArrayLike) -> Array:
     """Return the score (N,) of each item; `crps_ensemble` is its mean."""
-    wanted = vector("target", target)
+    truth = vector("target", target)
     raw = matrix("draws", draws)
     count = len(raw)
-    if raw.shape[1] != len(wanted):
+    if raw.shape[1] != len(truth):
         raise ValueError(
-            f"draws must have shape (M, {len(wanted)}) for {len(wanted)} targets, "
+            f"draws must have shape (M, {len(truth)}) for {len(truth)} targets, "
             f"got {raw.shape}"
         )
     # Differences from the target: large values do not cancel. A row per item, so that
     # sorting works on contiguous memory.
-    error = np.subtract(raw.T, wanted[:, None], order="C")
+    error = np.subtract(raw.T, truth[:, None], order="C")
     error.sort(axis=1)
     weight = (2 * np.arange(count) + 1 - count) / count**2
     to_target = np.abs(error).mean(axis=1)
-    found: Array = np.maximum(to_target - error @ weight, 0.0)
-    return found
+    score: Array = np.maximum(to_target - error @ weight, 0.0)
+    return score
 
 
 def item_level(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
@@ -186,8 +188,8 @@ def rmse(mean: ArrayLike, target: ArrayLike) -> float:
 def _gaussian_nll_influence(
     mean: ArrayLike, var: ArrayLike, target: ArrayLike
 ) -> Influence:
-    each = item_gaussian_nll(mean, var, target)
-    influence = mean_influence(each, about=about(gaussian_nll))
+    nll = item_gaussian_nll(mean, var, target)
+    influence = mean_influence(nll, about=about(gaussian_nll))
     return dataclasses.replace(influence, reason=SQUARES)
 
 
@@ -309,8 +311,8 @@ def regression_ece(
 
 
 def _error(prediction: ArrayLike, target: ArrayLike, *, name: str = "mean") -> Array:
-    wanted = vector("target", target)
-    return vector(name, prediction, length=len(wanted)) - wanted
+    truth = vector("target", target)
+    return vector(name, prediction, length=len(truth)) - truth
 
 
 def _variance(var: ArrayLike, *, length: int, positive: bool = False) -> Array:

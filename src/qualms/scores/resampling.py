@@ -75,11 +75,15 @@ def bootstrap(
     >>> bootstrap(np.mean, [1, 0, 1, 1], replicates=3, seed=1).shape
     (3,)
     """
-    held = _checked(arrays)
+    columns = _checked_arrays(arrays)
     counts = drawn_counts(
-        len(held[0]), strata=strata, cluster=cluster, replicates=replicates, seed=seed
+        len(columns[0]),
+        strata=strata,
+        cluster=cluster,
+        replicates=replicates,
+        seed=seed,
     )
-    return np.array([score_of_copies(score, held, count) for count in counts])
+    return np.array([score_of_copies(score, columns, count) for count in counts])
 
 
 def drawn_counts(
@@ -104,8 +108,8 @@ def drawn_counts(
     members = [np.flatnonzero(stratum == number) for number in np.unique(stratum)]
     for replicate in range(replicates):
         rng = np.random.default_rng([seed, replicate])
-        drawn = [own[rng.integers(len(own), size=len(own))] for own in members]
-        count = np.bincount(np.concatenate(drawn), minlength=len(stratum))
+        units = [group[rng.integers(len(group), size=len(group))] for group in members]
+        count = np.bincount(np.concatenate(units), minlength=len(stratum))
         yield count if unit is None else count[unit]
 
 
@@ -225,21 +229,21 @@ def _two_sided(difference: Array) -> float:
     return float(min(1.0, 2.0 * min(below, above) / (difference.size + 1)))
 
 
-def _checked(arrays: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
+def _checked_arrays(arrays: tuple[ArrayLike, ...]) -> list[NDArray[Any]]:
     """Return the arrays, whose first axes must be of the same items."""
-    held = [np.asarray(array) for array in arrays]
-    if not held or any(array.ndim == 0 for array in held):
+    columns = [np.asarray(array) for array in arrays]
+    if not columns or any(array.ndim == 0 for array in columns):
         raise TypeError(
             "arrays must have items on their first axis; bind other arguments with "
             "functools.partial"
         )
-    lengths = [len(array) for array in held]
+    lengths = [len(array) for array in columns]
     if len(set(lengths)) > 1:
         raise ValueError(
             "arrays must have the same items on their first axis, got lengths "
             f"{lengths}; pass draws (M, N) as (N, M) and transpose inside the score"
         )
-    return held
+    return columns
 
 
 def _codes(name: str, values: ArrayLike | None, items: int) -> Index:

@@ -44,10 +44,10 @@ def nearest_neighbour(embedding: ArrayLike, *, block: int = BLOCK) -> Index:
     >>> nearest_neighbour([[1.0, 0.0], [0.0, 1.0], [2.0, 0.1], [0.0, 1.0]])
     array([2, 3, 0, 1])
     """
-    found = neighbours(embedding, block=block)
-    for close in found.close:
-        found.nearest[close.item] = close.candidate[close.tied.argmax(axis=1)]
-    return found.nearest
+    search = neighbours(embedding, block=block)
+    for close in search.close:
+        search.nearest[close.item] = close.candidate[close.tied.argmax(axis=1)]
+    return search.nearest
 
 
 def retrieval_hits(
@@ -85,11 +85,11 @@ def retrieved(
     """
     shape = np.shape(embedding)
     classes = _classes(target, length=shape[0] if shape else None)
-    found = neighbours(embedding, block=block)
-    hits: Array = (classes[found.nearest] == classes).astype(np.float64)
+    search = neighbours(embedding, block=block)
+    hits: Array = (classes[search.nearest] == classes).astype(np.float64)
     single = np.ones(len(hits), dtype=np.bool_)
     query, nearest = [], []
-    for close in found.close:
+    for close in search.close:
         right = classes[close.candidate] == classes[close.item, None]
         hits[close.item] = (right & close.tied).sum(axis=1) / close.tied.sum(axis=1)
         single[close.item] = False
@@ -99,17 +99,17 @@ def retrieved(
     alone = np.flatnonzero(single)
     edges = (
         np.concatenate([alone, *query]),
-        np.concatenate([found.nearest[alone], *nearest]),
+        np.concatenate([search.nearest[alone], *nearest]),
     )
     return Retrieved(hits, _mutual(*edges, items=len(hits)))
 
 
 def _mutual(query: Index, nearest: Index, *, items: int) -> Index:
     """Return (N,) the same number for items that are nearest to each other."""
-    one = np.ones(len(query), dtype=np.int8)
-    found = coo_array((one, (query, nearest)), (items, items)).tocsr()
-    both = found.multiply(found.T)
-    unit: Index = connected_components(both, directed=False)[1].astype(np.int64)
+    ones = np.ones(len(query), dtype=np.int8)
+    edges = coo_array((ones, (query, nearest)), (items, items)).tocsr()
+    mutual = edges.multiply(edges.T)
+    unit: Index = connected_components(mutual, directed=False)[1].astype(np.int64)
     return unit
 
 
@@ -213,8 +213,8 @@ def mixed_target(target: ArrayLike, upstream: ArrayLike) -> Index:
 
 def less_certain_cropped(uncertainty: ArrayLike, cropped: ArrayLike) -> Flags:
     """Return which items (N,) are less certain once cropped: `crop_rate` of them."""
-    whole = vector("uncertainty", uncertainty)
-    return is_less(whole, vector("cropped", cropped, length=len(whole)))
+    uncropped = vector("uncertainty", uncertainty)
+    return is_less(uncropped, vector("cropped", cropped, length=len(uncropped)))
 
 
 @as_score(label="crop rate", better="higher", items=less_certain_cropped)
@@ -230,12 +230,12 @@ def crop_rate(uncertainty: ArrayLike, cropped: ArrayLike) -> float:
 def _hits(embedding: ArrayLike, target: ArrayLike, hits: ArrayLike | None) -> Array:
     if hits is None:
         return retrieval_hits(embedding, target)
-    given = vector("hits", hits, length=len(_classes(target)))
-    if given.min() < 0 or given.max() > 1:
+    checked = vector("hits", hits, length=len(_classes(target)))
+    if checked.min() < 0 or checked.max() > 1:
         raise ValueError(
-            f"hits must lie in [0, 1], got {given.min():g} to {given.max():g}"
+            f"hits must lie in [0, 1], got {checked.min():g} to {checked.max():g}"
         )
-    return given
+    return checked
 
 
 def _classes(target: ArrayLike, *, length: int | None = None) -> Index:

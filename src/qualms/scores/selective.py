@@ -60,7 +60,7 @@ def risk_coverage_curve(risk: ArrayLike, uncertainty: ArrayLike) -> RiskCoverage
     >>> risk_coverage_curve([0.0, 1.0], [0.1, 0.9])
     RiskCoverage(coverage=array([0.5, 1. ]), risk=array([0. , 0.5]))
     """
-    values, rank = _checked(risk, uncertainty)
+    values, rank = _checked_items(risk, uncertainty)
     coverage = np.arange(1, len(values) + 1) / len(values)
     return RiskCoverage(coverage, kept_means(values[rank.order], rank.start))
 
@@ -101,10 +101,10 @@ def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     # A perfect ranking leaves rounding, which is no excess.
     value = area - best
     value = 0.0 if value < 1e-12 * max(area, 1e-300) else value
-    found = _of_risk(value, change - best_change, values)
+    influence = _of_risk(value, change - best_change, values)
     if values.max() > 1.0 or not np.isin(values, (0.0, 1.0)).all():
-        return found
-    return with_enough_errors(found, int(values.sum()), len(values))
+        return influence
+    return with_enough_errors(influence, int(values.sum()), len(values))
 
 
 def augrc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
@@ -114,8 +114,8 @@ def augrc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
     total = _kept_sums(values, rank)
     place = np.arange(1.0, items + 1.0)
     area = float(total.sum()) / items**2
-    from_others, own = _averaged(total, rank), _averaged(items + 1.0 - place, rank)
-    change = (from_others + values * own) / items**2
+    from_others, weight = _averaged(total, rank), _averaged(items + 1.0 - place, rank)
+    change = (from_others + values * weight) / items**2
     return _of_risk(area, change - change.mean(), values)
 
 
@@ -167,10 +167,10 @@ def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     >>> threshold_aurc([0.0, 0.5, 1.0], [0.1, 0.2, 0.3])
     0.16666666666666666
     """
-    values, rank = _checked(risk, uncertainty)
-    kept = rank.start[1:]
-    curve = np.cumsum(values[rank.order])[kept - 1] / kept
-    return float(np.diff(kept) @ (curve[1:] + curve[:-1]) / (2 * len(values)))
+    values, rank = _checked_items(risk, uncertainty)
+    count = rank.start[1:]
+    curve = np.cumsum(values[rank.order])[count - 1] / count
+    return float(np.diff(count) @ (curve[1:] + curve[:-1]) / (2 * len(values)))
 
 
 @as_score(
@@ -227,8 +227,8 @@ def risk_at_coverage(
     if not 0.0 < coverage <= 1.0:
         raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")
     curve = risk_coverage_curve(risk, uncertainty).risk
-    kept = max(1, round(coverage * len(curve)))
-    return float(curve[kept - 1])
+    count = max(1, round(coverage * len(curve)))
+    return float(curve[count - 1])
 
 
 @as_score(label="coverage at risk", better="higher")
@@ -245,10 +245,10 @@ def coverage_at_risk(
     """
     if not 0.0 <= risk_level < np.inf:
         raise ValueError(f"risk_level must be a number of 0 or more, got {risk_level}")
-    values, rank = _checked(risk, uncertainty)
-    kept = rank.start[1:]
-    selective = np.cumsum(values[rank.order])[kept - 1] / kept
-    good = kept[selective <= risk_level * (1.0 + LEVEL_TOLERANCE)]
+    values, rank = _checked_items(risk, uncertainty)
+    count = rank.start[1:]
+    selective = np.cumsum(values[rank.order])[count - 1] / count
+    good = count[selective <= risk_level * (1.0 + LEVEL_TOLERANCE)]
     return float(good[-1] / len(values)) if good.size else 0.0
 
 
@@ -267,16 +267,16 @@ def balanced_joint(shifted: ArrayLike, *, seed: int = 0) -> Index:
     sides = np.flatnonzero(~moved), np.flatnonzero(moved)
     rows = max(len(side) for side in sides)
     if rows == len(moved):
-        held = "shifted" if moved.all() else "in-domain"
+        kind = "shifted" if moved.all() else "in-domain"
         raise ValueError(
-            f"shifted must mark some rows but not all, got only {held} rows; "
+            f"shifted must mark some rows but not all, got only {kind} rows; "
             "pass the joint set"
         )
     rng = np.random.default_rng(seed)
     return np.concatenate([_repeated(side, rows, rng) for side in sides])
 
 
-def _checked(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked]:
+def _checked_items(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked]:
     values = vector("risk", risk)
     if values.min() < 0.0:
         row = int(np.argmax(values < 0.0))
@@ -376,12 +376,12 @@ def _kept_sums(risk: Array, rank: Ranked) -> Array:
 def _averaged(by_place: Array, rank: Ranked) -> Array:
     """Return (N,) in item order: the mean of `by_place` over each item's tie group."""
     size = np.diff(rank.start)
-    found = np.empty(len(by_place))
+    mean = np.empty(len(by_place))
     if len(size) < len(by_place):
-        mean = np.add.reduceat(by_place, rank.start[:-1]) / size
-        by_place = np.repeat(mean, size)
-    found[rank.order] = by_place
-    return found
+        group_mean = np.add.reduceat(by_place, rank.start[:-1]) / size
+        by_place = np.repeat(group_mean, size)
+    mean[rank.order] = by_place
+    return mean
 
 
 def _bound(risk: Array) -> float:
@@ -395,11 +395,11 @@ def _of_risk(
     if risk.min() < 0.0:
         return undefined("the risk must be 0 or more on every item")
     high = _bound(risk)
-    seen = len(risk) if trials is None else trials
+    count = len(risk) if trials is None else trials
     return Influence(
         value=value,
         values=change,
         scale="logit" if high == 1.0 else "log",
         high=high,
-        extreme=float(seen) if high == 1.0 else 0.0,
+        extreme=float(count) if high == 1.0 else 0.0,
     )

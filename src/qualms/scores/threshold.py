@@ -78,10 +78,10 @@ def referral_threshold(
     everything above that value is referred.
 
     >>> correct, uncertainty = [1, 1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4, 0.5]
-    >>> found = referral_threshold(correct, uncertainty, accuracy=0.75)
-    >>> found.threshold, found.referred, found.accuracy
+    >>> choice = referral_threshold(correct, uncertainty, accuracy=0.75)
+    >>> choice.threshold, choice.referred, choice.accuracy
     (0.5, 0.2, 0.75)
-    >>> found.reason
+    >>> choice.reason
     'none of the 5 thresholds tested guarantees accuracy 0.75; give more items'
     """
     right = flags("correct", correct)
@@ -89,14 +89,14 @@ def referral_threshold(
     _check_request(accuracy, budget, confidence)
     cuts = _thresholds(right, values)
     if accuracy is not None:
-        plain = _reaching(cuts, accuracy)
-        sure, reason = _tested(cuts, accuracy, confidence)
+        plain = _cut_reaching(cuts, accuracy)
+        sure, reason = _guaranteed_cut(cuts, accuracy, confidence)
         if plain is None:
             reason = f"no threshold reaches accuracy {accuracy} on these items"
     else:
         assert budget is not None
-        plain = _within(cuts, budget)
-        sure, reason = _surely_within(cuts, budget, confidence)
+        plain = _cut_within(cuts, budget)
+        sure, reason = _cut_surely_within(cuts, budget, confidence)
     return _record(cuts, plain, sure, confidence, reason)
 
 
@@ -129,18 +129,18 @@ def _check_request(
 
 def _thresholds(right: Flags, values: Array) -> _Thresholds:
     order, start = ranked_items(values)
-    found = np.concatenate([[0], np.cumsum(right[order])])
+    hits = np.concatenate([[0], np.cumsum(right[order])])
     threshold = np.append(values[order][start[:-1]], np.inf)
-    return _Thresholds(threshold, start, found[start])
+    return _Thresholds(threshold, start, hits[start])
 
 
-def _reaching(cuts: _Thresholds, accuracy: float) -> int | None:
+def _cut_reaching(cuts: _Thresholds, accuracy: float) -> int | None:
     """Return the last cut whose kept items reach `accuracy`."""
     passed = np.flatnonzero(cuts.right[1:] / cuts.kept[1:] >= accuracy)
     return int(passed[-1]) + 1 if passed.size else None
 
 
-def _tested(
+def _guaranteed_cut(
     cuts: _Thresholds, accuracy: float, confidence: float
 ) -> tuple[int | None, str]:
     """Return the cut that refers least among those a test accepts (learn-then-test)."""
@@ -149,9 +149,9 @@ def _tested(
     ranks = np.unique(np.round(np.arange(1, GRID + 1) * items / GRID).astype(np.int64))
     ranks = ranks[ranks > 0]
     cut = np.searchsorted(cuts.kept, ranks, side="right") - 1
-    kept = cuts.kept[cut]
-    tail = bdtr(kept - cuts.right[cut], kept, 1.0 - accuracy)
-    passed = cut[(tail <= (1.0 - confidence) / len(ranks)) & (kept > 0)]
+    counts = cuts.kept[cut]
+    tail = bdtr(counts - cuts.right[cut], counts, 1.0 - accuracy)
+    passed = cut[(tail <= (1.0 - confidence) / len(ranks)) & (counts > 0)]
     if passed.size:
         return int(passed[-1]), ""
     return None, (
@@ -160,13 +160,13 @@ def _tested(
     )
 
 
-def _within(cuts: _Thresholds, budget: float) -> int:
+def _cut_within(cuts: _Thresholds, budget: float) -> int:
     """Return the first cut that refers no more than `budget` of the items."""
     items = cuts.kept[-1]
     return int(np.argmax((items - cuts.kept) / items <= budget))
 
 
-def _surely_within(
+def _cut_surely_within(
     cuts: _Thresholds, budget: float, confidence: float
 ) -> tuple[int, str]:
     """Return first cut with P(refer) <= `budget` at `confidence`; inf always is one."""
@@ -189,8 +189,8 @@ def _record(
     confidence: float,
     reason: str,
 ) -> ReferralThreshold:
-    threshold, referred, accuracy = _described(cuts, plain)
-    sure_threshold, sure_referred, sure_accuracy = _described(cuts, sure)
+    threshold, referred, accuracy = _cut_values(cuts, plain)
+    sure_threshold, sure_referred, sure_accuracy = _cut_values(cuts, sure)
     return ReferralThreshold(
         threshold=threshold,
         referred=referred,
@@ -203,9 +203,9 @@ def _record(
     )
 
 
-def _described(cuts: _Thresholds, cut: int | None) -> tuple[float, float, float]:
+def _cut_values(cuts: _Thresholds, cut: int | None) -> tuple[float, float, float]:
     if cut is None:
         return np.nan, np.nan, np.nan
-    kept, items = int(cuts.kept[cut]), int(cuts.kept[-1])
-    accuracy = cuts.right[cut] / kept if kept else np.nan
-    return float(cuts.threshold[cut]), (items - kept) / items, float(accuracy)
+    count, items = int(cuts.kept[cut]), int(cuts.kept[-1])
+    accuracy = cuts.right[cut] / count if count else np.nan
+    return float(cuts.threshold[cut]), (items - count) / items, float(accuracy)

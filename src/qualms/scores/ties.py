@@ -163,14 +163,14 @@ def is_less(first: Array, second: Array, *, tie: float = TIE) -> Flags:
 @jit
 def first_largest(rows: Array, tie: float) -> Index:
     """Return the first column (N,) of `rows` (N, C), 0 or more, that is the largest."""
-    found = np.zeros(len(rows), dtype=np.int64)
+    columns = np.zeros(len(rows), dtype=np.int64)
     for row in range(len(rows)):
         largest = rows[row, 0]
         for column in range(1, rows.shape[1]):
             if rows[row, column] - largest > tie * largest:
                 largest = rows[row, column]
-                found[row] = column
-    return found
+                columns[row] = column
+    return columns
 
 
 @jit

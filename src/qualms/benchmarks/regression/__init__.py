@@ -39,7 +39,7 @@ _ALL = ("plain", "tails", "gap")
 
 
 def regression() -> Benchmark:
-    """Version 1 follows the released code, with seeds where that has none.
+    """Return the benchmark; version 1 follows the released code, with seeds added.
 
     The simulated cells leave a count of 150 out of training in their gap variant, as
     the paper says; the released code trains on it, and so does `cell200`.
@@ -58,8 +58,8 @@ def regression() -> Benchmark:
         expectations={
             "demo": (
                 *_shift_effects("cells", "cells_tails"),
-                _kept("cells"),
-                _helped("cells_tails"),
+                _coverage_kept("cells"),
+                _coverage_restored("cells_tails"),
             ),
             "small": (
                 *_effects("cells", "cells_tails", "cells_gap"),
@@ -162,7 +162,7 @@ def _schedule(
 
 
 def _rotations(n: int) -> tuple[tuple[int, ...], ...]:
-    """Pools that hold all runs, each starting with another one."""
+    """Return pools that hold all runs, each starting with another one."""
     return tuple(tuple((start + i) % n for i in range(n)) for start in range(n))
 
 
@@ -170,11 +170,11 @@ def _effects(plain: str, *shifted: str) -> tuple[Expectation, ...]:
     """List what the paper finds on every synthetic family."""
     return (
         *_shift_effects(plain, *shifted),
-        *(_kept(name) for name in (plain, *shifted)),
+        *(_coverage_kept(name) for name in (plain, *shifted)),
     )
 
 
-def _kept(name: str) -> Expectation:
+def _coverage_kept(name: str) -> Expectation:
     return Expectation(
         text=f"selective GMM keeps coverage within 0.05 of 0.90 on {name}",
         meaning="intervals can be trusted again once items unlike the training "
@@ -185,8 +185,8 @@ def _kept(name: str) -> Expectation:
     )
 
 
-def _helped(name: str) -> Expectation:
-    """Expect of a network trained on 1,000 items what it can show of the same."""
+def _coverage_restored(name: str) -> Expectation:
+    """Return the effect that a network trained on 1,000 items can show."""
     return Expectation(
         text=f"selective GMM restores at least 0.10 of coverage on {name}",
         meaning="leaving out items unlike the training items helps; a network as "

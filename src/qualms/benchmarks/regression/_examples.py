@@ -27,15 +27,15 @@ _CAPTION = (
 
 
 def example_drawings(source: Source, data: Path | None) -> Iterator[Drawing]:
-    """One figure of all datasets that were judged and whose items are there."""
+    """Yield one figure of all judged datasets whose items are on this machine."""
     rows: list[tuple[Panel, ...]] = []
     sides: list[str] = []
     for variant in source.judged(SYNTHETIC + REAL, COMMON):
         for split in ("train", "test"):
-            found = _items(variant, split, data)
-            if found is not None:
-                rows.append(_row(found))
-                sides.append(f"{_short(variant.label)}\n{split}")
+            items = _items(variant, split, data)
+            if items is not None:
+                rows.append(_row(items))
+                sides.append(f"{_break_label(variant.label)}\n{split}")
     if rows:
         yield Drawing(
             name=f"figure_1{source.suffix}",
@@ -50,21 +50,21 @@ def example_drawings(source: Source, data: Path | None) -> Iterator[Drawing]:
 
 def _items(variant: Variant, split: str, data: Path | None) -> ShownItems | None:
     if variant.simulated:
-        found = simulated_items(variant, split, 2 * _COLUMNS)
-        return _chosen(found, split)
+        items = simulated_items(variant, split, 2 * _COLUMNS)
+        return _choose_items(items, split)
     dataset = prepared_dataset(variant, data)
     if dataset is None:
         return None
     name = variant.test if split == "test" else split
-    whole = dataset.split(name)
+    part = dataset.split(name)
     few = slice(0, 2 * _COLUMNS)
-    extra = {key: np.asarray(array[few]) for key, array in whole.extra.items()}
-    image = as_pictures(np.asarray(whole.image[few]))
-    return _chosen(ShownItems(image, np.asarray(whole.target[few]), extra), split)
+    extra = {key: np.asarray(array[few]) for key, array in part.extra.items()}
+    image = as_pictures(np.asarray(part.image[few]))
+    return _choose_items(ShownItems(image, np.asarray(part.target[few]), extra), split)
 
 
-def _chosen(items: ShownItems, split: str) -> ShownItems:
-    """Some items; of a test those that are shifted, where they are marked."""
+def _choose_items(items: ShownItems, split: str) -> ShownItems:
+    """Choose a few items; of a test split shifted ones, where these are marked."""
     shifted = items.extra.get("shifted")
     rows = np.arange(len(items.target))
     if split == "test" and shifted is not None and np.any(shifted):
@@ -76,7 +76,7 @@ def _chosen(items: ShownItems, split: str) -> ShownItems:
 def _row(items: ShownItems) -> tuple[Panel, ...]:
     return tuple(
         Panel(
-            marks=(PictureMark(pixels=_scaled(image)),),
+            marks=(PictureMark(pixels=_scale_pixels(image)),),
             title=f"y = {float(target):.4g}",
             bare=True,
         )
@@ -84,8 +84,8 @@ def _row(items: ShownItems) -> tuple[Panel, ...]:
     )
 
 
-def _scaled(image: NDArray[Any]) -> NDArray[Any]:
-    """Pixels between 0 and 1 where they are not bytes."""
+def _scale_pixels(image: NDArray[Any]) -> NDArray[Any]:
+    """Scale pixels that are not bytes to between 0 and 1."""
     if image.dtype == np.uint8:
         return image
     low, high = float(image.min()), float(image.max())
@@ -93,8 +93,8 @@ def _scaled(image: NDArray[Any]) -> NDArray[Any]:
     return scaled
 
 
-def _short(label: str) -> str:
-    """A label in lines that are short enough to stand beside a picture."""
+def _break_label(label: str) -> str:
+    """Break a label into lines that are short enough to stand beside a picture."""
     return (
         label.replace("-", "-\n")
         if "-" in label

@@ -79,7 +79,7 @@ _STEPS = ("none", "step 1", "step 2", "step 3", "full")
 
 
 class BarFigure(NamedTuple):
-    """Which bars a figure of the paper has."""
+    """The bars of a figure of the paper."""
 
     name: str
     title: str
@@ -90,7 +90,7 @@ class BarFigure(NamedTuple):
 
 
 class ScatterFigure(NamedTuple):
-    """Which averages a figure of the paper sets against each other."""
+    """The two averages that a figure of the paper compares."""
 
     name: str
     x: str
@@ -128,7 +128,7 @@ DISTANCE_FIGURES = {"A16": SYNTHETIC, "A17": REAL}
 def regression_figures(
     results: BenchmarkResults, data: Path | None
 ) -> Iterator[Drawing]:
-    """Every figure that there are numbers or pictures for."""
+    """Yield every figure that has numbers or pictures."""
     for simulated in (False, True):
         source = Source(results, simulated)
         yield from example_drawings(source, data)
@@ -199,26 +199,26 @@ def _bar_panel(
 def _bar_marks(
     source: Source, at: tuple[Variant, str, SplitScore, float], x: int
 ) -> Iterator[Mark]:
-    """Our bar, and the published number beside it."""
+    """Yield our bar, and the published number beside it."""
     variant, row, score, alpha = at
-    found = source.result(*at)
-    if math.isfinite(found.value):
+    result = source.result(*at)
+    if math.isfinite(result.value):
         yield BarMark(
             x=x,
-            height=found.value,
+            height=result.value,
             colour=LOOKS[row][0],
-            low=found.low,
-            high=found.high,
+            low=result.low,
+            high=result.high,
             label=source.label(row),
         )
-    known = source.printed(variant.label, row, score, alpha)
-    if known is not None:
-        spread = known.spread if math.isfinite(known.spread) else 0.0
+    number = source.printed(variant.label, row, score, alpha)
+    if number is not None:
+        spread = number.spread if math.isfinite(number.spread) else 0.0
         yield PointMark(
             x=x + 0.15,
-            y=known.value,
-            low=known.value - spread,
-            high=known.value + spread,
+            y=number.value,
+            low=number.value - spread,
+            high=number.value + spread,
             marker="D",
             hollow=True,
             size=3.5,
@@ -227,7 +227,7 @@ def _bar_marks(
 
 
 def _graded_drawing(source: Source) -> Iterator[Drawing]:
-    """Figure 4; the paper prints no numbers for it, so ours stand alone."""
+    """Yield figure 4, for which the paper prints no numbers to compare with."""
     ladders = [labels for labels in _LADDERS if len(source.judged(labels, COMMON)) > 2]
     if not ladders:
         return
@@ -252,12 +252,12 @@ def _ladder(source: Source, labels: tuple[str, ...]) -> Panel:
         for step, label in enumerate(labels):
             variant = source.variant(label)
             if variant is not None and source.has(variant, row, COVERAGE):
-                found = source.result(variant, row, COVERAGE)
+                result = source.result(variant, row, COVERAGE)
                 point = PointMark(
                     x=step + 0.05 * (number - 2),
-                    y=found.value,
-                    low=found.low,
-                    high=found.high,
+                    y=result.value,
+                    low=result.low,
+                    high=result.high,
                     colour=colour,
                     marker=marker,
                 )
@@ -277,12 +277,12 @@ def _ladder(source: Source, labels: tuple[str, ...]) -> Panel:
 
 
 def _scatter_drawing(source: Source, figure: ScatterFigure) -> Iterator[Drawing]:
-    """Two averages; the paper's points are averages over the same datasets."""
+    """Yield a figure of two averages, ours and the paper's over the same datasets."""
     variants = source.complete(figure.labels, figure.rows)
     if not variants:
         return
-    ours = averages(source.ours, variants, figure.rows)
-    theirs = averages(source.theirs, variants, figure.rows)
+    own_averages = averages(source.ours, variants, figure.rows)
+    published = averages(source.theirs, variants, figure.rows)
     count = f"{len(variants)} of {len(figure.labels)} datasets"
     yield Drawing(
         name=f"figure_{figure.name}{source.suffix}",
@@ -290,7 +290,7 @@ def _scatter_drawing(source: Source, figure: ScatterFigure) -> Iterator[Drawing]
         caption="Each method averaged over datasets. The coverage error is how far "
         "coverage lies from what was asked for, on average; rank 1 is the best. Hollow "
         f"points are the paper's, joined to ours. {source.remark}",
-        rows=((_scatter_panel(source, figure, ours, theirs),),),
+        rows=((_scatter_panel(source, figure, own_averages, published),),),
         simulated=source.simulated,
         size=(5.4, 3.2),
         legend_columns=2,
@@ -300,22 +300,22 @@ def _scatter_drawing(source: Source, figure: ScatterFigure) -> Iterator[Drawing]
 def _scatter_panel(
     source: Source,
     figure: ScatterFigure,
-    ours: dict[str, Averages],
-    theirs: dict[str, Averages],
+    own_averages: dict[str, Averages],
+    published: dict[str, Averages],
 ) -> Panel:
     marks: list[Mark] = []
     for row in figure.rows:
         colour, marker = LOOKS[row]
-        here, there = (
-            (getattr(found[row], figure.x), getattr(found[row], figure.y))
-            for found in (ours, theirs)
+        point, published_point = (
+            (getattr(averages[row], figure.x), getattr(averages[row], figure.y))
+            for averages in (own_averages, published)
         )
-        if all(map(math.isfinite, there)):
-            marks.append(RuleMark(there, here, colour))
+        if all(map(math.isfinite, published_point)):
+            marks.append(RuleMark(published_point, point, colour))
             marks.append(
                 PointMark(
-                    x=there[0],
-                    y=there[1],
+                    x=published_point[0],
+                    y=published_point[1],
                     colour=colour,
                     marker=marker,
                     hollow=True,
@@ -324,8 +324,8 @@ def _scatter_panel(
             )
         marks.append(
             PointMark(
-                x=here[0],
-                y=here[1],
+                x=point[0],
+                y=point[1],
                 colour=colour,
                 marker=marker,
                 label=source.label(row),
@@ -338,7 +338,7 @@ def _scatter_panel(
 def _distance_drawing(
     source: Source, name: str, labels: tuple[str, ...]
 ) -> Iterator[Drawing]:
-    """Coverage error against how much larger the error on test is.
+    """Yield the coverage error against how much larger the error on test is.
 
     The shift is measured by test MAE minus val MAE of the direct networks, in units of
     the latter: the datasets have targets of different units, and the paper does not

@@ -41,7 +41,7 @@ COVERAGE = SplitScore("test", "coverage")
 RATE = SplitScore("test", "prediction_rate")
 LENGTH = SplitScore("val", "interval_length")
 VAL_MAE, TEST_MAE = SplitScore("val", "mae"), SplitScore("test", "mae")
-# No two rows of one figure share a colour, and no two rows at all share both.
+# Rows of one figure have different colours, and no two rows share colour and marker.
 LOOKS = {
     "conformal": (SERIES[0], MARKERS[0]),
     "ensemble": (SERIES[4], MARKERS[1]),
@@ -56,37 +56,37 @@ LOOKS = {
 }
 """Colour and marker of each row, the same in all figures."""
 Value = Callable[[Variant, str, SplitScore], float]
-"""(dataset, row, score) to a mean, ours or the paper's."""
+"""Function from (dataset, row, score) to a mean, ours or the paper's."""
 
 
 class Source(NamedTuple):
-    """Results seen as the paper's data, or as their simulated stand-ins."""
+    """Results on the paper's data, or on the simulated data that replace them."""
 
     results: BenchmarkResults
     simulated: bool
 
     @property
     def suffix(self) -> str:
-        """Keeps files of simulated data apart."""
+        """Return the end of the names of files of simulated data."""
         return "_simulated" if self.simulated else ""
 
     @property
     def remark(self) -> str:
-        """Belongs into the caption of a figure."""
+        """Return the sentence on the data for the caption of a figure."""
         data = (
             "Simulated data, not the paper's" if self.simulated else "The paper's data"
         )
         return f"{data}; preset {self.results.plan.preset_text}."
 
     def variant(self, label: str) -> Variant | None:
-        """The dataset the paper calls `label`, if it was judged at all."""
+        """Return the dataset that the paper calls `label`, if it was judged."""
         variants = (v for v in self.results.plan.variants if v.label == label)
         return next((v for v in variants if v.simulated == self.simulated), None)
 
     def judged(
         self, labels: Iterable[str], rows: Sequence[str], *, alpha: float = 0.1
     ) -> list[Variant]:
-        """The datasets among `labels` with a coverage for at least one of `rows`."""
+        """Return datasets of `labels` with a coverage of at least one of `rows`."""
         variants = [self.variant(label) for label in labels]
         return [
             v
@@ -95,7 +95,7 @@ class Source(NamedTuple):
         ]
 
     def complete(self, labels: Iterable[str], rows: Sequence[str]) -> list[Variant]:
-        """Datasets with all rows: averages over different ones would not compare."""
+        """Return the datasets that have all rows, so that averages compare."""
         return [
             variant
             for variant in self.judged(labels, rows)
@@ -140,7 +140,7 @@ class Source(NamedTuple):
 
 
 class Averages(NamedTuple):
-    """What a row achieves on average over datasets."""
+    """Means of a row over datasets."""
 
     coverage_error: float
     mae_rank: float
@@ -151,7 +151,7 @@ class Averages(NamedTuple):
 def averages(
     value: Value, variants: Sequence[Variant], rows: Sequence[str]
 ) -> dict[str, Averages]:
-    """Averages of each row over `variants`; ranks are among `rows`."""
+    """Return the averages of each row over `variants`; ranks are among `rows`."""
     lengths, maes = (
         [{row: value(v, row, score) for row in rows} for v in variants]
         for score in (LENGTH, VAL_MAE)
@@ -168,12 +168,12 @@ def averages(
 
 
 def coverage_error(values: Iterable[float], alpha: float = 0.1) -> float:
-    """Mean of |coverage - (1 - alpha)| over datasets, repeats averaged before."""
+    """Return the mean of |coverage - (1 - alpha)| of repeats' means over datasets."""
     return float(np.mean([abs(value - (1 - alpha)) for value in values]))
 
 
 def mean_rank(by_dataset: Sequence[Mapping[str, float]], row: str) -> float:
-    """Mean rank of `row` over datasets, 1 for the smallest; ties share their mean.
+    """Return the mean rank of `row` over datasets, 1 for the smallest, ties averaged.
 
     >>> mean_rank([{"a": 1.0, "b": 2.0}, {"a": 3.0, "b": 2.0}], "a")
     1.5

@@ -38,7 +38,7 @@ from qualms.scores.as_published import regression as published
 from qualms.study import Line, RunPlan
 
 RATE = 0.95
-"""Share of validation items that a selection score lets pass."""
+"""Share of validation items that a selection threshold accepts."""
 SCORES: dict[tuple[str, str], Callable[..., Any]] = {
     ("val", "mae"): scores.mae,
     ("val", "interval_length"): scores.interval_length,
@@ -52,11 +52,11 @@ SCORES: dict[tuple[str, str], Callable[..., Any]] = {
 """By split and name."""
 NOT_FOLLOWED = "what other validation items would change is not followed here"
 RANKED = (("val", "mae"), ("val", "interval_length"), ("test", "coverage"))
-"""Of the other scores, more is better or worse only together with these."""
+"""Scores that rows are ranked by; the others are good or bad only beside these."""
 
 
 class Calibrated(NamedTuple):
-    """How far intervals are widened, one number or one per item, and who passes."""
+    """Offsets of intervals, one or one per item, and the threshold of selection."""
 
     val_offset: float | Array
     test_offset: float | Array
@@ -66,18 +66,18 @@ class Calibrated(NamedTuple):
 def _judge(repeat: Repeat) -> Judgement:
     line = repeat.line
     alpha = _alpha(line)
-    splits = repeat.read("val"), _restricted(repeat.read(line.variant.test), line)
+    splits = repeat.read("val"), _items_in_range(repeat.read(line.variant.test), line)
     val, test = (_forecasts(split, line, alpha) for split in splits)
-    theirs = None
+    released = None
     if line.settings.get("weighted"):
-        ours = _calibrate_weighted(val, splits, alpha)
-        influences = _held(val, test, ours)
+        corrected = _calibrate_weighted(val, splits, alpha)
+        influences = _fixed_offset_influences(val, test, corrected)
     else:
-        ours = _calibrate(scores, val, alpha)
+        corrected = _calibrate(scores, val, alpha)
         influences = recalibrated_influences(val, test, alpha=alpha, rate=RATE)
-        theirs = None if line.row.beyond else _calibrate(published, val, alpha)
+        released = None if line.row.beyond else _calibrate(published, val, alpha)
     return Judgement(
-        entries=tuple(_entries(line, (val, test), (ours, theirs), influences)),
+        entries=tuple(_entries(line, (val, test), (corrected, released), influences)),
         design=design_of(splits[0]).joined(design_of(splits[1])),
     )
 
@@ -88,24 +88,24 @@ def _entries(
     calibrated: tuple[Calibrated, Calibrated | None],
     influences: Mapping[str, Callable[[], Influence]],
 ) -> Iterator[Entry]:
-    ours, theirs = (
+    corrected, released = (
         _scores_of(*items, c) if c is not None else None for c in calibrated
     )
-    assert ours is not None
+    assert corrected is not None
     everyone = np.arange(sum(len(split.target) for split in items))
-    # Selection leaves validation scores as they are, so there the base row stands for
-    # all of them.
+    # Selection does not change validation scores, so only the base row is ranked by
+    # them.
     selects = bool(line.settings.get("select"))
     for column, ((split, name), score) in enumerate(SCORES.items()):
         influence = influences.get(f"{split}_{name}")
         yield Entry(
             name=name,
             score=score,
-            value=ours[column],
+            value=corrected[column],
             subset=split,
             index=everyone,
             influence=influence,
-            as_published=math.nan if theirs is None else theirs[column],
+            as_published=math.nan if released is None else released[column],
             why="no test item is accepted",
             no_interval="" if influence else NOT_FOLLOWED,
             aim=1 - _alpha(line) if name == "coverage" else None,
@@ -123,8 +123,8 @@ def _alpha(line: Line) -> float:
     return float(alpha)
 
 
-def _restricted(predictions: Predictions, line: Line) -> Predictions:
-    """The items whose target lies in one of the variant's ranges, ends included."""
+def _items_in_range(predictions: Predictions, line: Line) -> Predictions:
+    """Return the items whose target lies in one of the variant's ranges, ends too."""
     ranges = line.settings.get("within")
     if not ranges:
         return predictions
@@ -142,7 +142,7 @@ def _restricted(predictions: Predictions, line: Line) -> Predictions:
 
 
 def _forecasts(predictions: Predictions, line: Line, alpha: float) -> Forecasts:
-    """Points, intervals and selection scores by the rule of the row."""
+    """Return points, intervals and selection scores by the rule of the row."""
     target, rule = predictions.arrays["target"], line.settings.get("interval")
     select = _select(predictions, line.settings.get("select", ""))
     if rule == "quantile":
@@ -162,14 +162,14 @@ def _quantiles(predictions: Predictions, alpha: float) -> tuple[Array, Array]:
     lower, upper = predictions.get("lower"), predictions.get("upper")
     if lower is None or upper is None:
         raise AbsentError("the predictions have no 'lower' and 'upper'")
-    stated = predictions.header.alpha
-    if stated is not None and not np.isclose(stated, alpha):
-        raise AbsentError(f"the predictions are for alpha {stated}, not {alpha}")
+    file_alpha = predictions.header.alpha
+    if file_alpha is not None and not np.isclose(file_alpha, alpha):
+        raise AbsentError(f"the predictions are for alpha {file_alpha}, not {alpha}")
     return lower, upper
 
 
 def _select(predictions: Predictions, name: str) -> Array:
-    """One value per item; deviations are taken from the draws, others from the file."""
+    """Return a value per item: deviations from the draws, others from the file."""
     if not name:
         return np.zeros(predictions.n)
     mean, var = predictions.get("mean"), predictions.get("var")
@@ -177,16 +177,17 @@ def _select(predictions: Predictions, name: str) -> Array:
         return np.sqrt(scores.pool_gaussian(mean, var).var)
     if name == "ensemble_variance" and mean is not None:
         return np.sqrt(scores.pool_gaussian(mean).var)
-    found = predictions.named("select").get(name)
-    if found is None:
+    draws = predictions.named("select").get(name)
+    if draws is None:
         raise AbsentError(f"the predictions have no 'select/{name}'")
-    values: Array = found[0]
+    values: Array = draws[0]
     return values
 
 
 def _calibrate(rules: Any, val: Forecasts, alpha: float) -> Calibrated:
-    """By the ranks of `rules`: `scores` keeps the guarantee (Romano et al., 2019).
+    """Calibrate by the ranks of `rules`.
 
+    `scores` keeps the guarantee of Romano et al. (2019),
     `scores.as_published.regression` has the floor indices of the released code.
     """
     offset = rules.conformal_offset(val.lower, val.upper, val.target, alpha=alpha)
@@ -197,12 +198,12 @@ def _calibrate(rules: Any, val: Forecasts, alpha: float) -> Calibrated:
 def _calibrate_weighted(
     val: Forecasts, splits: tuple[Predictions, Predictions], alpha: float
 ) -> Calibrated:
-    """One offset per item; infinite where validation has too little that is like it."""
+    """Calibrate each item; infinite where too few validation items are like it."""
     ratios = _density_ratio(*splits)
     ends = val.lower, val.upper, val.target
     of_val, of_test = (
-        scores.weighted_conformal_offset(*ends, ratios[0], own, alpha=alpha)
-        for own in ratios
+        scores.weighted_conformal_offset(*ends, ratios[0], ratio, alpha=alpha)
+        for ratio in ratios
     )
     return Calibrated(
         of_val, of_test, scores.selection_threshold(val.select, rate=RATE)
@@ -210,10 +211,10 @@ def _calibrate_weighted(
 
 
 def _density_ratio(val: Predictions, test: Predictions) -> tuple[Array, Array]:
-    """Density of test over validation inputs, at the items of both splits."""
-    known, new = _covariates(val), _covariates(test)
-    names = [name for name in known if name in new]
-    columns = [_ranks(np.concatenate([known[n], new[n]])) for n in names]
+    """Return the density of test over validation inputs, at items of both splits."""
+    val_columns, test_columns = _covariates(val), _covariates(test)
+    names = [name for name in val_columns if name in test_columns]
+    columns = [_ranks(np.concatenate([val_columns[n], test_columns[n]])) for n in names]
     x = np.stack([*columns, *(c**2 for c in columns)], axis=1)
     is_test = np.arange(len(x)) >= val.n
     odds = np.exp(logistic_log_odds(x, is_test)) * (val.n / test.n)
@@ -227,7 +228,7 @@ def _covariates(predictions: Predictions) -> dict[str, Array]:
 
 
 def _ranks(values: Array) -> Array:
-    """Mid-ranks scaled to [-1, 1]: densities of far items span many orders."""
+    """Return mid-ranks scaled to [-1, 1]: densities of far items span many orders."""
     ranks: Array = rankdata(values)
     return 2 * (ranks - 0.5) / len(ranks) - 1
 
@@ -235,14 +236,14 @@ def _ranks(values: Array) -> Array:
 def _scores_of(
     val: Forecasts, test: Forecasts, calibrated: Calibrated
 ) -> tuple[float, ...]:
-    """The scores of a repeat, in the order of `SCORES`."""
+    """Return the scores of a repeat, in the order of `SCORES`."""
     keep = scores.accept(test.select, calibrated.threshold)
-    known = _widened(val, calibrated.val_offset)
+    val_ends = _widened(val, calibrated.val_offset)
     lower, upper = _widened(test, calibrated.test_offset)
     ends = lower[keep], upper[keep]
     return (
         scores.mae(val.point, val.target),
-        scores.interval_length(*known),
+        scores.interval_length(*val_ends),
         _defined(scores.coverage, *ends, test.target[keep]),
         float(keep.mean()),
         _defined(scores.mae, test.point[keep], test.target[keep]),
@@ -257,7 +258,7 @@ def _widened(items: Forecasts, offset: float | Array) -> tuple[Array, Array]:
 
 
 def _defined(score: Callable[..., float], *arrays: Array) -> float:
-    """`score`, or nan where no item is accepted."""
+    """Return `score`, or nan where no item is accepted."""
     return score(*arrays) if len(arrays[0]) else math.nan
 
 
@@ -265,33 +266,36 @@ def _unbounded_fraction(lower: Array, upper: Array) -> float:
     return float(np.isinf(upper - lower).mean())
 
 
-def _held(
-    val: Forecasts, test: Forecasts, held: Calibrated
+def _fixed_offset_influences(
+    val: Forecasts, test: Forecasts, calibrated: Calibrated
 ) -> dict[str, Callable[[], Influence]]:
-    """Influences with every item's own offset as it is, of all test items."""
+    """Return influences of all test items, with the offset of each item fixed."""
     widened = [
         items._replace(lower=items.lower - offset, upper=items.upper + offset)
-        for items, offset in ((val, held.val_offset), (test, held.test_offset))
+        for items, offset in (
+            (val, calibrated.val_offset),
+            (test, calibrated.test_offset),
+        )
     ]
     none = [np.full(len(items.target), np.nan) for items in widened]
 
     def of(place: int, values: Array) -> Influence:
-        both = [*none]
-        both[place] = values
-        return mean_influence(np.concatenate(both))
+        parts = [*none]
+        parts[place] = values
+        return mean_influence(np.concatenate(parts))
 
-    known, new = widened
-    covered = (new.outside() <= 0).astype(np.float64)
-    made = {
-        "val_mae": lambda: of(0, known.error()),
+    val_items, test_items = widened
+    covered = (test_items.outside() <= 0).astype(np.float64)
+    influences = {
+        "val_mae": lambda: of(0, val_items.error()),
         "test_coverage": lambda: of(1, covered),
-        "test_mae": lambda: of(1, new.error()),
+        "test_mae": lambda: of(1, test_items.error()),
     }
     for place, name in enumerate(("val_interval_length", "test_interval_length")):
         length = widened[place].length()
         if np.isfinite(length).all():
-            made[name] = partial(of, place, length)
-    return made
+            influences[name] = partial(of, place, length)
+    return influences
 
 
 def _notes(_plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:

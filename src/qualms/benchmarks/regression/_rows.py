@@ -159,7 +159,7 @@ _REAL = (
 def cell_counts(
     *variants: str, dataset: str = "cells", sizes: Mapping[str, int] | None = None
 ) -> Iterator[Variant]:
-    """Cell counts: "plain", "tails" and "gap" of the simulator or of Cell-200."""
+    """Yield cell counts: "plain", "tails" and "gap" of the simulator or of Cell-200."""
     last = 149 if dataset == "cell200" else 150
     shift = {
         "plain": "",
@@ -180,7 +180,7 @@ def cell_counts(
 
 
 def chair_angles(*variants: str, dataset: str = "chairs") -> Iterator[Variant]:
-    """Chair angles: "plain", "tails" and "gap" of the simulator or of RC-49."""
+    """Yield chair angles: "plain", "tails" and "gap" of the simulator or of RC-49."""
     shift = {"plain": "", "tails": "angles below 15, above 75", "gap": "30 to 60"}
     for variant in variants:
         yield Variant(
@@ -195,7 +195,7 @@ def chair_angles(*variants: str, dataset: str = "chairs") -> Iterator[Variant]:
 
 
 def with_graded(*variants: Variant) -> Iterator[Variant]:
-    """Each variant, with the three graded shifts of figure 4 where it has them."""
+    """Yield each variant, and its three graded shifts of figure 4, if any."""
     for variant in variants:
         yield variant
         for split, subset in _GRADED.get(variant.name, {}).items():
@@ -213,7 +213,7 @@ def with_graded(*variants: Variant) -> Iterator[Variant]:
 
 
 def photographs() -> Iterator[Variant]:
-    """The six datasets of photographs and scans, and the two further test cities."""
+    """Yield the six datasets of photographs and scans, and two further test cities."""
     yield Variant(
         name="asset_wealth",
         label="AssetWealth",
@@ -235,7 +235,7 @@ def photographs() -> Iterator[Variant]:
 
 
 def _aerial() -> Iterator[Variant]:
-    """One set of runs, tested on three cities (figure A15)."""
+    """Yield variants that test one set of runs on three cities (figure A15)."""
     west_tyrol = Variant(
         name="aerial_building_pixels",
         label="AerialBuildingPixels",

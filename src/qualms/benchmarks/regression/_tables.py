@@ -37,19 +37,19 @@ _MAIN = 0.1
 def regression_tables(results: BenchmarkResults) -> tuple[Table, ...]:
     """Return every table of the paper whose dataset was judged; simulated ones last."""
     printed = _printed(results)
-    made = (
+    tables = (
         _table(results, name, printed.where(table=name), variant)
         for name in printed.distinct("table")
         for variant in _variants(results.plan, printed.where(table=name))
     )
-    return tuple(table for table in made if table is not None)
+    return tuple(table for table in tables if table is not None)
 
 
 def tables_without_data(results: BenchmarkResults) -> list[str]:
-    """Name the datasets of the paper's tables that the preset has not, in a note."""
+    """Name the datasets of the paper's tables that the preset lacks, in a note."""
     printed, plan = _printed(results), results.plan
-    judged = {variant.label for variant in plan.variants}
-    missing = [name for name in printed.distinct("dataset") if name not in judged]
+    datasets = {variant.label for variant in plan.variants}
+    missing = [name for name in printed.distinct("dataset") if name not in datasets]
     if not missing:
         return []
     tables = printed.where(dataset=tuple(missing)).distinct("table")
@@ -79,7 +79,7 @@ def _table(
 ) -> Table | None:
     rows, (alpha,) = printed.distinct("row"), printed.distinct("alpha")
     assert isinstance(alpha, float)
-    # The variations have tables of their own; what is beyond stands below the ten.
+    # The variations have tables of their own; rows beyond the paper come last.
     complete = "gaussian" in rows
     beyond = [row.name for row in results.plan.rows if row.beyond and complete]
     data = (

@@ -43,7 +43,7 @@ _DRAWS = {"draws": 5}
 
 
 def retina() -> Benchmark:
-    """Version 1 follows the moderate onset; `-o dataset.onset=mild` is the other."""
+    """Return the benchmark; onset is moderate, or mild by `-o dataset.onset=mild`."""
     presets = (_demo(), _small(), _paper())
     return Benchmark(
         name="retina",
@@ -204,6 +204,6 @@ def _effects(
 
 
 def _inside(variant: str, score: str) -> dict[str, Label | None]:
-    """Return the labels of a score of all in-domain items, none of them referred."""
+    """Return the labels of a score of all in-domain items, without referral."""
     labels = {"variant": variant, "subset": "in_domain", "score": score}
     return {**labels, "referred": None}

@@ -50,20 +50,20 @@ _WHOLE = {0.0: "0", 0.5: "0.5", 1.0: "1"}
 
 
 class CurveView(NamedTuple):
-    """What a panel shows, of whichever variant and rows."""
+    """The score and items of a panel, without its variant and rows."""
 
     subset: str
     name: str
 
     @property
     def title(self) -> str:
-        """The items, and what is drawn of them."""
-        what = "ROC" if self.name == "roc" else _LABELS[self.name][1]
-        return f"{what}, {SUBSETS[self.subset]}"
+        """Return the drawn score and its items."""
+        score = "ROC" if self.name == "roc" else _LABELS[self.name][1]
+        return f"{score}, {SUBSETS[self.subset]}"
 
 
 class Strand(NamedTuple):
-    """Whose curve it is, and its look."""
+    """A row on a variant that has a curve, and the look of that curve."""
 
     variant: Variant
     row: TableRow
@@ -73,14 +73,14 @@ class Strand(NamedTuple):
 
 
 def views(name: str, *subsets: str) -> tuple[CurveView, ...]:
-    """The same of several sets of items."""
+    """Return a view of the same score for each of several sets of items."""
     return tuple(CurveView(subset, name) for subset in subsets)
 
 
 def method_strands(
     results: BenchmarkResults, variant: Variant, *, pooled: bool
 ) -> tuple[Strand, ...]:
-    """A curve per method: of single runs, or of pools."""
+    """Return a curve per method: of single runs, or of pools."""
     return tuple(
         Strand(
             variant,
@@ -108,32 +108,32 @@ def curve_panel(
     title: str,
     last: bool,
 ) -> Panel:
-    """One panel; one without curves says why."""
+    """Return one panel; a panel without curves states the reason."""
     x_label, y_label = _LABELS[view.name]
     marks = [mark for strand in strands for mark in _curve(results, view, strand)]
-    whole = view.name in ("roc", "ood_roc")
-    ends = (-0.03, 1.03) if whole else (-0.03, 1.0)
-    ticks: Ticks = _WHOLE if whole else (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+    square = view.name in ("roc", "ood_roc")
+    ends = (-0.03, 1.03) if square else (-0.03, 1.0)
+    ticks: Ticks = _WHOLE if square else (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     return Panel(
-        marks=tuple(_spaced(marks)) + (_reference(view.name) if marks else ()),
+        marks=tuple(_space_markers(marks)) + (_reference(view.name) if marks else ()),
         title=title,
         x_label=x_label if last else "",
         y_label=y_label,
         x_range=ends,
-        y_range=ends if whole else (None, None),
+        y_range=ends if square else (None, None),
         x_ticks=ticks if last else dict.fromkeys(ticks, ""),
-        y_ticks=ticks if whole else None,
+        y_ticks=ticks if square else None,
         # A curve that is 1 all along has no height to make room above it.
-        y_most=math.inf if whole or view.name == "referral_nll" else 1.01,
+        y_most=math.inf if square or view.name == "referral_nll" else 1.01,
         empty="" if marks else _reason(results, view, strands),
-        share="" if whole else f"{view.name} {view.subset}",
+        share="" if square else f"{view.name} {view.subset}",
     )
 
 
 def drawn_curve(
     results: BenchmarkResults, view: CurveView, strand: Strand
 ) -> Curve | None:
-    """The curve's points, if they were judged and any is defined."""
+    """Return the curve's points, if they were judged and any is defined."""
     curve = results.curves.get(
         variant=strand.variant.name,
         row=strand.row.name,
@@ -147,39 +147,39 @@ def curve_caption(
     results: BenchmarkResults,
     panels: Iterable[tuple[str, CurveView, tuple[Strand, ...]]],
 ) -> str:
-    """How the panels are read, in words."""
-    shown = [(view, strand) for _, view, strands in panels for strand in strands]
-    names = {view.name for view, _ in shown}
-    told = []
+    """Return a caption on how to read the panels."""
+    curves = [(view, strand) for _, view, strands in panels for strand in strands]
+    names = {view.name for view, _ in curves}
+    sentences = []
     if "roc" in names:
-        told.append(
+        sentences.append(
             "ROC: the share of patients with the disease that is found, against the "
             "share of healthy ones that is referred in vain, as the threshold moves. "
             "The black dot is the NHS's recommendation, 85 % sensitivity at 80 % "
             "specificity; a curve above it can meet it."
         )
     if any(name.startswith("referral") for name in names):
-        told.append(
+        sentences.append(
             "After referral: the most uncertain items go to an expert, and the score "
             "is of those that the network keeps. A curve that rises means that the "
             "network knows where it is wrong. Curves end at 95 % referred, where few "
             "items are left."
         )
     if "ood_roc" in names:
-        told.append(
+        sentences.append(
             "Shifted items flagged, against in-domain items flagged, as the threshold "
             "on uncertainty falls. On the dotted line uncertainty tells nothing."
         )
-    told.append(_bands(results, shown))
-    if any(_points(results, view, strand) for view, strand in shown):
-        told.append("Hollow points are the paper's numbers.")
-    return " ".join(told)
+    sentences.append(_bands(results, curves))
+    if any(_points(results, view, strand) for view, strand in curves):
+        sentences.append("Hollow points are the paper's numbers.")
+    return " ".join(sentences)
 
 
-def _bands(results: BenchmarkResults, shown: list[tuple[CurveView, Strand]]) -> str:
-    """What bands show, and why curves may have none."""
-    found = [drawn_curve(results, view, strand) for view, strand in shown]
-    wide = [_has_band(curve) for curve in found if curve is not None]
+def _bands(results: BenchmarkResults, curves: list[tuple[CurveView, Strand]]) -> str:
+    """Say what bands show, and why curves may have none."""
+    points = [drawn_curve(results, view, strand) for view, strand in curves]
+    wide = [_has_band(curve) for curve in points if curve is not None]
     if not any(wide):
         return "There is one repeat, so there are no bands."
     alone = "" if all(wide) else "; a single repeat has none"
@@ -196,10 +196,10 @@ def _curve(
     curve = drawn_curve(results, view, strand)
     if curve is None:
         return
-    kept = curve.x <= (LAST if view.name.startswith("referral") else 1.0)
-    x, y = curve.x[kept], curve.y[kept]
+    inside = curve.x <= (LAST if view.name.startswith("referral") else 1.0)
+    x, y = curve.x[inside], curve.y[inside]
     error = (
-        curve.stderr[kept] if _has_band(curve) and curve.stderr is not None else None
+        curve.stderr[inside] if _has_band(curve) and curve.stderr is not None else None
     )
     yield CurveMark(
         x=x,
@@ -222,8 +222,8 @@ def _curve(
         )
 
 
-def _spaced(marks: list[Mark]) -> Iterator[Mark]:
-    """The marks, with markers of different curves at different places."""
+def _space_markers(marks: list[Mark]) -> Iterator[Mark]:
+    """Yield the marks, with markers of different curves at different places."""
     curves = [mark for mark in marks if isinstance(mark, CurveMark)]
     for mark in marks:
         if isinstance(mark, CurveMark):
@@ -249,21 +249,21 @@ def _diagonal() -> RuleMark:
 def _points(
     results: BenchmarkResults, view: CurveView, strand: Strand
 ) -> list[tuple[float, float]]:
-    """The paper's points of a referral curve, only for curves of its own data."""
+    """Return the paper's points of a referral curve, if it is of the paper's data."""
     kind, _, name = view.name.partition("_")
     book = published_of(results)
     if kind != "referral" or book is None:
         return []
     points = []
     for share in (None, 0.5, 0.7):
-        found = results.result(
+        result = results.result(
             variant=strand.variant.name,
             row=strand.row.name,
             subset=view.subset,
             score=name,
             referred=share,
         )
-        number = published_number(results, book.table, found)
+        number = published_number(results, book.table, result)
         if number is not None:
             points.append((share or 0.0, number.value))
     return points
@@ -272,7 +272,7 @@ def _points(
 def _reason(
     results: BenchmarkResults, view: CurveView, strands: tuple[Strand, ...]
 ) -> str:
-    """Why nothing is drawn: what the score of the curves says, if they agree."""
+    """Say why nothing is drawn: the reason that all curves share, if there is one."""
     score = view.name.removeprefix("referral_")
     score = score if score in _SCORES else score.replace("roc", "auroc")
     numbers = (

@@ -43,7 +43,7 @@ _LETTERS = "abcdefgh"
 
 
 class CurveFigure(NamedTuple):
-    """Which panels a figure of the paper has."""
+    """The panels of a figure of the paper."""
 
     name: str
     task: str
@@ -102,21 +102,21 @@ class Strip(NamedTuple):
 
 
 def retina_figures(results: BenchmarkResults, data: Path | None) -> Iterator[Drawing]:
-    """Every figure that there are curves, histograms or photographs for."""
-    yield from _numbered(results)
+    """Yield every figure that has curves, histograms or photographs."""
+    yield from _curve_figures(results)
     for simulated in (False, True):
         yield from _selections(results, simulated)
         for figure in CURVE_FIGURES:
             if figure.name in _BLUR_FIGURES:
-                yield from _blurred(results, figure, simulated)
+                yield from _blur_figures(results, figure, simulated)
     for variant in main_variants(results.plan):
         yield from _referrals(results, variant)
-        yield from _found(results, variant)
+        yield from _shift_figure(results, variant)
     yield from histogram_drawings(results)
     yield from photograph_drawings(results, data)
 
 
-def _numbered(results: BenchmarkResults) -> Iterator[Drawing]:
+def _curve_figures(results: BenchmarkResults) -> Iterator[Drawing]:
     for variant in main_variants(results.plan, selection="in_domain"):
         for figure in CURVE_FIGURES:
             if figure.task == results.plan.labels_of(variant)["shift"]:
@@ -130,19 +130,19 @@ def _numbered(results: BenchmarkResults) -> Iterator[Drawing]:
 
 
 def _strips(
-    results: BenchmarkResults, variant: Variant, shown: tuple[CurveView, ...]
+    results: BenchmarkResults, variant: Variant, views: tuple[CurveView, ...]
 ) -> list[Strip]:
-    """The same panels for single runs and for pools."""
-    found = []
+    """Return the same panels for single runs and for pools."""
+    strips = []
     for pooled in (False, True):
         strands = method_strands(results, variant, pooled=pooled)
-        panels = tuple((view.title, view, strands) for view in shown)
-        found.append(Strip(pool_text([strand.row for strand in strands]), panels))
-    return found
+        panels = tuple((view.title, view, strands) for view in views)
+        strips.append(Strip(pool_text([strand.row for strand in strands]), panels))
+    return strips
 
 
 def _selections(results: BenchmarkResults, simulated: bool) -> Iterator[Drawing]:
-    """Figure 15: the same curves, chosen without and with shifted validation items."""
+    """Yield figure 15: curves chosen without and with shifted validation items."""
     variants = main_variants(results.plan, shift="country", simulated=simulated)
     if len(variants) < 2:
         return
@@ -168,10 +168,10 @@ def _selections(results: BenchmarkResults, simulated: bool) -> Iterator[Drawing]
     )
 
 
-def _blurred(
+def _blur_figures(
     results: BenchmarkResults, figure: CurveFigure, simulated: bool
 ) -> Iterator[Drawing]:
-    """Figures 19 and 20: curves by blur constant, of at least two of them."""
+    """Yield figures 19 and 20: curves by blur constant, of at least two of them."""
     variants = {
         blur: variant
         for blur in (*BLURS, USUAL_BLUR)
@@ -186,7 +186,7 @@ def _blurred(
     if len(variants) < 2:
         return
     strips = []
-    for row in _shared_rows(results, list(variants.values())):
+    for row in _rows_of_all(results, list(variants.values())):
         strands = tuple(
             Strand(variant, row, *_BLUR_LOOKS[blur], f"blur {blur}")
             for blur, variant in variants.items()
@@ -194,24 +194,28 @@ def _blurred(
         panels = tuple((view.title, view, strands) for view in figure.views)
         strips.append(Strip(row.label, panels))
     number = _BLUR_FIGURES[figure.name]
-    what = f"{TASKS[figure.task]}, preprocessing with different blur"
+    subject = f"{TASKS[figure.task]}, preprocessing with different blur"
     yield from _drawing(
         results,
         [variants[max(variants)], *variants.values()],
         strips,
         name=number,
-        title=f"Figure {number}: {what}",
+        title=f"Figure {number}: {subject}",
     )
 
 
-def _shared_rows(results: BenchmarkResults, variants: list[Variant]) -> list[TableRow]:
+def _rows_of_all(results: BenchmarkResults, variants: list[Variant]) -> list[TableRow]:
     """Return the rows that are judged on all variants, in the order of tables."""
-    judged = [{row.name for row in results.plan.rows_on(v)} for v in variants]
-    return [row for row in results.plan.rows if all(row.name in own for own in judged)]
+    names_by_variant = [{row.name for row in results.plan.rows_on(v)} for v in variants]
+    return [
+        row
+        for row in results.plan.rows
+        if all(row.name in names for names in names_by_variant)
+    ]
 
 
 def _referrals(results: BenchmarkResults, variant: Variant) -> Iterator[Drawing]:
-    """Ours: four scores of what is kept, on three sets of items."""
+    """Yield a figure of ours: four scores of kept items, on three sets of items."""
     for pooled in (False, True):
         strands = method_strands(results, variant, pooled=pooled)
         strips = [
@@ -236,11 +240,13 @@ def _referrals(results: BenchmarkResults, variant: Variant) -> Iterator[Drawing]
         )
 
 
-def _found(results: BenchmarkResults, variant: Variant) -> Iterator[Drawing]:
-    """Ours: shifted items found by their uncertainty; table 3 has the areas."""
+def _shift_figure(results: BenchmarkResults, variant: Variant) -> Iterator[Drawing]:
+    """Yield a figure of ours: the ROC of the shift; table 3 has the areas."""
     view = CurveView("joint", "ood_roc")
     strands = [method_strands(results, variant, pooled=p) for p in (False, True)]
-    panels = tuple((pool_text([s.row for s in each]), view, each) for each in strands)
+    panels = tuple(
+        (pool_text([s.row for s in curves]), view, curves) for curves in strands
+    )
     yield from _drawing(
         results,
         [variant],
@@ -259,27 +265,27 @@ def _drawing(
     title: str,
     selection: str = "",
 ) -> Iterator[Drawing]:
-    """The figure; nothing where none of its curves was judged."""
+    """Yield the figure; nothing where none of its curves was judged."""
     first = variants[0]
     rows = [_row(results, strip, last=strip is strips[-1]) for strip in strips]
-    kept = [
+    filled = [
         (row, strip.side)
         for row, strip in zip(rows, strips, strict=True)
         if any(not panel.empty for panel in row)
     ]
-    if not kept:
+    if not filled:
         return
     about = about_text(results, variants, selection=selection)
-    said = curve_caption(results, [p for strip in strips for p in strip.panels])
+    explanation = curve_caption(results, [p for strip in strips for p in strip.panels])
     suffix = "_simulated" if first.simulated else ""
     yield Drawing(
         name=f"figure_{name}_{first.name}{suffix}",
         title=title,
-        caption=f"{said} {about}.",
-        rows=tuple(_lettered(row, top=not i) for i, (row, _) in enumerate(kept)),
-        sides=tuple(side for _, side in kept),
+        caption=f"{explanation} {about}.",
+        rows=tuple(_with_titles(row, top=not i) for i, (row, _) in enumerate(filled)),
+        sides=tuple(side for _, side in filled),
         simulated=first.simulated,
-        size=(1.85, 2.1 if len(kept) == 1 else 1.7),
+        size=(1.85, 2.1 if len(filled) == 1 else 1.7),
     )
 
 
@@ -290,8 +296,8 @@ def _row(results: BenchmarkResults, strip: Strip, *, last: bool) -> tuple[Panel,
     )
 
 
-def _lettered(row: tuple[Panel, ...], *, top: bool) -> tuple[Panel, ...]:
-    """Titles stand above the first row alone."""
+def _with_titles(row: tuple[Panel, ...], *, top: bool) -> tuple[Panel, ...]:
+    """Return the panels with titles above the first row alone."""
     titles = (f"({_LETTERS[i]}) {panel.title}" for i, panel in enumerate(row))
     return tuple(
         replace(panel, title=title if top else "")

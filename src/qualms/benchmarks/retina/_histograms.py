@@ -38,9 +38,9 @@ GRADES = {
     "4": "proliferative",
 }
 _LARGEST = math.log(2)
-"""Nats of a binary decision that could not be less certain."""
+"""Largest entropy of a binary decision, in nats."""
 _WIDE, _HIGH = 0.86, 0.76
-"""Of one histogram, in units of the distance between two."""
+"""Width and height of a histogram, in units of the distance between two."""
 _BINS = 20
 _CAPTION = (
     "How uncertain decisions are, by clinical grade (rows) and method (columns): blue "
@@ -52,12 +52,12 @@ _CAPTION = (
 
 
 class HistogramFigure(NamedTuple):
-    """Which items and rows a figure of the paper bins."""
+    """The items and rows that a figure of the paper bins."""
 
     name: str
     task: str
     subsets: tuple[str, ...]
-    """A grade is taken from the first of them that has it."""
+    """Sets of items; the first one with a grade gives the histogram of the grade."""
     pooled: bool
 
 
@@ -78,7 +78,7 @@ _ByGrade = Mapping[str, Histogram]
 
 
 def histogram_drawings(results: BenchmarkResults) -> Iterator[Drawing]:
-    """Figures 8 to 13 of every variant that was chosen on in-domain items."""
+    """Yield figures 8 to 13 of every variant that was chosen on in-domain items."""
     for variant in main_variants(results.plan, selection="in_domain"):
         shift = results.plan.labels_of(variant)["shift"]
         for figure in HISTOGRAM_FIGURES:
@@ -89,36 +89,37 @@ def histogram_drawings(results: BenchmarkResults) -> Iterator[Drawing]:
 def _drawing(
     results: BenchmarkResults, variant: Variant, figure: HistogramFigure
 ) -> Iterator[Drawing]:
-    found = _found(results, variant, figure)
-    grades = [g for g in GRADES if any(g in by_grade for _, by_grade in found)]
+    columns = _histogram_columns(results, variant, figure)
+    grades = [g for g in GRADES if any(g in by_grade for _, by_grade in columns)]
     if not grades:
         return
     marks: list[Mark] = []
     for line, grade in enumerate(grades):
-        marks += _row_marks([by_grade.get(grade) for _, by_grade in found], -line)
+        marks += _row_marks([by_grade.get(grade) for _, by_grade in columns], -line)
         words = f"{grade}: {GRADES[grade]}"
-        marks.append(WordMark(len(found) - 0.04, 0.4 - line, words, across="left"))
-    for column, (row, _) in enumerate(found):
+        marks.append(WordMark(len(columns) - 0.04, 0.4 - line, words, across="left"))
+    for column, (row, _) in enumerate(columns):
         label = method_label(results.plan, row)
         marks.append(WordMark(column + _WIDE / 2, 1.04, label))
     items = " and ".join(SUBSETS[subset] for subset in figure.subsets)
-    what = f"{TASKS[figure.task]}, uncertainty by grade, {items} items"
+    subject = f"{TASKS[figure.task]}, uncertainty by grade, {items} items"
+    runs = pool_text([row for row, _ in columns])
     suffix = "_simulated" if variant.simulated else ""
     yield Drawing(
         name=f"figure_{figure.name}_{variant.name}{suffix}",
-        title=f"Figure {figure.name}: {what}, {pool_text([row for row, _ in found])}",
+        title=f"Figure {figure.name}: {subject}, {runs}",
         caption=f"{_CAPTION} {about_text(results, [variant])}.",
-        rows=((_panel(marks, len(found), len(grades)),),),
+        rows=((_panel(marks, len(columns), len(grades)),),),
         simulated=variant.simulated,
-        size=(1.2 * len(found) + 0.5, 0.72 * len(grades) + 0.7),
+        size=(1.2 * len(columns) + 0.5, 0.72 * len(grades) + 0.7),
     )
 
 
-def _found(
+def _histogram_columns(
     results: BenchmarkResults, variant: Variant, figure: HistogramFigure
 ) -> list[tuple[TableRow, _ByGrade]]:
-    """Rows with their histograms by grade."""
-    found: list[tuple[TableRow, _ByGrade]] = []
+    """Return rows with their histograms by grade."""
+    columns: list[tuple[TableRow, _ByGrade]] = []
     for row in results.plan.rows_on(variant):
         by_grade: dict[str, Histogram] = {}
         for subset in figure.subsets:
@@ -132,8 +133,8 @@ def _found(
                 if histogram is not None:
                     by_grade.setdefault(grade, histogram)
         if by_grade and (row.pool > 1) == figure.pooled:
-            found.append((row, by_grade))
-    return found
+            columns.append((row, by_grade))
+    return columns
 
 
 def _panel(marks: list[Mark], columns: int, lines: int) -> Panel:
@@ -155,17 +156,19 @@ def _panel(marks: list[Mark], columns: int, lines: int) -> Panel:
 
 
 def _row_marks(histograms: list[Histogram | None], base: int) -> Iterator[Mark]:
-    """One grade of all methods; a single panel holds all grades, which is faster."""
-    shapes = [_shapes(found) if found else {} for found in histograms]
+    """Yield one grade of all methods; one panel holds all grades, which is faster."""
+    shapes = [_shapes(histogram) if histogram else {} for histogram in histograms]
     peaks = [heights.max() for shape in shapes for heights in shape.values()]
     tallest = max((float(peak) for peak in peaks), default=0.0) or 1.0
-    for left, (found, shape) in enumerate(zip(histograms, shapes, strict=True)):
+    for left, (histogram, shape) in enumerate(zip(histograms, shapes, strict=True)):
         yield RuleMark((left, base), (left + _WIDE, base), colour=SOFT)
-        if found is None:
+        if histogram is None:
             continue
         for number, (label, heights) in enumerate(shape.items()):
             if heights.max() > 0:
-                edges = np.linspace(found.edges[0], found.edges[-1], len(heights) + 1)
+                edges = np.linspace(
+                    histogram.edges[0], histogram.edges[-1], len(heights) + 1
+                )
                 yield HistogramMark(
                     edges=left + _WIDE * edges / _LARGEST,
                     heights=_HIGH * heights / tallest,
@@ -174,25 +177,25 @@ def _row_marks(histograms: list[Histogram | None], base: int) -> Iterator[Mark]:
                     label=label,
                 )
         yield WordMark(
-            left + _WIDE / 2, base + _HIGH + 0.09, wrong_text(found), size=6.0
+            left + _WIDE / 2, base + _HIGH + 0.09, wrong_text(histogram), size=6.0
         )
 
 
-def _shapes(found: Histogram) -> dict[str, Array]:
-    """Each part in fewer bins, so that it sums to one."""
-    made = {}
-    for label, shares in found.parts.items():
+def _shapes(histogram: Histogram) -> dict[str, Array]:
+    """Return each part in fewer bins, scaled to sum to one."""
+    shapes = {}
+    for label, shares in histogram.parts.items():
         heights = shares
         while len(heights) > _BINS and len(heights) % 2 == 0:
             heights = heights.reshape(-1, 2).sum(axis=1)
-        made[label] = heights / (float(heights.sum()) or 1.0)
-    return made
+        shapes[label] = heights / (float(heights.sum()) or 1.0)
+    return shapes
 
 
-def wrong_text(found: Histogram) -> str:
-    """The share of wrong decisions, with a decimal below one percent."""
-    _, wrong = (float(part.sum()) for part in found.parts.values())
-    whole = sum(float(part.sum()) for part in found.parts.values())
-    share = wrong / whole if whole else 0.0
+def wrong_text(histogram: Histogram) -> str:
+    """Return the share of wrong decisions, with a decimal below one percent."""
+    _, wrong = (float(part.sum()) for part in histogram.parts.values())
+    total = sum(float(part.sum()) for part in histogram.parts.values())
+    share = wrong / total if total else 0.0
     few = 0 < share < 0.0095  # from there on it is 1%
     return f"{share:.{1 if few else 0}%} wrong"

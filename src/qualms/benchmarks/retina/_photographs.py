@@ -30,7 +30,7 @@ _SIDE = 200
 def photograph_drawings(
     results: BenchmarkResults, data: Path | None
 ) -> Iterator[Drawing]:
-    """Figures 5 and 18 of whatever photographs there are."""
+    """Yield figures 5 and 18 of the photographs on this machine."""
     for simulated in (False, True):
         variants = [
             variant
@@ -50,7 +50,7 @@ def photograph_drawings(
 def _grades(
     results: BenchmarkResults, variant: Variant, data: Path | None
 ) -> Iterator[Drawing]:
-    """Figure 5: at home and in the other country."""
+    """Yield figure 5: grades at home and in the other country."""
     dataset = prepared_dataset(variant, data)
     if dataset is None:
         return
@@ -60,9 +60,11 @@ def _grades(
         ("other country", ("val/shifted", "test/shifted")),
     ):
         groups = [dataset.splits[n].extra.get("group") for n in names]
-        known = [np.asarray(group).astype(str) for group in groups if group is not None]
-        if known:
-            counts[title] = np.concatenate(known)
+        labels = [
+            np.asarray(group).astype(str) for group in groups if group is not None
+        ]
+        if labels:
+            counts[title] = np.concatenate(labels)
     if not counts:
         return
     onset = results.plan.labels_of(variant)["onset"]
@@ -86,10 +88,10 @@ def _grades(
 
 
 def _bars(title: str, grades: NDArray[np.str_], *, first: int) -> Panel:
-    found = [int(np.sum(grades == grade)) for grade in GRADES]
-    most = max(found)
+    counts = [int(np.sum(grades == grade)) for grade in GRADES]
+    most = max(counts)
     marks: list[Mark] = []
-    for place, count in enumerate(found):
+    for place, count in enumerate(counts):
         colour = SERIES[1] if place >= first else SERIES[0]
         label = "to be referred" if place >= first else "not referred"
         marks.append(BarMark(x=place, height=count, colour=colour, label=label))
@@ -112,7 +114,7 @@ _SHORT = {**GRADES, "2": "moder.", "4": "prolif."}
 def _preprocessing(
     results: BenchmarkResults, variant: Variant, data: Path | None
 ) -> Iterator[Drawing]:
-    """Figure 18: the same photographs with each blur constant."""
+    """Yield figure 18: the same photographs with each blur constant."""
     rows = dict(_photographs(variant, data))
     if len(rows) < 2:
         return
@@ -138,13 +140,13 @@ def _preprocessing(
 def _photographs(
     variant: Variant, data: Path | None
 ) -> Iterator[tuple[str, list[NDArray[np.uint8]]]]:
-    """Rows of photographs by what was done to them."""
+    """Yield rows of photographs by their preprocessing."""
     for blur in (None, *BLURS, USUAL_BLUR):
         name = "unprocessed" if blur is None else f"blur {blur}"
         if variant.simulated:
-            made = simulated_items(variant, "train", 12, blur=blur, size=_SIDE)
-            severe = np.argsort(-made.extra["group"].astype(float), kind="stable")
-            yield name, [made.image[i] for i in severe[:_COLUMNS]]
+            items = simulated_items(variant, "train", 12, blur=blur, size=_SIDE)
+            severe = np.argsort(-items.extra["group"].astype(float), kind="stable")
+            yield name, [items.image[i] for i in severe[:_COLUMNS]]
         elif blur is not None:
             dataset = prepared_dataset(variant, data, blur=blur)
             if dataset is not None:

@@ -49,14 +49,14 @@ Values = dict[str, float]
 
 SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")
 ONCE = SETS[:3]
-"""The other sets hold some items several times."""
+"""Sets that hold every item once; the other sets repeat some."""
 REPEATED = "this set holds some items several times"
 TOO_SLOW = "following every threshold of this area would take minutes"
 CURVES = ("accuracy", "nll", "auroc", "auprc")
 POINTS = (("accuracy", 0.5), ("accuracy", 0.7), ("auroc", 0.5), ("auroc", 0.7))
-"""What tables show of a curve: score and share referred."""
+"""Points of referral curves in tables: score and share referred."""
 THRESHOLDS = 2_000
-"""Where an AUPRC of large sets is taken, linear in between: each takes time."""
+"""Most thresholds of the AUPRC of a large set, linear in between, to save time."""
 _SCORES = {name: getattr(scores, name) for name in (*CURVES, "ece")}
 _PERFECT = {"accuracy": 1.0, "nll": 0.0, "auroc": 1.0, "auprc": 1.0}
 _RANKED = ("auroc", "auprc")
@@ -85,36 +85,36 @@ class Patients(NamedTuple):
 
 
 Sets = Mapping[str, Index]
-"""Rows of the joint set, by the name of the set that they make up."""
+"""Rows of the joint set by the name of the set that they form."""
 
 
 def _judge(repeat: Repeat) -> Judgement:
     test = repeat.line.variant.test
     items = _patients(repeat.read(test), repeat.read(f"{test}/shifted"))
-    ours, theirs = _sets_of(items, repeat.options.seed)
+    sets, released_sets = _sets_of(items, repeat.options.seed)
     curves = {
-        (where, name): _curve_of(name, *_taken(items, rows))
-        for where, rows in ours.items()
+        (where, name): _curve_of(name, *_set_arrays(items, rows))
+        for where, rows in sets.items()
         for name in CURVES
     }
-    found = {} if repeat.line.row.beyond else _as_published(items, theirs)
+    released = {} if repeat.line.row.beyond else _as_published(items, released_sets)
     return Judgement(
         entries=(
-            *_entries(items, ours, curves, (_values(items, ours, curves), found)),
+            *_entries(items, sets, curves, (_values(items, sets, curves), released)),
             *truth_entries(items.uncertainty, items.shifted, items.truth),
         ),
         design=sampling_design(
             len(items.target), sample=items.shifted, cluster=items.cluster
         ),
-        curves=tuple(_curves(items, ours, curves)),
-        histograms=tuple(_histograms(items, ours)),
+        curves=tuple(_curves(items, sets, curves)),
+        histograms=tuple(_histograms(items, sets)),
     )
 
 
 def _patients(inside: Predictions, outside: Predictions) -> Patients:
-    """The items of an in-domain and a shifted split as one joint set."""
-    both = inside, outside
-    for split in both:
+    """Join the items of an in-domain and a shifted split to one set."""
+    splits = inside, outside
+    for split in splits:
         if split.classes != 2:
             raise AbsentError(
                 f"{split.source} must have two classes to be referred by, got "
@@ -125,46 +125,49 @@ def _patients(inside: Predictions, outside: Predictions) -> Patients:
         raise AbsentError(
             f"{names} must have as many draws, got {inside.draws} and {outside.draws}"
         )
-    parts = [split.arrays["probs"] for split in both]
+    parts = [split.arrays["probs"] for split in splits]
     draws = np.concatenate(parts, axis=1, dtype=np.float64)
     total, aleatoric, epistemic = (
         part.astype(np.float64, copy=False) for part in scores.decompose(draws)
     )
     return Patients(
         probs=scores.mean_probabilities(draws),
-        target=np.concatenate([split.arrays["target"] for split in both]),
+        target=np.concatenate([split.arrays["target"] for split in splits]),
         uncertainty=Uncertainty(total, aleatoric, epistemic, inside.draws),
-        shifted=np.repeat([False, True], [split.n for split in both]),
-        group=_joined(both, "group"),
-        cluster=_joined(both, "cluster"),
-        truth=_joined(both, "target_probs"),
+        shifted=np.repeat([False, True], [split.n for split in splits]),
+        group=_join_arrays(splits, "group"),
+        cluster=_join_arrays(splits, "cluster"),
+        truth=_join_arrays(splits, "target_probs"),
     )
 
 
-def _joined(splits: tuple[Predictions, ...], name: str) -> NDArray[Any] | None:
-    """The array `name` of both splits; None unless both have it."""
+def _join_arrays(splits: tuple[Predictions, ...], name: str) -> NDArray[Any] | None:
+    """Return the array `name` of both splits; None unless both have it."""
     arrays = [split.get(name) for split in splits]
-    there = [array for array in arrays if array is not None]
-    return np.concatenate(there) if len(there) == len(arrays) else None
+    present = [array for array in arrays if array is not None]
+    return np.concatenate(present) if len(present) == len(arrays) else None
 
 
 def _sets_of(items: Patients, seed: int) -> tuple[Sets, Sets]:
-    """The rows of every set, as we take them and as the released code does."""
-    ours = {
+    """Return the rows of every set, by our rule and by that of the released code."""
+    corrected = {
         "in_domain": np.flatnonzero(~items.shifted),
         "shifted": np.flatnonzero(items.shifted),
         "joint": np.arange(len(items.shifted)),
     }
-    theirs = {**ours, "balanced": published.balanced_joint(items.shifted, seed=seed)}
-    ours["balanced"] = scores.balanced_joint(items.shifted, seed=seed)
+    released = {
+        **corrected,
+        "balanced": published.balanced_joint(items.shifted, seed=seed),
+    }
+    corrected["balanced"] = scores.balanced_joint(items.shifted, seed=seed)
     if items.group is not None:
-        drawn = rebalanced(items.group, items.shifted, seed=seed)
-        if drawn is not None:
-            ours["rebalanced"] = theirs["rebalanced"] = drawn
-    return ours, theirs
+        sample = rebalanced(items.group, items.shifted, seed=seed)
+        if sample is not None:
+            corrected["rebalanced"] = released["rebalanced"] = sample
+    return corrected, released
 
 
-def _taken(items: Patients, rows: Index) -> tuple[Array, Index, Array]:
+def _set_arrays(items: Patients, rows: Index) -> tuple[Array, Index, Array]:
     return items.probs[rows], items.target[rows], items.uncertainty.total[rows]
 
 
@@ -174,12 +177,13 @@ def _entries(
     curves: Mapping[tuple[str, str], ReferralCurve],
     values: tuple[Values, Values],
 ) -> Iterator[Entry]:
-    """One entry for each score of each set, those that cannot be had among them."""
-    ours, theirs = values
+    """Yield an entry for each score of each set, undefined ones included."""
+    corrected, released = values
     absent = _NO_GRADES if items.group is None else _NO_SET
     for where in SETS:
         rows = sets.get(where)
-        made = _influences(items, where, sets, curves) if where in ONCE else {}
+        influences = _influences(items, where, sets, curves) if where in ONCE else {}
+        reason = TOO_SLOW if influences else REPEATED
         for name, score, labels in _scores():
             key = f"{where}/{name}"
             yield Entry(
@@ -188,11 +192,11 @@ def _entries(
                 subset=where,
                 settings=labels,
                 index=np.arange(0) if rows is None else rows,
-                influence=made.get(name),
-                value=ours.get(key, math.nan),
-                as_published=theirs.get(key, math.nan),
+                influence=influences.get(name),
+                value=corrected.get(key, math.nan),
+                as_published=released.get(key, math.nan),
                 why=_why(name) if rows is not None else absent,
-                no_interval="" if name in made else TOO_SLOW if made else REPEATED,
+                no_interval="" if name in influences else reason,
             )
     for score in (scores.ood_auroc, scores.ood_auprc):
         key = f"joint/{score.__name__}"
@@ -203,13 +207,13 @@ def _entries(
             influence=partial(
                 influence_of, score, items.uncertainty.total, items.shifted
             ),
-            value=ours[key],
-            as_published=theirs.get(key, math.nan),
+            value=corrected[key],
+            as_published=released.get(key, math.nan),
         )
 
 
 def _scores() -> Iterator[tuple[str, Callable[..., Any], Labels]]:
-    """Yield what a set is scored by: a name, the score, and its labels."""
+    """Yield the scores of a set: name, function and labels."""
     for name, score in _SCORES.items():
         yield name, score, {}
     for name, tau in POINTS:
@@ -220,7 +224,7 @@ def _scores() -> Iterator[tuple[str, Callable[..., Any], Labels]]:
 
 
 def _point(name: str, tau: float) -> str:
-    """Name a score of what is kept when a share is referred."""
+    """Name a score of the items kept when a share is referred."""
     return f"{name} of {1 - tau:.0%}"
 
 
@@ -235,45 +239,53 @@ def _influences(
     sets: Sets,
     curves: Mapping[tuple[str, str], ReferralCurve],
 ) -> dict[str, Callable[[], Influence | None]]:
-    """What each item of a set contributes to the scores that are quick to follow."""
-    taken = probs, target, _ = _taken(items, sets[where])
-    found: dict[str, Callable[[], Influence | None]] = {
+    """Return the influence of a set's items on the scores where that is quick."""
+    arrays = probs, target, _ = _set_arrays(items, sets[where])
+    influences: dict[str, Callable[[], Influence | None]] = {
         name: partial(influence_of, _SCORES[name], probs, target)
         for name in ("accuracy", "nll", "ece")
     }
     for name in _RANKED:
-        found[name] = partial(influence_of, _SCORES[name], probs[:, 1], target == 1)
+        influences[name] = partial(
+            influence_of, _SCORES[name], probs[:, 1], target == 1
+        )
     for name, tau in POINTS:
         curve = curves[where, name]
-        found[_point(name, tau)] = partial(referral_influence, curve, *taken, tau=tau)
+        influences[_point(name, tau)] = partial(
+            referral_influence, curve, *arrays, tau=tau
+        )
     for name in ("accuracy", "nll"):
         curve = curves[where, name]
-        helped = replace(curve, oracle=True, value=_helped(curve, 1 - curve.referred))
-        found[f"referral_{name}_area"] = partial(referral_influence, curve, *taken)
-        found[f"referral_{name}_oracle_area"] = partial(
-            referral_influence, helped, *taken
+        helped = replace(
+            curve, oracle=True, value=_with_oracle(curve, 1 - curve.referred)
         )
-    return found
+        influences[f"referral_{name}_area"] = partial(
+            referral_influence, curve, *arrays
+        )
+        influences[f"referral_{name}_oracle_area"] = partial(
+            referral_influence, helped, *arrays
+        )
+    return influences
 
 
 def _values(
     items: Patients, sets: Sets, curves: Mapping[tuple[str, str], ReferralCurve]
 ) -> Values:
-    """Every score by the right rule."""
-    found = dict(_detection(items.uncertainty.total, items.shifted))
+    """Return every score by the right rule."""
+    values = dict(_detection(items.uncertainty.total, items.shifted))
     for where, rows in sets.items():
-        there = dict(_plain(items, rows))
+        set_values = dict(_plain(items, rows))
         for name in CURVES:
             curve = curves[where, name]
-            there |= _read(curve, 1 - curve.referred)
-        found |= {f"{where}/{name}": value for name, value in there.items()}
-    return found
+            set_values |= _curve_values(curve, 1 - curve.referred)
+        values |= {f"{where}/{name}": value for name, value in set_values.items()}
+    return values
 
 
 def _curve_of(
     name: str, probs: Array, target: Index, uncertainty: Array
 ) -> ReferralCurve:
-    """The referral curve, exact at every threshold but for the AUPRC of large sets."""
+    """Return the referral curve, exact at every threshold but for a large AUPRC."""
     if name == "auprc" and len(target) > 2 * THRESHOLDS:
         rank = rankdata(uncertainty, "max")
         # Items of one bin count as tied, between whose ends a curve is linear.
@@ -282,7 +294,7 @@ def _curve_of(
 
 
 def _plain(items: Patients, rows: Index) -> Iterator[tuple[str, float]]:
-    probs, target, _ = _taken(items, rows)
+    probs, target, _ = _set_arrays(items, rows)
     for name, score in _SCORES.items():
         ranks = name in _RANKED
         yield name, score(*((probs[:, 1], target == 1) if ranks else (probs, target)))
@@ -294,77 +306,79 @@ def _detection(total: Array, shifted: Flags) -> Iterator[tuple[str, float]]:
 
 
 def _as_published(items: Patients, sets: Sets) -> Values:
-    """Every score as the released code takes it."""
-    # That code knows P(y=1) alone, and no more digits of P(y=0).
+    """Return every score as the released code computes it."""
+    # The released code stores P(y=1) alone, so P(y=0) has no more digits.
     total = scores.entropy(items.probs[:, 1], class_axis=None).astype(np.float64)
     items = items._replace(uncertainty=items.uncertainty._replace(total=total))
     curves = {
-        (where, name): published.referral_curve(name, *_taken(items, rows))
+        (where, name): published.referral_curve(name, *_set_arrays(items, rows))
         for where, rows in sets.items()
         for name in CURVES
-        if not _misplaced(where, name)
+        if not _uses_joint_set(where, name)
     }
-    found = dict(_detection(total, items.shifted))
+    values = dict(_detection(total, items.shifted))
     for where, rows in sets.items():
-        there = dict(_plain_as_published(items, rows))
+        set_values = dict(_plain_as_published(items, rows))
         for name in CURVES:
-            source = "joint" if _misplaced(where, name) else where
+            source = "joint" if _uses_joint_set(where, name) else where
             curve = curves[source, name]
-            there |= _read(curve, _kept_as_published(curve, len(sets[source])))
-        found |= {f"{where}/{name}": value for name, value in there.items()}
+            set_values |= _curve_values(
+                curve, _published_shares(curve, len(sets[source]))
+            )
+        values |= {f"{where}/{name}": value for name, value in set_values.items()}
     for name in _RANKED:
-        found[f"balanced/{name}"] = found[f"joint/{name}"]
-    return found
+        values[f"balanced/{name}"] = values[f"joint/{name}"]
+    return values
 
 
-def _misplaced(where: str, name: str) -> bool:
-    """Whether the released code takes a balanced score on the plain joint set."""
+def _uses_joint_set(where: str, name: str) -> bool:
+    """Return whether the released code takes a balanced score on the joint set."""
     return where == "balanced" and name in _RANKED
 
 
 def _plain_as_published(items: Patients, rows: Index) -> Iterator[tuple[str, float]]:
-    probs, target, _ = _taken(items, rows)
+    probs, target, _ = _set_arrays(items, rows)
     yield from _plain(items, rows)
     yield "nll", published.log_loss(probs, target)
     yield "auprc", published.auprc(probs[:, 1], target == 1)
 
 
-def _read(curve: Any, kept: Array) -> Values:
-    """Points and areas of a curve whose i-th value is of a share `kept` of the items.
+def _curve_values(curve: Any, retained: Array) -> Values:
+    """Return points and areas of a curve of scores of the `retained` shares of items.
 
-    With an oracle it is `referral_curve(oracle=True)`, without making it again.
+    With an oracle they are those of `referral_curve(oracle=True)`.
     """
     name = curve.name
-    found = {_point(at, tau): curve.at(tau) for at, tau in POINTS if at == name}
-    helped = _helped(curve, kept)
+    values = {_point(at, tau): curve.at(tau) for at, tau in POINTS if at == name}
+    helped = _with_oracle(curve, retained)
     some = helped[~np.isnan(helped)]
     area = float(some.mean()) if some.size else math.nan
-    return found | {
+    return values | {
         f"referral_{name}_area": curve.area,
         f"referral_{name}_oracle_area": area,
     }
 
 
-def _helped(curve: Any, kept: Array) -> Array:
-    """The curve with an oracle, which answers what is referred perfectly."""
-    helped: Array = kept * curve.value + (1 - kept) * _PERFECT[curve.name]
+def _with_oracle(curve: Any, retained: Array) -> Array:
+    """Return the curve with an oracle, which answers referred items perfectly."""
+    helped: Array = retained * curve.value + (1 - retained) * _PERFECT[curve.name]
     return helped
 
 
-def _kept_as_published(curve: Any, items: int) -> Array:
-    """Shares that the released code keeps: it cuts off a part of an item."""
+def _published_shares(curve: Any, items: int) -> Array:
+    """Return the shares that the released code keeps, of items rounded down."""
     share: Array = 1 - curve.referred
     if curve.name not in _RANKED:
         return share
     last = len(curve.value) - 1
-    whole = [int(((last - k) / last) * items) for k in range(last + 1)]
-    return np.array(whole) / items
+    counts = [int(((last - k) / last) * items) for k in range(last + 1)]
+    return np.array(counts) / items
 
 
 def _curves(
     items: Patients, sets: Sets, curves: Mapping[tuple[str, str], ReferralCurve]
 ) -> Iterator[Curve]:
-    """Referral curves, ROC, and ROC of the shift."""
+    """Yield referral curves, ROC, and ROC of the shift."""
     for (where, _), curve in curves.items():
         yield thinned_referral(curve, subset=where)
     for where, rows in sets.items():
@@ -376,7 +390,7 @@ def _curves(
 
 
 def _histograms(items: Patients, sets: Sets) -> Iterator[Any]:
-    """Histograms of the total uncertainty, one for each clinical grade."""
+    """Yield histograms of the total uncertainty, one for each clinical grade."""
     if items.group is None:
         return
     right = scores.correct(items.probs, items.target)
@@ -399,4 +413,4 @@ def _notes(_plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
 
 
 PROTOCOL = Protocol(judge=_judge, notes=_notes)
-"""Every score of every set, by the right rule and by the released code's."""
+"""Protocol that scores every set by the right rule and by the released code's."""

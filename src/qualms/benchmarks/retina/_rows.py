@@ -17,7 +17,7 @@ METHODS = ("map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi")
 ENSEMBLES = tuple(f"{method}_ensemble" for method in METHODS)
 """Names of the rows that pool three runs of each method, as the paper does."""
 PAIRS = tuple(f"{method}_pair" for method in METHODS)
-"""Names of the rows that pool two, for fewer runs than the paper has."""
+"""Names of the rows that pool two runs of each method, for presets with few runs."""
 
 _LABELS = {
     "map": ("MAP (Deterministic)", "Deep Ensemble"),
@@ -85,9 +85,9 @@ SIZES = {
 }
 """Items of each split in the paper."""
 USUAL_BLUR = 30
-"""Constant of the preprocessing in all experiments but the study of it."""
+"""Blur constant of the preprocessing outside the study of it."""
 BLURS = (5, 10, 20)
-"""Constants of the preprocessing that are compared with the usual one."""
+"""Blur constants of the preprocessing that are compared with the usual one."""
 LABELLED_OPTIONS: Mapping[str, Mapping[str, Label | None]] = {
     "eyepacs": {"onset": "moderate", "size": 512, "blur": USUAL_BLUR},
     "fundus": {"onset": "moderate", "size": None, "blur": None},
@@ -97,14 +97,14 @@ BLUR_ROWS = ("map", "mc_dropout", "map_ensemble", "mc_dropout_ensemble")
 
 
 def simulated(selection: Selection, options: Mapping[str, Any]) -> Iterator[Variant]:
-    """Both shifts on simulated photographs; `options` give their size and number."""
+    """Yield both shifts on simulated photographs; `options` set size and number."""
     for shift in SHIFTS:
         part = Part(name="fundus", options={"shift": shift, **options})
         yield replace(_variant(part, shift, selection), simulated=True)
 
 
 def simulated_full_size() -> Iterator[Variant]:
-    """Both shifts on as many simulated photographs as RETINA has, of 256 pixels."""
+    """Yield both shifts on as many simulated photographs as RETINA has, 256 pixels."""
     for variant in photographed():
         shift = variant.dataset.options["shift"]
         sizes = dict(zip(SPLITS, SIZES[shift], strict=True))
@@ -118,7 +118,7 @@ def simulated_full_size() -> Iterator[Variant]:
 
 
 def photographed(selections: tuple[Selection, ...] = SELECTIONS) -> Iterator[Variant]:
-    """Both shifts on EyePACS, with APTOS abroad, each with its published configs."""
+    """Yield both shifts on EyePACS, with APTOS abroad, with published configs."""
     for selection in selections:
         for shift in SHIFTS:
             part = Part(name="eyepacs", options={"shift": shift})
@@ -129,7 +129,7 @@ def photographed(selections: tuple[Selection, ...] = SELECTIONS) -> Iterator[Var
 
 
 def blurred() -> Iterator[Variant]:
-    """EyePACS with other constants of the preprocessing, as in tables 12 and 13."""
+    """Yield EyePACS with other preprocessing constants, as in tables 12 and 13."""
     for variant in photographed(SELECTIONS[:1]):
         for blur in BLURS:
             options = {**variant.dataset.options, "blur": blur}
@@ -143,14 +143,14 @@ def blurred() -> Iterator[Variant]:
 
 
 def _variant(part: Part, shift: str, selection: Selection) -> Variant:
-    label, what = SHIFTS[shift]
+    label, text = SHIFTS[shift]
     suffix = "" if selection.name == "in_domain" else f"_{selection.name}"
     return Variant(
         name=f"{shift}{suffix}",
         label=label,
         dataset=part,
         splits=("val", "val/shifted", "test", "test/shifted"),
-        shift=what,
+        shift=text,
         labels={"shift": shift},
         selection=selection.name,
         training={"select_by": selection.rule},

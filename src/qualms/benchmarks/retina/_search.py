@@ -19,7 +19,7 @@ Ranges = tuple[Range, ...]
 
 
 def searched(shift: Literal["country", "severity"]) -> Mapping[str, Ranges]:
-    """By method, the ranges that were searched for a shift."""
+    """Return by method the ranges that were searched for a shift."""
     return {**_ALIKE, "fsvi": _FSVI[shift]}
 
 

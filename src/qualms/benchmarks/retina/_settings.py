@@ -30,7 +30,7 @@ def variants_where(plan: RunPlan, **wanted: Label | None) -> list[Variant]:
 
 
 def main_variants(plan: RunPlan, **wanted: Label | None) -> list[Variant]:
-    """Return the variants that are not there for the study of the preprocessing alone.
+    """Return the variants outside the study of the preprocessing.
 
     Of each setting it is the one with the usual preprocessing, and that alone where
     there is one.
@@ -58,7 +58,7 @@ def pool_text(rows: Sequence[TableRow]) -> str:
 
 
 def retina_data_text(labels: Labels) -> str:
-    """Say plainly when the data, or the task on them, are not the paper's."""
+    """Say when the data, or the task on them, are not the paper's."""
     if labels["simulated"]:
         return "simulated data, not the paper's"
     usual = LABELLED_OPTIONS["eyepacs"]
@@ -70,18 +70,18 @@ def retina_data_text(labels: Labels) -> str:
 def about_text(
     results: BenchmarkResults, variants: Sequence[Variant], *, selection: str = ""
 ) -> str:
-    """Return data, preset, setting and selection: what must stand beside every number.
+    """Return data, preset, setting and selection, to be shown with every number.
 
     The setting is that of the first of `variants`; blur constants are named where all
     have the same that is not the usual one.
     """
     plan = results.plan
-    each = [plan.labels_of(variant) for variant in variants]
-    first = each[0]
+    labels = [plan.labels_of(variant) for variant in variants]
+    first = labels[0]
     setting = [f"preset {plan.preset_text}", f"onset {first['onset']}"]
     if size := variants[0].dataset.options.get("size"):
         setting.append(f"{size} pixels")
-    blurs = {labels.get("blur") for labels in each}
+    blurs = {of_variant.get("blur") for of_variant in labels}
     if len(blurs) == 1 and blurs.isdisjoint({None, USUAL_BLUR}):
         setting.append(f"blur {blurs.pop()}")
     chosen = selection or plan.selection_text(variants[0])

@@ -104,15 +104,15 @@ def _table(
 
 
 def _referral(name: str, shift: str, *, blurs: bool = False, **more: Any) -> Layout:
-    """Tables 1, 2, 12 and 13: AUROC and accuracy of what is kept."""
+    """Lay out tables 1, 2, 12 and 13: AUROC and accuracy of the kept items."""
     parts = {None: "no referral", 0.5: "50% referred", 0.7: "70% referred"}
-    what = "AUROC and accuracy of the items kept after referral"
+    content = "AUROC and accuracy of the items kept after referral"
     end = ", preprocessing with different blur" if blurs else ""
     if blurs:
         more |= {"lines": ("row", "blur"), "line_labels": _blur_label, "marked": False}
     return _table(
         name,
-        f"{TASKS[shift]}, {what}{end}",
+        f"{TASKS[shift]}, {content}{end}",
         (
             _column(_BY_NAME[score], {}, group=group, referred=share)
             for share, group in parts.items()
@@ -133,19 +133,19 @@ def _blur_label(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
 
 def _crossed(
     name: str,
-    what: str,
+    content: str,
     scores: Iterable[PrintedScore],
     subsets: Iterable[str],
     shift: str,
     selection: str,
 ) -> Layout:
-    """Tables 4 to 11: scores by set of items."""
+    """Lay out tables 4 to 11: scores by set of items."""
     columns = (
-        _column(score, {"subset": each}, label=SUBSETS[each], group=score.label)
+        _column(score, {"subset": subset}, label=SUBSETS[subset], group=score.label)
         for score in scores
-        for each in subsets
+        for subset in subsets
     )
-    title = f"{TASKS[shift]}, {what}"
+    title = f"{TASKS[shift]}, {content}"
     return _table(name, title, columns, shift=shift, selection=selection)
 
 
@@ -154,8 +154,8 @@ def _standard(name: str, shift: str, selection: str) -> Layout:
 
 
 def _area(name: str, shift: str, selection: str) -> Layout:
-    what = "areas under referral curves, referred items count as perfect"
-    return _crossed(name, what, AREAS, SETS, shift, selection)
+    content = "areas under referral curves, referred items count as perfect"
+    return _crossed(name, content, AREAS, SETS, shift, selection)
 
 
 LAYOUTS = (
@@ -192,7 +192,7 @@ LAYOUTS = (
 
 
 def retina_tables(results: BenchmarkResults) -> tuple[Table, ...]:
-    """Return every table that anything was judged for."""
+    """Return every table with at least one judged number."""
     main = main_variants(results.plan)
     return (
         *only_judged(_own(results, variant, SUMMARY) for variant in main),
@@ -207,10 +207,10 @@ def retina_tables(results: BenchmarkResults) -> tuple[Table, ...]:
 
 
 def unjudged_tables(results: BenchmarkResults) -> list[str]:
-    """Name the paper's tables that nothing was judged for, in a note."""
-    judged = {table.keys["number"] for table in _paper_tables(results)}
+    """Name the paper's tables without any judged number, in a note."""
+    numbers = {table.keys["number"] for table in _paper_tables(results)}
     names = [layout.name for layout in LAYOUTS if layout.name.isdecimal()]
-    missing = [name for name in names if name not in judged]
+    missing = [name for name in names if name not in numbers]
     if not missing:
         return []
     return [f"nothing was judged for the paper's tables {', '.join(missing)}"]
@@ -218,14 +218,14 @@ def unjudged_tables(results: BenchmarkResults) -> list[str]:
 
 def _paper_tables(results: BenchmarkResults) -> tuple[Table, ...]:
     """Return the paper's tables; those of simulated data come last."""
-    made = [
+    pairs = [
         (layout, table)
         for simulated in (False, True)
         for layout in LAYOUTS
         for table in only_judged([_paper_table(results, layout, simulated)])
     ]
-    # Without published numbers the same table of the other text is a second copy.
-    return tuple(t for layout, t in made if t.compares or layout.name.isdecimal())
+    # Without published numbers the same table of the other paper text is a second copy.
+    return tuple(t for layout, t in pairs if t.compares or layout.name.isdecimal())
 
 
 def _paper_table(
@@ -251,11 +251,11 @@ def _paper_table(
     suffix = "_simulated" if simulated else ""
     layout = replace(layout, name=f"{layout.name}{suffix}", where=where)
     number = layout.name.removesuffix(suffix)
-    return _laid_out(results, layout, variants, {"number": number})
+    return _fill_layout(results, layout, variants, {"number": number})
 
 
 def _own(results: BenchmarkResults, variant: Variant, layout: Layout) -> Table | None:
-    """Lay a table of ours out; all but the summary leave empty columns out."""
+    """Lay a table of ours out; empty columns are left out but in the summary."""
     shift = str(results.plan.labels_of(variant)["shift"])
     suffix = "_simulated" if variant.simulated else ""
     notes = (_TRUE_SHIFT[shift],) if layout is TRUTH else layout.notes
@@ -273,10 +273,10 @@ def _own(results: BenchmarkResults, variant: Variant, layout: Layout) -> Table |
             or any(r.values for r in results.table.where(**where, **column.labels))
         ),
     )
-    return _laid_out(results, layout, [variant], {})
+    return _fill_layout(results, layout, [variant], {})
 
 
-def _laid_out(
+def _fill_layout(
     results: BenchmarkResults,
     layout: Layout,
     variants: list[Variant],
@@ -343,12 +343,12 @@ SUMMARY = Layout(
 
 def _rule_columns() -> Iterator[LayoutColumn]:
     for oracle in AREAS:
-        kept = oracle._replace(name=oracle.name.replace("_oracle", ""))
+        plain = oracle._replace(name=oracle.name.replace("_oracle", ""))
         for subset in SETS:
             group, at = f"{oracle.label}, {SUBSETS[subset]}", {"subset": subset}
             yield _column(oracle, at, label="their rule", group=group, released=True)
             yield _column(oracle, at, label="corrected", group=group)
-            yield _column(kept, at, label="kept only", group=group)
+            yield _column(plain, at, label="kept only", group=group)
     # The release takes AUROC and AUPRC of its balanced set on the plain joint one.
     for name in ("auroc", "auprc"):
         score, at = _BY_NAME[name], {"subset": "balanced"}
@@ -372,7 +372,7 @@ _TRUTHS = {
     "mae": ("entropy: distance", _PARTS[:2], ("nats", 1.0, 3)),
     "shift_auroc": ("shift: AUROC", (*_PARTS, "true_entropy"), ("%", 100.0, 1)),
 }
-"""How an estimate is compared with the truth."""
+"""Comparisons of an estimate with the truth."""
 _BETTER = {
     "aleatoric_spearman": "aleatoric ↑",
     "aleatoric_mae": "aleatoric ↓",

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _REAL = ("cub", "cars", "sop")
 _REAL_VOTES = ("cifar10h", "benthic", "pig", "turkey", "treeversity")
 _PARTS = {"cars": "cars196"}
-"""Datasets whose name on the shelf is another one."""
+"""Registered names of datasets with a different name in the paper."""
 _VAL = "validation items of the downstream sets, of epochs whose R@1 is at least 0.1"
 # The splits are the `val` of every retrieval set of a run.
 _SELECTIONS = (
@@ -90,7 +90,7 @@ _LABELS = {"resnet50": "ResNet-50", "vit_medium": "ViT-Medium"}
 
 
 def url() -> Benchmark:
-    """Version 1 has the paper's protocol with the paper's mathematics."""
+    """Return the benchmark; version 1 has the paper's protocol and mathematics."""
     presets = (_demo(), _small(), _paper())
     return Benchmark(
         name="url",
@@ -131,7 +131,7 @@ def _paper() -> Preset:
     further: list[Variant] = []
     for backbone in BACKBONES:
         side = {"side": sides[backbone]}
-        one = Variant(
+        variant = Variant(
             name=backbone,
             label=_LABELS[backbone],
             dataset=Part(name="imagenet", options=side),
@@ -148,8 +148,8 @@ def _paper() -> Preset:
             labels={"backbone": backbone},
             settings=url_settings(_REAL, _REAL_VOTES, configs=configs),
         )
-        variants += [one, by_recall(one)]
-        further += tradeoff(one)
+        variants += [variant, by_recall(variant)]
+        further += tradeoff(variant)
     return Preset(
         name="paper",
         variants=tuple(variants),
@@ -166,7 +166,7 @@ def _paper() -> Preset:
 
 def _small() -> Preset:
     configs = plain_names()
-    one = replace(
+    variant = replace(
         species_variant("species", side=64, sizes=_SMALL_SIZES),
         label="Species, ResNet-18",
         training={"select_by": "val_r_auroc"},
@@ -178,8 +178,8 @@ def _small() -> Preset:
     shortened = {"epochs": 16, "warmup_epochs": 2, "accumulate": 1, "batch": 256}
     return Preset(
         name="small",
-        variants=(one, by_recall(one)),
-        further=tuple(tradeoff(one)),
+        variants=(variant, by_recall(variant)),
+        further=tuple(tradeoff(variant)),
         rows=(*FIRST_NAMES, *(row.name for row in SECOND)),
         network=Part(name="resnet18"),
         # Steps in bf16 are recorded, which those in fp16 cannot be.
@@ -250,7 +250,7 @@ starts from random weights never learns. The paper's starts from pretrained ones
 
 
 def _effects(variant: str, *, chance: float) -> tuple[Expectation, ...]:
-    """List what must be so if uncertainties transfer at all."""
+    """List the effects that must hold if uncertainties transfer at all."""
 
     def labels(score: str, subset: str = "all") -> dict[str, Label | None]:
         names = {"variant": variant, "subset": subset, "score": score}

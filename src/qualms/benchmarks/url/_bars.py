@@ -35,7 +35,7 @@ _READ = (
 
 
 def bar_figures(study: UrlStudy) -> Iterator[Drawing]:
-    """Those that have numbers."""
+    """Yield the bar figures that have numbers."""
     main = study.backbones
     recall = [v for v in study.judged if v.selection == "recall"]
     yield from _figure(
@@ -80,23 +80,23 @@ def _figure(
     caption: str,
 ) -> Iterator[Drawing]:
     number, title, source = about
-    shown = [v for v in variants if any(_heights(study, v, score).values())]
-    if shown:
+    with_values = [v for v in variants if any(_heights(study, v, score).values())]
+    if with_values:
         yield Drawing(
             name=f"figure_{number}",
             title=f"Figure {number}: {title}",
             caption=f"{caption} {_READ} Hollow diamonds are the released runs of the "
-            f"paper, on its own data. {study.source(shown)}",
-            rows=tuple((_panel(study, v, score, source),) for v in shown),
-            simulated=any(variant.simulated for variant in shown),
+            f"paper, on its own data. {study.source(with_values)}",
+            rows=tuple((_panel(study, v, score, source),) for v in with_values),
+            simulated=any(variant.simulated for variant in with_values),
             size=(6.4, 2.0),
         )
 
 
 def _heights(study: UrlStudy, variant: Variant, score: UrlScore) -> dict[str, float]:
-    found = {row.name: study.mean(variant, row.name, score) for row in study.methods}
-    known = {row: value for row, value in found.items() if math.isfinite(value)}
-    return dict(sorted(known.items(), key=lambda pair: -pair[1]))
+    means = {row.name: study.mean(variant, row.name, score) for row in study.methods}
+    defined = {row: value for row, value in means.items() if math.isfinite(value)}
+    return dict(sorted(defined.items(), key=lambda pair: -pair[1]))
 
 
 def _panel(study: UrlStudy, variant: Variant, score: UrlScore, source: str) -> Panel:
@@ -116,7 +116,7 @@ def _panel(study: UrlStudy, variant: Variant, score: UrlScore, source: str) -> P
         marks=(*marks, *levels),
         title=variant.label,
         y_label=score.label,
-        x_ticks={p: _broken(study.label(row)) for p, row in enumerate(heights)},
+        x_ticks={p: _break_label(study.label(row)) for p, row in enumerate(heights)},
         x_range=ends,
         y_range=(
             min(low, 0.95 * min(heights.values())),
@@ -126,13 +126,13 @@ def _panel(study: UrlStudy, variant: Variant, score: UrlScore, source: str) -> P
     )
 
 
-def _bar(found: Result, place: int) -> BarMark:
-    alone = len(found.values) == 1
+def _bar(result: Result, place: int) -> BarMark:
+    alone = len(result.values) == 1
     return BarMark(
         x=place,
-        height=found.value,
-        low=found.low if alone else min(found.values),
-        high=found.high if alone else max(found.values),
+        height=result.value,
+        low=result.low if alone else min(result.values),
+        high=result.high if alone else max(result.values),
         colour=SERIES[0],
         width=0.7,
     )
@@ -158,15 +158,15 @@ def _published(
             )
 
 
-def _broken(label: str) -> str:
-    """A long name on two lines, so that neighbours do not touch."""
+def _break_label(label: str) -> str:
+    """Break a long name into two lines, so that neighbours do not touch."""
     return label.replace("MC", "MC\n", 1)
 
 
 def _many_shot(
     study: UrlStudy, variant: Variant, score: UrlScore, ends: tuple[float, float]
 ) -> Iterator[RuleMark]:
-    """Cross-entropy trained on half of the items of the test classes."""
+    """Yield a line for cross-entropy trained on half of the test classes' items."""
     if score not in (R_AUROC, RECALL):
         return
     main = next((v for v in study.kin(variant) if "family" not in v.labels), variant)

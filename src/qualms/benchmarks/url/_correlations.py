@@ -23,18 +23,18 @@ from qualms.scores import spearman
 from qualms.study import Variant
 
 FEWEST = 3
-"""Runs without which there is no correlation."""
+"""Least number of runs for a correlation."""
 
 
 class RankCorrelation(NamedTuple):
-    """Spearman's, and of how many runs."""
+    """Spearman's rank correlation, and the number of runs."""
 
     value: float
     runs: int
 
     @property
     def why(self) -> str:
-        """Why there is no value, '' where there is one."""
+        """Return why there is no value, '' where there is one."""
         if math.isfinite(self.value):
             return ""
         if self.runs < FEWEST:
@@ -43,14 +43,14 @@ class RankCorrelation(NamedTuple):
 
 
 class CorrelatedPair(NamedTuple):
-    """Two scores whose correlation the paper speaks of."""
+    """Two scores whose correlation the paper discusses."""
 
     text: str
     figure: str
     x: UrlScore
     y: UrlScore
     published: str = ""
-    """Its name among the published numbers; '' where none is printed."""
+    """Name of the published number; '' where none is printed."""
 
 
 CORRELATIONS = (
@@ -79,13 +79,13 @@ CORRELATIONS = (
 def correlation(
     study: UrlStudy, variants: Iterable[Variant], x: UrlScore, y: UrlScore
 ) -> RankCorrelation:
-    """Of two scores over all runs of the methods on some variants."""
+    """Correlate two scores over all runs of the methods on some variants."""
     points = list(study.points(variants, x, y))
     return correlated([(point.x, point.y) for point in points])
 
 
 def correlated(pairs: list[tuple[float, float]]) -> RankCorrelation:
-    """Of pairs of numbers.
+    """Correlate pairs of numbers.
 
     >>> correlated([(0.1, 1.0), (0.2, 2.0), (0.3, 3.0)])
     RankCorrelation(value=1.0, runs=3)

@@ -27,7 +27,7 @@ _ROUNDED = ("recall_at_1", "r_auroc", "crop_rate", "human_alignment")
 
 
 class EmbeddedSet(NamedTuple):
-    """The items of one set, and what their nearest neighbours are."""
+    """The items of one set, and whether their nearest neighbours are right."""
 
     name: str
     predictions: Predictions
@@ -38,70 +38,74 @@ class EmbeddedSet(NamedTuple):
 
     @property
     def numbers(self) -> Index:
-        """Its items among those of all sets."""
+        """Return the numbers of its items among those of all sets."""
         return self.first + np.arange(self.predictions.n)
 
     def uncertainty(self, name: str) -> Array:
-        """Of each item, (N,)."""
-        found: Array = self.predictions.named("uncertainty")[name]
-        return found
+        """Return the uncertainty `name` of each item, (N,)."""
+        values: Array = self.predictions.named("uncertainty")[name]
+        return values
 
 
-def set_entries(one: EmbeddedSet, u: str, *, theirs: bool) -> Iterator[Entry]:
-    """R@1, R-AUROC, crop rate and human alignment, of what the predictions carry.
+def set_entries(embedded: EmbeddedSet, u: str, *, released: bool) -> Iterator[Entry]:
+    """Yield R@1, R-AUROC, crop rate and human alignment, as far as arrays allow.
 
-    `theirs` adds the numbers of the released code.
+    `released` adds the numbers of the released code.
     """
-    predictions, right, value = one.predictions, one.hits, one.uncertainty(u)
-    released = _released(one, u) if theirs else {}
+    predictions, hits, value = (
+        embedded.predictions,
+        embedded.hits,
+        embedded.uncertainty(u),
+    )
+    released_scores = _released(embedded, u) if released else {}
 
-    def entry(score: Any, found: float, influence: Any, why: str = "") -> Entry:
+    def entry(score: Any, number: float, influence: Any, why: str = "") -> Entry:
         return Entry(
             score=score,
-            value=found,
-            index=one.numbers,
+            value=number,
+            index=embedded.numbers,
             influence=influence,
-            subset=one.name,
-            as_published=released.get(score.__name__, math.nan),
+            subset=embedded.name,
+            as_published=released_scores.get(score.__name__, math.nan),
             why=why,
         )
 
-    recall = partial(mean_influence, right, about=scores.about(scores.recall_at_1))
-    yield entry(scores.recall_at_1, float(right.mean()), recall)
-    ranked = value, 1 - right, right
-    made = partial(influence_of, scores.weighted_auroc, *ranked)
-    yield entry(scores.r_auroc, scores.weighted_auroc(*ranked), made, ALL_ALIKE)
+    recall = partial(mean_influence, hits, about=scores.about(scores.recall_at_1))
+    yield entry(scores.recall_at_1, float(hits.mean()), recall)
+    ranked = value, 1 - hits, hits
+    by_item = partial(influence_of, scores.weighted_auroc, *ranked)
+    yield entry(scores.r_auroc, scores.weighted_auroc(*ranked), by_item, ALL_ALIKE)
     cropped = predictions.named("uncertainty_cropped").get(u)
     if cropped is not None:
-        made = partial(influence_of, scores.crop_rate, value, cropped)
-        yield entry(scores.crop_rate, scores.crop_rate(value, cropped), made)
+        by_item = partial(influence_of, scores.crop_rate, value, cropped)
+        yield entry(scores.crop_rate, scores.crop_rate(value, cropped), by_item)
     votes = predictions.get("votes")
     if votes is not None:
-        made = partial(influence_of, scores.human_alignment, value, votes)
+        by_item = partial(influence_of, scores.human_alignment, value, votes)
         aligned = scores.human_alignment(value, votes).value
-        yield entry(scores.human_alignment, aligned, made, NO_VOTES)
+        yield entry(scores.human_alignment, aligned, by_item, NO_VOTES)
 
 
-def _released(one: EmbeddedSet, u: str) -> dict[str, float]:
-    """The scores of a set as the released code computes them."""
-    arrays = one.predictions.arrays
-    both, value = (arrays["embedding"], arrays["target"]), one.uncertainty(u)
-    hits = published.retrieval_hits(*both)
-    found = {
-        "recall_at_1": published.recall_at_1(*both, hits=hits),
-        "r_auroc": published.r_auroc(*both, value, hits=hits),
+def _released(embedded: EmbeddedSet, u: str) -> dict[str, float]:
+    """Return the scores of a set as the released code computes them."""
+    arrays = embedded.predictions.arrays
+    pair, value = (arrays["embedding"], arrays["target"]), embedded.uncertainty(u)
+    hits = published.retrieval_hits(*pair)
+    values = {
+        "recall_at_1": published.recall_at_1(*pair, hits=hits),
+        "r_auroc": published.r_auroc(*pair, value, hits=hits),
     }
-    cropped = one.predictions.named("uncertainty_cropped").get(u)
+    cropped = embedded.predictions.named("uncertainty_cropped").get(u)
     if cropped is not None:
-        found["crop_rate"] = scores.crop_rate(value, cropped)
-    votes = one.predictions.get("votes")
+        values["crop_rate"] = scores.crop_rate(value, cropped)
+    votes = embedded.predictions.get("votes")
     if votes is not None:
-        found["human_alignment"] = published.human_alignment(value, votes).value
-    return found
+        values["human_alignment"] = published.human_alignment(value, votes).value
+    return values
 
 
 def top_one_entry(upstream: EmbeddedSet) -> Iterator[Entry]:
-    """Top-1 accuracy on upstream items, where classes are predicted."""
+    """Yield the top-1 accuracy on upstream items, where classes are predicted."""
     predicted = upstream.predictions.get("predicted")
     if predicted is not None:
         right = (predicted == upstream.predictions.arrays["target"]).astype(np.float64)
@@ -122,26 +126,26 @@ Sides = tuple[EmbeddedSet, EmbeddedSet]
 
 
 def contrast_entries(
-    sides: Sides, rows: Sequence[Index], u: str, *, theirs: bool
+    sides: Sides, rows: Sequence[Index], u: str, *, released: bool
 ) -> Iterator[Entry]:
-    """A set against upstream items: told apart by `u`, and retrieved together.
+    """Yield scores of a set against upstream items: by `u`, and retrieved together.
 
     `sides` are the upstream set and the other one, `rows` the items of each that take
     part.
     """
     index = np.concatenate(
-        [one.numbers[own] for one, own in zip(sides, rows, strict=True)]
+        [side.numbers[chosen] for side, chosen in zip(sides, rows, strict=True)]
     )
-    upstream = np.repeat([True, False], [len(own) for own in rows])
-    both = {name: _joined(sides, rows, name) for name in ("embedding", "target")}
+    upstream = np.repeat([True, False], [len(chosen) for chosen in rows])
+    arrays = {name: _join_arrays(sides, rows, name) for name in ("embedding", "target")}
     value = np.concatenate(
-        [one.uncertainty(u)[own] for one, own in zip(sides, rows, strict=True)]
+        [side.uncertainty(u)[chosen] for side, chosen in zip(sides, rows, strict=True)]
     )
-    target = scores.mixed_target(both["target"], upstream)
-    right = scores.retrieval_hits(both["embedding"], target)
-    ranked = value, 1 - right, right
-    released = _released_contrast(sides, rows, u) if theirs else {}
-    for score, found, influence in (
+    target = scores.mixed_target(arrays["target"], upstream)
+    hits = scores.retrieval_hits(arrays["embedding"], target)
+    ranked = value, 1 - hits, hits
+    released_scores = _released_contrast(sides, rows, u) if released else {}
+    for score, number, influence in (
         (
             scores.ood_auroc,
             scores.ood_auroc(value, ~upstream),
@@ -155,34 +159,34 @@ def contrast_entries(
     ):
         yield Entry(
             score=score,
-            value=float(found),
+            value=float(number),
             index=index,
             influence=influence,
             subset=sides[1].name,
-            as_published=released.get(score.__name__, math.nan),
+            as_published=released_scores.get(score.__name__, math.nan),
             why=ALL_ALIKE,
         )
 
 
-def _joined(sides: Sides, rows: Sequence[Index], name: str) -> Any:
-    arrays = [one.predictions.arrays[name] for one in sides]
-    return np.concatenate([a[own] for a, own in zip(arrays, rows, strict=True)])
+def _join_arrays(sides: Sides, rows: Sequence[Index], name: str) -> Any:
+    arrays = [side.predictions.arrays[name] for side in sides]
+    return np.concatenate([a[index] for a, index in zip(arrays, rows, strict=True)])
 
 
 def _released_contrast(
     sides: Sides, rows: Sequence[Index], u: str
 ) -> Mapping[str, float]:
-    """The same by the released code, whose classes may collide where it draws items."""
-    counts = [one.predictions.n for one in sides]
+    """Return the same by the released code, whose classes may collide."""
+    counts = [side.predictions.n for side in sides]
     everyone = [np.arange(count) for count in counts]
     upstream = np.repeat([True, False], counts)
-    value = np.concatenate([one.uncertainty(u) for one in sides])
+    value = np.concatenate([side.uncertainty(u) for side in sides])
     sampled = np.concatenate([rows[0], counts[0] + rows[1]])
     return {
         "ood_auroc": published.ood_auroc(value[sampled], ~upstream[sampled]),
         "mixed_r_auroc": published.mixed_r_auroc(
-            _joined(sides, everyone, "embedding"),
-            _joined(sides, everyone, "target"),
+            _join_arrays(sides, everyone, "embedding"),
+            _join_arrays(sides, everyone, "target"),
             value,
             upstream,
             sampled=sampled,
@@ -191,54 +195,60 @@ def _released_contrast(
 
 
 def average_entries(sets: Sequence[Sequence[Entry]], subset: str) -> Iterator[Entry]:
-    """The unweighted mean over sets of every score that all of them have."""
-    named = [{(e.score, str(e.settings)): e for e in each} for each in sets]
+    """Yield the unweighted mean over sets of every score that all of them have."""
+    named = [{(e.score, str(e.settings)): e for e in entries} for entries in sets]
     for key in named[0] if named else ():
-        each = [one[key] for one in named if key in one]
-        if len(each) == len(named):
-            yield _average(each, subset)
+        entries = [by_key[key] for by_key in named if key in by_key]
+        if len(entries) == len(named):
+            yield _average(entries, subset)
 
 
-def _average(each: Sequence[Entry], subset: str) -> Entry:
-    first = each[0]
-    theirs = [entry.as_published for entry in each]
+def _average(entries: Sequence[Entry], subset: str) -> Entry:
+    first = entries[0]
+    released = [entry.as_published for entry in entries]
     if first.score.__name__ in _ROUNDED:
-        theirs = [round(value, _DECIMALS) for value in theirs]
+        released = [round(value, _DECIMALS) for value in released]
     return Entry(
         score=first.score,
-        value=math.fsum(entry.value for entry in each) / len(each),
-        index=np.concatenate([entry.index for entry in each]),
-        influence=partial(_average_influence, each),
+        value=math.fsum(entry.value for entry in entries) / len(entries),
+        index=np.concatenate([entry.index for entry in entries]),
+        influence=partial(_average_influence, entries),
         subset=subset,
         settings=first.settings,
-        as_published=math.fsum(theirs) / len(theirs),
+        as_published=math.fsum(released) / len(released),
         why=first.why,
         ranked=first.ranked,
     )
 
 
-def _average_influence(each: Sequence[Entry]) -> Influence | None:
-    """What each item changes in a mean over sets: as much less as there are sets."""
-    found = [None if e.influence is None else e.influence() for e in each]
-    known = [one for one in found if one is not None]
-    if len(known) < len(each):
+def _average_influence(entries: Sequence[Entry]) -> Influence | None:
+    """Return the influence of each item on a mean over sets."""
+    optional = [None if e.influence is None else e.influence() for e in entries]
+    influences = [influence for influence in optional if influence is not None]
+    if len(influences) < len(entries):
         return None
-    lacking = [one for one in known if one.values is None]
-    if lacking:
-        return lacking[0]
-    about = scores.about(each[0].score)
+    without_values = [influence for influence in influences if influence.values is None]
+    if without_values:
+        return without_values[0]
+    about = scores.about(entries[0].score)
     parts = [
-        np.zeros(len(e.index), np.int64) if one.part is None else one.part
-        for one, e in zip(known, each, strict=True)
+        np.zeros(len(e.index), np.int64) if influence.part is None else influence.part
+        for influence, e in zip(influences, entries, strict=True)
     ]
     return Influence(
-        value=math.fsum(one.value for one in known) / len(known),
-        values=np.concatenate([one.values for one in known if one.values is not None])
-        / len(known),
+        value=math.fsum(influence.value for influence in influences) / len(influences),
+        values=np.concatenate(
+            [
+                influence.values
+                for influence in influences
+                if influence.values is not None
+            ]
+        )
+        / len(influences),
         scale="fisher" if about.low < 0 else "logit",
         low=about.low,
         high=about.high,
         part=np.concatenate(parts),
-        freedom=min(one.freedom for one in known),
-        inflation=max(one.inflation for one in known),
+        freedom=min(influence.freedom for influence in influences),
+        inflation=max(influence.inflation for influence in influences),
     )

@@ -25,94 +25,107 @@ from qualms.scores.retrieval import retrieved
 
 UPSTREAM = "upstream"
 MOST = 50_000
-"""Items of either side that are compared."""
+"""Most items of either side that are compared."""
 _NORM_EDGES = np.linspace(-4.0, 4.0, 49)
 _SEED = 0
 
 
 class _Uncertainties(NamedTuple):
-    """Those that a row is judged by."""
+    """The uncertainties that a row is judged by."""
 
     chosen: str
     all: tuple[str, ...]
 
 
 def judge_url(repeat: Repeat) -> Judgement:
-    """All numbers of one repeat."""
+    """Return all numbers of one repeat."""
     settings = repeat.line.settings
     if "taught" in settings:
-        return _after_few(repeat, str(settings["taught"]))
+        return _judge_few_shot(repeat, str(settings["taught"]))
     retrieval, votes = tuple(settings["retrieval"]), tuple(settings["votes"])
     splits = {UPSTREAM: repeat.line.variant.test}
     splits |= {name: f"{name}:test" for name in (*retrieval, *votes)}
     val = {f"val_{name}": f"{name}:val" for name in retrieval}
     if set(val.values()) <= set(repeat.line.variant.splits):
         splits |= val
-    sets = _read(repeat, splits)
+    sets = _read_sets(repeat, splits)
     upstream = sets[UPSTREAM]
     u = _uncertainties(repeat, upstream.predictions)
-    own = {name: tuple(_of(one, u)) for name, one in sets.items()}
-    against = {name: tuple(_against(upstream, sets[name], u)) for name in retrieval}
+    own_entries = {
+        name: tuple(_entries_of_set(embedded, u)) for name, embedded in sets.items()
+    }
+    against = {
+        name: tuple(_contrast_with(upstream, sets[name], u)) for name in retrieval
+    }
     means = {
-        "all": [(*own[name], *against[name]) for name in retrieval],
-        "soft": [own[name] for name in votes],
-        "val": [own[name] for name in val if name in own],
+        "all": [(*own_entries[name], *against[name]) for name in retrieval],
+        "soft": [own_entries[name] for name in votes],
+        "val": [own_entries[name] for name in val if name in own_entries],
     }
     entries = (
         *top_one_entry(upstream),
-        *(entry for name in (UPSTREAM, *retrieval, *votes) for entry in own[name]),
-        *(entry for each in against.values() for entry in each),
         *(
             entry
-            for subset, each in means.items()
-            for entry in average_entries(each, subset)
+            for name in (UPSTREAM, *retrieval, *votes)
+            for entry in own_entries[name]
+        ),
+        *(entry for entries_of in against.values() for entry in entries_of),
+        *(
+            entry
+            for subset, entries_of in means.items()
+            for entry in average_entries(entries_of, subset)
         ),
     )
     return Judgement(
         entries=entries,
-        design=reduce(Design.joined, (one.design for one in sets.values())),
+        design=reduce(Design.joined, (embedded.design for embedded in sets.values())),
         histograms=(_norms(upstream, [sets[name] for name in retrieval]),),
     )
 
 
-def _after_few(repeat: Repeat, data: str) -> Judgement:
-    """A second training, judged on the set of whose classes it saw some items."""
-    (one,) = _read(repeat, {data: f"{data}:test/odd"}).values()
-    u = _uncertainties(repeat, one.predictions)
-    # These rows compete with none: other rows are judged on more items.
-    entries = (replace(entry, subset="all", ranked=False) for entry in _of(one, u))
-    return Judgement(entries=tuple(entries), design=one.design)
+def _judge_few_shot(repeat: Repeat, data: str) -> Judgement:
+    """Judge a second training on the set of whose classes it saw some items."""
+    (embedded,) = _read_sets(repeat, {data: f"{data}:test/odd"}).values()
+    u = _uncertainties(repeat, embedded.predictions)
+    # These rows are not ranked, since other rows are judged on more items.
+    entries = (
+        replace(entry, subset="all", ranked=False)
+        for entry in _entries_of_set(embedded, u)
+    )
+    return Judgement(entries=tuple(entries), design=embedded.design)
 
 
-def _read(repeat: Repeat, splits: dict[str, str]) -> dict[str, EmbeddedSet]:
-    """The sets, whose items are numbered one set after the other."""
-    found: dict[str, EmbeddedSet] = {}
+def _read_sets(repeat: Repeat, splits: dict[str, str]) -> dict[str, EmbeddedSet]:
+    """Read the sets, whose items are numbered one set after the other."""
+    sets: dict[str, EmbeddedSet] = {}
     first = 0
     for name, split in splits.items():
         predictions = repeat.read(split)
         if predictions.task != "embedding":
             raise AbsentError(f"{predictions.source} has no embeddings")
-        known = retrieved(predictions.arrays["embedding"], predictions.arrays["target"])
-        found[name] = EmbeddedSet(
+        search = retrieved(
+            predictions.arrays["embedding"], predictions.arrays["target"]
+        )
+        sets[name] = EmbeddedSet(
             name=name,
             predictions=predictions,
-            hits=known.hits,
-            design=_design(predictions, known.unit),
+            hits=search.hits,
+            design=_design(predictions, search.unit),
             first=first,
         )
         first += predictions.n
-    return found
+    return sets
 
 
 def _design(predictions: Predictions, unit: Index) -> Design:
-    """Items that retrieve each other are one unit, as those of a cluster are."""
+    """Return the design in which items that retrieve each other are one unit."""
     cluster = joined_clusters(unit, predictions.get("cluster"))
     sample = design_of(predictions).sample
     return sampling_design(predictions.n, sample=sample, cluster=cluster)
 
 
 def _uncertainties(repeat: Repeat, predictions: Predictions) -> _Uncertainties:
-    """What the row is judged by, of what its predictions hold."""
+    """Return the uncertainties in the predictions that the row is judged by."""
     settings = repeat.line.settings
     stored = predictions.named("uncertainty")
     names: Sequence[str] = settings.get("us", tuple(stored))
@@ -126,33 +139,36 @@ def _uncertainties(repeat: Repeat, predictions: Predictions) -> _Uncertainties:
     return _Uncertainties(settings.get("chosen", {}).get(row, names[0]), tuple(names))
 
 
-def _of(one: EmbeddedSet, u: _Uncertainties) -> Iterator[Entry]:
-    """The entries of a set: by the chosen uncertainty, and by each of several."""
-    yield from set_entries(one, u.chosen, theirs=True)
+def _entries_of_set(embedded: EmbeddedSet, u: _Uncertainties) -> Iterator[Entry]:
+    """Yield entries of a set: by the chosen uncertainty, and by each of several."""
+    yield from set_entries(embedded, u.chosen, released=True)
     for name in u.all if len(u.all) > 1 else ():
-        for entry in set_entries(one, name, theirs=False):
+        for entry in set_entries(embedded, name, released=False):
             if entry.score.__name__ != "recall_at_1":
                 yield replace(entry, settings={"uncertainty": name}, ranked=False)
 
 
-def _against(
-    upstream: EmbeddedSet, one: EmbeddedSet, u: _Uncertainties
+def _contrast_with(
+    upstream: EmbeddedSet, downstream: EmbeddedSet, u: _Uncertainties
 ) -> Iterator[Entry]:
-    """Upstream items against those of a set, as many of each."""
-    n = min(upstream.predictions.n, one.predictions.n, MOST)
+    """Yield entries of upstream items against those of a set, as many of each."""
+    n = min(upstream.predictions.n, downstream.predictions.n, MOST)
     rows = tuple(
-        _drawn(each.predictions.n, n, side) for side, each in enumerate((upstream, one))
+        _draw_items(side.predictions.n, n, number)
+        for number, side in enumerate((upstream, downstream))
     )
-    yield from contrast_entries((upstream, one), rows, u.chosen, theirs=True)
+    yield from contrast_entries((upstream, downstream), rows, u.chosen, released=True)
     if len(u.all) > 1:
         for name in u.all:
-            found = contrast_entries((upstream, one), rows, name, theirs=False)
-            for entry in found:
+            entries = contrast_entries(
+                (upstream, downstream), rows, name, released=False
+            )
+            for entry in entries:
                 yield replace(entry, settings={"uncertainty": name}, ranked=False)
 
 
-def _drawn(items: int, n: int, side: int) -> Index:
-    """`n` of the items, the same in every repeat and row."""
+def _draw_items(items: int, n: int, side: int) -> Index:
+    """Draw `n` of the items, the same in every repeat and row."""
     if n == items:
         return np.arange(items)
     rng = np.random.default_rng([_SEED, side, items, n])
@@ -160,13 +176,13 @@ def _drawn(items: int, n: int, side: int) -> Index:
 
 
 def _norms(upstream: EmbeddedSet, sets: Sequence[EmbeddedSet]) -> Histogram:
-    """How long embeddings are: doublings of the median upstream length."""
+    """Return a histogram of embeddings' length, in doublings of the upstream median."""
     unit = float(np.median(_length(upstream)))
     parts = {}
-    for one in (upstream, *sets):
-        doubled = np.log2(_length(one) / unit)
+    for embedded in (upstream, *sets):
+        doubled = np.log2(_length(embedded) / unit)
         counts = np.histogram(doubled.clip(-4.0, 4.0), _NORM_EDGES)[0]
-        parts[one.name] = counts / counts.sum()
+        parts[embedded.name] = counts / counts.sum()
     return Histogram(
         name="norm",
         label="doublings of the median upstream length",
@@ -176,7 +192,7 @@ def _norms(upstream: EmbeddedSet, sets: Sequence[EmbeddedSet]) -> Histogram:
     )
 
 
-def _length(one: EmbeddedSet) -> NDArray[np.float64]:
-    embedding = one.predictions.arrays["embedding"].astype(np.float64)
+def _length(embedded: EmbeddedSet) -> NDArray[np.float64]:
+    embedding = embedded.predictions.arrays["embedding"].astype(np.float64)
     length: NDArray[np.float64] = np.sqrt(np.square(embedding).sum(axis=1))
     return np.maximum(length, np.finfo(np.float32).tiny)

@@ -9,17 +9,17 @@ from qualms.study import Variant
 
 
 def norm_figure(study: UrlStudy) -> Iterator[Drawing]:
-    """Of InfoNCE, whose uncertainty is one over the length."""
-    shown = []
+    """Yield figure 11, of InfoNCE, whose uncertainty is one over the length."""
+    histograms = []
     for variant in study.backbones:
-        lengths = study.results.histograms.get(
+        histogram = study.results.histograms.get(
             variant=variant.name, row="infonce", name="norm"
         )
-        if lengths is not None:
-            shown.append((variant, lengths))
-    if not shown:
+        if histogram is not None:
+            histograms.append((variant, histogram))
+    if not histograms:
         return
-    variants = [variant for variant, _ in shown]
+    variants = [variant for variant, _ in histograms]
     yield Drawing(
         name="figure_11",
         title="Figure 11: length of embeddings",
@@ -27,22 +27,22 @@ def norm_figure(study: UrlStudy) -> Iterator[Drawing]:
         "the median upstream one (-1 is half of it), of InfoNCE, which never trains "
         "the length and takes one over it as uncertainty. "
         f"{study.source(variants)}",
-        rows=(tuple(_panel(variant, found) for variant, found in shown),),
+        rows=(tuple(_panel(variant, lengths) for variant, lengths in histograms),),
         simulated=any(variant.simulated for variant in variants),
         size=(3.2, 2.2),
     )
 
 
-def _panel(variant: Variant, found: Histogram) -> Panel:
+def _panel(variant: Variant, histogram: Histogram) -> Panel:
     return Panel(
         marks=tuple(
             HistogramMark(
-                edges=found.edges,
+                edges=histogram.edges,
                 heights=heights,
                 colour=SERIES[place % len(SERIES)],
                 label=name,
             )
-            for place, (name, heights) in enumerate(found.parts.items())
+            for place, (name, heights) in enumerate(histogram.parts.items())
         ),
         title=variant.label,
         x_label="doublings of the median upstream length",

@@ -33,14 +33,14 @@ def _figures(results: BenchmarkResults, _data: Path | None) -> Iterator[Drawing]
 
 
 def _left_out(results: BenchmarkResults) -> list[str]:
-    """Name the studies of the paper that were not judged, so that figures lack them."""
+    """Name the studies of the paper that were not judged, which figures lack."""
     study = UrlStudy(results)
-    judged = study.judged
+    variants = study.judged
     notes = []
-    configured = any("config" in variant.labels for variant in judged)
-    if not any(variant.selection == "recall" for variant in judged):
-        which = "figure 6 needs" if configured else "figures 3 and 6 need"
-        notes.append(f"{which} runs whose epoch is chosen by R@1")
+    configured = any("config" in variant.labels for variant in variants)
+    if not any(variant.selection == "recall" for variant in variants):
+        figures = "figure 6 needs" if configured else "figures 3 and 6 need"
+        notes.append(f"{figures} runs whose epoch is chosen by R@1")
     if not configured:
         notes.append(
             "figures 7 and 8 need the runs of other configurations: ask for the "

@@ -45,4 +45,4 @@ def _notes(plan: RunPlan, _options: ScoreOptions) -> tuple[str, ...]:
 
 
 PROTOCOL = Protocol(judge=judge_url, notes=_notes)
-"""Every score by the right rule, and by that of the released code."""
+"""Protocol that scores by the right rule, and by that of the released code."""

@@ -37,7 +37,8 @@ RANKED = TableRow(
     settings={"us": ("head", "entropy")},
     beyond=True,
 )
-"""Which of two items has the larger loss (Kirchhof et al., 2024, arXiv:2402.16569)."""
+"""Method that learns which of two items has the larger loss (Kirchhof et al., 2024,
+arXiv:2402.16569)."""
 
 SHOTS = (1, 2, 5, 10)
 """Items of each class in the few-shot study."""
@@ -54,7 +55,7 @@ _TAUGHT = ("birds", "products", "cub", "cars", "sop")
 
 
 def few_shot_names(backbone: str, data: tuple[str, ...]) -> tuple[str, ...]:
-    """The few-shot rows of a backbone on some downstream sets, and the many-shot one.
+    """Return the few-shot rows of a backbone on some sets, and the many-shot one.
 
     >>> few_shot_names("resnet50", ("cub",))[:2]
     ('ce_few1_cub', 'ce_few2_cub')

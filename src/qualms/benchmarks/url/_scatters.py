@@ -38,7 +38,7 @@ from qualms.report.figures import (
 from qualms.study import Variant
 
 LEAST_RECALL = 0.1
-"""R@1 on validation items from which on a run may be chosen by its R-AUROC."""
+"""Least R@1 on validation items of a run that may be chosen by its R-AUROC."""
 _MATRIX = {
     "up\ntop-1": UP_TOP_1,
     "up\nR@1": UP_RECALL,
@@ -57,9 +57,9 @@ _LIGHT = (-3.0, 1.0)
 
 
 def scatter_figures(study: UrlStudy) -> Iterator[Drawing]:
-    """Those that have numbers."""
+    """Yield the scatter figures that have numbers."""
     yield from _both_scores(study)
-    yield from _chosen_twice(study)
+    yield from _two_choices(study)
     yield from _pair_figure(
         study,
         ("4", "what upstream items tell about downstream ones"),
@@ -77,11 +77,11 @@ def scatter_figures(study: UrlStudy) -> Iterator[Drawing]:
 
 
 def _both_scores(study: UrlStudy) -> Iterator[Drawing]:
-    shown = study.backbones
-    if not shown:
+    variants = study.backbones
+    if not variants:
         return
     panels = []
-    for variant in shown:
+    for variant in variants:
         marks: list[Mark] = [
             _point(study, point.row, point.x, point.y)
             for point in study.points((variant,), RECALL, R_AUROC)
@@ -94,31 +94,33 @@ def _both_scores(study: UrlStudy) -> Iterator[Drawing]:
         title="Figure 2: retrieval and uncertainty of every method",
         caption="R-AUROC against R@1, means over the downstream sets; a marker for "
         "every seed. Hollow markers are the released runs of the paper. "
-        f"{study.source(shown)}",
+        f"{study.source(variants)}",
         rows=(tuple(panels),),
-        simulated=any(variant.simulated for variant in shown),
+        simulated=any(variant.simulated for variant in variants),
         size=(2.9, 2.4),
     )
 
 
 def _released(study: UrlStudy, variant: Variant) -> Iterator[Mark]:
     for row in study.methods:
-        both = [study.released(variant, row.name, score) for score in (RECALL, R_AUROC)]
-        known = [number.value for number in both if number is not None]
-        if len(known) == 2:
+        numbers = [
+            study.released(variant, row.name, score) for score in (RECALL, R_AUROC)
+        ]
+        values = [number.value for number in numbers if number is not None]
+        if len(values) == 2:
             look = study.look(row.name)
             yield PointMark(
-                x=known[0],
-                y=known[1],
+                x=values[0],
+                y=values[1],
                 colour=look.colour,
                 marker=look.marker,
                 hollow=True,
             )
 
 
-def _chosen_twice(study: UrlStudy) -> Iterator[Drawing]:
-    """Figure 3: the run chosen by R-AUROC, and the one chosen by R@1."""
-    panels, shown = [], []
+def _two_choices(study: UrlStudy) -> Iterator[Drawing]:
+    """Yield figure 3: the run chosen by R-AUROC, and the one chosen by R@1."""
+    panels, variants = [], []
     for family in study.families.values():
         if not any(v.selection == "recall" or "config" in v.labels for v in family):
             continue
@@ -140,7 +142,7 @@ def _chosen_twice(study: UrlStudy) -> Iterator[Drawing]:
                     PointMark(x=x[1], y=y[1], colour=colour, marker=marker, hollow=True)
                 )
         panels.append(_axes(marks, family[0].label))
-        shown += family
+        variants += family
     if panels:
         yield Drawing(
             name="figure_3",
@@ -149,9 +151,9 @@ def _chosen_twice(study: UrlStudy) -> Iterator[Drawing]:
             "R-AUROC (filled) and by R@1 (hollow), joined by a line: a long one is a "
             "trade-off between uncertainty and retrieval. Runs may differ in their "
             "epoch and, where several were judged, in their configuration. "
-            f"{study.source(shown)}",
+            f"{study.source(variants)}",
             rows=(tuple(panels),),
-            simulated=any(variant.simulated for variant in shown),
+            simulated=any(variant.simulated for variant in variants),
             size=(2.9, 2.4),
         )
 
@@ -159,7 +161,7 @@ def _chosen_twice(study: UrlStudy) -> Iterator[Drawing]:
 def choice(
     study: UrlStudy, family: Sequence[Variant], row: str, by: UrlScore
 ) -> Variant | None:
-    """The variant of a family that validation items choose for a method.
+    """Return the variant of a family that validation items choose for a method.
 
     Runs that retrieve less than a tenth do not count for R-AUROC. Without validation
     scores, the variant whose epochs were chosen that way.
@@ -170,12 +172,12 @@ def choice(
         for variant in family
         if by is RECALL or study.mean(variant, row, VAL_RECALL) >= LEAST_RECALL
     }
-    known = {name: value for name, value in rated.items() if math.isfinite(value)}
-    if known:
-        best = max(known, key=lambda name: known[name])
+    defined = {name: value for name, value in rated.items() if math.isfinite(value)}
+    if defined:
+        best = max(defined, key=lambda name: defined[name])
         return next(variant for variant in family if variant.name == best)
-    wanted = "recall" if by is RECALL else "r_auroc"
-    return next((v for v in family if v.selection == wanted), None)
+    selection = "recall" if by is RECALL else "r_auroc"
+    return next((v for v in family if v.selection == selection), None)
 
 
 def _pair_figure(
@@ -191,9 +193,9 @@ def _pair_figure(
             _point(study, point.row, point.x, point.y, size=3.5)
             for point in study.points(study.judged, x, y)
         ]
-        found = correlation(study, study.judged, x, y).value
-        told = f"rank corr. {found:.2f}" if math.isfinite(found) else ""
-        panels.append(_axes(marks, told, x_label=label, y_label=y.label))
+        value = correlation(study, study.judged, x, y).value
+        text = f"rank corr. {value:.2f}" if math.isfinite(value) else ""
+        panels.append(_axes(marks, text, x_label=label, y_label=y.label))
     if any(panel.marks for panel in panels):
         yield Drawing(
             name=f"figure_{number}",
@@ -208,7 +210,7 @@ def _pair_figure(
 
 
 def _trade_offs(study: UrlStudy) -> Iterator[Drawing]:
-    """Figures 7 and 8: R@1 and R-AUROC over the configurations of each method."""
+    """Yield figures 7 and 8: R@1 and R-AUROC over the configurations of each method."""
     for family in study.families.values():
         configured = [v for v in family if "config" in v.labels]
         if not configured:
@@ -239,19 +241,19 @@ def _trade_off(study: UrlStudy, variants: Sequence[Variant], row: str) -> Panel:
         return Panel(title=study.label(row), empty="no runs")
     x, y = np.array(pairs, np.float64).T
     value = correlated(pairs).value
-    told = f" ({value:.2f})" if math.isfinite(value) else ""
+    text = f" ({value:.2f})" if math.isfinite(value) else ""
     return Panel(
         marks=(CloudMark(x=x, y=y, colour=study.look(row).colour),),
-        title=f"{study.label(row)}{told}",
+        title=f"{study.label(row)}{text}",
         x_label="R@1",
         y_label="R-AUROC",
     )
 
 
 def _matrix(study: UrlStudy) -> Iterator[Drawing]:
-    """Figure 9: correlations between all scores."""
+    """Yield figure 9: correlations between all scores."""
     names = list(_MATRIX)
-    found = np.array(
+    values = np.array(
         [
             [
                 correlation(study, study.judged, _MATRIX[a], _MATRIX[b]).value
@@ -260,12 +262,12 @@ def _matrix(study: UrlStudy) -> Iterator[Drawing]:
             for a in names
         ]
     )
-    if not np.isfinite(found).any():
+    if not np.isfinite(values).any():
         return
     words = tuple(
-        WordMark(column, row, f"{found[row, column]:.2f}", size=5.5)
-        for row, column in np.ndindex(found.shape)
-        if math.isfinite(found[row, column])
+        WordMark(column, row, f"{values[row, column]:.2f}", size=5.5)
+        for row, column in np.ndindex(values.shape)
+        if math.isfinite(values[row, column])
     )
     ticks: dict[float, str] = dict(enumerate(names))
     yield Drawing(
@@ -277,7 +279,7 @@ def _matrix(study: UrlStudy) -> Iterator[Drawing]:
         rows=(
             (
                 Panel(
-                    marks=(PictureMark(pixels=found, scale=_LIGHT), *words),
+                    marks=(PictureMark(pixels=values, scale=_LIGHT), *words),
                     x_ticks=ticks,
                     y_ticks=ticks,
                     framed=False,

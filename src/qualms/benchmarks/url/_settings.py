@@ -25,16 +25,16 @@ class UrlScore(NamedTuple):
     score: str
     label: str
     chance: float = math.nan
-    """Its value for an uncertainty that knows nothing."""
+    """Its value for a random uncertainty."""
 
     @property
     def head(self) -> str:
-        """Its label with the better direction."""
+        """Return its label with the better direction."""
         return f"{self.label} ↑"
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels of its numbers."""
+        """Return the labels of its numbers."""
         return {"subset": self.subset, "score": self.score}
 
 
@@ -57,7 +57,7 @@ VAL_RECALL = UrlScore("val", "recall_at_1", "validation R@1")
 
 
 class MethodLook(NamedTuple):
-    """How figures show a method."""
+    """Colour and marker of a method in figures."""
 
     colour: str
     marker: str
@@ -74,46 +74,46 @@ class ScorePoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UrlStudy:
-    """Results seen as the paper's study."""
+    """Results in terms of the paper's study: backbones, methods and scores."""
 
     results: BenchmarkResults
 
     @property
     def judged(self) -> Sequence[Variant]:
-        """Variants with any number."""
+        """Return the variants that have any number."""
         return self.results.variants
 
     @property
     def backbones(self) -> list[Variant]:
-        """The variants of the main study, one for each backbone."""
+        """Return the variants of the main study, one for each backbone."""
         return [variant for variant in self.judged if "family" not in variant.labels]
 
     @property
     def listed(self) -> list[Variant]:
-        """The variants of the main tables: configurations where there are no others."""
-        configured = [one for one in self.judged if "config" in one.labels]
+        """Return variants of the main tables: configurations if there are no others."""
+        configured = [variant for variant in self.judged if "config" in variant.labels]
         return self.backbones or configured
 
     @property
     def methods(self) -> list[TableRow]:
-        """Rows of methods that some judged variant has."""
+        """Return the rows of methods that some judged variant has."""
         names = {row.name for v in self.judged for row in self.methods_on(v)}
         return [row for row in self.results.plan.rows if row.name in names]
 
     def methods_on(self, variant: Variant) -> list[TableRow]:
         """Return the rows of a variant that are first trainings."""
         rows = self.results.plan.rows
-        own = variant.rows or tuple(row.name for row in rows)
-        return [row for row in rows if row.stage is None and row.name in own]
+        names = variant.rows or tuple(row.name for row in rows)
+        return [row for row in rows if row.stage is None and row.name in names]
 
     def kin(self, variant: Variant) -> list[Variant]:
-        """Return what was judged with the same backbone: other choices and configs."""
-        own = family_of(variant)
-        return [other for other in self.judged if family_of(other) == own]
+        """Return judged variants of the same backbone: other choices and configs."""
+        family = family_of(variant)
+        return [other for other in self.judged if family_of(other) == family]
 
     @property
     def families(self) -> dict[str, list[Variant]]:
-        """Judged variants by the name of their main one."""
+        """Return the judged variants by the name of their main one."""
         families: dict[str, list[Variant]] = {}
         for variant in self.judged:
             families.setdefault(family_of(variant), []).append(variant)
@@ -135,8 +135,8 @@ class UrlStudy:
         A row that the benchmark does not declare has all that were judged.
         """
         table = self.results.table.where(variant=variant.name, row=row.name)
-        judged = [str(name) for name in table.distinct("uncertainty")]
-        names: Sequence[str] = row.settings.get("us", judged)
+        in_results = [str(name) for name in table.distinct("uncertainty")]
+        names: Sequence[str] = row.settings.get("us", in_results)
         return list(names) if len(names) > 1 else []
 
     def points(
@@ -145,8 +145,8 @@ class UrlStudy:
         """Yield two scores of every run of the methods."""
         for variant in variants:
             for row in self.methods:
-                both = [self.result(variant, row.name, s).values for s in (x, y)]
-                for pair in zip(*both, strict=False):
+                values = [self.result(variant, row.name, s).values for s in (x, y)]
+                for pair in zip(*values, strict=False):
                     if all(map(math.isfinite, pair)):
                         yield ScorePoint(row.name, variant.name, *pair)
 
@@ -170,7 +170,7 @@ class UrlStudy:
 
         () where a set was not trained on.
         """
-        each = [
+        by_set = [
             self.results.result(
                 variant=variant.name,
                 first=row,
@@ -181,9 +181,9 @@ class UrlStudy:
             ).values
             for name in self.taught_sets(variant)
         ]
-        if not each or not all(each):
+        if not by_set or not all(by_set):
             return ()
-        repeats = zip(*each, strict=False)
+        repeats = zip(*by_set, strict=False)
         return [math.fsum(values) / len(values) for values in repeats]
 
     def taught_text(self, variants: Sequence[Variant]) -> str:
@@ -201,7 +201,7 @@ class UrlStudy:
         return self.results.plan.row(row).label
 
     def about(self, variants: Sequence[Variant]) -> str:
-        """Return data and preset: what must stand beside every number."""
+        """Return data and preset, to be shown with every number."""
         if any(variant.simulated for variant in variants):
             data = "simulated data, not the paper's"
         elif all("backbone" in variant.labels for variant in variants):
@@ -239,7 +239,7 @@ class UrlStudy:
         return None if book is None else book.table.get(**labels)
 
     def printed_in_text(self, score: str, **labels: Label | None) -> float:
-        """Return a number of the paper's text that has its name for itself.
+        """Return a number of the paper's text that alone has its name.
 
         It is nan where there is none, or more than one.
         """

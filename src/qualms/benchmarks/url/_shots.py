@@ -20,20 +20,20 @@ from qualms.study import Variant
 
 
 def shots_figure(study: UrlStudy) -> Iterator[Drawing]:
-    """Figure 13: R-AUROC after training on few items of each test class."""
-    shown = [v for v in study.backbones if study.taught_methods(v)]
-    if not shown:
+    """Yield figure 13: R-AUROC after training on few items of each test class."""
+    variants = [v for v in study.backbones if study.taught_methods(v)]
+    if not variants:
         return
     yield Drawing(
         name="figure_13",
         title="Figure 13: a few items of the test classes",
         caption="R-AUROC on the other half of the items of the test classes, after "
         "training went on with some items of each of them; mean over "
-        f"{study.taught_text(shown)}, each by itself, with the lowest and highest "
+        f"{study.taught_text(variants)}, each by itself, with the lowest and highest "
         "seed. The dashed line is plain cross-entropy trained on half of all items. "
-        f"Hollow markers: released runs of the paper. {study.source(shown)}",
-        rows=(tuple(_panel(study, variant) for variant in shown),),
-        simulated=any(variant.simulated for variant in shown),
+        f"Hollow markers: released runs of the paper. {study.source(variants)}",
+        rows=(tuple(_panel(study, variant) for variant in variants),),
+        simulated=any(variant.simulated for variant in variants),
         size=(2.9, 2.2),
     )
 
@@ -58,15 +58,15 @@ def _panel(study: UrlStudy, variant: Variant) -> Panel:
 
 def _curve(study: UrlStudy, variant: Variant, row: str) -> Iterator[Mark]:
     look = study.look(row)
-    each = [study.taught(variant, row, shots, R_AUROC) for shots in FEW]
-    places = [place for place, values in enumerate(each) if values]
+    by_shots = [study.taught(variant, row, shots, R_AUROC) for shots in FEW]
+    places = [place for place, values in enumerate(by_shots) if values]
     if places:
-        known = [each[place] for place in places]
+        filled = [by_shots[place] for place in places]
         yield CurveMark(
             x=np.array(places, np.float64),
-            y=np.array([math.fsum(v) / len(v) for v in known]),
-            low=np.array([min(v) for v in known]),
-            high=np.array([max(v) for v in known]),
+            y=np.array([math.fsum(v) / len(v) for v in filled]),
+            low=np.array([min(v) for v in filled]),
+            high=np.array([max(v) for v in filled]),
             colour=look.colour,
             marker=look.marker,
             label=study.label(row),

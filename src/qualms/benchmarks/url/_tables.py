@@ -42,13 +42,13 @@ def url_tables(study: UrlStudy) -> Iterator[Table | None]:
     """Yield all tables."""
     main = study.listed
     if main:
-        yield _laid_out(study, main, RESULTS)
-        yield _laid_out(study, main, _by_set(main))
-        yield _laid_out(study, main, UPSTREAM)
+        yield _fill_layout(study, main, RESULTS)
+        yield _fill_layout(study, main, _by_set(main))
+        yield _fill_layout(study, main, UPSTREAM)
         yield _uncertainties(study, main)
     recall = [v for v in study.judged if v.selection == "recall"]
     if recall:
-        yield _laid_out(study, recall, RESULTS_BY_RECALL)
+        yield _fill_layout(study, recall, RESULTS_BY_RECALL)
     yield from _few_shot(study, study.backbones)
     yield from _correlations(study)
     yield from _costs(study, study.backbones)
@@ -140,7 +140,7 @@ def _uncertainties(study: UrlStudy, variants: Sequence[Variant]) -> Table | None
             "The mutual information of draws is the paper's Jensen-Shannon divergence.",
         ),
     )
-    return _laid_out(study, variants, layout)
+    return _fill_layout(study, variants, layout)
 
 
 def _with_uncertainty(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def _with_uncertainty(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
     return plan.row(str(labels["row"])).label, name
 
 
-def _laid_out(
+def _fill_layout(
     study: UrlStudy, variants: Sequence[Variant], layout: Layout
 ) -> Table | None:
     """Lay a table out with a section for each variant."""
@@ -202,7 +202,7 @@ def _table(  # noqa: PLR0913 - what a table is made of
 
 
 def _few_shot(study: UrlStudy, variants: Sequence[Variant]) -> Iterator[Table]:
-    """Figure 13 in numbers."""
+    """Yield a table of the numbers of figure 13."""
     lines = [
         TableLine(
             labels=(study.label(row),),
@@ -247,33 +247,33 @@ def _few_shot_cell(
     values = study.taught(variant, row, shots, score)
     source = BY_R_AUROC if shots == HALF else FEW_SHOT
     number = study.released(variant, row, score, source, shots=shots)
-    known = [value for value in values if math.isfinite(value)]
+    defined = [value for value in values if math.isfinite(value)]
     return TableCell(
-        mean=math.fsum(known) / len(known) if known else math.nan,
-        repeats=len(known),
+        mean=math.fsum(defined) / len(defined) if defined else math.nan,
+        repeats=len(defined),
         published=None if number is None else Summary(number.value, math.nan),
-        why="" if known else "not part of the runs",
+        why="" if defined else "not part of the runs",
     )
 
 
 def _correlation_line(study: UrlStudy, pair: CorrelatedPair) -> TableLine:
-    found = correlation(study, study.judged, pair.x, pair.y)
+    rank_correlation = correlation(study, study.judged, pair.x, pair.y)
     number = study.printed_in_text(pair.published) if pair.published else math.nan
     cell = TableCell(
-        mean=found.value,
-        repeats=0 if found.why else found.runs,
+        mean=rank_correlation.value,
+        repeats=0 if rank_correlation.why else rank_correlation.runs,
         published=Summary(number, math.nan) if math.isfinite(number) else None,
-        why=found.why,
+        why=rank_correlation.why,
     )
     return TableLine(
         labels=(pair.text, pair.figure),
-        cells=(cell, TableCell(mean=float(found.runs), repeats=1)),
+        cells=(cell, TableCell(mean=float(rank_correlation.runs), repeats=1)),
         keys={"x": pair.x.label, "y": pair.y.label},
     )
 
 
 def _correlations(study: UrlStudy) -> Iterator[Table]:
-    """Rank correlations between scores over all runs."""
+    """Yield a table of the rank correlations between scores over all runs."""
     lines = [_correlation_line(study, pair) for pair in CORRELATIONS]
     if any(line.cells[0].repeats for line in lines):
         yield _table(
@@ -297,7 +297,7 @@ def _correlations(study: UrlStudy) -> Iterator[Table]:
 
 
 def _costs(study: UrlStudy, variants: Sequence[Variant]) -> Iterator[Table]:
-    """Table 1: parameters, seconds of an epoch, milliseconds for each image."""
+    """Yield table 1: parameters, seconds of an epoch, milliseconds for each image."""
     lines = [
         line
         for variant in variants
@@ -336,8 +336,8 @@ def _cost_line(study: UrlStudy, variant: Variant, row: TableRow) -> Iterator[Tab
     cost, plain = (costs.get((variant.name, name)) for name in (row.name, "ce"))
     if cost is None or cost.seconds is None:
         return
-    each = cost.per_item
-    whole = None if each is None else each + (cost.per_crop or 0.0)
+    per_item = cost.per_item
+    with_crop = None if per_item is None else per_item + (cost.per_crop or 0.0)
     place = variant, row.name
     yield TableLine(
         labels=(row.label,),
@@ -345,8 +345,8 @@ def _cost_line(study: UrlStudy, variant: Variant, row: TableRow) -> Iterator[Tab
             _cost(study, cost.parameters, 1e-6, *place, "params_millions"),
             _cost(study, cost.per_epoch, 1, *place, "epoch_time_s"),
             _ratio(cost.per_epoch, None if plain is None else plain.per_epoch),
-            _cost(study, each, 1e3, *place, ""),
-            _cost(study, whole, 1e3, *place, "inference_ms_per_sample"),
+            _cost(study, per_item, 1e3, *place, ""),
+            _cost(study, with_crop, 1e3, *place, "inference_ms_per_sample"),
         ),
         section=variant.label,
         keys={"variant": variant.name, "row": row.name},

@@ -40,7 +40,7 @@ _SIZES = {
 def species_variant(
     name: str, *, side: int, sizes: Mapping[str, Mapping[str, int]]
 ) -> Variant:
-    """Species upstream, and three downstream sets of other families and classes."""
+    """Return species upstream, with three downstream sets of other classes."""
 
     def species(family: str) -> Part:
         options = {"family": family, "side": side, "sizes": sizes[family]}
@@ -62,7 +62,7 @@ def species_variant(
 def all_splits(
     retrieval: tuple[str, ...], votes: tuple[str, ...] = ()
 ) -> Iterator[str]:
-    """What runs predict: upstream test items, and those of the downstream sets."""
+    """Yield the splits to predict: upstream test items and downstream sets."""
     yield "test"
     for name in retrieval:
         yield from (f"{name}:val", f"{name}:test")
@@ -93,38 +93,38 @@ def url_settings(
     }
 
 
-def by_recall(one: Variant) -> Variant:
-    """The same training, with the epoch that retrieves best."""
+def by_recall(variant: Variant) -> Variant:
+    """Return the same training, with the epoch that retrieves best."""
     return replace(
-        one,
-        name=f"{one.name}_recall",
-        label=f"{one.label}, chosen by R@1",
-        training={**one.training, "select_by": "val_recall"},
+        variant,
+        name=f"{variant.name}_recall",
+        label=f"{variant.label}, chosen by R@1",
+        training={**variant.training, "select_by": "val_recall"},
         selection="recall",
         rows=FIRST_NAMES,
-        labels={**one.labels, "family": one.name},
+        labels={**variant.labels, "family": variant.name},
     )
 
 
-def tradeoff(one: Variant) -> Iterator[Variant]:
-    """Ten configs of each method, whose runs are judged on test items."""
-    sets = {name: one.settings[name] for name in ("retrieval", "votes")}
+def tradeoff(variant: Variant) -> Iterator[Variant]:
+    """Yield ten configs of each method, whose runs are judged on test items."""
+    sets = {name: variant.settings[name] for name in ("retrieval", "votes")}
     for number in range(CONFIGS_EACH):
-        configs = spread_names(one.name, number)
+        configs = spread_names(variant.name, number)
         settings = url_settings(**sets, configs=configs)
         yield replace(
-            one,
-            name=f"tradeoff_{one.name}_{number}",
-            label=f"{one.label}, configuration {number}",
+            variant,
+            name=f"tradeoff_{variant.name}_{number}",
+            label=f"{variant.label}, configuration {number}",
             configs=configs,
             rows=FIRST_NAMES,
-            labels={**one.labels, "family": one.name, "config": number},
+            labels={**variant.labels, "family": variant.name, "config": number},
             settings=settings,
         )
 
 
 def real_and_small() -> tuple[Variant, ...]:
-    """Clothes that were never seen: by a small network, and by a frozen one.
+    """Return unseen clothes: for a small network, and for a frozen one.
 
     The frozen one knows ImageNet. Its heads learn from other clothes, or from species.
     """

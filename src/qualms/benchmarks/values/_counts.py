@@ -185,7 +185,7 @@ def _count_cell(count: int, number: Result | None) -> TableCell:
     return TableCell(
         mean=ours.mean,
         repeats=1,
-        by_their_rule=ours,
+        released=ours,
         published=None if number is None else Summary(number.value, math.nan),
     )
 

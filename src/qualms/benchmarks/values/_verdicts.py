@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from qualms.arrays import Array, Flags
 from qualms.benchmarks.values._rows import FIRST_NAMES
 from qualms.benchmarks.values._settings import (
     AUROC,
@@ -22,7 +22,7 @@ from qualms.benchmarks.values._settings import (
     study_about,
 )
 from qualms.report.table import Column, Table, TableCell, TableLine
-from qualms.results import Floats, ResultsTable
+from qualms.results import ResultsTable
 
 CLEAR = 0.5
 """An NCC must reach this value, and an AUROC exceed it."""
@@ -103,11 +103,11 @@ def verdict(question: str, numbers: ResultsTable) -> Verdict:
     return Verdict(int((captured & defined).sum()), int(defined.sum()))
 
 
-def _captures(values: Floats, *, ambiguity: bool) -> NDArray[np.bool_]:
+def _captures(values: Array, *, ambiguity: bool) -> Flags:
     return values >= CLEAR if ambiguity else values > CLEAR
 
 
-def _as_good(other: Floats, meant: Floats, *, ambiguity: bool) -> NDArray[np.bool_]:
+def _as_good(other: Array, meant: Array, *, ambiguity: bool) -> Flags:
     """Return whether a measure captures what another one is meant to capture."""
     chance = 0.0 if ambiguity else 0.5
     # Published numbers have two decimals, whose differences are not exact.

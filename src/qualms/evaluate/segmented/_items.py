@@ -88,7 +88,7 @@ class MapScores:
 
     @property
     def items(self) -> int:
-        """The number of items."""
+        """Return the number of items."""
         return len(self.columns[ItemColumn("dice")])
 
     def labelled(self, index: Index) -> Index:
@@ -97,13 +97,13 @@ class MapScores:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The measures of these items, in order."""
-        ours = (c for c in self.columns if c.score == "ncc" and not c.published)
-        return tuple(c.measure for c in ours)
+        """Return the measures of these items, in order."""
+        columns = (c for c in self.columns if c.score == "ncc" and not c.published)
+        return tuple(c.measure for c in columns)
 
     @property
     def aggregated(self) -> dict[tuple[str, str], Array]:
-        """Item-level uncertainties by measure and aggregation."""
+        """Return item-level uncertainties by measure and aggregation."""
         return {
             (c.measure, c.aggregation): values
             for c, values in self.columns.items()
@@ -133,9 +133,9 @@ def quality_entries(measured: MapScores, subset: str, index: Index) -> Iterator[
     for score in (*overlaps, scores.ncc, scores.ace):
         for column, values in measured.columns.items():
             if column.score == score.__name__ and not column.published:
-                theirs = measured.of(*column[:3], published=True)
+                released = measured.of(*column[:3], published=True)
                 settings = {"measure": column.measure} if column.measure else {}
-                yield _mean_entry(score, values, theirs, subset, index, settings)
+                yield _mean_entry(score, values, released, subset, index, settings)
     sizes, gaps = (
         np.array([v[index] for c, v in measured.columns.items() if c.score == name])
         for name in _STATED
@@ -147,7 +147,7 @@ def quality_entries(measured: MapScores, subset: str, index: Index) -> Iterator[
 def _mean_entry(
     score: Callable[..., Any],
     values: Array,
-    theirs: Array,
+    released: Array,
     subset: str,
     index: Index,
     settings: Mapping[str, str],
@@ -161,7 +161,7 @@ def _mean_entry(
         influence=partial(mean_influence, values, about=scores.about(score)),
         subset=subset,
         settings=settings,
-        as_published=float(np.mean(theirs[index])),
+        as_published=float(np.mean(released[index])),
         why=CONSTANT,
     )
 
@@ -236,18 +236,18 @@ def _overlap(
         "ignore": header.ignore,
     }
     rated, all_rate = _labelled(maps, header.ignore)
-    each = [scores.dice(predicted, rater, **options) for rater in rated]
-    yield ItemColumn("dice"), float(np.mean(each)) if each else np.nan
+    dices = [scores.dice(predicted, rater, **options) for rater in rated]
+    yield ItemColumn("dice"), float(np.mean(dices)) if dices else np.nan
     if not reading.dice_only:
         if options["classes"] > 2:
-            each = [scores.macro_dice(predicted, rater, **options) for rater in rated]
-            yield ItemColumn("macro_dice"), float(np.mean(each)) if each else np.nan
+            dices = [scores.macro_dice(predicted, rater, **options) for rater in rated]
+            yield ItemColumn("macro_dice"), float(np.mean(dices)) if dices else np.nan
         distance = scores.ged(maps.draw_labels, maps.raters, **options)
         yield ItemColumn("ged"), distance if all_rate else np.nan
     if not reading.published:
         return
-    each = [published.dice(predicted, rater, **options) for rater in maps.raters]
-    yield ItemColumn("dice", published=True), float(np.mean(each))
+    dices = [published.dice(predicted, rater, **options) for rater in maps.raters]
+    yield ItemColumn("dice", published=True), float(np.mean(dices))
     if not reading.dice_only:
         distance = published.ged(maps.draw_labels, maps.raters, **options)
         yield ItemColumn("ged", published=True), distance

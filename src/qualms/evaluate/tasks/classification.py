@@ -8,6 +8,11 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
+from qualms.evaluate._prediction_sets import (
+    Probabilities,
+    conformal_entries,
+    enough_of_each_class,
+)
 from qualms.evaluate.drawings import (
     histogram,
     referral_curves,
@@ -24,11 +29,6 @@ from qualms.evaluate.entry import (
     bound_entry,
     with_known_influence,
 )
-from qualms.evaluate.prediction_sets import (
-    Probabilities,
-    conformal_entries,
-    enough_of_each_class,
-)
 from qualms.evaluate.subsets import (
     design_of,
     known_items,
@@ -41,13 +41,13 @@ from qualms.predictions import Predictions
 Fitted = scores.Temperature | scores.Isotonic
 
 MANY = 8
-"""With more classes than this, probabilities are let go of as soon as they can be."""
+"""With more classes than this, probabilities are freed as soon as possible."""
 BLOCK = 1 << 20
 """Probabilities that are recalibrated at a time."""
 TOP_K = 5
-"""With more classes than this, the target is also sought among the first five."""
+"""With more classes than this, there is also a top-5 accuracy."""
 MANY_RANKED = 100
-"""With more classes than this, items are not ranked by each of them."""
+"""With more classes than this, there is no macro AUROC, which ranks by each class."""
 OF_CLASSES = (scores.accuracy, scores.balanced_accuracy, scores.mcc, scores.macro_f1)
 RECALIBRATED = (scores.nll, scores.brier, scores.ece, scores.adaptive_ece)
 """Scores that are also given of recalibrated probabilities."""
@@ -120,7 +120,7 @@ def classification(
     if val is not None and known_val is not None:
         design = design.joined(design_of(val))
         entries += _sets(predictions, everyone, (val, known_val), chosen, options)
-    known = everyone.at(chosen["all"])
+    all_items = everyone.at(chosen["all"])
     group = predictions.get("group")
     groups = None if group is None else group[chosen["all"]]
     return Judgement(
@@ -128,10 +128,10 @@ def classification(
         curves=(
             *curves,
             *_ood_roc(predictions, everyone),
-            _reliability(known),
+            _reliability(all_items),
             *changed.curves,
         ),
-        histograms=tuple(_histograms(known, groups)),
+        histograms=tuple(_histograms(all_items, groups)),
         notes=(
             *_notes(predictions, val, fitted),
             *_set_notes(known_val, options.alpha),
@@ -152,10 +152,10 @@ def _classified(predictions: Predictions) -> _Classified:
 def _uncertainties(predictions: Predictions) -> dict[str, Array]:
     """Return the entropy, its epistemic part where draws allow, and the file's own."""
     parts = decomposed(predictions.arrays["probs"])
-    found = {"entropy": parts.total}
+    values = {"entropy": parts.total}
     if predictions.draws > 1:
-        found["epistemic"] = parts.epistemic
-    return found | predictions.named("uncertainty")
+        values["epistemic"] = parts.epistemic
+    return values | predictions.named("uncertainty")
 
 
 def _validation(predictions: Predictions, val: Predictions) -> Probabilities:
@@ -166,12 +166,12 @@ def _validation(predictions: Predictions, val: Predictions) -> Probabilities:
             f"got {val.classes} in {val.source}"
         )
     index = known_items(val)
-    known = scores.mean_probabilities(val.arrays["probs"])[index]
-    return Probabilities(known, val.arrays["target"][index])
+    probs = scores.mean_probabilities(val.arrays["probs"])[index]
+    return Probabilities(probs, val.arrays["target"][index])
 
 
 def _fitted(val: Probabilities | None) -> dict[str, Fitted]:
-    """Return the maps of probabilities that validation items settle, by name."""
+    """Return the recalibration maps fitted on validation items, by name."""
     if val is None:
         return {}
     return {
@@ -181,7 +181,7 @@ def _fitted(val: Probabilities | None) -> dict[str, Fitted]:
 
 
 class _Recalibrated(NamedTuple):
-    """What is judged of recalibrated probabilities."""
+    """Entries and curves of recalibrated probabilities."""
 
     entries: Mapping[str, list[Entry]]
     """By subset."""
@@ -192,14 +192,14 @@ def _recalibrated(
     everyone: _Classified, fitted: Mapping[str, Fitted], chosen: Mapping[str, Index]
 ) -> _Recalibrated:
     """Judge every subset by each fit, which is applied once."""
-    found = _Recalibrated({subset: [] for subset in chosen}, [])
+    result = _Recalibrated({subset: [] for subset in chosen}, [])
     for name, fit in fitted.items():
         changed, at = everyone.recalibrated(fit), {"recalibration": name}
         for subset, index in chosen.items():
             items = changed.at(index)
-            found.entries[subset].extend(_calibration(items, subset, index, at))
-        found.curves.append(_reliability(changed.at(chosen["all"]), at))
-    return found
+            result.entries[subset].extend(_calibration(items, subset, index, at))
+        result.curves.append(_reliability(changed.at(chosen["all"]), at))
+    return result
 
 
 def _of_subset(items: _Classified, subset: str, index: Index) -> Iterator[Entry]:
@@ -246,7 +246,7 @@ def _entry(
     entry = bound_entry(
         score, arrays, index, subset=subset, settings=settings, why=ONE_CLASS
     )
-    # With many classes what items contribute is smaller than their probabilities.
+    # With many classes influences take less memory than probabilities.
     many = "probs" in arrays and arrays["probs"].shape[1] > MANY
     return with_known_influence(entry) if many else entry
 
@@ -270,12 +270,12 @@ def _sets(
     chosen: Mapping[str, Index],
     options: ScoreOptions,
 ) -> Iterator[Entry]:
-    """Yield scores of conformal sets, but for balanced items, which repeat some."""
+    """Yield scores of conformal sets on all subsets but the balanced one."""
     # Items of no known class are in no subset: any class will do.
     test = Probabilities(everyone.probs, np.maximum(everyone.target, 0))
     rows = predictions.n + known_items(val[0])
-    judged = {name: index for name, index in chosen.items() if name != "balanced"}
-    return conformal_entries(test, val[1], (rows, judged), alpha=options.alpha)
+    by_subset = {name: index for name, index in chosen.items() if name != "balanced"}
+    return conformal_entries(test, val[1], (rows, by_subset), alpha=options.alpha)
 
 
 def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
@@ -330,8 +330,8 @@ def _notes(
         clusters = len(np.unique(predictions.arrays["cluster"]))
         notes.append(f"intervals are over {clusters} clusters, not items")
     if val is not None:
-        names, known = " and ".join(fitted), len(known_items(val))
-        notes.append(f"{names} fitted on {known} validation items of {val.source}")
+        names, count = " and ".join(fitted), len(known_items(val))
+        notes.append(f"{names} fitted on {count} validation items of {val.source}")
     return tuple(notes)
 
 

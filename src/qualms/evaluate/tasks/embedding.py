@@ -60,15 +60,15 @@ def embedding(
             "that are not upstream, for one to be the other's neighbour, got "
             f"{down.size}; add items"
         )
-    found = _retrieved(predictions, down, options)
+    search = _retrieved(predictions, down, options)
     hits = np.zeros(predictions.n)
-    hits[down] = found.hits
+    hits[down] = search.hits
     entries: list[Entry] = []
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     for subset, index in chosen.items():
-        kept = index if upstream is None else index[~upstream[index]]
-        if kept.size:
-            entries += _retrieval(predictions, hits, subset, kept)
+        downstream = index if upstream is None else index[~upstream[index]]
+        if downstream.size:
+            entries += _retrieval(predictions, hits, subset, downstream)
     if upstream is not None and upstream.any():
         entries += _contrast(predictions, upstream)
     entries += (
@@ -84,7 +84,7 @@ def embedding(
             *_array_notes(predictions),
             *unknown_notes(predictions),
         ),
-        design=_design(predictions, upstream, down, found.unit),
+        design=_design(predictions, upstream, down, search.unit),
     )
 
 
@@ -103,7 +103,7 @@ def _retrieved(
     if options.gallery is None:
         return retrieved(*_both(predictions, index))
     _refuse_shared(predictions, options.gallery)
-    # An item of the gallery is asked by many, but asks for none itself.
+    # Items of a gallery are neighbours of many items, but have no neighbours sought.
     hits = scores.hits_within(_ranks(predictions, index, options), 1)
     return Retrieved(hits, np.arange(len(hits)))
 
@@ -130,11 +130,13 @@ def _among_more(
     """Yield R@k for every requested k."""
     if not options.nearest:
         return
-    ranks, known = _ranks(predictions, index, options), _about("all", index)
+    ranks, entry = _ranks(predictions, index, options), _about("all", index)
     for k in options.nearest:
         hits = scores.hits_within(ranks, k)
-        made = partial(mean_influence, hits, about=scores.about(scores.recall_at_k))
-        yield known(scores.recall_at_k, float(hits.mean()), made, {"k": str(k)})
+        influence = partial(
+            mean_influence, hits, about=scores.about(scores.recall_at_k)
+        )
+        yield entry(scores.recall_at_k, float(hits.mean()), influence, {"k": str(k)})
 
 
 def _gallery_note(options: ScoreOptions) -> tuple[str, ...]:
@@ -150,15 +152,15 @@ def _gallery_note(options: ScoreOptions) -> tuple[str, ...]:
 def _refuse_shared(predictions: Predictions, gallery: Predictions) -> None:
     """Raise if an item is in the gallery: it would be its own neighbour."""
     shared: Sequence[str] = ()
-    asked, held = predictions.get("item"), gallery.get("item")
-    if asked is not None and held is not None:
-        shared = np.intersect1d(asked, held).tolist()
+    queries, candidates = predictions.get("item"), gallery.get("item")
+    if queries is not None and candidates is not None:
+        shared = np.intersect1d(queries, candidates).tolist()
     same = np.array_equal(predictions.arrays["embedding"], gallery.arrays["embedding"])
     if shared or same:
-        told = f"{len(shared)} of them, such as {shared[0]!r}" if shared else "all"
+        examples = f"{len(shared)} of them, such as {shared[0]!r}" if shared else "all"
         raise ValueError(
             "a gallery must hold other items than those whose neighbours are sought, "
-            f"and {gallery.source} holds {told}: each would be its own neighbour; "
+            f"and {gallery.source} holds {examples}: each would be its own neighbour; "
             "leave them out, or score the file without a gallery"
         )
 
@@ -174,9 +176,9 @@ def _accuracy(
     if predicted is None or not index.size:
         return
     right = (predicted[index] == predictions.arrays["target"][index]).astype(np.float64)
-    made = partial(mean_influence, right, about=scores.about(scores.accuracy))
+    influence = partial(mean_influence, right, about=scores.about(scores.accuracy))
     at = {} if upstream is None else {"items": "upstream"}
-    yield _about("all", index)(scores.accuracy, float(right.mean()), made, at)
+    yield _about("all", index)(scores.accuracy, float(right.mean()), influence, at)
 
 
 def _design(
@@ -197,30 +199,32 @@ def _retrieval(
     predictions: Predictions, hits: Array, subset: str, index: Index
 ) -> Iterator[Entry]:
     right = hits[index]
-    known = _about(subset, index)
+    entry = _about(subset, index)
     recall = partial(mean_influence, right, about=scores.about(scores.recall_at_1))
-    yield known(scores.recall_at_1, float(right.mean()), recall)
+    yield entry(scores.recall_at_1, float(right.mean()), recall)
     cropped = predictions.named("uncertainty_cropped")
     votes = predictions.get("votes")
     for name, values in predictions.named("uncertainty").items():
         value, at = values[index], {"u": name}
         ranked = scores.weighted_auroc, value, 1 - right, right
-        yield known(scores.r_auroc, _value(*ranked), partial(influence_of, *ranked), at)
+        yield entry(scores.r_auroc, _value(*ranked), partial(influence_of, *ranked), at)
         if name in cropped:
             pair = scores.crop_rate, value, cropped[name][index]
-            yield known(
+            yield entry(
                 scores.crop_rate, _value(*pair), partial(influence_of, *pair), at
             )
         if votes is not None:
-            aligned = partial(influence_of, scores.human_alignment, value, votes[index])
-            found = _alignment(value, votes[index])
-            yield known(scores.human_alignment, found, aligned, at)
+            influence = partial(
+                influence_of, scores.human_alignment, value, votes[index]
+            )
+            alignment = _alignment(value, votes[index])
+            yield entry(scores.human_alignment, alignment, influence, at)
 
 
 def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator[Entry]:
     """Yield scores of downstream against upstream items, and of their union."""
     index = known_items(predictions)
-    everyone, known = (
+    entry_of_all, entry = (
         _about("all", items) for items in (np.arange(predictions.n), index)
     )
     target = scores.mixed_target(predictions.arrays["target"][index], upstream[index])
@@ -228,11 +232,11 @@ def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator
     for name, value in predictions.named("uncertainty").items():
         at = {"u": name}
         apart = scores.ood_auroc, value, ~upstream
-        made = partial(influence_of, *apart)
-        yield everyone(scores.ood_auroc, _value(*apart), made, at)
+        influence = partial(influence_of, *apart)
+        yield entry_of_all(scores.ood_auroc, _value(*apart), influence, at)
         ranked = scores.weighted_auroc, value[index], 1 - mixed, mixed
-        made = partial(influence_of, *ranked)
-        yield known(scores.mixed_r_auroc, _value(*ranked), made, at)
+        influence = partial(influence_of, *ranked)
+        yield entry(scores.mixed_r_auroc, _value(*ranked), influence, at)
 
 
 def _shifted(predictions: Predictions) -> Iterator[Entry]:
@@ -240,14 +244,14 @@ def _shifted(predictions: Predictions) -> Iterator[Entry]:
     shifted = outside(predictions)
     if shifted is None:
         return
-    known = _about("all", np.arange(predictions.n))
-    # Downstream items are told from upstream ones by a row of the same name.
+    entry = _about("all", np.arange(predictions.n))
+    # Downstream against upstream items have a row of the same name.
     more = {} if predictions.get("upstream") is None else {"outside": "shifted"}
     for name, value in predictions.named("uncertainty").items():
         for score in (scores.ood_auroc, scores.ood_auprc, scores.ood_fpr95):
             apart = score, value, shifted
-            made = partial(influence_of, *apart)
-            yield known(score, _value(*apart), made, {"u": name} | more)
+            influence = partial(influence_of, *apart)
+            yield entry(score, _value(*apart), influence, {"u": name} | more)
 
 
 def _value(score: Callable[..., float], *arrays: NDArray[Any]) -> float:
@@ -257,7 +261,7 @@ def _value(score: Callable[..., float], *arrays: NDArray[Any]) -> float:
 def _about(subset: str, index: Index) -> Callable[..., Entry]:
     """Return a function that makes entries of the items at `index`."""
 
-    def made(
+    def entry(
         score: Callable[..., Any],
         value: float,
         influence: Callable[[], Influence | None],
@@ -273,7 +277,7 @@ def _about(subset: str, index: Index) -> Callable[..., Entry]:
             why=WHY.get(score, ""),
         )
 
-    return made
+    return entry
 
 
 def _alignment(uncertainty: Array, votes: Array) -> float:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from qualms import scores
 from qualms.arrays import Array, Index
+from qualms.evaluate._estimates import influences_of
 from qualms.evaluate.entry import Curve, Entry, Judgement, ScoreOptions, bound_entry
-from qualms.evaluate.estimates import influences_of
 from qualms.evaluate.recalibration import Forecasts, recalibrated_influences
 from qualms.evaluate.subsets import (
     design_of,
@@ -37,7 +37,7 @@ NO_DENSITY = (
 
 
 class _Forecast(NamedTuple):
-    """What a regression file says about its items, draws pooled."""
+    """The predictions of a regression file, draws pooled."""
 
     mean: Array | None
     var: Array | None
@@ -45,7 +45,7 @@ class _Forecast(NamedTuple):
     upper: Array
     target: Array
     rule: str
-    """How the raw interval came about."""
+    """How the raw interval was made."""
 
 
 def regression(
@@ -54,24 +54,25 @@ def regression(
     """Judge one regression file; `val` adds conformal and selective rows."""
     alpha = _alpha(predictions, options)
     items = _pooled(predictions, alpha)
-    known = None if val is None else _known(predictions, val, alpha)
+    validation = None if val is None else _validation(predictions, val, alpha)
     chosen = subsets(predictions, by_group=options.by_group, seed=options.seed)
     design = design_of(predictions)
     entries: list[Entry] = []
     for subset, index in chosen.items():
         entries += _points(predictions, items, subset, index)
         entries += _intervals(items, alpha, subset, index)
-        if known is not None:
-            entries += _calibrated(predictions, items, known, alpha, subset, index)
+        if validation is not None:
+            entries += _calibrated(predictions, items, validation, alpha, subset, index)
     return Judgement(
         entries=tuple(entries),
         curves=_curves(
-            _part(items, chosen["all"]), None if known is None else known.offset
+            _part(items, chosen["all"]),
+            None if validation is None else validation.offset,
         ),
         notes=(
             *_density_note(items),
-            *_notes(alpha, known, val),
-            *unknown_notes(predictions, told=False),
+            *_notes(alpha, validation, val),
+            *unknown_notes(predictions, in_ood_scores=False),
         ),
         design=design if val is None else design.joined(design_of(val)),
     )
@@ -107,8 +108,8 @@ def _pooled(predictions: Predictions, alpha: float) -> _Forecast:
     )
 
 
-class _Known(NamedTuple):
-    """What validation predictions settle."""
+class _Validation(NamedTuple):
+    """Conformal offset and selection scores of the validation items."""
 
     items: _Forecast
     rows: Index
@@ -118,7 +119,9 @@ class _Known(NamedTuple):
     """By selection score, that of these items."""
 
 
-def _known(predictions: Predictions, val: Predictions, alpha: float) -> _Known:
+def _validation(
+    predictions: Predictions, val: Predictions, alpha: float
+) -> _Validation:
     if (val.header.alpha or alpha) != alpha:
         raise ValueError(
             f"val must have the alpha of {predictions.source}, {alpha}, "
@@ -130,7 +133,7 @@ def _known(predictions: Predictions, val: Predictions, alpha: float) -> _Known:
         items.lower, items.upper, items.target, alpha=alpha
     )
     selects = {name: values[index] for name, values in _selects(val).items()}
-    return _Known(items, index, offset, selects)
+    return _Validation(items, index, offset, selects)
 
 
 def _selects(predictions: Predictions) -> dict[str, Array]:
@@ -184,15 +187,15 @@ def _intervals(
 
 
 def _reached(covered: Entry, alpha: float) -> bool:
-    """Whether a coverage of 1 - `alpha` cannot be ruled out, or is exceeded."""
-    found = interval_of(influences_of([covered]))
-    return covered.value >= 1 - alpha or found.high >= 1 - alpha
+    """Return whether a coverage of 1 - `alpha` is possible or exceeded."""
+    interval = interval_of(influences_of([covered]))
+    return covered.value >= 1 - alpha or interval.high >= 1 - alpha
 
 
 def _calibrated(
     predictions: Predictions,
     items: _Forecast,
-    known: _Known,
+    validation: _Validation,
     alpha: float,
     subset: str,
     index: Index,
@@ -200,19 +203,26 @@ def _calibrated(
     """Yield scores of intervals widened on validation items, all or selected."""
     selects = {"": np.zeros(predictions.n)} | _selects(predictions)
     for name, values in selects.items():
-        if name and name not in known.selects:
+        if name and name not in validation.selects:
             continue
-        own = known.selects[name] if name else np.zeros(len(known.items.target))
+        val_select = (
+            validation.selects[name] if name else np.zeros(len(validation.items.target))
+        )
         val, test = (
             Forecasts(f.lower, f.lower, f.upper, f.target, select)
-            for f, select in ((known.items, own), (_part(items, index), values[index]))
+            for f, select in (
+                (validation.items, val_select),
+                (_part(items, index), values[index]),
+            )
         )
-        made = recalibrated_influences(val, test, alpha=alpha, rate=RATE)
-        everyone = np.concatenate([predictions.n + known.rows, index])
-        keep = scores.accept(test.select, scores.selection_threshold(own, rate=RATE))
-        ends = test.lower - known.offset, test.upper + known.offset
+        influences = recalibrated_influences(val, test, alpha=alpha, rate=RATE)
+        everyone = np.concatenate([predictions.n + validation.rows, index])
+        keep = scores.accept(
+            test.select, scores.selection_threshold(val_select, rate=RATE)
+        )
+        ends = test.lower - validation.offset, test.upper + validation.offset
         yield from _calibrated_entries(
-            (*ends, test.target), keep, made, (subset, name), everyone, alpha
+            (*ends, test.target), keep, influences, (subset, name), everyone, alpha
         )
 
 
@@ -227,7 +237,7 @@ def _part(items: _Forecast, index: Index) -> _Forecast:
 def _calibrated_entries(
     calibrated: tuple[Array, Array, Array],
     keep: NDArray[np.bool_],
-    made: Mapping[str, Callable[[], Influence]],
+    influences: Mapping[str, Callable[[], Influence]],
     place: tuple[str, str],
     everyone: Index,
     alpha: float,
@@ -245,7 +255,7 @@ def _calibrated_entries(
     yield Entry(
         score=scores.coverage,
         value=scores.coverage(lower, upper, target) if some else math.nan,
-        influence=made["test_coverage"],
+        influence=influences["test_coverage"],
         aim=1 - alpha,
         why="no item is accepted",
         **shared,
@@ -254,14 +264,14 @@ def _calibrated_entries(
         yield Entry(
             score=scores.prediction_rate,
             value=float(keep.mean()),
-            influence=made["test_prediction_rate"],
+            influence=influences["test_prediction_rate"],
             **shared,
         )
         return
     yield Entry(
         score=scores.interval_length,
         value=scores.interval_length(lower, upper),
-        influence=made["test_interval_length"],
+        influence=influences["test_interval_length"],
         **shared,
     )
     penalised = scores.interval_score(lower, upper, target, alpha=alpha)
@@ -309,12 +319,12 @@ def _density_note(items: _Forecast) -> tuple[str, ...]:
 
 
 def _notes(
-    alpha: float, known: _Known | None, val: Predictions | None
+    alpha: float, validation: _Validation | None, val: Predictions | None
 ) -> tuple[str, ...]:
     notes = [f"intervals aim at coverage {1 - alpha:g}"]
-    if val is not None and known is not None:
+    if val is not None and validation is not None:
         notes.append(
-            f"conformal offset {known.offset:.4g} from {len(known.rows)} validation "
-            f"items of {val.source}"
+            f"conformal offset {validation.offset:.4g} from {len(validation.rows)} "
+            f"validation items of {val.source}"
         )
     return tuple(notes)

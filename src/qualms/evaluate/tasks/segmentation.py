@@ -72,8 +72,8 @@ def segmentation(
         entries += _failure(measured, subset, index)
     entries += _shift(predictions, measured)
     return Judgement(
-        entries=tuple(_named(entry, type_of) for entry in entries),
-        curves=tuple(_named(c, type_of) for c in _curves(measured, chosen["all"])),
+        entries=tuple(_with_type(entry, type_of) for entry in entries),
+        curves=tuple(_with_type(c, type_of) for c in _curves(measured, chosen["all"])),
         notes=(
             *_notes(predictions, measured, fitted, type_of),
             *unknown_notes(predictions),
@@ -94,13 +94,14 @@ def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
         for file in files
     ]
     if kinds[0] != kinds[1]:
-        mine, theirs = (
+        expected, actual = (
             f"method {file.header.method}, {file.draws} draws, {file.classes} classes"
             for file in files
         )
         raise ValueError(
-            f"val must hold the same kind of maps as {predictions.source} ({mine}), "
-            f"got {theirs} in {val.source}; predict both splits with the same run"
+            f"val must hold the same kind of maps as {predictions.source} "
+            f"({expected}), got {actual} in {val.source}; predict both splits with the "
+            "same run"
         )
 
 
@@ -147,7 +148,7 @@ def _settings(measure: str, aggregation: str) -> dict[str, str]:
     return {"measure": measure, "aggregation": aggregation}
 
 
-def _named(part: Part, type_of: Callable[[str], str]) -> Part:
+def _with_type(part: Part, type_of: Callable[[str], str]) -> Part:
     """Return `part` with its measure called by what it stands for in this method."""
     if "measure" not in part.settings:
         return part

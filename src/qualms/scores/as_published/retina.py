@@ -38,12 +38,12 @@ class PublishedReferralCurve:
 
     @property
     def referred(self) -> Array:
-        """The share of items referred at each point, from 0 to 1."""
+        """Return the share of items referred at each point, from 0 to 1."""
         return np.arange(len(self.value)) / (len(self.value) - 1)
 
     @property
     def area(self) -> float:
-        """Plain mean of all points, both ends included."""
+        """Return the plain mean of all points, both ends included."""
         return float(np.mean(self.value))
 
     def at(self, tau: float) -> float:
@@ -149,8 +149,8 @@ def balanced_joint(shifted: ArrayLike, *, seed: int = 0) -> Index:
     inside, outside = np.flatnonzero(~moved), np.flatnonzero(moved)
     times, missing = divmod(len(inside), len(outside))
     rng = np.random.RandomState(seed)
-    drawn = rng.choice(outside, size=missing, replace=False)
-    return np.concatenate([inside, np.tile(outside, times), drawn])
+    remainder = rng.choice(outside, size=missing, replace=False)
+    return np.concatenate([inside, np.tile(outside, times), remainder])
 
 
 @as_score(label="NLL (RETINA)", better="lower", high=np.inf)
@@ -192,9 +192,9 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
     >>> auprc([0.2, 0.7], [False, False])
     0.5
     """
-    found = flags("positive", positive)
-    values = vector("score", score, length=len(found))
-    return auprc_by_rule(values, found, tie=0.0) if found.any() else 0.5
+    truth = flags("positive", positive)
+    values = vector("score", score, length=len(truth))
+    return auprc_by_rule(values, truth, tie=0.0) if truth.any() else 0.5
 
 
 def stderr(values: Iterable[float | None]) -> float:
@@ -247,12 +247,12 @@ def _bucketed(name: str, prob: Array, true: Index, oracle: bool) -> Array:
     value = np.ones(BUCKETS + 1)
     one_class_rule = True
     for k in range(BUCKETS - 1, -1, -1):
-        kept = int(((BUCKETS - k) / BUCKETS) * items)
-        one_class_rule &= k > 0 and _one_class_correct(positive[:kept], hits[:kept])
+        count = int(((BUCKETS - k) / BUCKETS) * items)
+        one_class_rule &= k > 0 and _one_class_correct(positive[:count], hits[:count])
         if one_class_rule:
             continue
-        area = _defined_area(name, prob[:kept], positive[:kept])
-        value[k] = (kept * area + (items - kept)) / items if oracle else area
+        area = _defined_area(name, prob[:count], positive[:count])
+        value[k] = (count * area + (items - count)) / items if oracle else area
     return value
 
 
@@ -266,5 +266,5 @@ def _defined_area(name: str, prob: Array, positive: Flags) -> float:
         return 0.0
     if name == "auprc":
         return auprc(prob, positive)
-    both = positive.any() and not positive.all()
-    return auroc_by_rule(prob, positive, tie=0.0) if both else 0.0
+    two_classes = positive.any() and not positive.all()
+    return auroc_by_rule(prob, positive, tie=0.0) if two_classes else 0.0

@@ -50,8 +50,8 @@ def retrieval_hits(embedding: ArrayLike, target: ArrayLike) -> Flags:
     array([ True, False,  True])
     """
     index = nearest_neighbour(embedding)
-    wanted = vector("target", target, length=len(index))
-    hits: Flags = wanted[index] == wanted
+    truth = vector("target", target, length=len(index))
+    hits: Flags = truth[index] == truth
     return hits
 
 
@@ -169,18 +169,18 @@ def _normalised(single: Single) -> Single:
         raise ValueError(
             f"embedding must have shape (N, D), N at least 2, got {single.shape}"
         )
-    known = single.copy()
-    known[np.isnan(known)] = 0
-    finite("embedding", known)
-    length = np.sqrt(np.square(known).sum(axis=1))
+    rows = single.copy()
+    rows[np.isnan(rows)] = 0
+    finite("embedding", rows)
+    length = np.sqrt(np.square(rows).sum(axis=1))
     if np.mean(length == 0) > 0.9:
         raise ValueError(
             "embedding must not be zero for more than 90 % of the items, got "
             f"{np.mean(length == 0):.0%}"
         )
     length[length == 0] = 1
-    known /= length[:, None]
-    return known
+    rows /= length[:, None]
+    return rows
 
 
 @jit

@@ -57,9 +57,11 @@ def dice(
     >>> dice([0, 1, 2, 2], [0, 1, 2, 255], classes=3, ignore=255).__round__(6)
     0.857143
     """
-    drawn, rated = (np.asarray(maps)[np.newaxis] for maps in (prediction, reference))
+    predicted, rated = (
+        np.asarray(maps)[np.newaxis] for maps in (prediction, reference)
+    )
     names = ("prediction", "reference")
-    first, second = _flat(names, drawn, rated, classes, ignore)
+    first, second = _flat(names, predicted, rated, classes, ignore)
     return float(_pair_dice(first, second, classes)[0, 0])
 
 
@@ -136,7 +138,7 @@ def ace(
     total: ArrayLike | None = None,
     bins: int = 20,
 ) -> float:
-    """Average calibration error of one item by ace.py; arguments as `scores.ace`.
+    """Return the calibration error of one item by ace.py; arguments as `scores.ace`.
 
     An item with every pixel right is scored as if every pixel were wrong, because the
     only label there is becomes the negative one.
@@ -212,11 +214,11 @@ def aurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> f
     order = np.argsort(certainty, kind="stable" if sort == "stable" else None)
     ascending = certainty[order]
     first = np.append(True, ascending[1:] != ascending[:-1])[:-1]
-    kept = np.append(len(values), np.arange(len(values) - 1, 0, -1)[first])
+    count = np.append(len(values), np.arange(len(values) - 1, 0, -1)[first])
     remaining = np.cumsum(values[order][::-1])
-    height = remaining[kept - 1] / kept
+    height = remaining[count - 1] / count
     # A tied tail repeats the last risk down to the one item that is never removed.
-    width = -np.diff(np.append(kept, 1)) / len(values)
+    width = -np.diff(np.append(count, 1)) / len(values)
     return float(width @ (height + np.append(height[1:], height[-1])) / 2.0)
 
 
@@ -237,16 +239,16 @@ def eaurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> 
 
 def _flat(
     names: tuple[str, str],
-    drawn: NDArray[Any],
+    predicted: NDArray[Any],
     rated: NDArray[Any],
     classes: int,
     ignore: int | None,
 ) -> tuple[Labels, Labels]:
     """Return classes (M, P) and (R, P), raters' ignored pixels kept as `IGNORED`."""
-    check_stack(names[0], drawn)
+    check_stack(names[0], predicted)
     check_stack(names[1], rated)
-    check_same_space(names, drawn.shape[1:], rated.shape[1:])
-    first = checked_labels(names[0], drawn, classes=classes)
+    check_same_space(names, predicted.shape[1:], rated.shape[1:])
+    first = checked_labels(names[0], predicted, classes=classes)
     second = checked_labels(names[1], rated, classes=classes, ignore=ignore)
     return first.reshape(len(first), -1), second.reshape(len(second), -1)
 
@@ -257,14 +259,14 @@ def _counts(first: Labels, second: Labels, classes: int) -> tuple[Index, Index]:
     unknown = [(maps == IGNORED).astype(np.uint8) for maps in (first, second)]
     if classes > 2 and unknown[0].any():
         shared -= overlaps(*unknown, classes=2)
-    own = (sizes(maps, classes=classes) for maps in (first, second))
-    return 2 * shared, np.add.outer(*own)
+    pixels = (sizes(maps, classes=classes) for maps in (first, second))
+    return 2 * shared, np.add.outer(*pixels)
 
 
 def _pair_dice(first: Labels, second: Labels, classes: int) -> Array:
-    shared, both = _counts(first, second, classes)
-    return np.where(both > 0, shared / np.maximum(both, 1), 0.0)
+    shared, total = _counts(first, second, classes)
+    return np.where(total > 0, shared / np.maximum(total, 1), 0.0)
 
 
-def _ratio(shared: int, both: int) -> float:
-    return shared / both if both else 0.0
+def _ratio(shared: int, total: int) -> float:
+    return shared / total if total else 0.0

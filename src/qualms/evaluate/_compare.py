@@ -1,0 +1,151 @@
+"""Several files beside each other: paired differences, and which may be best."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qualms.evaluate._ranking import Ranking, Rival, rankings
+from qualms.evaluate._results import Results
+from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.evaluate.notebook import notebook_lines, notebook_table
+from qualms.evaluate.rows import RowKey, ScoreRow
+from qualms.labels import values_text
+from qualms.predictions import pairing, same_items
+from qualms.scores import Better, Difference
+
+DIFFERENT_ITEMS = (
+    "the files do not hold the same items in the same order, with the same targets or "
+    "raters, so their differences are not paired and no tie groups are given"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """One score over all files that have it: the best, and who may be best too."""
+
+    score: str
+    label: str
+    subset: str
+    settings: Mapping[str, Any]
+    better: Better
+    best: str
+    tied: tuple[str, ...]
+    """Files that cannot be told apart from the best, the best itself included."""
+    difference: Mapping[str, Difference]
+    """Each file minus the best, paired over items."""
+    reason: str = ""
+    """Why nothing can be claimed; '' where something can."""
+
+    @property
+    def detail(self) -> str:
+        """Return the settings, as `ScoreRow.detail` shows them."""
+        return values_text(self.settings)
+
+    @property
+    def key(self) -> RowKey:
+        """Return the score, subset and settings, as `ScoreRow.key` does."""
+        return (self.score, self.subset, tuple(self.settings.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The contrasts of every score that at least two files share."""
+
+    names: tuple[str, ...]
+    contrasts: tuple[Contrast, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        files = ", ".join(self.names)
+        return f"<Comparison of {files}: {len(self.contrasts)} scores; see .contrasts>"
+
+    def _repr_html_(self) -> str:
+        heads = ("score", "items", "detail", *self.names)
+        rows = (_html_contrast(contrast, self.names) for contrast in self.contrasts)
+        title = "differences to the best; * cannot be told apart from it"
+        return notebook_table(title, heads, rows) + notebook_lines(self.notes)
+
+
+def _html_contrast(contrast: Contrast, names: Sequence[str]) -> tuple[str, ...]:
+    cells = (_html_difference(contrast, name) for name in names)
+    return contrast.label, contrast.subset, contrast.detail, *cells
+
+
+def _html_difference(contrast: Contrast, name: str) -> str:
+    difference = contrast.difference.get(name)
+    if name == contrast.best:
+        return "best *"
+    if difference is None or math.isnan(difference.value):
+        return ""
+    mark = " *" if name in contrast.tied else ""
+    ends = f" ({difference.low:+.4g} to {difference.high:+.4g})"
+    bounded = math.isfinite(difference.low) and math.isfinite(difference.high)
+    return f"{difference.value:+.4g}{ends if bounded else ''}{mark}"
+
+
+def compare(results: Sequence[Results]) -> Comparison:
+    """Return paired differences and tie groups of files that hold the same items."""
+    for result in results:
+        if not isinstance(result, Results):
+            raise TypeError(
+                f"compare takes what qualms.score gives, got {type(result).__name__}; "
+                "say compare([qualms.score(a), qualms.score(b)])"
+            )
+    names = tuple(result.name for result in results)
+    tasks = {result.task for result in results}
+    if len(tasks) > 1:
+        raise ValueError(
+            "files compare only within one task, got "
+            + ", ".join(f"{result.name}: {result.task}" for result in results)
+        )
+    if not _same_items(results):
+        return Comparison(names=names, notes=(DIFFERENT_ITEMS,))
+    design = results[0].design
+    if design is None:
+        return Comparison(names=names)
+    columns = _columns(results)
+    options = ScoreOptions(
+        resamples=results[0].resamples, level=results[0].level, seed=results[0].seed
+    )
+    rivals = {
+        key: [Rival(name, row.value, (entry,)) for name, (row, entry) in rows.items()]
+        for key, rows in columns.items()
+    }
+    contrasts = (
+        _contrast(next(iter(columns[key].values()))[0], ranking)
+        for key, ranking in rankings(rivals, design, options, by_gaps=True).items()
+    )
+    return Comparison(names=names, contrasts=tuple(contrasts))
+
+
+def _same_items(results: Sequence[Results]) -> bool:
+    """Return whether all files hold the same items."""
+    pairings = [pairing(result.items) for result in results if result.items is not None]
+    return all(same_items(pairings[0], other) for other in pairings[1:])
+
+
+def _columns(
+    results: Sequence[Results],
+) -> dict[RowKey, dict[str, tuple[ScoreRow, Entry]]]:
+    """Return rows of all files by what they are about."""
+    columns: dict[RowKey, dict[str, tuple[ScoreRow, Entry]]] = {}
+    for result in results:
+        for row in result.rows:
+            if row.entry is not None:
+                columns.setdefault(row.key, {})[result.name] = row, row.entry
+    return columns
+
+
+def _contrast(row: ScoreRow, ranking: Ranking) -> Contrast:
+    return Contrast(
+        score=row.score,
+        label=row.label,
+        subset=row.subset,
+        settings=row.settings,
+        better=row.better,
+        best=ranking.group.best,
+        tied=ranking.group.members,
+        difference=ranking.differences,
+        reason=ranking.group.reason,
+    )

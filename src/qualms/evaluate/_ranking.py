@@ -1,0 +1,202 @@
+"""Which files or rows are best, and which cannot be told apart from the best.
+
+The group of rows that may be best is a model confidence set (Hansen, Lunde & Nason,
+2011), so that no row is treated as the best beforehand.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from qualms.arrays import Array
+from qualms.evaluate._estimates import (
+    UNKNOWN,
+    Designs,
+    K,
+    influences_of,
+    replicates_of,
+)
+from qualms.evaluate.entry import Entry, ScoreOptions
+from qualms.inference import (
+    ConfidenceSet,
+    Design,
+    Influence,
+    compare_gaps,
+    confidence_set,
+    influence_difference,
+    influence_replicates,
+)
+from qualms.scores import Difference, paired_difference
+from qualms.scores.influence import BinGaps, SmoothGaps
+
+
+class Rival(NamedTuple):
+    """A file or row that is ranked by one score."""
+
+    name: str
+    value: float
+    """Mean over repeats."""
+    entries: tuple[Entry, ...]
+    """One per repeat."""
+    replicates: Array | None = None
+    """For a score whose influence is not known."""
+
+
+class Ranking(NamedTuple):
+    """The rivals that may be best by one score, and all differences to the best."""
+
+    group: ConfidenceSet
+    differences: Mapping[str, Difference]
+    """Each rival minus the best; of the distances from the aim where there is one."""
+
+
+def rankings(
+    columns: Mapping[K, Sequence[Rival]],
+    design: Design,
+    options: ScoreOptions,
+    *,
+    by_gaps: bool = False,
+) -> dict[K, Ranking]:
+    """Rank the rivals of every column that has at least two of them.
+
+    `design` is that of all items; rivals of one column are about the same of them.
+    Calibration errors, which have gaps instead of influences, are ranked `by_gaps`, or
+    not at all.
+    """
+    designs = Designs(design)
+    ranked: dict[K, Ranking] = {}
+    resampled: dict[K, list[Rival]] = {}
+    for key, everyone in columns.items():
+        rivals = [rival for rival in everyone if _able(rival)]
+        sizes = {len(rival.entries[0].index) for rival in rivals}
+        if len(rivals) < 2 or len(sizes) > 1:  # fitted on other validation items
+            continue
+        influences = {rival.name: influences_of(rival.entries) for rival in rivals}
+        own_design = designs.of(rivals[0].entries[0].index)
+        if all(_usable(repeats) for repeats in influences.values()):
+            ranked[key] = _by_influence(rivals, influences, own_design, options)
+        elif not all(influences.values()):
+            resampled[key] = rivals
+        elif by_gaps:
+            ranked[key] = _by_gaps(rivals, influences, own_design, options)
+    replicates = _replicates(resampled, design, options)
+    for key, rivals in resampled.items():
+        replicates_by_name = {
+            rival.name: replicates.get((key, rival.name)) for rival in rivals
+        }
+        samples = {
+            name: sample
+            for name, sample in replicates_by_name.items()
+            if sample is not None
+        }
+        if len(samples) == len(rivals):
+            ranked[key] = _by_replicates(rivals, samples, options)
+    return ranked
+
+
+def _by_gaps(
+    rivals: Sequence[Rival],
+    influences: Mapping[str, Sequence[Influence]],
+    design: Design,
+    options: ScoreOptions,
+) -> Ranking:
+    """Rank calibration errors, or give the reason why that is not possible."""
+    reasons = [
+        influence.reason for repeats in influences.values() for influence in repeats
+    ]
+    reason = next(filter(None, reasons), "")
+    gaps = (BinGaps, SmoothGaps)
+    if not reason and all(
+        isinstance(influence.construction, gaps)
+        for repeats in influences.values()
+        for influence in repeats
+    ):
+        return Ranking(
+            *compare_gaps(
+                influences, design=design, level=options.level, seed=options.seed
+            )
+        )
+    values = {rival.name: rival.value for rival in rivals}
+    best = min(values, key=values.__getitem__)
+    group = ConfidenceSet(
+        best=best,
+        members=tuple(values),
+        p=dict.fromkeys(values, 1.0),
+        eliminated=(),
+        reason=reason or UNKNOWN,
+    )
+    differences = {
+        name: Difference(
+            value=value - values[best], low=math.nan, high=math.nan, p=math.nan
+        )
+        for name, value in values.items()
+    }
+    return Ranking(group, differences)
+
+
+def _by_influence(
+    rivals: Sequence[Rival],
+    influences: Mapping[str, Sequence[Influence]],
+    design: Design,
+    options: ScoreOptions,
+) -> Ranking:
+    replicates = influence_replicates(influences, design=design, seed=options.seed)
+    ranking = _by_replicates(rivals, replicates, options)
+    if rivals[0].entries[0].aim is not None:
+        return ranking
+    best = influences[ranking.group.best]
+    differences = {
+        name: influence_difference(influence, best, design=design, level=options.level)
+        for name, influence in influences.items()
+    }
+    return ranking._replace(differences=differences)
+
+
+def _by_replicates(
+    rivals: Sequence[Rival], replicates: Mapping[str, Array], options: ScoreOptions
+) -> Ranking:
+    better, aim = rivals[0].entries[0].better, rivals[0].entries[0].aim
+    values = {rival.name: rival.value for rival in rivals}
+    if aim is not None:
+        better = "lower"
+        values = {name: abs(value - aim) for name, value in values.items()}
+        replicates = {name: np.abs(sample - aim) for name, sample in replicates.items()}
+    group = confidence_set(values, replicates, better=better, level=options.level)
+    best, level = group.best, options.level
+    differences = {
+        name: paired_difference(
+            replicates[name], replicates[best], value, values[best], level=level
+        )
+        for name, value in values.items()
+    }
+    return Ranking(group, differences)
+
+
+def _replicates(
+    columns: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
+) -> dict[tuple[K, str], Array]:
+    """Return paired replicates of the rivals whose items have no known influence."""
+    rivals = {
+        (key, rival.name): rival for key, all_ in columns.items() for rival in all_
+    }
+    samples = {
+        key: rival.replicates
+        for key, rival in rivals.items()
+        if rival.replicates is not None
+    }
+    entries = {k: rival.entries for k, rival in rivals.items() if k not in samples}
+    return samples | replicates_of(entries, design, options)
+
+
+def _able(rival: Rival) -> bool:
+    first = rival.entries[0]
+    directed = first.better != "neither" or first.aim is not None
+    return first.ranked and directed and math.isfinite(rival.value)
+
+
+def _usable(influences: Sequence[Influence]) -> bool:
+    return bool(influences) and all(
+        influence.values is not None for influence in influences
+    )

@@ -1,0 +1,146 @@
+"""The frozen table that judging one file ends in."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from qualms.evaluate.entry import Curve, Histogram
+from qualms.evaluate.main_scores import main_rows
+from qualms.evaluate.notebook import (
+    notebook_lines,
+    notebook_number,
+    notebook_table,
+    pandas_frame,
+)
+from qualms.evaluate.rows import QUESTIONS, Answer, ScoreRow
+from qualms.inference import Design
+from qualms.labels import labels_text
+from qualms.predictions import Header, Predictions
+from qualms.wording import plural, suggest
+
+_BESIDE = ("all", "in_domain", "shifted")
+"""Subsets that stand beside each other in a notebook."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Everything `qualms score` says about one predictions file."""
+
+    name: str
+    header: Header
+    task: str
+    n: int
+    draws: int
+    """Draws of the predictions (M)."""
+    rows: tuple[ScoreRow, ...]
+    curves: tuple[Curve, ...] = ()
+    histograms: tuple[Histogram, ...] = ()
+    notes: tuple[str, ...] = ()
+    level: float = 0.95
+    resamples: int = 1000
+    seed: int = 0
+    items: Predictions | None = field(default=None, repr=False, compare=False)
+    """Names, targets and marks of the items: what tells whether files hold the same
+    ones. The predictions themselves are left out."""
+    design: Design | None = field(default=None, repr=False, compare=False)
+    """Which sample and cluster each item is of."""
+    verdict: tuple[Answer, ...] = field(default=(), repr=False, compare=False)
+    """What the scores say in words (docs/verdict.md)."""
+
+    def row(self, score: str, *, subset: str = "all", **settings: Any) -> ScoreRow:
+        """The row of `score` with these settings; the first that fits.
+
+        `results.row("aurc", subset="shifted", u="epistemic")`.
+        """
+        for row in self.rows:
+            fits = all(row.settings.get(name) == v for name, v in settings.items())
+            if row.score == score and row.subset == subset and fits:
+                return row
+        known = sorted({row.score for row in self.rows})
+        at = f" with {labels_text(settings)}" if settings else ""
+        raise LookupError(
+            f"no {score!r} on {subset!r} items{at} in {self.name}."
+            f"{suggest(score, known)} It has {', '.join(known)}."
+        )
+
+    def __getitem__(self, name: str) -> ScoreRow:
+        """The row of a score, such as "ece", or "shifted/ece" for a subset."""
+        subset, _, score = name.rpartition("/")
+        return self.row(score, subset=subset or "all")
+
+    def to_frame(self) -> Any:
+        """The rows as a DataFrame of pandas, one column per field and setting.
+
+        Raises:
+            ImportError: If pandas is not installed.
+        """
+        return pandas_frame([_flat(row) for row in self.rows], instead="read .rows")
+
+    def __repr__(self) -> str:
+        subsets = dict.fromkeys(row.subset for row in self.rows)
+        return (
+            f"<Results of {self.name}: {self.task}, {self.n} items, {len(self.rows)} "
+            f"rows of {', '.join(subsets)} items; see .row(name), .to_frame()>"
+        )
+
+    def plot(self, what: str, *, axes: Any = None) -> Any:
+        """Draw something with matplotlib, and give the axes.
+
+        Args:
+            what: A score: its reliability diagram, ROC or risk-coverage curve where it
+                has one, else its values with intervals. Or the name of a curve or
+                histogram, such as "referral_accuracy" or "uncertainty/entropy".
+                "shifted/ece" is of these items alone.
+            axes: Where to; new ones by default.
+        """
+        from qualms import plot  # drawing lies above judging
+
+        return plot(self, what, axes=axes)
+
+    def _repr_html_(self) -> str:
+        # Jupyter shows the main scores; the report package owns the real page.
+        rows = main_rows(self.task, self.rows)
+        subsets = [s for s in _BESIDE if any(row.subset == s for row in rows)]
+        names = [subset.replace("_", "-") for subset in subsets]
+        title = f"{self.name}: {self.task}, {self.n} {plural(self.n, 'item')}"
+        kinds = dict.fromkeys((row.label, row.detail) for row in rows)
+        cells = {(row.label, row.detail, row.subset): row for row in rows}
+        answers = notebook_table(
+            title,
+            (),
+            (
+                (QUESTIONS[a.question], a.words or a.answer, a.because)
+                for a in self.verdict
+            ),
+        )
+        table = notebook_table(
+            f"the main scores, with {self.level:.0%} intervals",
+            ("score", "by", *names),
+            (
+                (*kind, *(_html_value(cells.get((*kind, s))) for s in subsets))
+                for kind in kinds
+            ),
+        )
+        more = f"All {len(self.rows)} rows: .to_frame(). Pictures: .plot(name)."
+        return answers + table + notebook_lines([more])
+
+
+def _flat(row: ScoreRow) -> dict[str, Any]:
+    """The fields of a row that a table shows; its settings among them."""
+    return {
+        "score": row.score,
+        "subset": row.subset,
+        **row.settings,
+        "value": row.value,
+        "low": row.low,
+        "high": row.high,
+        "better": row.better,
+        "items": row.n,
+        "remark": row.why or row.no_interval,
+    }
+
+
+def _html_value(row: ScoreRow | None) -> str:
+    if row is None:
+        return ""
+    return row.why if row.why and math.isnan(row.value) else notebook_number(row)

@@ -1,0 +1,68 @@
+"""Results with some of their rows: the main scores, or those that a user names."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from qualms import scores
+from qualms.evaluate.main_scores import Kind, kind_of, main_kinds
+from qualms.evaluate.rows import RowKey
+from qualms.evaluate.scoring import Scored
+from qualms.wording import suggest
+
+
+def with_main_scores(scored: Scored) -> Scored:
+    """Return `scored` with the rows of the main scores alone, in their order."""
+    rows = [row for result in scored.results for row in result.rows]
+    return _with_kinds(scored, main_kinds(scored.results[0].task, rows))
+
+
+def with_scores(scored: Scored, score_names: Iterable[str]) -> Scored:
+    """Return `scored` with the rows of these scores alone, whatever their settings.
+
+    Raises:
+        LookupError: If no file has such a score.
+    """
+    rows = [row for result in scored.results for row in result.rows]
+    known = dict.fromkeys(row.score for row in rows)
+    by_label = {row.label.lower(): row.score for row in rows}
+    chosen = []
+    for name in score_names:
+        plain = name.strip().lower()
+        score = plain if plain in known else by_label.get(plain)
+        if score is None:
+            exists = plain in scores.__all__
+            why = " It may need other arrays, or --val." if exists else ""
+            raise LookupError(
+                f"no score {name!r} here.{why or suggest(plain, known)} These "
+                f"predictions have {', '.join(known)}."
+            )
+        chosen.append(score)
+    order = {score: place for place, score in enumerate(dict.fromkeys(chosen))}
+    kinds = dict.fromkeys(kind_of(row) for row in rows if row.score in order)
+    return _with_kinds(scored, sorted(kinds, key=lambda kind: order[kind[0]]))
+
+
+def _with_kinds(scored: Scored, kinds: Sequence[Kind]) -> Scored:
+    """Return `scored` with the rows of these scores and settings, in their order."""
+    place = {kind: number for number, kind in enumerate(kinds)}
+    rows = [row for result in scored.results for row in result.rows]
+    keys = dict.fromkeys(row.key for row in rows if kind_of(row) in place)
+    return with_rows(scored, sorted(keys, key=lambda key: place[key[::2]]))
+
+
+def with_rows(scored: Scored, keys: Iterable[RowKey]) -> Scored:
+    """Return `scored` with the rows and contrasts of these keys alone, in order."""
+    order = dict.fromkeys(keys)
+    results = []
+    for result in scored.results:
+        rows = {row.key: row for row in result.rows}
+        chosen = tuple(rows[key] for key in order if key in rows)
+        results.append(replace(result, rows=chosen))
+    comparison = scored.comparison
+    if comparison is not None:
+        contrasts = {contrast.key: contrast for contrast in comparison.contrasts}
+        comparison = replace(
+            comparison,
+            contrasts=tuple(contrasts[key] for key in order if key in contrasts),
+        )
+    return Scored(results=tuple(results), comparison=comparison)
