@@ -7,12 +7,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+import qualms
 from launch import fakes
-from qualms import judge
 from qualms.cli import app, main
 from qualms.launch import (
     RunOutcome,
@@ -297,7 +298,7 @@ def test_tables_that_cannot_be_written_end_in_a_sentence(tmp_path, monkeypatch):
 
     monkeypatch.setattr("qualms.report.benchmark.write_all", full)
     with pytest.raises(OSError, match=r"cannot write tables to .*: Read-only file sys"):
-        judge("regression/cells", out=tmp_path, data=tmp_path)
+        qualms.judge("regression/cells", out=tmp_path, data=tmp_path)
 
 
 def test_data_that_was_asked_for_by_name_must_be_there(capsys, monkeypatch, tmp_path):
@@ -357,6 +358,39 @@ def test_in_a_terminal_progress_is_a_live_view(monkeypatch):
     assert "3/75" in said
     assert "loss 0.1235, 2,346 images/s, 2 min left" in said
     assert "cells, map, seed 1: failed: the loss must be [finite]" in said
+
+
+def test_in_a_notebook_progress_is_live_where_widgets_are_installed(monkeypatch):
+    console = Console(file=io.StringIO(), force_jupyter=True)
+    for installed in (True, False):
+        found = object() if installed else None
+        monkeypatch.setattr(progress, "find_spec", lambda _, found=found: found)
+        assert progress.is_live(console) == installed
+
+
+def test_python_runs_and_judges_as_the_command_does(fake, tmp_path, data):
+    fake(fakes.predict)
+    options = {"dataset.sizes": SIZES, "epochs": 1}
+    arguments = {"seeds": "0-1", "options": options, "data": data, "out": tmp_path}
+    results = qualms.run("regression/cells", methods=["map"], **arguments)
+    assert {row.method.name for row in results.plan.rows} == {"map"}
+    assert results.missing == ()
+    (file,) = tmp_path.rglob("results.csv")
+    assert "qualms.run(benchmark='regression/cells'" in file.read_text()
+    before = file.read_bytes()
+    again = qualms.judge("regression/cells", methods="map", write=False, **arguments)
+    values = [each.table.column("value").tolist() for each in (again, results)]
+    np.testing.assert_array_equal(*values)
+    assert np.isfinite(results.result(row="conformal", score="coverage").value)
+    assert file.read_bytes() == before
+    assert results._repr_html_().startswith("<")
+    assert repr(results).startswith("<BenchmarkResults of regression, preset demo with")
+
+
+def test_python_raises_where_no_run_has_a_result(fake, tmp_path, data):
+    arguments = {"options": {"dataset.sizes": SIZES}, "data": data, "out": tmp_path}
+    with pytest.raises(RuntimeError, match="failed: seed must be even, got 1; its log"):
+        qualms.run("regression/cells", methods=["map"], seeds=[1], **arguments)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from qualms.evaluate.reading import RunReader
+from qualms.evaluate._reading import RunReader
 from qualms.predictions import Header, write
 from qualms.runs import split_stem
 from qualms.spec import Part, RunSpec

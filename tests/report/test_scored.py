@@ -18,8 +18,8 @@ from qualms.report import (
     write_curves,
     write_page,
 )
+from qualms.report._json_output import thin
 from qualms.report._page import render_page
-from qualms.report._thin import thin
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
