@@ -10,23 +10,28 @@ from urllib.parse import unquote
 import matplotlib as mpl
 import numpy as np
 import pytest
-from qualms.evaluate.results import (
-    BenchmarkResults,
-    Cell,
-    Check,
-    Cost,
-    Key,
-    Missing,
-)
 from rich.console import Console
 
 from evaluate.made_referrals import make_runs
-from qualms.benchmarks import Benchmark, Expectation, Preset, TableRow, Variant
+from plans import part_of
+from qualms.benchmarks.retina._presentation import PRESENTATION
+from qualms.effects import value_of
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
-from qualms.inference import ConfidenceSet
-from qualms.report import LinkedPage, draw, write_index
-from qualms.report.benchmark import print_benchmark, print_checks, write_all
+from qualms.evaluate.benchmark import judge_plan
+from qualms.evaluate.benchmark_results import (
+    BenchmarkResults,
+    Check,
+    Cost,
+    Missing,
+)
+from qualms.labels import Labelled
+from qualms.report import LinkedPage, _draw, write_index
+from qualms.report.benchmark import (
+    presentation_of,
+    print_benchmark,
+    print_checks,
+    write_all,
+)
 from qualms.report.figures import (
     BarMark,
     CurveMark,
@@ -38,10 +43,10 @@ from qualms.report.figures import (
     RuleMark,
     WordMark,
 )
-from qualms.scores import Difference
-from qualms.shelf import find, names
+from qualms.results import ResultsTable, result
 from qualms.spec import Part
-from report.made_retina import BENCHMARK, DEMO, results_as_published
+from qualms.study import Benchmark, Expectation, Preset, TableRow, Variant
+from report.made_retina import DEMO, results_as_published
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -49,8 +54,8 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 @pytest.fixture
 def coarse(monkeypatch):
     """Drawn in full, but as small files."""
-    monkeypatch.setattr(draw, "KINDS", ("png",))
-    monkeypatch.setitem(draw.STYLE, "savefig.dpi", 30)
+    monkeypatch.setattr(_draw, "KINDS", ("png",))
+    monkeypatch.setitem(_draw.STYLE, "savefig.dpi", 30)
 
 
 @pytest.fixture
@@ -90,23 +95,26 @@ def own(label="Mine", **more):
         rows=rows,
         presets={"demo": preset},
     )
-    keys = [
-        Key("clinic", row, settings, score)
-        for row in ("a", "b")
-        for settings, score in (
-            ("", "all/accuracy"),
-            ("", "shifted/accuracy"),
-            ("u=entropy", "all/aurc"),
-        )
+    plan = benchmark.plan("demo")
+    kinds = (
+        {"subset": "all", "score": "accuracy"},
+        {"subset": "shifted", "score": "accuracy"},
+        {"subset": "all", "score": "aurc", "u": "entropy"},
+    )
+    made = [
+        result({**line.labels, **kind}, (0.8, 0.9), low=0.7, high=0.95)
+        for line in plan.lines
+        for kind in kinds
     ]
-    cells = {key: Cell(key=key, values=(0.8, 0.9), low=0.7, high=0.95) for key in keys}
-    best = keys[0]._replace(row="")
+    made[0] = replace(made[0], best="a", tied=True, difference=0.0)
+    made[3] = replace(
+        made[3],
+        **{"best": "a", "tied": True, "difference": -0.1},
+        **{"difference_low": -0.2, "difference_high": 0.01},
+    )
     return BenchmarkResults(
-        benchmark=benchmark,
-        preset=preset,
-        cells=cells,
-        ties={best: ConfidenceSet(best="a", members=("a", "b"), p={}, eliminated=())},
-        differences={keys[3]: Difference(value=-0.1, low=-0.2, high=0.01, p=0.2)},
+        plan=plan,
+        table=ResultsTable.of(made),
         costs={("clinic", "a"): Cost(12.5, 1000)},
         **more,
     )
@@ -114,9 +122,7 @@ def own(label="Mine", **more):
 
 EXPECTED = Expectation(
     text="coverage drops",
-    variant="cells",
-    rows=("gaussian",),
-    score="test_coverage",
+    numbers=value_of(("gaussian",), {"variant": "cells", "score": "coverage"}),
     low=0.1,
     high=1.0,
     meaning="Intervals promise too much on unusual items.",
@@ -127,10 +133,10 @@ def check(value):
     return Check(expectation=EXPECTED, values={"gaussian": value})
 
 
-def test_papers_are_found_by_name_and_others_have_ordinary_tables(tmp_path):
-    assert {"regression", "retina"} <= set(names("report.papers"))
-    with pytest.raises(LookupError, match=r"no 'retna' in report\.papers\. Did you"):
-        find("report.papers", "retna")
+def test_a_benchmark_is_shown_as_it_declares_and_others_have_ordinary_tables(tmp_path):
+    declared = results_as_published(plan=DEMO, simulated=True)
+    assert presentation_of(declared) is PRESENTATION
+    assert presentation_of(own()) is not PRESENTATION
     written = write_all(own(), tmp_path)
     assert {path.name for path in written.tables} == {
         f"table_clinic{end}"
@@ -147,17 +153,19 @@ def test_papers_are_found_by_name_and_others_have_ordinary_tables(tmp_path):
 def test_results_name_ties_differences_costs_and_commit(tmp_path):
     write_all(own(), tmp_path, command="qualms run mine")
     lines = {
-        (line["row"], line["score"]): line
+        (line["row"], line["subset"], line["score"]): line
         for line in lines_of(tmp_path / "results.csv")
     }
-    first, second = lines["a", "all/accuracy"], lines["b", "all/accuracy"]
-    assert (first["best"], first["tied_with_best"]) == ("a", "True")
+    first, second = lines["a", "all", "accuracy"], lines["b", "all", "accuracy"]
+    assert (first["best"], first["tied"]) == ("a", "True")
     assert (first["seconds"], first["parameters"]) == ("12.5", "1000")
     assert (second["seconds"], second["parameters"]) == ("", "")
-    assert second["difference_from_best"] == "-0.1"
+    assert second["difference"] == "-0.1"
     assert (second["difference_low"], second["difference_high"]) == ("-0.2", "0.01")
-    assert lines["a", "all/aurc"]["settings"] == "u=entropy"
-    assert lines["a", "all/aurc"]["best"] == ""
+    assert lines["a", "all", "aurc"]["u"] == "entropy"
+    assert lines["a", "all", "aurc"]["best"] == ""
+    assert {line["variant"] for line in lines.values()} == {"clinic"}
+    assert (first["pool"], second["pool"]) == ("1", "2")
     assert re.fullmatch("[0-9a-f]{40}( with changes)?|", first["commit"])
     assert not {"alpha", "regime"} & set(first)
 
@@ -168,12 +176,11 @@ def links_of(page):
 
 @pytest.mark.usefixtures("coarse")
 def test_the_index_page_links_everything_and_holds_every_table(tmp_path):
-    made = results_as_published(preset=DEMO, simulated=True, drawn=True)
-    keys = [key for key in made.curves if key.name != "ood_roc"]
+    made = results_as_published(plan=DEMO, simulated=True, drawn=True)
     made = replace(
         made,
-        curves={k: c for k, c in made.curves.items() if k not in keys},
-        histograms={},
+        curves=made.curves.where(name="ood_roc"),
+        histograms=Labelled(),
         checks=(check(0.3), check(0.01), check(math.nan)),
         hardware=("a machine",),
     )
@@ -230,7 +237,7 @@ def test_an_index_links_pages_of_other_folders(tmp_path):
 
 @pytest.mark.usefixtures("undrawn")
 def test_tables_and_figures_of_an_earlier_time_do_not_stay(tmp_path):
-    simulated = results_as_published(preset=DEMO, simulated=True)
+    simulated = results_as_published(plan=DEMO, simulated=True)
     first = write_all(simulated, tmp_path)
     assert "pip install 'qualms-bench[report]'" in first.notes[0]
     (tmp_path / "figures").mkdir()
@@ -241,8 +248,8 @@ def test_tables_and_figures_of_an_earlier_time_do_not_stay(tmp_path):
     ]
     for path in (*strange, *stale):
         path.write_text("")
-    few = {key: c for key, c in simulated.cells.items() if key.variant == "country"}
-    second = write_all(replace(simulated, cells=few), tmp_path)
+    few = simulated.table.where(variant="country")
+    second = write_all(replace(simulated, table=few), tmp_path)
     assert set(second.tables) < set(first.tables)
     assert set((tmp_path / "tables").iterdir()) == {*second.tables, *strange}
     assert not any(path.exists() for path in stale)
@@ -250,9 +257,9 @@ def test_tables_and_figures_of_an_earlier_time_do_not_stay(tmp_path):
 
 @pytest.mark.usefixtures("undrawn")
 def test_everything_is_written_from_predictions_alone(tmp_path):
-    few = replace(DEMO, rows=("map", "mc_dropout", "mc_dropout_pair"))
-    make_runs(BENCHMARK, few, tmp_path)
-    judged = judge(BENCHMARK, few, tmp_path, options=ScoreOptions(resamples=0))
+    few = part_of(DEMO, rows=("map", "mc_dropout", "mc_dropout_pair"))
+    make_runs(few, tmp_path)
+    judged = judge_plan(few, tmp_path, options=ScoreOptions(resamples=0))
     written = write_all(judged, tmp_path / "retina", command="qualms run retina")
     stems = {path.stem for path in written.tables}
     assert {f"table_{number}_simulated" for number in range(1, 8)} <= stems
@@ -261,9 +268,12 @@ def test_everything_is_written_from_predictions_alone(tmp_path):
         line
         for line in lines_of(tmp_path / "retina" / "tables" / "table_1_simulated.csv")
         if (line["subset"], line["score"], line["row"]) == ("shifted", "auroc", "map")
+        and not line["referred"]
     )
-    cell = judged.cell("country", "map", "shifted/auroc")
-    assert float(auroc["ours_mean"]) == pytest.approx(100 * np.mean(cell.values))
+    number = judged.result(
+        variant="country", row="map", subset="shifted", score="auroc", referred=None
+    )
+    assert float(auroc["ours_mean"]) == pytest.approx(100 * np.mean(number.values))
 
 
 @pytest.mark.parametrize(
@@ -324,7 +334,7 @@ def drawing():
 
 def test_figures_are_drawn_the_same_each_time_with_their_caption(tmp_path):
     before = dict(mpl.rcParams)
-    first, second = (draw.draw(drawing(), tmp_path / name) for name in "ab")
+    first, second = (_draw.draw(drawing(), tmp_path / name) for name in "ab")
     assert [path.suffix for path in first] == [".pdf", ".png", ".txt"]
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
     assert [p.read_bytes()[:4] for p in first[:2]] == [b"%PDF", b"\x89PNG"]
