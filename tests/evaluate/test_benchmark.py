@@ -354,7 +354,7 @@ def test_an_ensemble_of_all_runs_has_one_repeat_and_no_spread(judged):
 def test_intervals_surround_their_values(judged):
     for found in judged.table.where(subset="test", score="coverage"):
         assert found.low <= found.value <= found.high
-        assert found.interval
+        assert found.interval_method
 
 
 def test_selection_leaves_validation_scores_alone(judged):

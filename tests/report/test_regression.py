@@ -183,7 +183,7 @@ def test_a_terminal_shows_the_main_tables_and_names_the_others(simulated):
     assert "Table A14" not in said
     assert "preset small has no data for" in said
     assert "AssetWealth" in said
-    assert "more tables are written as files" in said
+    assert "more tables are on the page, index.html" in said
     assert "Table A14" in printed(simulated, full=True)
 
 
