@@ -50,7 +50,7 @@ def test_the_smallest_benchmark_of_the_recipe_is_declared_in_full():
     names = {}
     exec(compile(block, "CONTRIBUTING.md", "exec"), names)
     benchmark = names["counting"]()
-    assert len(benchmark.runs(benchmark.presets["demo"])) == 2
+    assert len(benchmark.plan("demo").runs) == 2
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -149,7 +149,7 @@ def levels(rank: Ranked) -> Index:
     return level
 
 
-def is_less(first: Array, second: Array, *, tie: float = TIE) -> Flags:
+def is_less(first: Array, second: Array | float, *, tie: float = TIE) -> Flags:
     """Return (N,) where `first` is less than `second` and not tied with it.
 
     >>> is_less(np.array([0.3, 0.1]), np.array([0.1 + 0.2, 0.2]))
