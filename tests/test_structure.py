@@ -21,8 +21,6 @@ SHELVES = (
     *("cli", "benchmarks", "datasets", "methods", "networks"),
     "evaluate.tasks",
 )
-TWO_MEANINGS = {"run": ["launch.benchmarking", "training.entry"]}
-"""`qualms.run` makes the runs of a benchmark, and `qualms.training.run` one of them."""
 
 
 def name_of(path):
@@ -79,8 +77,7 @@ def test_a_public_function_name_means_one_thing():
             public = isinstance(node, ast.FunctionDef) and node.name[0] != "_"
             if public and not is_shelf_part(module, node.name):
                 found[node.name].append(module)
-    several = {name: where for name, where in found.items() if len(where) > 1}
-    assert several == TWO_MEANINGS
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
 
 
 def test_private_modules_are_imported_inside_their_package_only():

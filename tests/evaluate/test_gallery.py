@@ -81,7 +81,7 @@ def test_notes_and_main_scores_are_those_of_what_was_asked_for():
     options = ScoreOptions(resamples=0, nearest=(1, 5))
     found = score(arrays(1, 60), gallery=arrays(2, 90), options=options)
     assert not any("each other's nearest" in note for note in found.notes)
-    shown = [row.settings.get("k") for row in main_rows(found)]
+    shown = [row.settings.get("k") for row in main_rows(found.task, found.rows)]
     assert [k for k in shown if k] == ["1", "5"]
 
 

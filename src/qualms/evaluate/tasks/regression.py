@@ -108,7 +108,7 @@ def _pooled(predictions: Predictions, alpha: float) -> _Forecast:
     )
 
 
-class _Validation(NamedTuple):
+class _ValidationItems(NamedTuple):
     """Conformal offset and selection scores of the validation items."""
 
     items: _Forecast
@@ -121,7 +121,7 @@ class _Validation(NamedTuple):
 
 def _validation(
     predictions: Predictions, val: Predictions, alpha: float
-) -> _Validation:
+) -> _ValidationItems:
     if (val.header.alpha or alpha) != alpha:
         raise ValueError(
             f"val must have the alpha of {predictions.source}, {alpha}, "
@@ -133,7 +133,7 @@ def _validation(
         items.lower, items.upper, items.target, alpha=alpha
     )
     selects = {name: values[index] for name, values in _selects(val).items()}
-    return _Validation(items, index, offset, selects)
+    return _ValidationItems(items, index, offset, selects)
 
 
 def _selects(predictions: Predictions) -> dict[str, Array]:
@@ -195,7 +195,7 @@ def _reached(covered: Entry, alpha: float) -> bool:
 def _calibrated(
     predictions: Predictions,
     items: _Forecast,
-    validation: _Validation,
+    validation: _ValidationItems,
     alpha: float,
     subset: str,
     index: Index,
@@ -319,7 +319,7 @@ def _density_note(items: _Forecast) -> tuple[str, ...]:
 
 
 def _notes(
-    alpha: float, validation: _Validation | None, val: Predictions | None
+    alpha: float, validation: _ValidationItems | None, val: Predictions | None
 ) -> tuple[str, ...]:
     notes = [f"intervals aim at coverage {1 - alpha:g}"]
     if val is not None and validation is not None:
