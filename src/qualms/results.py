@@ -9,6 +9,7 @@ and `to_parquet` need pandas and pyarrow.
 
 import csv
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -130,6 +131,11 @@ _ROW, _LAST = "row", ("subset", "score")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Characters with which a spreadsheet lets a formula begin."""
 _NONE = label_key(None)
+_KINDS: tuple[tuple[re.Pattern[str], Callable[[str], Label]], ...] = (
+    (re.compile(r"-?[0-9]+"), int),
+    (re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?"), float),
+)
+"""What texts of numbers look like, such as 20, 0.1 and 1e-05."""
 _LARGEST = 1 << 62
 
 
@@ -324,7 +330,7 @@ class ResultsTable:
         head, heads = self._groups(columns)
         cells = _first(line * len(heads) + head, len(lines) * len(heads))
         cells = cells.reshape(len(lines), len(heads))
-        numbers = np.append(self._numbers[value], np.nan)
+        numbers = np.append(self._numbers.get(value, np.empty(0)), np.nan)
         return Pivot(lines, heads, cells, numbers[cells])
 
     def join(self, published: "ResultsTable", *, on: Sequence[str] = ()) -> "Joined":
@@ -406,7 +412,7 @@ class ResultsTable:
     def columns(self) -> dict[str, Sequence[Any]]:
         """Return every column as files hold it, labels first; '' for no label."""
         return {
-            **{name: column.rows() for name, column in self._labels.items()},
+            **{name: _exact(column.rows()) for name, column in self._labels.items()},
             **{name: self._numbers[name].tolist() for name in NUMBERS},
             TIED: self._texts[TIED].matches(True).tolist(),
             **{name: self._texts[name].rows() for name in TEXTS},
@@ -615,13 +621,10 @@ def _typed(texts: Sequence[str]) -> list[Label | None]:
     distinct = {text for text in texts if text}
     if distinct <= {"True", "False"}:
         return [text == "True" if text else None for text in texts]
-    kinds: tuple[Callable[[str], Label], ...] = (int, float)
-    for kind in kinds:
-        try:
+    for pattern, kind in _KINDS:
+        if all(pattern.fullmatch(text) for text in distinct):
             labels = {text: kind(text) for text in distinct}
-        except ValueError:
-            continue
-        return [labels.get(text) for text in texts]
+            return [labels.get(text) for text in texts]
     return [*_texts(texts)]
 
 
@@ -656,6 +659,11 @@ def write_columns(columns: Mapping[str, Sequence[Any]], path: Path) -> Path:
         writer.writerow(columns)
         writer.writerows(zip(*cells, strict=True))
     return path
+
+
+def _exact(labels: Sequence[Label]) -> list[Label]:
+    """Return labels for a file, numbers with all digits so that they are found."""
+    return [repr(v) if isinstance(v, float) else v for v in labels]
 
 
 def _cells(column: Sequence[Any]) -> list[str]:
