@@ -163,7 +163,9 @@ def _tasks(chosen: list[str], quick: bool) -> Iterator[Task]:
         for label, rows, size in itertools.product(
             (*GAP_SCORES, "OOD FPR95"), ROWS, GAP_SIZES
         ):
-            kinds = GAP_KINDS if label in GAP_SCORES else ("equal AUROC",)
+            kinds = GAP_KINDS if label == "ECE" else GAP_KINDS[:-1]
+            if label not in GAP_SCORES:
+                kinds = ("equal AUROC",)
             if label == "Smooth ECE" and (rows > SMOOTH_ROWS or size > GAP_SIZES[0]):
                 continue
             for kind in kinds:

@@ -25,7 +25,7 @@ import torch
 from qualms.networks import make_network
 from qualms.shelf import find
 from qualms.spec import Part, RunSpec, Task
-from qualms.training import run
+from qualms.training import run_alone
 from qualms.training._callbacks import NoCallbacks
 
 BATCH = 32
@@ -91,7 +91,9 @@ def seconds(case):
     data = dataset(case.items)
     callbacks = Turns(bare(case, data))
     with tempfile.TemporaryDirectory() as folder:
-        run(spec(case), data, Path(folder) / "run", device="cpu", callbacks=callbacks)
+        run_alone(
+            spec(case), data, Path(folder) / "run", device="cpu", callbacks=callbacks
+        )
     return float(np.median(callbacks.ours)), float(np.median(callbacks.theirs[1:]))
 
 

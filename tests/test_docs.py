@@ -34,7 +34,7 @@ def blocks(page):
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: p.name)
 def test_the_python_of_a_page_runs_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "__main__"}
+    names = {"__name__": "__main__", "__file__": str(tmp_path / "page.py")}
     for number, block in enumerate(blocks(page)):
         exec(compile(block, f"{page.name}, block {number + 1}", "exec"), names)
 

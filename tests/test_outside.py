@@ -1,5 +1,6 @@
 """Parts that live outside the package."""
 
+import csv
 import json
 import os
 import shutil
@@ -79,6 +80,37 @@ def test_a_benchmark_from_outside_runs_on_two_workers_and_knows_its_code(home):
     changed = qualms(*words, "--dry-run", cwd=home)
     assert changed.stdout.count("plainest") == 2
     assert changed.stdout.count(" map ") == 2  # its dataset has changed too
+
+
+def test_a_benchmark_from_outside_brings_protocol_table_and_published_numbers(home):
+    code = f"""
+import qualms
+options = {{"include": {str(home / "mine")!r}, "data": {str(home / "data")!r}}}
+results = qualms.run("paper_study", workers=1, device="cpu", **options)
+table = results.table
+print(sorted({{row.labels["score"] for row in table}}), len(table))
+print("Table 1" in results._repr_html_(), "87.5" in results._repr_html_())
+again = qualms.judge("paper_study", write=False, **options)
+print(again.table.column("value").tolist() == table.column("value").tolist(), again)
+"""
+    (home / "script.py").write_text(code)  # without a guard for other processes
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *_, scores, shown, same = done.stdout.splitlines()
+    assert scores == "['accuracy', 'aurc'] 2"
+    assert shown == "True True"
+    assert same.startswith("True <BenchmarkResults of paper_study, preset demo: 2")
+    folder = home / "runs" / "paper_study" / "demo"
+    with (folder / "tables" / "table_1.csv").open() as file:
+        published = [row["published_mean"] for row in csv.DictReader(file)]
+    assert published == ["87.5", "0.125"]
+    assert (folder / "index.html").is_file()
 
 
 def test_the_environment_includes_as_the_option_does(home):

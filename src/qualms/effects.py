@@ -57,17 +57,19 @@ def worst_shortfall(
 ) -> Numbers:
     """Take how far each value of a label falls behind the best where it does worst.
 
-    Values compete where all other labels are the same. No value wins everywhere if all
-    of these numbers are above 0. For scores of which more is better.
+    Values compete where all other labels are the same; numbers without the label are
+    left out. No value wins everywhere if all of these numbers are above 0. For scores
+    of which more is better.
     """
 
     def numbers(results: "BenchmarkResults") -> Mapping[str, float]:
         table = results.table.where(row=tuple(rows), **labels)
+        table = table.where(**{label: table.distinct(label)})
         others = tuple(name for name in table.labels if name != label)
         pivot = table.pivot(others, (label,))
         names = [str(head[0]) for head in pivot.columns]
         most: dict[str, float] = {}
-        for line in pivot.values:
+        for line in pivot.values.tolist():
             best = max((v for v in line if math.isfinite(v)), default=math.nan)
             for name, value in zip(names, line, strict=True):
                 if math.isfinite(value):

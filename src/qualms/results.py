@@ -3,14 +3,15 @@
 A row is one number: its labels say what it is of, its other columns how sure it is.
 Choosing is a filter, a printed table is a pivot, and comparing with a paper is a join
 on labels. Columns are arrays, and labels and texts are stored once and numbered, so
-that a million rows are filtered and pivoted in a fraction of a second. pandas and
-pyarrow are needed for `to_frame` and `to_parquet` alone.
+that a million rows are filtered and pivoted in a fraction of a second. Only `to_frame`
+and `to_parquet` need pandas and pyarrow.
 """
 
 import csv
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,16 +85,6 @@ class Result:
     released_values: tuple[float, ...] = ()
     """One per repeat, by the rule of the released code."""
 
-    @property
-    def ours(self) -> Summary:
-        """Mean and deviation over repeats."""
-        return Summary(self.value, self.spread)
-
-    @property
-    def by_released_rule(self) -> Summary:
-        """Mean and deviation over repeats, by the rule of the released code."""
-        return Summary(self.released, self.released_spread)
-
 
 def result(labels: Labels, values: Sequence[float] = (), **fields: Any) -> Result:
     """Return the result with these values, one per repeat, and their summary."""
@@ -124,49 +115,65 @@ PROVENANCE = (
     *("seconds_of_all_runs", "command", "commit"),
 )
 """Further columns of a file of results: how its numbers were made."""
+_FIRST = ("benchmark", "preset", "variant", "dataset", "simulated", "selection")
+_ROW, _LAST = "row", ("subset", "score")
+"""Labels of the data stand before the row, settings after it, and the score is last."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Characters with which a spreadsheet lets a formula begin."""
 _LARGEST = 1 << 62
 
 
-class _Coded(NamedTuple):
+class _CodedColumn(NamedTuple):
     """A column of few distinct values: each stored once, and a number for each row."""
 
     codes: Numbers
     """(rows,); -1 for none."""
     distinct: tuple[Label, ...]
 
-    def chosen(self, wanted: Wanted) -> NDArray[np.bool_]:
-        """Return for each row whether it has one of the wanted values."""
+    def accepted(self, wanted: Wanted) -> NDArray[np.bool_]:
+        """Return for each code whether it is of a wanted value; -1 stands last."""
         values = alternatives(wanted)
-        accepted = np.zeros(len(self.distinct) + 1, np.bool_)
-        accepted[-1] = None in values  # code -1
-        for code, value in enumerate(self.distinct):
-            accepted[code] = value in values
-        chosen: NDArray[np.bool_] = accepted[self.codes]
-        return chosen
+        matches = [value in values for value in self.distinct]
+        return np.array([*matches, None in values], np.bool_)
 
-    def take(self, rows: Rows) -> "_Coded":
+    def matches(self, wanted: Wanted) -> NDArray[np.bool_]:
+        """Return for each row whether it has one of the wanted values."""
+        matches: NDArray[np.bool_] = self.accepted(wanted)[self.codes]
+        return matches
+
+    def take(self, rows: Rows) -> "_CodedColumn":
         return self._replace(codes=self.codes[rows])
 
     def at(self, row: int) -> Label | None:
         code = self.codes[row]
         return None if code < 0 else self.distinct[code]
 
+    def rows(self) -> list[Label]:
+        """Return the value of each row; '' for none."""
+        values = [*self.distinct, ""]
+        return [values[code] for code in self.codes.tolist()]
 
-class _Series(NamedTuple):
+
+class _SeriesColumn(NamedTuple):
     """A column with several numbers in each row, laid end to end."""
 
     flat: Floats
     ends: NDArray[np.int64]
     """(rows + 1,); row i has flat[ends[i]:ends[i + 1]]."""
 
-    def take(self, rows: Rows) -> "_Series":
+    def take(self, rows: Rows) -> "_SeriesColumn":
         lengths = np.diff(self.ends)[rows]
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        places = np.arange(ends[-1]) + np.repeat(self.ends[rows] - ends[:-1], lengths)
-        return _Series(self.flat[places], ends)
+        source = np.arange(ends[-1]) + np.repeat(self.ends[rows] - ends[:-1], lengths)
+        return _SeriesColumn(self.flat[source], ends)
 
     def at(self, row: int) -> tuple[float, ...]:
         return tuple(self.flat[self.ends[row] : self.ends[row + 1]].tolist())
+
+    def rows(self) -> list[tuple[float, ...]]:
+        """Return the numbers of each row."""
+        flat, ends = self.flat.tolist(), self.ends.tolist()
+        return [tuple(flat[start:end]) for start, end in pairwise(ends)]
 
 
 class Pivot(NamedTuple):
@@ -186,16 +193,16 @@ class ResultsTable:
     """Labelled numbers in columns; every choice gives a table of the same kind."""
 
     size: int = 0
-    _labels: Mapping[str, _Coded] = field(default_factory=dict)
-    _texts: Mapping[str, _Coded] = field(default_factory=dict)
+    _labels: Mapping[str, _CodedColumn] = field(default_factory=dict)
+    _texts: Mapping[str, _CodedColumn] = field(default_factory=dict)
     _numbers: Mapping[str, Floats] = field(default_factory=dict)
-    _series: Mapping[str, _Series] = field(default_factory=dict)
+    _series: Mapping[str, _SeriesColumn] = field(default_factory=dict)
 
     @classmethod
     def of(cls, results: Iterable[Result]) -> "ResultsTable":
         """Collect results into a table, in their order."""
         rows = list(results)
-        names = dict.fromkeys(name for row in rows for name in row.labels)
+        names = _ordered(dict.fromkeys(tuple(row.labels) for row in rows))
         return cls(
             len(rows),
             {name: _coded([row.labels.get(name) for row in rows]) for name in names},
@@ -253,6 +260,10 @@ class ResultsTable:
         """
         return self.take(self._matching(wanted))
 
+    def computed(self) -> "ResultsTable":
+        """Return the rows that have a value in some repeat, even if it is undefined."""
+        return self.take(np.flatnonzero(np.diff(self._series["values"].ends)))
+
     def take(self, rows: Rows) -> "ResultsTable":
         """Return the rows with these numbers, in this order."""
         return ResultsTable(
@@ -294,6 +305,7 @@ class ResultsTable:
         """Lay results out: a line for each combination of the labels `rows`.
 
         Of results that share a cell the first counts; filter before, so that none do.
+        `rows` and `columns` may also name columns of texts, such as `why`.
         """
         line, lines = self._groups(rows)
         head, heads = self._groups(columns)
@@ -311,33 +323,37 @@ class ResultsTable:
                 label that a row lacks agrees with one that the number lacks.
         """
         names = tuple(on) or tuple(n for n in published.labels if n in self.labels)
-        theirs, keys = published._groups(names)
-        rows = dict(zip(keys, _first(theirs, len(keys)).tolist(), strict=True))
-        ours, groups = self._groups(names)
-        found = np.array([rows.get(key, -1) for key in groups], np.intp)
-        return Joined(self, published, found[ours])
+        group, keys = published._groups(names)
+        numbers = dict(zip(keys, _first(group, len(keys)).tolist(), strict=True))
+        group, keys = self._groups(names)
+        rows = np.array([numbers.get(key, -1) for key in keys], np.intp)
+        return Joined(self, published, rows[group])
 
     def with_labels(self, **labels: Label) -> "ResultsTable":
         """Return the table with further labels, the same in all rows."""
         zeros = np.zeros(self.size, np.int32)
-        more = {name: _Coded(zeros, (value,)) for name, value in labels.items()}
+        more = {name: _CodedColumn(zeros, (value,)) for name, value in labels.items()}
         return replace(self, _labels={**self._labels, **more})
 
     def __add__(self, other: "ResultsTable") -> "ResultsTable":
         """Return the rows of both tables."""
-        return _concatenated((self, other))
+        return concatenated((self, other))
 
     def _matching(self, wanted: Mapping[str, Wanted]) -> Rows:
         """Return the numbers of the rows that have these labels."""
-        chosen = np.ones(self.size, np.bool_)
+        rows: Rows | None = None  # all of them
         for name, want in wanted.items():
-            if name in self._labels:
-                chosen &= self._labels[name].chosen(want)
-            elif None not in alternatives(want):
-                chosen[:] = False
-        return np.flatnonzero(chosen)
+            column = self._labels.get(name)
+            if column is None:
+                if None not in alternatives(want):
+                    return np.empty(0, np.intp)
+            elif rows is None:
+                rows = np.flatnonzero(column.matches(want))
+            else:
+                rows = rows[column.accepted(want)[column.codes[rows]]]
+        return np.arange(self.size) if rows is None else rows
 
-    def _column(self, name: str) -> _Coded:
+    def _column(self, name: str) -> _CodedColumn:
         if name in self._labels:
             return self._labels[name]
         if name in self._texts:
@@ -349,7 +365,8 @@ class ResultsTable:
         self, names: Sequence[str]
     ) -> tuple[Rows, tuple[tuple[Label | None, ...], ...]]:
         """Return a group number for each row, and the labels of each group in order."""
-        columns = [self._labels.get(name) for name in names]
+        coded = {**self._texts, **self._labels}
+        columns = [coded.get(name) for name in names]
         combined, most = np.zeros(self.size, np.int64), 1
         for column in columns:
             if column is None:
@@ -372,14 +389,21 @@ class ResultsTable:
 
     # Files and frames.
 
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """Return every column as files hold it, labels first; '' for no label."""
+        return {
+            **{name: column.rows() for name, column in self._labels.items()},
+            **{name: self._numbers[name].tolist() for name in NUMBERS},
+            TIED: self._texts[TIED].matches(True).tolist(),
+            **{name: self._texts[name].rows() for name in TEXTS},
+            **{name: self._series[name].rows() for name in SERIES},
+        }
+
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield each row as one flat mapping, labels first, as files hold them."""
-        for row in self:
-            labels = {name: row.labels.get(name, "") for name in self.labels}
-            numbers = {name: getattr(row, name) for name in NUMBERS}
-            texts = {name: getattr(row, name) for name in TEXTS}
-            series = {name: getattr(row, name) for name in SERIES}
-            yield {**labels, **numbers, TIED: row.tied, **texts, **series}
+        columns = self.columns()
+        for values in zip(*columns.values(), strict=True):
+            yield dict(zip(columns, values, strict=True))
 
     def to_frame(self) -> Any:
         """Return the table as a DataFrame of pandas, one column per label.
@@ -400,26 +424,19 @@ class ResultsTable:
             for name, column in coded.items()
             if name != TIED
         }
-        frame[TIED] = self._texts[TIED].chosen(True)
+        frame[TIED] = self._texts[TIED].matches(True)
         return pd.DataFrame({**frame, **self._numbers})
 
     def to_csv(self, path: str | Path) -> Path:
         """Write the table as CSV, one column per label."""
-        target = Path(path)
-        with (
-            replacing(target) as temporary,
-            temporary.open("w", encoding="utf-8", newline="") as file,
-        ):
-            writer: Any = None
-            for record in self.records():
-                writer = writer or csv.DictWriter(file, list(record))
-                if not file.tell():
-                    writer.writeheader()
-                writer.writerow({n: csv_text(value) for n, value in record.items()})
-        return target
+        return write_columns(self.columns(), Path(path))
 
     def to_parquet(self, path: str | Path) -> Path:
-        """Write the table as Parquet; needs pyarrow."""
+        """Write the table as Parquet.
+
+        Raises:
+            ImportError: If pyarrow is not installed.
+        """
         try:
             import pyarrow as pa
             import pyarrow.parquet as pq
@@ -439,7 +456,7 @@ class ResultsTable:
             name: pa.ListArray.from_arrays(column.ends.astype(np.int32), column.flat)
             for name, column in self._series.items()
         }
-        tied = {TIED: self._texts[TIED].chosen(True)}
+        tied = {TIED: self._texts[TIED].matches(True)}
         target = Path(path)
         with replacing(target) as temporary:
             pq.write_table(
@@ -458,8 +475,8 @@ class Joined(NamedTuple):
 
     def number(self, row: int) -> Result | None:
         """Return the published number beside a row of the results, or None."""
-        place = int(self.rows[row])
-        return None if place < 0 else self.published.row(place)
+        printed = int(self.rows[row])
+        return None if printed < 0 else self.published.row(printed)
 
     @property
     def differences(self) -> Floats:
@@ -470,43 +487,35 @@ class Joined(NamedTuple):
 
 
 def read_results(path: str | Path) -> ResultsTable:
-    """Read a table that `ResultsTable.to_csv` wrote.
+    """Read a table that `ResultsTable.to_csv` wrote, or a results.csv of a benchmark.
 
     A label column whose values all read as numbers holds numbers.
     """
     with Path(path).open(encoding="utf-8", newline="") as file:
-        records = list(csv.DictReader(file))
-    plain = {*NUMBERS, *TEXTS, *SERIES, *PROVENANCE, TIED}
-    names = [name for name in (records[0] if records else ()) if name not in plain]
-    typed = {name: _typed([record[name] for record in records]) for name in names}
+        names, *lines = csv.reader(file)
+    empty = [""] * len(lines)
+    texts = dict(zip(names, map(list, zip(*lines, strict=True)), strict=False))
+    others = {*NUMBERS, *TEXTS, *SERIES, *PROVENANCE, TIED}
+    labels = [name for name in names if name not in others]
+    tied = [text == "True" or None for text in texts.get(TIED, empty)]
     return ResultsTable(
-        len(records),
-        {name: _coded(values) for name, values in typed.items()},
+        len(lines),
+        {name: _coded(_typed(texts.get(name, empty))) for name in labels},
         {
-            TIED: _coded([record.get(TIED) == "True" or None for record in records]),
-            **{n: _coded([record.get(n) or None for record in records]) for n in TEXTS},
+            TIED: _coded(tied),
+            **{n: _coded(_texts(texts.get(n, empty))) for n in TEXTS},
         },
-        {
-            n: np.array([_number(record.get(n, "")) for record in records], float)
-            for n in NUMBERS
-        },
-        {
-            n: _series([tuple(map(float, r.get(n, "").split())) for r in records])
-            for n in SERIES
-        },
+        {n: np.array([_number(t) for t in texts.get(n, empty)]) for n in NUMBERS},
+        {n: _series([_numbers(t) for t in texts.get(n, empty)]) for n in SERIES},
     )
 
 
 def concatenated(tables: Sequence[ResultsTable]) -> ResultsTable:
-    """Return the rows of all tables; a label that one lacks is none there."""
-    return _concatenated(tables)
-
-
-def _concatenated(tables: Sequence[ResultsTable]) -> ResultsTable:
+    """Return the rows of all tables, in order."""
     tables = [table for table in tables if len(table)]
     if not tables:
         return ResultsTable.of(())
-    names = dict.fromkeys(name for table in tables for name in table.labels)
+    names = _ordered(table.labels for table in tables)
     texts = (TIED, *TEXTS)
     return ResultsTable(
         sum(map(len, tables)),
@@ -517,23 +526,43 @@ def _concatenated(tables: Sequence[ResultsTable]) -> ResultsTable:
     )
 
 
-def _merged(columns: Sequence[tuple[_Coded | None, int]]) -> _Coded:
+def _ordered(label_names: Iterable[Sequence[str]]) -> list[str]:
+    """Return all names of labels in the order of columns in files.
+
+    >>> _ordered([("row", "score"), ("variant", "shift", "row", "alpha", "score")])
+    ['variant', 'shift', 'row', 'alpha', 'score']
+    """
+    before: dict[str, None] = {}
+    after: dict[str, None] = {}
+    for names in label_names:
+        row = names.index(_ROW) if _ROW in names else 0
+        before |= dict.fromkeys(names[:row])
+        after |= dict.fromkeys(names[row:])
+    first = [name for name in _FIRST if name in before or name in after]
+    last = [name for name in _LAST if name in after]
+    middle = [n for n in (*before, *after) if n not in first and n not in last]
+    return list(dict.fromkeys([*first, *middle, *last]))
+
+
+def _merged(columns: Sequence[tuple[_CodedColumn | None, int]]) -> _CodedColumn:
     """Put coded columns end to end, with one list of distinct values."""
-    known: dict[tuple[type, Label], int] = {}
+    numbers: dict[tuple[type, Label], int] = {}
     parts = []
     for column, size in columns:
         if column is None:
             parts.append(np.full(size, -1, np.int32))
             continue
-        codes = [known.setdefault((type(v), v), len(known)) for v in column.distinct]
+        codes = [
+            numbers.setdefault((type(v), v), len(numbers)) for v in column.distinct
+        ]
         parts.append(np.array([*codes, -1], np.int32)[column.codes])
-    return _Coded(np.concatenate(parts), tuple(value for _, value in known))
+    return _CodedColumn(np.concatenate(parts), tuple(value for _, value in numbers))
 
 
-def _joined_series(columns: Sequence[_Series]) -> _Series:
+def _joined_series(columns: Sequence[_SeriesColumn]) -> _SeriesColumn:
     lengths = np.concatenate([np.diff(column.ends) for column in columns])
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return _Series(np.concatenate([column.flat for column in columns]), ends)
+    return _SeriesColumn(np.concatenate([column.flat for column in columns]), ends)
 
 
 def _first(groups: Rows, count: int) -> Rows:
@@ -546,49 +575,107 @@ def _first(groups: Rows, count: int) -> Rows:
     return first
 
 
-def _coded(values: Sequence[Label | None]) -> _Coded:
+def _coded(values: Sequence[Label | None]) -> _CodedColumn:
     # True and 1 are equal in Python and different as labels.
-    known: dict[tuple[type, Label], int] = {}
+    numbers: dict[tuple[type, Label], int] = {}
     codes = [
-        -1 if value is None else known.setdefault((type(value), value), len(known))
+        -1 if value is None else numbers.setdefault((type(value), value), len(numbers))
         for value in values
     ]
-    return _Coded(np.array(codes, np.int32), tuple(value for _, value in known))
+    return _CodedColumn(np.array(codes, np.int32), tuple(value for _, value in numbers))
 
 
-def _series(values: Sequence[Sequence[float]]) -> _Series:
+def _series(values: Sequence[Sequence[float]]) -> _SeriesColumn:
     ends = np.cumsum([0, *map(len, values)]).astype(np.int64)
-    return _Series(np.array([v for each in values for v in each], float), ends)
+    return _SeriesColumn(np.array([v for each in values for v in each], float), ends)
 
 
 def _typed(texts: Sequence[str]) -> list[Label | None]:
     """Return the labels of a column of CSV: numbers if all of them read as such."""
-    stated = {text for text in texts if text}
-    kinds: tuple[Mapping[str, bool] | type, ...] = (int, float)
-    if stated <= {"True", "False"}:
+    distinct = {text for text in texts if text}
+    if distinct <= {"True", "False"}:
         return [text == "True" if text else None for text in texts]
+    kinds: tuple[Callable[[str], Label], ...] = (int, float)
     for kind in kinds:
         try:
-            read: dict[str, Label] = {text: kind(text) for text in stated}  # type: ignore[operator]
+            labels = {text: kind(text) for text in distinct}
         except ValueError:
             continue
-        return [read.get(text) for text in texts]
-    return [text or None for text in texts]
+        return [labels.get(text) for text in texts]
+    return [*_texts(texts)]
 
 
-def _number(text: str) -> float:
-    return float(text) if text else math.nan
+def _texts(cells: Sequence[str]) -> list[str | None]:
+    """Return the texts of a column of CSV; None for ''."""
+    texts = {cell: _unquoted(cell) or None for cell in set(cells)}
+    return [texts[cell] for cell in cells]
+
+
+def _unquoted(cell: str) -> str:
+    """Return a cell without the quote of `harmless`."""
+    quoted = cell.startswith("'") and cell[1:].startswith(_FORMULA)
+    return cell[1:] if quoted else cell
+
+
+def _number(cell: str) -> float:
+    return float(cell) if cell else math.nan
+
+
+def _numbers(cell: str) -> tuple[float, ...]:
+    return tuple(map(float, cell.split()))
+
+
+def write_columns(columns: Mapping[str, Sequence[Any]], path: Path) -> Path:
+    """Write columns of the same length as CSV, and return the path."""
+    cells = map(_cells, columns.values())
+    with (
+        replacing(path) as temporary,
+        temporary.open("w", encoding="utf-8", errors="replace", newline="") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*cells, strict=True))
+    return path
+
+
+def _cells(column: Sequence[Any]) -> list[str]:
+    """Return the cells of a column; texts, of which few differ, are formatted once."""
+    if set(map(type, column)) == {str}:
+        texts = {text: csv_text(text) for text in set(column)}
+        return [texts[text] for text in column]
+    return [csv_text(value) for value in column]
 
 
 def csv_text(value: Any) -> str:
-    """Return a value as a cell of CSV; numbers with eight significant digits."""
-    if isinstance(value, bool | str):
-        return str(value)
-    if isinstance(value, tuple):
-        return " ".join(f"{number:.8g}" for number in value)
+    """Return a value as a cell of CSV; numbers with eight significant digits.
+
+    >>> csv_text(0.1 + 0.2), csv_text(None), csv_text((1.0, 0.5)), csv_text("=1+1")
+    ('0.3', '', '1 0.5', "'=1+1")
+    """
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.8g}"
-    return str(value)
+    if isinstance(value, tuple):
+        return " ".join([f"{number:.8g}" for number in value])
+    return "" if value is None else str(harmless(value))
+
+
+def harmless(value: Any) -> Any:
+    """Put a quote before a text that a spreadsheet would run as a formula.
+
+    >>> harmless("=1+1"), harmless("-0.5"), harmless("map")
+    ("'=1+1", '-0.5', 'map')
+    """
+    if isinstance(value, str) and value.startswith(_FORMULA) and not _is_number(value):
+        return f"'{value}"
+    return value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii()
 
 
 def _arrow(distinct: tuple[Label, ...]) -> Any:

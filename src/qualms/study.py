@@ -432,6 +432,23 @@ class RunPlan:
         """Return the lines of one variant."""
         return tuple(line for line in self.lines if line.variant is variant)
 
+    def labels_of(self, variant: Variant) -> Labels:
+        """Return the labels that all results of a variant share."""
+        dataset = variant.dataset
+        labelled = self.benchmark.labelled_options.get(dataset.name, {})
+        options = {n: dataset.options.get(n, usual) for n, usual in labelled.items()}
+        labels: dict[str, Any] = {
+            "benchmark": self.benchmark.name,
+            "preset": self.preset_text,
+            "variant": variant.name,
+            "dataset": variant.label,
+            "simulated": variant.simulated,
+            **({"selection": variant.selection} if variant.selection else {}),
+            **options,
+            **variant.labels,
+        }
+        return {name: value for name, value in labels.items() if value is not None}
+
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """Every row on every variant at every setting, with its runs."""
@@ -526,26 +543,10 @@ class RunPlan:
                     yield _Place(variant, row, at)
 
     def _labels(self, place: _Place) -> Labels:
-        variant, row, at = place
-        dataset = variant.dataset
-        labelled = self.benchmark.labelled_options.get(dataset.name, {})
-        options = {n: dataset.options.get(n, usual) for n, usual in labelled.items()}
-        labels: dict[str, Any] = {
-            "benchmark": self.benchmark.name,
-            "preset": self.preset_text,
-            "variant": variant.name,
-            "dataset": variant.label,
-            "simulated": variant.simulated,
-            **({"selection": variant.selection} if variant.selection else {}),
-            **options,
-            **variant.labels,
-            "row": row.name,
-            "method": row.method.name,
-            "pool": row.pool,
-            **row.labels,
-            **at,
-        }
-        return {name: value for name, value in labels.items() if value is not None}
+        row = place.row
+        names: dict[str, Label] = {"row": row.name, "method": row.method.name}
+        names["pool"] = row.pool
+        return {**self.labels_of(place.variant), **names, **row.labels, **place.at}
 
     def _repeats(self, place: _Place) -> tuple[tuple[int, ...], ...]:
         """Return the seeds of each repeat: those of the row, or the first ones."""

@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qualms.benchmarks import Place, pools_of, trained, variant_of
+from plans import line_of, part_of, run_of
 from qualms.benchmarks.regression import regression
 from qualms.published import published
-from qualms.shelf import find, names
+from qualms.shelf import find
 
 BENCHMARK = regression()
 PRESETS = list(BENCHMARK.presets.values())
 PAPER = BENCHMARK.presets["paper"]
+NUMBERS = published(BENCHMARK.published).table
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "regression.json").read_text("utf-8")
 )["cases"]
@@ -30,7 +31,8 @@ def options(shelf, part):
 
 
 def test_it_is_on_the_shelf():
-    assert find("benchmarks", "regression")() == BENCHMARK
+    again = find("benchmarks", "regression")()
+    assert (again.name, again.rows) == (BENCHMARK.name, BENCHMARK.rows)
 
 
 @each_preset
@@ -42,14 +44,14 @@ def test_datasets_exist_and_take_their_options(preset):
 @each_preset
 def test_methods_and_networks_exist_and_take_their_options(preset):
     pytest.importorskip("torch")
-    for spec in BENCHMARK.runs(preset):
+    for spec in BENCHMARK.plan(preset.name).runs:
         assert not options("methods", spec.method)
         assert not options("networks", spec.network)
 
 
 @each_preset
 def test_every_run_is_there_once(preset):
-    hashes = [spec.hash for spec in BENCHMARK.runs(preset)]
+    hashes = [spec.hash for spec in BENCHMARK.plan(preset.name).runs]
     assert len(set(hashes)) == len(hashes) > 0
 
 
@@ -61,22 +63,19 @@ def test_rows_and_variants_have_names_of_their_own(preset):
 
 
 def test_rows_are_called_what_the_paper_calls_them():
-    printed = {number.where["method"] for number in published("regression").numbers}
-    assert printed == {row.label for row in BENCHMARK.rows if not row.beyond}
+    printed = set(NUMBERS.distinct("row"))
+    assert printed == {row.name for row in BENCHMARK.rows if not row.beyond}
 
 
 @pytest.mark.parametrize("simulated", [False, True])
 def test_the_paper_preset_has_every_table(simulated):
-    wanted = {
-        (number.where["dataset"], number.where["alpha"])
-        for number in published("regression").numbers
-    }
+    wanted = set(NUMBERS.pivot(("dataset", "alpha"), ()).rows)
     synthetic = {place for place in wanted if place[0].startswith(("Cells", "Chair"))}
     found = {
         (variant.label, alpha)
         for variant in PAPER.variants
         if variant.simulated == simulated and variant.label in dict(wanted)
-        for alpha in (place["alpha"] for place in variant.places)
+        for alpha in (at["alpha"] for at in variant.at)
     }
     assert found == (synthetic if simulated else wanted)
 
@@ -87,9 +86,8 @@ def test_pools_are_the_index_lists_of_the_released_code():
 
 
 def test_runs_that_no_pool_asks_for_are_left_out():
-    specs = [
-        s for s in BENCHMARK.runs(PAPER) if s.dataset.name == "brain_tumour_pixels"
-    ]
+    runs = BENCHMARK.plan("paper").runs
+    specs = [s for s in runs if s.dataset.name == "brain_tumour_pixels"]
     kinds = Counter(
         (
             s.method.name,
@@ -111,35 +109,35 @@ def test_runs_that_no_pool_asks_for_are_left_out():
 
 
 def test_the_paper_trains_one_kind_for_each_alpha_only():
-    quantile = Place(PAPER.variants[0], BENCHMARK.row("quantile"), {"alpha": 0.2})
-    assert trained(PAPER, quantile)
-    assert not trained(BENCHMARK.presets["demo"], quantile)
-    alphas = [
-        BENCHMARK.spec(PAPER, quantile._replace(settings=at), 0).method.options["alpha"]
-        for at in ({"alpha": 0.1}, {"alpha": 0.2})
-    ]
-    assert alphas == [0.1, 0.2]
+    plan = BENCHMARK.plan("paper")
+    assert line_of(plan, "cells", "quantile", alpha=0.2).pools
+    assert not line_of(BENCHMARK.plan("demo"), "cells", "quantile", alpha=0.2).pools
+    for alpha in (0.1, 0.2):
+        run = line_of(plan, "cells", "quantile", alpha=alpha).runs[0]
+        assert run.method.options["alpha"] == alpha
 
 
 @each_preset
 def test_graded_variants_need_no_runs_of_their_own(preset):
-    whole = tuple(variant for variant in preset.variants if not variant.settings)
-    assert len(whole) < len(preset.variants)
-    assert BENCHMARK.runs(replace(preset, variants=whole)) == BENCHMARK.runs(preset)
+    plan = BENCHMARK.plan(preset.name)
+    names = [variant.name for variant in plan.variants if not variant.settings]
+    assert len(names) < len(plan.variants)
+    assert part_of(plan, variants=names).runs == plan.runs
 
 
 def test_further_test_cities_need_no_runs_of_their_own():
     one, *others = [v for v in PAPER.variants if v.name.startswith("aerial")]
     assert [v.test for v in others] == ["test/kitsap", "test/vienna"]
-    alone = BENCHMARK.runs(replace(PAPER, variants=(one,)))
-    assert BENCHMARK.runs(replace(PAPER, variants=(one, *others))) == alone
+    plan = BENCHMARK.plan("paper")
+    alone = replace(plan, variants=(one,)).runs
+    assert replace(plan, variants=(one, *others)).runs == alone
     for variant in (one, *others):
         assert all(variant.test in spec.splits for spec in alone)
 
 
 def test_graded_variants_keep_the_targets_of_the_paper():
     def kept(name, targets):
-        within = variant_of(PAPER, name).settings["within"]
+        within = PAPER.variant(name).settings["within"]
         return sum(any(low <= t <= high for low, high in within) for t in targets)
 
     counts, yaws = np.arange(1, 201), np.arange(2, 900, 2) / 10
@@ -147,40 +145,28 @@ def test_graded_variants_keep_the_targets_of_the_paper():
     assert [kept(f"rc49_gap_v{i}", yaws) for i in (1, 2, 3)] == [336, 374, 412]
 
 
-@each_preset
-def test_expectations_speak_of_what_the_preset_has(preset):
-    for expected in BENCHMARK.expectations[preset.name]:
-        variant_of(preset, expected.variant)
-        if expected.minus:
-            variant_of(preset, expected.minus)
-        assert set(expected.rows) <= set(preset.rows)
-        assert expected.score in BENCHMARK.scores
-
-
 def test_pools_of_the_same_runs_count_once():
-    demo = BENCHMARK.presets["demo"]
-    assert pools_of(demo, BENCHMARK.row("ensemble")) == ((0, 1, 2, 3, 4),)
-    assert len(pools_of(demo, BENCHMARK.row("gaussian"))) == 5
+    demo = BENCHMARK.plan("demo")
+    assert demo.pools_of(demo.row("ensemble")) == ((0, 1, 2, 3, 4),)
+    assert len(demo.pools_of(demo.row("gaussian"))) == 5
 
 
 def test_a_pool_that_is_too_small_is_refused():
-    demo = replace(BENCHMARK.presets["demo"], pools=((0, 1),))
+    demo = replace(BENCHMARK.plan("demo"), pools=((0, 1),))
     with pytest.raises(ValueError, match=r"'ensemble' pools 5 runs.*a pool of 2"):
-        BENCHMARK.runs(demo)
+        _ = demo.runs
 
 
 def test_unknown_names_are_answered_with_the_nearest():
     with pytest.raises(LookupError, match="Did you mean 'ensemble'"):
         BENCHMARK.row("ensembel")
     with pytest.raises(LookupError, match="Did you mean 'cells_gap'"):
-        variant_of(PAPER, "cels_gap")
+        PAPER.variant("cels_gap")
 
 
 def test_assets_are_not_normalised_again():
-    place = Place(
-        variant_of(PAPER, "asset_wealth"), BENCHMARK.row("gaussian"), {"alpha": 0.1}
-    )
-    assert BENCHMARK.spec(PAPER, place, 0).training["normalise"] == "none"
+    run = run_of(BENCHMARK.plan("paper"), "asset_wealth", "gaussian", 0, alpha=0.1)
+    assert run.training["normalise"] == "none"
 
 
 @pytest.mark.parametrize("module", ["benchmarks.regression", "report.benchmark"])
@@ -193,8 +179,3 @@ def test_judging_loads_neither_training_nor_plotting(module):
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert out.stdout.strip() == "[]"
-
-
-def test_every_benchmark_of_a_paper_has_the_three_presets():
-    for name in set(names("benchmarks")) - {"own"}:
-        assert {"demo", "small", "paper"} <= find("benchmarks", name)().presets.keys()

@@ -4,14 +4,15 @@ import inspect
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 
-from qualms.benchmarks import Place, pools_of, selection_text, variant_of
+from plans import part_of, run_of
 from qualms.benchmarks.retina import retina
 from qualms.published import published
 from qualms.shelf import find
+from qualms.study import Overrides
 
 METHODS = ("map", "mc_dropout", "mfvi", "radial", "rank1", "fsvi")
 BENCHMARK = retina()
@@ -20,33 +21,33 @@ DEMO, PAPER = BENCHMARK.presets["demo"], BENCHMARK.presets["paper"]
 each_preset = pytest.mark.parametrize("preset", PRESETS, ids=lambda p: p.name)
 
 
-def variants(preset):
-    return (*preset.variants, *preset.further)
-
-
 def unknown(shelf, part):
     return part.options.keys() - inspect.signature(find(shelf, part.name)).parameters
 
 
 def spec(preset, variant, row, seed=42):
-    return BENCHMARK.spec(
-        preset, Place(variant_of(preset, variant), BENCHMARK.row(row), {}), seed
-    )
+    return run_of(BENCHMARK.plan(preset.name), variant, row, seed)
+
+
+def judged(variant):
+    """The methods that a variant has rows of."""
+    return [name for name in METHODS if not variant.rows or name in variant.rows]
 
 
 def test_it_is_on_the_shelf():
-    assert find("benchmarks", "retina")() == BENCHMARK
+    again = find("benchmarks", "retina")()
+    assert (again.name, again.rows) == (BENCHMARK.name, BENCHMARK.rows)
 
 
 @each_preset
 def test_datasets_exist_and_take_their_options(preset):
-    for variant in variants(preset):
+    for variant in preset.every_variant:
         assert not unknown("datasets", variant.dataset), variant.name
 
 
 @each_preset
 def test_simulated_datasets_can_be_made(preset):
-    for variant in variants(preset):
+    for variant in preset.every_variant:
         if variant.simulated and preset.name != "paper":
             recipe = find("datasets", variant.dataset.name)(**variant.dataset.options)
             assert set(variant.splits) < set(recipe.counts)
@@ -58,8 +59,8 @@ def test_methods_networks_and_the_loop_take_their_options(preset):
     from qualms.training.options import training
 
     kinds = {}
-    for variant in variants(preset):
-        for row in METHODS:
+    for variant in preset.every_variant:
+        for row in judged(variant):
             run = spec(preset, variant.name, row)
             kinds[run.method.name, str(run.method.options), str(run.training)] = run
             if ":" not in run.network.name:
@@ -153,8 +154,9 @@ def test_every_run_on_real_data_has_its_published_configuration():
         for method in METHODS:
             name = f"{method}_{shift}_{variant.selection}"
             assert variant.configs[method] == name
+        for method in judged(variant):
             run = spec(PAPER, variant.name, method)
-            config = BENCHMARK.configs[name]
+            config = BENCHMARK.configs[variant.configs[method]]
             assert config.of("").items() <= run.training.items()
             assert config.of("method").items() <= run.method.options.items()
 
@@ -162,7 +164,7 @@ def test_every_run_on_real_data_has_its_published_configuration():
 def test_epochs_are_chosen_by_the_declared_rule():
     rules = {"in_domain": "val_auroc", "joint": "val_referral"}
     for preset in PRESETS:
-        for variant in variants(preset):
+        for variant in preset.every_variant:
             run = spec(preset, variant.name, "map")
             assert run.training["select_by"] == rules[variant.selection]
             assert run.splits == ("val", "val/shifted", "test", "test/shifted")
@@ -184,8 +186,9 @@ def test_fsvi_starts_as_in_the_released_code():
 
 def test_single_models_are_all_six_seeds_and_pools_six_different_threes():
     assert PAPER.seeds == tuple(range(42, 48))
-    assert pools_of(PAPER, BENCHMARK.row("map")) == tuple((s,) for s in PAPER.seeds)
-    pools = pools_of(PAPER, BENCHMARK.row("map_ensemble"))
+    plan = BENCHMARK.plan("paper")
+    assert plan.pools_of(plan.row("map")) == tuple((s,) for s in PAPER.seeds)
+    pools = plan.pools_of(plan.row("map_ensemble"))
     assert len(pools) == 6
     assert {len(set(pool)) for pool in pools} == {3}
     assert set().union(*pools) <= set(PAPER.seeds)
@@ -195,7 +198,7 @@ def test_single_models_are_all_six_seeds_and_pools_six_different_threes():
     ("name", "runs", "real"), [("demo", 24, 0), ("small", 36, 0), ("paper", 360, 216)]
 )
 def test_presets_need_so_many_runs(name, runs, real):
-    specs = BENCHMARK.runs(BENCHMARK.presets[name])
+    specs = BENCHMARK.plan(name).runs
     assert len(specs) == len({s.hash for s in specs}) == runs
     assert sum(s.dataset.name == "eyepacs" for s in specs) == real
 
@@ -203,43 +206,28 @@ def test_presets_need_so_many_runs(name, runs, real):
 @each_preset
 def test_rows_and_variants_have_names_of_their_own(preset):
     assert len(set(preset.rows)) == len(preset.rows)
-    names = [variant.name for variant in variants(preset)]
+    names = [variant.name for variant in preset.every_variant]
     assert len(set(names)) == len(names)
     assert len({row.label for row in BENCHMARK.rows}) == len(BENCHMARK.rows)
 
 
-def test_the_paper_preset_has_a_place_for_every_published_number():
-    places = set()
-    for variant in PAPER.variants:
-        if variant.simulated:
-            continue
-        for place in BENCHMARK.places(PAPER, variant):
-            places.add(
-                (
-                    variant.dataset.options["shift"],
-                    variant.selection.replace("_", ""),
-                    variant.dataset.options.get("blur", 30),
-                    place.row.method.name,
-                    place.row.pool > 1,
-                )
-            )
-    methods = {"radial_mfvi": "radial"}
-    for number in published("retina").numbers:
-        where = number.where
-        method = methods.get(where["method"], where["method"])
-        assert (
-            where["task"],
-            where["tuned_on"],
-            where["blur_constant"],
-            method,
-            where["ensemble"] == "true",
-        ) in places
+def test_the_paper_preset_has_a_line_for_every_published_number():
+    names = ("shift", "selection", "blur", "onset", "size", "method", "pool")
+    lines = {
+        tuple(line.labels.get(name) for name in (*names, "simulated"))
+        for line in BENCHMARK.plan("paper").lines
+    }
+    numbers = published(BENCHMARK.published).table
+    for number in numbers:
+        at = tuple(number.labels.get(name) for name in (*names, "simulated"))
+        assert at in lines, number.labels
+    assert len(numbers) == 2172
 
 
 def test_joint_selection_can_be_asked_for_in_every_preset():
     for preset in PRESETS:
         for shift in ("country", "severity"):
-            variant = variant_of(preset, f"{shift}_joint")
+            variant = preset.variant(f"{shift}_joint")
             assert (variant.selection, variant.dataset.options["shift"]) == (
                 "joint",
                 shift,
@@ -247,41 +235,30 @@ def test_joint_selection_can_be_asked_for_in_every_preset():
     assert not any(variant.selection == "joint" for variant in DEMO.variants)
 
 
-def told(preset, name, **training):
-    variant = variant_of(preset, name)
-    changed = {**variant.training, **training}
-    return selection_text(BENCHMARK, preset, replace(variant, training=changed))
+def selection_text(preset, name, **training):
+    plan = part_of(BENCHMARK.plan(preset.name), overrides=Overrides(training=training))
+    return plan.selection_text(preset.variant(name))
 
 
 def test_selections_are_told_in_words():
     inside = "selection in_domain: chosen on in-domain validation items"
-    assert told(DEMO, "country") == inside
-    assert "in-domain and shifted validation items" in told(PAPER, "country_joint")
+    assert selection_text(DEMO, "country") == inside
+    joint = selection_text(PAPER, "country_joint")
+    assert "in-domain and shifted validation items" in joint
 
 
 def test_another_rule_for_epochs_is_told():
-    assert told(DEMO, "country", select_by="last").endswith(
+    assert selection_text(DEMO, "country", select_by="last").endswith(
         "; the last epoch of each run, chosen on no items"
     )
-    assert told(DEMO, "country", select_by="val_loss").endswith(
+    assert selection_text(DEMO, "country", select_by="val_loss").endswith(
         "; epochs chosen by val_loss"
     )
 
 
 @each_preset
-def test_expectations_speak_of_what_the_preset_has(preset):
-    for expected in BENCHMARK.expectations[preset.name]:
-        variant_of(preset, expected.variant)
-        assert set(expected.rows) | set(expected.pairs.values()) <= set(preset.rows)
-        assert {expected.score, expected.minus_score or expected.score} <= set(
-            BENCHMARK.scores
-        )
-        assert not expected.settings
-
-
-@each_preset
 def test_every_variant_can_be_searched(preset):
-    for variant in variants(preset):
+    for variant in preset.every_variant:
         assert set(BENCHMARK.search[variant.name]) == set(METHODS)
 
 

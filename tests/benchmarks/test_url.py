@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from qualms.benchmarks import Place, variant_of
+from plans import run_of
 from qualms.benchmarks.url import url
-from qualms.launch import Wish, everything, is_simulated
+from qualms.launch import RunRequest, is_simulated, plans_of
 from qualms.shelf import find, names
 from qualms.spec import parse_split
 
@@ -23,13 +23,8 @@ METHODS = (
 each_preset = pytest.mark.parametrize("preset", PRESETS, ids=lambda p: p.name)
 
 
-def variants(preset):
-    return (*preset.variants, *preset.further)
-
-
 def spec(preset, variant, row, seed=1):
-    place = Place(variant_of(preset, variant), BENCHMARK.row(row), {})
-    return BENCHMARK.spec(preset, place, seed)
+    return run_of(BENCHMARK.plan(preset.name), variant, row, seed)
 
 
 def unknown(shelf, part):
@@ -42,13 +37,14 @@ def unknown(shelf, part):
 
 
 def test_it_is_on_the_shelf():
-    assert find("benchmarks", "url")() == BENCHMARK
+    again = find("benchmarks", "url")()
+    assert (again.name, again.rows) == (BENCHMARK.name, BENCHMARK.rows)
 
 
 @each_preset
 def test_datasets_exist_and_take_their_options(preset):
-    for variant in variants(preset):
-        for part in (variant.dataset, *variant.datasets.values()):
+    for variant in preset.every_variant:
+        for part in variant.parts:
             assert not unknown("datasets", part), variant.name
 
 
@@ -69,10 +65,9 @@ def test_methods_networks_and_the_loop_take_their_options(preset):
     pytest.importorskip("torch")
     from qualms.training.options import training
 
-    chosen = replace(preset, variants=variants(preset))
+    plan = replace(BENCHMARK.plan(preset.name), variants=preset.every_variant)
     kinds = {
-        (str(run.method), str(run.network), str(run.training)): run
-        for run in BENCHMARK.runs(chosen)
+        (str(run.method), str(run.network), str(run.training)): run for run in plan.runs
     }
     for run in kinds.values():
         assert not unknown("networks", run.network), run.network
@@ -91,8 +86,9 @@ def test_every_preset_has_the_eleven_methods_of_the_paper(preset):
 
 @each_preset
 def test_runs_come_after_those_that_they_need(preset):
-    order = {run.hash: i for i, run in enumerate(BENCHMARK.runs(preset))}
-    for run in BENCHMARK.runs(preset):
+    runs = BENCHMARK.plan(preset.name).runs
+    order = {run.hash: i for i, run in enumerate(runs)}
+    for run in runs:
         assert all(order[name] < order[run.hash] for name in run.parents)
 
 
@@ -105,7 +101,7 @@ def test_the_paper_trains_as_it_says():
         for row in METHODS:
             own = spec(PAPER, variant, row).training
             assert 2016 <= own["batch"] * own["accumulate"] <= 2064
-    assert {run.seed for run in BENCHMARK.runs(PAPER)} == {1, 2, 3}
+    assert {run.seed for run in BENCHMARK.plan("paper").runs} == {1, 2, 3}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +133,7 @@ def test_dropout_is_chosen_and_judged_by_what_the_released_runs_take(
 ):
     """`jsd` for ResNet-50, `class-entropy` for ViT-Medium."""
     assert spec(preset, variant, "mcdropout").training["select_uncertainty"] == u
-    assert variant_of(preset, variant).settings["chosen"]["mcdropout"] == u
+    assert preset.variant(variant).settings["chosen"]["mcdropout"] == u
 
 
 def test_a_config_of_the_trade_off_is_judged_by_the_uncertainty_that_it_chooses_by():
@@ -242,9 +238,9 @@ def test_the_spectral_bound_of_sngp_is_searched_for_convolutions():
 
 
 def test_a_few_shot_row_that_is_asked_for_brings_the_run_that_it_needs():
-    wish = Wish(preset="small", methods=("ce_few5_cars",), seeds=(2,))
-    (choice,) = everything("url/species", wish)
-    assert [(run.method.name, run.seed) for run in choice.runs] == [("map", 2)] * 2
+    request = RunRequest(preset="small", methods=("ce_few5_cars",), seeds=(2,))
+    (plan,) = plans_of("url/species", request)
+    assert [(run.method.name, run.seed) for run in plan.runs] == [("map", 2)] * 2
 
 
 @pytest.mark.parametrize(
@@ -256,10 +252,10 @@ def test_a_few_shot_row_that_is_asked_for_brings_the_run_that_it_needs():
     ],
 )
 def test_a_method_is_its_first_trainings_and_others_have_names(asked, rows):
-    (choice,) = everything("url/species", Wish(preset="small", methods=asked))
-    assert choice.preset.rows == rows
+    (plan,) = plans_of("url/species", RunRequest(preset="small", methods=asked))
+    assert tuple(row.name for row in plan.rows) == rows
 
 
 def test_second_trainings_on_weights_of_others_have_names_too():
-    (choice,) = everything("values/gta", Wish(preset="small", methods=("tta",)))
-    assert choice.preset.rows == ("tta",)
+    (plan,) = plans_of("values/gta", RunRequest(preset="small", methods=("tta",)))
+    assert [row.name for row in plan.rows] == ["tta"]

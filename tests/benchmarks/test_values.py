@@ -224,3 +224,10 @@ def test_published_numbers_are_of_our_variants_rows_and_features():
     for variant in declared:
         for number in book.where(dataset=variant.label):
             assert number.labels["simulated"] == variant.simulated
+
+
+def test_its_protocol_is_found_also_after_it_was_loaded():
+    # A module that is loaded takes its name in the package.
+    for _ in range(2):
+        assert values().protocol().judge
+        assert values().presentation().tables

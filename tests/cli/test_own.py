@@ -15,7 +15,7 @@ from qualms.launch import RunOutcome, benchmarking, data_key, prepare_datasets
 from qualms.predictions import read
 from qualms.runs import is_done, log_path, run_folder
 from qualms.spec import RunSpec
-from qualms.training import run
+from qualms.training import run_alone
 
 
 def save(path, pixels):
@@ -31,7 +31,7 @@ def in_this_process(specs, *, out, data, callbacks, **_):
         done = is_done(folder, spec)
         if not done:
             dataset = open_dataset(places[data_key(spec.dataset)])
-            run(spec, dataset, folder, device="cpu", callbacks=callbacks)
+            run_alone(spec, dataset, folder, device="cpu", callbacks=callbacks)
         yield RunOutcome(
             spec=spec,
             folder=folder,

@@ -29,10 +29,10 @@ NAMES = {
 }
 
 
-def make_embedding_runs(benchmark, preset, out, sizes=SIZES, skip=()):
-    """Write predictions of every run of `preset` but those of methods in `skip`."""
-    for spec in benchmark.runs(preset):
-        folder = out / benchmark.name / spec.hash
+def make_embedding_runs(plan, out, sizes=SIZES, skip=()):
+    """Write predictions of every run of `plan` but those of methods in `skip`."""
+    for spec in plan.runs:
+        folder = out / plan.benchmark.name / spec.hash
         if spec.method.name in skip or folder.exists():
             continue
         for split in spec.splits:

@@ -13,15 +13,15 @@ from qualms import predictions
 SIZES = {"val": 60, "val/shifted": 40, "test": 300, "test/shifted": 120}
 
 
-def make_runs(benchmark, preset, out, *, skip=(), order=None, truth=True):
-    """Write predictions of every run of `preset` but those of methods in `skip`.
+def make_runs(plan, out, *, skip=(), order=None, truth=True):
+    """Write predictions of every run of `plan` but those of methods in `skip`.
 
     `order` maps the number of items of a split to the order they are written in.
     """
-    for spec in benchmark.runs(preset):
+    for spec in plan.runs:
         if spec.method.name in skip:
             continue
-        folder = out / benchmark.name / spec.hash / "predictions"
+        folder = out / plan.benchmark.name / spec.hash / "predictions"
         folder.mkdir(parents=True)
         for split in spec.splits:
             arrays = made_arrays(spec, split)

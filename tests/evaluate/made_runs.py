@@ -15,12 +15,12 @@ SIZES = {"val": 2_000, "test": 3_000}
 RULES = {"gmm": "logmeanexp", "knn": "mean"}
 
 
-def make_runs(benchmark, preset, out, sizes=SIZES, ending=".safetensors", skip=()):
-    """Write predictions of every run of `preset` but those of methods in `skip`."""
-    for spec in benchmark.runs(preset):
+def make_runs(plan, out, sizes=SIZES, ending=".safetensors", skip=()):
+    """Write predictions of every run of `plan` but those of methods in `skip`."""
+    for spec in plan.runs:
         if spec.method.name in skip:
             continue
-        folder = out / benchmark.name / spec.hash / "predictions"
+        folder = out / plan.benchmark.name / spec.hash / "predictions"
         folder.mkdir(parents=True)
         for split in spec.splits:
             arrays = _arrays(spec, split, sizes[split])

@@ -7,36 +7,35 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from qualms.evaluate.kernel import mean_curves, mean_histograms
-from qualms.evaluate.protocols import Repeat, protocol_of
-from qualms.evaluate.protocols.regression import regression as protocol
 from scipy.stats import multivariate_normal
 
 from evaluate.made_runs import make_runs
+from plans import part_of, run_of
 from qualms import inference, predictions, scores
-from qualms.benchmarks import Expectation, Place, TableRow, variant_of
 from qualms.benchmarks.regression import regression
+from qualms.benchmarks.regression._protocol import SCORES
+from qualms.effects import value_of
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
+from qualms.evaluate.benchmark import judge_plan
 from qualms.evaluate.entry import Curve, Histogram, Judgement
+from qualms.evaluate.estimates import mean_curves, mean_histograms
+from qualms.evaluate.protocol import Repeat, protocol_of
 from qualms.predictions import build
 from qualms.runs import mark_done
 from qualms.scores import mean_neighbour_distance
 from qualms.spec import Part
+from qualms.study import Expectation, Line, TableRow
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "regression.json").read_text("utf-8")
 )
-PROTOCOL = protocol()
 BARE = ScoreOptions(resamples=0)
 QUICK = ScoreOptions(resamples=50)
 BENCHMARK = regression()
-DEMO = BENCHMARK.presets["demo"]
+PROTOCOL = protocol_of(BENCHMARK)
+DEMO, SMALL, PAPER = (BENCHMARK.plan(name) for name in ("demo", "small", "paper"))
 TINY = replace(
-    DEMO,
-    variants=tuple(
-        variant_of(BENCHMARK.presets["small"], n) for n in ("cells", "cells_tails")
-    ),
+    DEMO, variants=tuple(SMALL.variant(name) for name in ("cells", "cells_tails"))
 )
 GAUSSIAN, MAP = Part(name="gaussian"), Part(name="map")
 
@@ -44,13 +43,13 @@ GAUSSIAN, MAP = Part(name="gaussian"), Part(name="map")
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
-    make_runs(BENCHMARK, TINY, out)
+    make_runs(TINY, out)
     return out
 
 
 @pytest.fixture(scope="module")
 def judged(made):
-    return judge(BENCHMARK, TINY, made, options=QUICK)
+    return judge_plan(TINY, made, options=QUICK)
 
 
 @pytest.fixture
@@ -59,11 +58,12 @@ def copied(made, tmp_path):
 
 
 def folder(out, variant, row, seed, alpha=0.1):
-    found = next(v for v in TINY.variants if v.name == variant)
-    spec = BENCHMARK.spec(
-        TINY, Place(found, BENCHMARK.row(row), {"alpha": alpha}), seed
-    )
-    return out / "regression" / spec.hash
+    return out / "regression" / run_of(TINY, variant, row, seed, alpha=alpha).hash
+
+
+def number(results, variant, row, subset, score, alpha=0.1):
+    at = {"variant": variant, "row": row, "alpha": alpha}
+    return results.result(**at, subset=subset, score=score)
 
 
 SELECTS = {
@@ -90,7 +90,8 @@ def golden_rows():
                 label=name,
                 method=GAUSSIAN,
                 pool=size,
-                settings={"interval": "gaussian", "select": select},
+                labels={"interval": "gaussian"},
+                settings={"select": select},
             )
             for names, size in ((single, 1), (pooled, 5))
             for name, select in names.items()
@@ -130,12 +131,13 @@ def golden_judged(request, tmp_path_factory):
     names = {}
     exec(GOLDEN["input_recipe"], names)
     case = names["make_case"](**GOLDEN["cases"]["n2000"]["params"])
-    benchmark = replace(BENCHMARK, rows=golden_rows())
-    preset = replace(
+    rows = golden_rows()
+    plan = replace(
         TINY,
-        variants=(variant_of(BENCHMARK.presets["small"], "cells"),),
-        rows=tuple(row.name for row in benchmark.rows),
-        trained={},
+        benchmark=replace(BENCHMARK, rows=rows),
+        preset=replace(TINY.preset, trained={}),
+        variants=(SMALL.variant("cells"),),
+        rows=rows,
         pools=((0, 1, 2, 3, 4),),
     )
     out = tmp_path_factory.mktemp("golden")
@@ -146,7 +148,7 @@ def golden_judged(request, tmp_path_factory):
     }
     rules = dict.fromkeys(SELECTS, "mean")
     rules |= {"gmm_fixed_params": "logmeanexp", "ensemble_gmm": "logmeanexp"}
-    for spec in benchmark.runs(preset):
+    for spec in plan.runs:
         at = out / "regression" / spec.hash / "predictions"
         at.mkdir(parents=True)
         header = {
@@ -157,18 +159,18 @@ def golden_judged(request, tmp_path_factory):
             arrays = held[spec.seed, split][spec.method.name]
             path = at / f"{split}{request.param}"
             predictions.write(path, arrays, header=header)
-    return request.param, judge(benchmark, preset, out, options=BARE)
+    return request.param, judge_plan(plan, out, options=BARE)
 
 
 IN_TABLE = {
-    "val_mae": "val_mae",
-    "val_mean_length": "val_interval_length",
-    "test_coverage": "test_coverage",
-    "test_mean_length": "test_interval_length",
-    "test_mae": "test_mae",
-    "test_prediction_rate": "test_prediction_rate",
-    "test_coverage_on_predicted": "test_coverage",
-    "test_mean_length_on_predicted": "test_interval_length",
+    "val_mae": ("val", "mae"),
+    "val_mean_length": ("val", "interval_length"),
+    "test_coverage": ("test", "coverage"),
+    "test_mean_length": ("test", "interval_length"),
+    "test_mae": ("test", "mae"),
+    "test_prediction_rate": ("test", "prediction_rate"),
+    "test_coverage_on_predicted": ("test", "coverage"),
+    "test_mean_length_on_predicted": ("test", "interval_length"),
 }
 
 
@@ -179,13 +181,13 @@ def test_every_golden_row_comes_out_of_files(golden_judged, alpha):
     near = {"rel": 1e-9} if ending == ".npz" else {"rel": 1e-6, "abs": 1.1 / 1500}
     golden = GOLDEN["cases"]["n2000"][f"alpha_{alpha}"]
     rows = {name: golden[name] for name in FIVE} | golden["selective"]
-    judged = {row.name for row in results.benchmark.rows}
+    judged = {row.name for row in results.plan.rows}
     compared = 0
     for name in judged:
         for key, expected in rows[name].items():
             if key in IN_TABLE:
-                cell = results.cell("cells", name, IN_TABLE[key], {"alpha": alpha})
-                assert cell.by_their_rule.mean == pytest.approx(expected, **near), key
+                found = number(results, "cells", name, *IN_TABLE[key], alpha)
+                assert found.released == pytest.approx(expected, **near), key
                 compared += 1
     assert len(judged) == 15
     assert compared == 5 * 5 + 10 * 3
@@ -202,17 +204,17 @@ def invented(n=60, seed=0):
 
 
 def entries(val, test, alpha=0.1, **settings):
-    """What the protocol says about two splits, by the name of the score."""
+    """What the protocol says about two splits, by split and score."""
     row = TableRow(
         name="r",
         label="R",
         method=Part(name="gaussian"),
         settings={"interval": "gaussian", **settings},
     )
-    place = Place(TINY.variants[0], row, {"alpha": alpha})
+    line = Line(TINY.variants[0], row, {"alpha": alpha}, {}, ())
     splits = {"val": val, "test": test}
-    judgement = PROTOCOL.judge(Repeat(place, splits.__getitem__, BARE))
-    return {entry.name: entry for entry in judgement.entries}
+    judgement = PROTOCOL.judge(Repeat(line, splits.__getitem__, BARE))
+    return {(entry.subset, entry.score_name): entry for entry in judgement.entries}
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.2, 0.05])
@@ -229,12 +231,12 @@ def test_ours_takes_the_finite_sample_rank(alpha):
     covered = scores.coverage(
         ends[1].lower - offset, ends[1].upper + offset, test.arrays["target"]
     )
-    assert entries(val, test, alpha)["test_coverage"].value == covered
+    assert entries(val, test, alpha)["test", "coverage"].value == covered
 
 
 def test_selection_keeps_at_least_its_share_of_validation_items():
     val = invented(57)
-    rate = entries(val, val, select="far")["test_prediction_rate"].value
+    rate = entries(val, val, select="far")["test", "prediction_rate"].value
     assert 0.95 <= rate < 0.95 + 2 / 57
 
 
@@ -242,7 +244,10 @@ def test_selection_keeps_at_least_its_share_of_validation_items():
 def test_intervals_cover_what_other_validation_items_change(alpha):
     """Against scores of validation and test items drawn anew from the population."""
     found = entries(invented(400), invented(400, seed=1), alpha, select="far")
-    for name in ("test_coverage", "test_prediction_rate", "val_interval_length"):
+    for name in (
+        *(("test", "coverage"), ("test", "prediction_rate")),
+        ("val", "interval_length"),
+    ):
         drawn = [
             entries(
                 invented(400, seed=10 + 2 * i),
@@ -269,8 +274,8 @@ def shifted_predictions(n, share, seed):
 
 def test_weighted_calibration_restores_coverage_under_covariate_shift():
     val, test = shifted_predictions(4000, 0.2, 0), shifted_predictions(4000, 0.6, 1)
-    plain = entries(val, test, interval="point")["test_coverage"]
-    mended = entries(val, test, interval="point", weighted=True)["test_coverage"]
+    plain = entries(val, test, interval="point")["test", "coverage"]
+    mended = entries(val, test, interval="point", weighted=True)["test", "coverage"]
     assert plain.value < 0.82
     assert mended.value == pytest.approx(0.9, abs=0.03)
 
@@ -278,33 +283,42 @@ def test_weighted_calibration_restores_coverage_under_covariate_shift():
 def test_weighted_calibration_is_held_fixed():
     val, test = shifted_predictions(400, 0.2, 0), shifted_predictions(400, 0.6, 1)
     found = entries(val, test, interval="point", weighted=True)
-    for name in ("val_mae", "test_coverage", "test_mae"):
+    for name in (("val", "mae"), ("test", "coverage"), ("test", "mae")):
         influence = found[name].influence()
         assert influence.value == pytest.approx(found[name].value, rel=1e-12)
         of_val, of_test = np.split(influence.values, 2)
-        other = of_test if name == "val_mae" else of_val
+        other = of_test if name[0] == "val" else of_val
         assert not other.any()
 
 
 def test_an_unbounded_interval_makes_the_length_infinite_and_nothing_else():
     val, test = shifted_predictions(30, 0.0, 0), shifted_predictions(300, 0.97, 1)
     found = entries(val, test, alpha=0.02, interval="point", weighted=True)
-    assert found["test_interval_length"].value == np.inf
-    assert 0 < found["test_unbounded_fraction"].value <= 1
-    assert found["test_interval_length"].influence is None
-    assert np.isfinite(found["test_coverage"].value)
+    assert found["test", "interval_length"].value == np.inf
+    assert 0 < found["test", "unbounded_fraction"].value <= 1
+    assert found["test", "interval_length"].influence is None
+    assert np.isfinite(found["test", "coverage"].value)
 
 
-def test_every_cell_is_filled_or_says_why(judged):
+def test_every_line_has_every_score_or_says_why(judged):
     assert judged.missing == ()
-    empty = [cell for cell in judged.cells.values() if not cell.values]
-    assert {(cell.key.row, cell.key.settings) for cell in empty} == {
-        ("quantile", "alpha=0.2"),
-        ("quantile", "alpha=0.05"),
+    empty = [row for row in judged.table if not row.values]
+    assert {(row.labels["row"], row.labels["alpha"]) for row in empty} == {
+        ("quantile", 0.2),
+        ("quantile", 0.05),
     }
-    assert {cell.why for cell in empty} == {
+    assert {row.why for row in empty} == {
         "preset demo trains quantile for alpha 0.1 only"
     }
+    for line in judged.plan.lines:
+        rows = judged.table.where(**line.labels)
+        scores_of_line = [(r.labels.get("subset"), r.labels.get("score")) for r in rows]
+        assert scores_of_line == (list(SCORES) if line.pools else [(None, None)])
+
+
+def test_no_two_numbers_have_the_same_labels(judged):
+    labels = [tuple(sorted(row.labels.items())) for row in judged.table]
+    assert len(set(labels)) == len(labels) > 100
 
 
 def test_the_expected_effects_show_in_invented_runs(judged):
@@ -312,67 +326,61 @@ def test_the_expected_effects_show_in_invented_runs(judged):
     assert all(check.known and check.held for check in judged.checks)
     restored = judged.checks[3].values["gaussian_gmm"]
     selective, plain = (
-        judged.cell("cells_tails", row, "test_coverage", {"alpha": 0.1}).ours.mean
+        number(judged, "cells_tails", row, "test", "coverage").value
         for row in ("gaussian_gmm", "gaussian")
     )
     assert restored == pytest.approx(selective - plain)
 
 
-def test_a_cell_is_the_mean_over_repeats(judged, made):
-    cell = judged.cell("cells", "gaussian", "val_mae", {"alpha": 0.1})
+def test_a_number_is_the_mean_over_repeats(judged, made):
+    found = number(judged, "cells", "gaussian", "val", "mae")
     errors = []
     for seed in range(5):
         at = folder(made, "cells", "gaussian", seed) / "predictions" / "val.safetensors"
         arrays = predictions.read(at).arrays
         errors.append(np.abs(arrays["mean"][0] - arrays["target"]).mean())
-    assert cell.values == pytest.approx(errors)
-    assert cell.ours.mean == pytest.approx(np.mean(errors))
-    assert cell.ours.std == pytest.approx(np.std(errors))
+    assert found.values == pytest.approx(errors)
+    assert found.value == pytest.approx(np.mean(errors))
+    assert found.spread == pytest.approx(np.std(errors))
 
 
 def test_an_ensemble_of_all_runs_has_one_repeat_and_no_spread(judged):
-    cell = judged.cell("cells", "ensemble", "test_coverage", {"alpha": 0.1})
-    assert len(cell.values) == 1
-    assert np.isnan(cell.ours.std)
+    found = number(judged, "cells", "ensemble", "test", "coverage")
+    assert len(found.values) == 1
+    assert np.isnan(found.spread)
     assert any("one pool" in note for note in judged.notes)
 
 
 def test_intervals_surround_their_values(judged):
-    for key, cell in judged.cells.items():
-        if cell.values and key.score == "test_coverage":
-            assert cell.low <= cell.ours.mean <= cell.high
-            assert cell.method
+    for found in judged.table.where(subset="test", score="coverage"):
+        assert found.low <= found.value <= found.high
+        assert found.interval
 
 
 def test_selection_leaves_validation_scores_alone(judged):
-    for score in ("val_mae", "val_interval_length"):
-        base = judged.cell("cells_tails", "gaussian", score, {"alpha": 0.1})
-        selected = judged.cell("cells_tails", "gaussian_gmm", score, {"alpha": 0.1})
+    for score in ("mae", "interval_length"):
+        base = number(judged, "cells_tails", "gaussian", "val", score)
+        selected = number(judged, "cells_tails", "gaussian_gmm", "val", score)
         assert base.values == selected.values
-    rate = judged.cell(
-        "cells_tails", "gaussian_gmm", "test_prediction_rate", {"alpha": 0.1}
-    )
-    assert 0.4 < rate.ours.mean < 0.65
+    rate = number(judged, "cells_tails", "gaussian_gmm", "test", "prediction_rate")
+    assert 0.4 < rate.value < 0.65
 
 
 def test_judging_twice_gives_the_same_numbers(made, judged):
-    again = judge(BENCHMARK, TINY, made, options=QUICK)
-    assert repr(again.cells) == repr(judged.cells)
-    assert repr(again.ties) == repr(judged.ties)
+    again = judge_plan(TINY, made, options=QUICK)
+    assert repr(list(again.table)) == repr(list(judged.table))
 
 
 def test_rows_not_in_the_paper_have_no_number_by_its_rule(judged):
-    cell = judged.cell("cells", "gaussian_weighted", "test_coverage", {"alpha": 0.1})
-    assert cell.values
-    assert cell.as_published == ()
+    found = number(judged, "cells", "gaussian_weighted", "test", "coverage")
+    assert found.values
+    assert found.released_values == ()
 
 
 def test_graded_variants_are_the_test_items_in_their_range(made):
-    graded = next(v for v in DEMO.variants if v.name == "cells_tails_v1")
-    preset = replace(
-        TINY, variants=(replace(graded, dataset=TINY.variants[1].dataset),)
-    )
-    results = judge(BENCHMARK, preset, made, options=QUICK)
+    graded = DEMO.variant("cells_tails_v1")
+    plan = replace(TINY, variants=(replace(graded, dataset=TINY.variants[1].dataset),))
+    results = judge_plan(plan, made, options=QUICK)
     at = folder(made, "cells_tails", "conformal", 0) / "predictions"
     val, test = (
         predictions.read(at / f"{split}.safetensors").arrays
@@ -382,84 +390,78 @@ def test_graded_variants_are_the_test_items_in_their_range(made):
     offset = outside[int(np.ceil(0.9 * (len(outside) + 1))) - 1]
     keep = (test["target"] >= 37.5) & (test["target"] <= 163.5)
     inside = np.abs(test["mean"][0] - test["target"])[keep] <= offset
-    cell = results.cell("cells_tails_v1", "conformal", "test_coverage", {"alpha": 0.1})
-    assert cell.values[0] == pytest.approx(inside.mean(), abs=1.1 / keep.sum())
-    assert results.cells.keys() == {
-        key for key in results.cells if key.row in graded.rows
-    }
+    found = number(results, "cells_tails_v1", "conformal", "test", "coverage")
+    assert found.values[0] == pytest.approx(inside.mean(), abs=1.1 / keep.sum())
+    assert set(results.table.distinct("row")) == set(graded.rows)
 
 
 def test_variants_of_the_same_runs_are_judged_on_their_own_test_splits(tmp_path):
-    paper = BENCHMARK.presets["paper"].variants
-    cities = tuple(v for v in paper if v.name.startswith("aerial"))
-    preset = replace(TINY, variants=cities, rows=("conformal",))
+    cities = tuple(v for v in PAPER.variants if v.name.startswith("aerial"))
+    plan = replace(part_of(TINY, rows=("conformal",)), variants=cities)
     sizes = {"val": 200, "test": 60, "test/kitsap": 50, "test/vienna": 40}
-    make_runs(BENCHMARK, preset, tmp_path, sizes=sizes)
-    results = judge(BENCHMARK, preset, tmp_path, options=QUICK)
+    make_runs(plan, tmp_path, sizes=sizes)
+    results = judge_plan(plan, tmp_path, options=QUICK)
     for city in cities:
-        place = Place(city, BENCHMARK.row("conformal"), {"alpha": 0.1})
-        run = tmp_path / "regression" / BENCHMARK.spec(preset, place, 0).hash
+        spec = run_of(plan, city.name, "conformal", 0, alpha=0.1)
+        run = tmp_path / "regression" / spec.hash
         file = f"{city.test.replace('/', '~')}.safetensors"
         test = predictions.read(run / "predictions" / file).arrays
         error = np.abs(test["mean"][0] - test["target"]).mean()
-        cell = results.cell(city.name, "conformal", "test_mae", {"alpha": 0.1})
+        found = number(results, city.name, "conformal", "test", "mae")
         assert len(test["target"]) == sizes[city.test]
-        assert cell.values[0] == pytest.approx(error)
+        assert found.values[0] == pytest.approx(error)
 
 
 def test_too_few_validation_items_leave_ours_unbounded(tmp_path):
-    preset = replace(TINY, variants=TINY.variants[:1], rows=("conformal",))
-    make_runs(BENCHMARK, preset, tmp_path, sizes={"val": 8, "test": 20})
-    results = judge(BENCHMARK, preset, tmp_path, options=QUICK)
-    length = results.cell("cells", "conformal", "val_interval_length", {"alpha": 0.1})
-    assert length.ours.mean == np.inf
-    assert np.isfinite(length.by_their_rule.mean)
-    assert (
-        results.cell("cells", "conformal", "test_coverage", {"alpha": 0.1}).ours.mean
-        == 1.0
-    )
+    plan = part_of(TINY, variants=("cells",), rows=("conformal",))
+    make_runs(plan, tmp_path, sizes={"val": 8, "test": 20})
+    results = judge_plan(plan, tmp_path, options=QUICK)
+    length = number(results, "cells", "conformal", "val", "interval_length")
+    assert length.value == np.inf
+    assert np.isfinite(length.released)
+    assert number(results, "cells", "conformal", "test", "coverage").value == 1.0
 
 
 def test_tie_groups_hold_the_row_nearest_to_the_level(made):
-    settings = ScoreOptions(resamples=500)
-    preset = replace(TINY, variants=TINY.variants[1:], rows=(*FIVE, "gaussian_gmm"))
-    results = judge(BENCHMARK, preset, made, options=settings)
-    (group,) = (
-        group
-        for key, group in results.ties.items()
-        if key.score == "test_coverage" and key.settings == "alpha=0.1"
-    )
-    assert group.members == ("gaussian_gmm",)
-    assert all(
-        "gaussian_gmm" not in g.p
-        for k, g in results.ties.items()
-        if k.score != "test_coverage"
-    )
+    plan = part_of(TINY, variants=("cells_tails",), rows=(*FIVE, "gaussian_gmm"))
+    results = judge_plan(plan, made, options=ScoreOptions(resamples=500))
+    column = results.table.where(subset="test", score="coverage", alpha=0.1)
+    tied = [row.labels["row"] for row in column if row.tied]
+    assert tied == ["gaussian_gmm"]
+    for row in results.table.where(row="gaussian_gmm"):
+        if row.labels["score"] != "coverage":
+            assert not row.tied
+            assert np.isnan(row.difference)
 
 
 def test_every_ranked_column_has_a_best_row_and_differences_from_it(judged):
-    assert {key.score for key in judged.ties} == {
-        "val_mae",
-        "val_interval_length",
-        "test_coverage",
+    ranked = [row for row in judged.table if row.best]
+    assert {(row.labels["subset"], row.labels["score"]) for row in ranked} == {
+        ("val", "mae"),
+        ("val", "interval_length"),
+        ("test", "coverage"),
     }
-    for key, group in judged.ties.items():
-        assert group.best in group.members
-        best = judged.differences[key._replace(row=group.best)]
-        assert best.value == 0.0
+    names = ("variant", "alpha", "subset", "score")
+    for row in ranked:
+        column = {name: row.labels[name] for name in names}
+        best = judged.table.at(**column, row=row.best)
+        assert best.tied
+        assert best.difference == 0.0
 
 
 def test_lent_weights_are_paid_for_once(tmp_path):
-    (row,) = (row for row in BENCHMARK.rows if row.name == DEMO.rows[0])
+    row = DEMO.rows[0]
     lent = replace(row, name="lent", weights_of=row.name)
     benchmark = replace(BENCHMARK, rows=(row, lent), expectations={})
-    preset = replace(TINY, rows=(row.name, "lent"), variants=TINY.variants[:1])
-    make_runs(benchmark, preset, tmp_path)
-    found = judge(benchmark, preset, tmp_path, options=BARE)
-    runs = benchmark.runs(preset)
+    plan = replace(
+        TINY, benchmark=benchmark, rows=(row, lent), variants=TINY.variants[:1]
+    )
+    make_runs(plan, tmp_path)
+    found = judge_plan(plan, tmp_path, options=BARE)
+    runs = plan.runs
     assert len({spec.start for spec in runs}) == len(runs) // 2 + 1
     assert found.seconds == 2.0 * len(runs) / 2
-    name = preset.variants[0].name
+    name = plan.variants[0].name
     theirs = found.costs[name, "lent"]._replace(per_epoch=None)
     assert theirs == found.costs[name, row.name]._replace(per_epoch=None)
 
@@ -478,12 +480,12 @@ def test_shifted_items_are_joined_along_the_axis_of_items(monkeypatch):
     splits = {"test": items(2, 5), "test/shifted": items(5, 5)}
     judged = []
     monkeypatch.setattr(
-        "qualms.evaluate.protocols._protocol.judge_file", lambda *a: judged.append(a[0])
+        "qualms.evaluate.protocol.judge_file", lambda *a: judged.append(a[0])
     )
     variant = replace(TINY.variants[0], test="test", splits=tuple(splits))
-    place = Place(variant, BENCHMARK.rows[0], {})
-    mine = replace(BENCHMARK, name="mine")
-    protocol_of(mine).judge(Repeat(place, splits.get, BARE))
+    line = Line(variant, BENCHMARK.rows[0], {}, {}, ())
+    mine = replace(BENCHMARK, name="mine", protocol=None)
+    protocol_of(mine).judge(Repeat(line, splits.get, BARE))
     shapes = {name: array.shape for name, array in judged[0].arrays.items()}
     assert shapes == {
         "mean": (5, 7),
@@ -495,31 +497,29 @@ def test_shifted_items_are_joined_along_the_axis_of_items(monkeypatch):
 
 
 def test_costs_stand_in_the_folder_of_a_run_or_in_headers_of_former_versions(copied):
-    former = judge(BENCHMARK, TINY, copied, options=BARE)
-    for spec in BENCHMARK.runs(TINY):
+    former = judge_plan(TINY, copied, options=BARE)
+    for spec in TINY.runs:
         path = copied / BENCHMARK.name / spec.hash
         mark_done(path, spec, {"seconds": 3.0, "pace": {}})
-    found = judge(BENCHMARK, TINY, copied, options=BARE)
+    found = judge_plan(TINY, copied, options=BARE)
     assert found.seconds == former.seconds * 3 / 2
-    for place, cost in former.costs.items():
+    for line, cost in former.costs.items():
         expected = None if cost.seconds is None else cost.seconds * 3 / 2
-        assert found.costs[place].seconds == expected
+        assert found.costs[line].seconds == expected
 
 
 def test_a_missing_run_is_listed_and_costs_its_repeats_only(copied):
     shutil.rmtree(folder(copied, "cells", "gaussian", 3))
-    results = judge(BENCHMARK, TINY, copied, options=BARE)
+    results = judge_plan(TINY, copied, options=BARE)
     (missing,) = results.missing
     assert (missing.method, missing.seed) == ("gaussian", 3)
     assert missing.reason == "was not run"
-    assert (
-        len(results.cell("cells", "gaussian", "test_coverage", {"alpha": 0.1}).values)
-        == 4
-    )
-    pooled = results.cell("cells", "gaussian_ensemble", "test_coverage", {"alpha": 0.1})
+    alone = number(results, "cells", "gaussian", "test", "coverage")
+    assert len(alone.values) == 4
+    pooled = number(results, "cells", "gaussian_ensemble", "test", "coverage")
     assert pooled.values == ()
     assert "1 of 5 runs of gaussian are missing" in pooled.why
-    assert results.cell("cells", "ensemble", "test_coverage", {"alpha": 0.1}).values
+    assert number(results, "cells", "ensemble", "test", "coverage").values
 
 
 def test_a_run_without_test_predictions_or_unreadable_ones_is_missing(copied):
@@ -527,16 +527,17 @@ def test_a_run_without_test_predictions_or_unreadable_ones_is_missing(copied):
     (at / "test.safetensors").unlink()
     at = folder(copied, "cells", "conformal", 1) / "predictions"
     (at / "val.safetensors").write_bytes(b"cut short")
-    results = judge(BENCHMARK, TINY, copied, options=BARE)
+    results = judge_plan(TINY, copied, options=BARE)
     reasons = [missing.reason for missing in results.missing]
     assert "has no predictions of split 'test' yet" in reasons[0]
     assert "val.safetensors: is not a readable" in reasons[1]
 
 
-def test_a_folder_without_runs_leaves_every_cell_empty(tmp_path):
-    results = judge(BENCHMARK, TINY, tmp_path, options=QUICK)
+def test_a_folder_without_runs_leaves_every_line_empty(tmp_path):
+    results = judge_plan(TINY, tmp_path, options=QUICK)
     assert len(results.missing) == 30
-    assert all(cell.values == () and cell.why for cell in results.cells.values())
+    assert len(results.table) == len(TINY.lines)
+    assert all(row.values == () and row.why for row in results.table)
     assert not any(check.known or check.held for check in results.checks)
 
 
@@ -549,10 +550,10 @@ def test_predictions_without_the_selection_score_say_so(copied):
             predictions.write(
                 path, arrays, header=replace(held.header, select={"gmm4": "logmeanexp"})
             )
-    results = judge(BENCHMARK, TINY, copied, options=BARE)
-    cell = results.cell("cells", "gaussian_knn", "test_coverage", {"alpha": 0.1})
-    assert cell.why == "the predictions have no 'select/knn10'"
-    assert results.cell("cells", "gaussian_gmm", "test_coverage", {"alpha": 0.1}).values
+    results = judge_plan(TINY, copied, options=BARE)
+    found = number(results, "cells", "gaussian_knn", "test", "coverage")
+    assert found.why == "the predictions have no 'select/knn10'"
+    assert number(results, "cells", "gaussian_gmm", "test", "coverage").values
 
 
 def test_quantiles_of_another_alpha_are_not_taken(copied):
@@ -561,51 +562,55 @@ def test_quantiles_of_another_alpha_are_not_taken(copied):
         for path in at.iterdir():
             held = predictions.read(path)
             predictions.write(path, held, header=replace(held.header, alpha=0.3))
-    results = judge(BENCHMARK, TINY, copied, options=BARE)
-    cell = results.cell("cells", "quantile", "test_coverage", {"alpha": 0.1})
-    assert cell.why == "the predictions are for alpha 0.3, not 0.1"
+    results = judge_plan(TINY, copied, options=BARE)
+    found = number(results, "cells", "quantile", "test", "coverage")
+    assert found.why == "the predictions are for alpha 0.3, not 0.1"
 
 
-def test_cells_of_other_presets_say_so(judged):
-    cell = judged.cell("cells", "laplace", "test_coverage", {"alpha": 0.1})
-    assert cell.why == "not part of preset demo"
+def test_numbers_of_other_presets_say_so(judged):
+    found = number(judged, "cells", "laplace", "test", "coverage")
+    assert found.why == "not part of preset demo"
+    assert found.labels["row"] == "laplace"
 
 
 @pytest.mark.parametrize(("low", "held"), [(0.3, True), (0.5, False)])
 def test_an_expectation_holds_only_for_all_of_its_rows(made, low, held):
+    coverage = {"variant": "cells", "subset": "test", "score": "coverage", "alpha": 0.1}
     expected = Expectation(
         text="drop",
-        variant="cells",
-        minus="cells_tails",
-        rows=("conformal", "gaussian"),
-        score="test_coverage",
+        numbers=value_of(
+            ("conformal", "gaussian"), coverage, minus={"variant": "cells_tails"}
+        ),
         low=low,
         high=1.0,
-        settings={"alpha": 0.1},
     )
     benchmark = replace(BENCHMARK, expectations={"demo": (expected,)})
-    (check,) = judge(benchmark, TINY, made, options=BARE).checks
+    plan = replace(TINY, benchmark=benchmark)
+    (check,) = judge_plan(plan, made, options=BARE).checks
     assert check.known
     assert check.held is held
 
 
-def test_the_benchmark_names_the_scores_that_are_taken():
+def test_the_protocol_gives_the_scores_that_it_declares():
     found = entries(invented(), invented(seed=1))
-    assert BENCHMARK.scores == tuple(found)
+    assert tuple(found) == tuple(SCORES)
 
 
 def test_a_benchmark_without_a_protocol_is_judged_by_its_task(made, judged):
-    own = replace(BENCHMARK, name="own", scores=(), expectations={})
+    own = replace(BENCHMARK, name="own", protocol=None, expectations={})
+    plan = replace(TINY, benchmark=own)
     out = made.parent / "own_runs"
-    make_runs(own, TINY, out)
-    results = judge(own, TINY, out, options=QUICK)
+    make_runs(plan, out)
+    results = judge_plan(plan, out, options=QUICK)
     assert not results.missing
-    cell = results.cell("cells", "gaussian", "mae", {"alpha": 0.1})
-    ours = judged.cell("cells", "gaussian", "test_mae", {"alpha": 0.1})
-    assert len(cell.values) == len(ours.values) == 5
-    assert cell.low < cell.ours.mean < cell.high
-    settings = {"alpha": 0.1, "interval": "conformal"}
-    assert results.cell("cells", "gaussian", "coverage", settings).values
+    found = number(results, "cells", "gaussian", "all", "mae")
+    ours = number(judged, "cells", "gaussian", "test", "mae")
+    assert len(found.values) == len(ours.values) == 5
+    assert found.low < found.value < found.high
+    coverage = results.table.where(
+        variant="cells", row="gaussian", alpha=0.1, interval="conformal"
+    )
+    assert coverage.at(subset="all", score="coverage", select=None).values
 
 
 def drawn(points, highest):

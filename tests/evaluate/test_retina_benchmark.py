@@ -8,47 +8,64 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from qualms.evaluate.protocols import Repeat
-from qualms.evaluate.protocols.retina import retina as protocol
 from scipy import special, stats
 from sklearn import metrics
 
 from evaluate.made_referrals import make_runs
+from plans import line_of, part_of, run_of
 from qualms import predictions, scores
-from qualms.benchmarks import Expectation, Place, variant_of
 from qualms.benchmarks.retina import retina
+from qualms.effects import value_of
 from qualms.evaluate import Curve, Judgement, ScoreOptions
-from qualms.evaluate.benchmark import judge
+from qualms.evaluate.benchmark import judge_plan
 from qualms.evaluate.drawings import thinned_referral
 from qualms.evaluate.estimates import mean_curves
-from qualms.evaluate.results import DrawnKey
+from qualms.evaluate.protocol import Repeat, protocol_of
 from qualms.evaluate.subsets import rebalanced
 from qualms.evaluate.truth import ONE_DRAW, UNKNOWN
+from qualms.inference import sampling_design
 from qualms.predictions import pool, read
 from qualms.scores.as_published import retina as published
+from qualms.study import Expectation
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "retina.json").read_text("utf-8")
 )
 BENCHMARK = retina()
-DEMO = BENCHMARK.presets["demo"]
-TINY = replace(DEMO, rows=("map", "mc_dropout", "map_pair", "mc_dropout_pair"))
-ONE = replace(TINY, rows=("map", "map_pair"), variants=TINY.variants[:1])
+DEMO = BENCHMARK.plan("demo")
+TINY = part_of(DEMO, rows=("map", "mc_dropout", "map_pair", "mc_dropout_pair"))
+ONE = part_of(TINY, rows=("map", "map_pair"), variants=("country",))
+DROPOUT = part_of(TINY, rows=("mc_dropout",), variants=("country",))
 BARE = ScoreOptions(resamples=0)
 QUICK = ScoreOptions(resamples=200, workers=2)
 CURVES = ("accuracy", "nll", "auroc", "auprc")
+SETS = ("in_domain", "shifted", "joint", "balanced", "rebalanced")
+OF_A_SET = (
+    *((name, None) for name in (*CURVES, "ece")),
+    *((name, tau) for name in ("accuracy", "auroc") for tau in (0.5, 0.7)),
+    *((f"referral_{name}_area", None) for name in CURVES),
+    *((f"referral_{name}_oracle_area", None) for name in CURVES),
+)
+OF_PARTS = (
+    *(("joint", "ood_auroc"), ("joint", "ood_auprc")),
+    *(("in_domain", "aleatoric_spearman"), ("in_domain", "aleatoric_mae")),
+    *(("in_domain", "total_spearman"), ("in_domain", "total_mae")),
+    ("in_domain", "epistemic_spearman"),
+    *(("joint", "epistemic_shift_auroc"), ("joint", "total_shift_auroc")),
+    *(("joint", "aleatoric_shift_auroc"), ("joint", "true_entropy_shift_auroc")),
+)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
-    make_runs(BENCHMARK, TINY, out)
+    make_runs(TINY, out)
     return out
 
 
 @pytest.fixture(scope="module")
 def judged(made):
-    return judge(BENCHMARK, TINY, made, options=QUICK)
+    return judge_plan(TINY, made, options=QUICK)
 
 
 @pytest.fixture
@@ -57,8 +74,16 @@ def copied(made, tmp_path):
 
 
 def folder(out, variant, method, seed):
-    place = Place(variant_of(TINY, variant), BENCHMARK.row(method), {})
-    return out / "retina" / BENCHMARK.spec(TINY, place, seed).hash / "predictions"
+    return out / "retina" / run_of(TINY, variant, method, seed).hash / "predictions"
+
+
+def number(results, variant, row, subset, score, referred=None):
+    at = {"variant": variant, "row": row, "subset": subset}
+    return results.result(**at, score=score, referred=referred)
+
+
+def curve_of(results, variant, row, subset, name):
+    return results.curves.get(variant=variant, row=row, subset=subset, name=name)
 
 
 def both(out, variant, method, seeds):
@@ -91,12 +116,29 @@ def rows_of(where, shifted):
     }[where]
 
 
-def test_every_score_has_a_cell_in_every_row(judged):
-    for variant in TINY.variants:
-        for row in TINY.rows:
-            for score in BENCHMARK.scores:
-                cell = judged.cells[variant.name, row, "", score]
-                assert cell.values or cell.why
+def test_every_line_has_every_score(judged):
+    wanted = {(subset, *score) for subset in SETS for score in OF_A_SET}
+    wanted |= {(*score, None) for score in OF_PARTS}
+    assert len(judged.plan.lines) == 8
+    for line in judged.plan.lines:
+        rows = judged.table.where(**line.labels)
+        names = ("subset", "score", "referred")
+        assert {tuple(map(row.labels.get, names)) for row in rows} == wanted
+        assert len(rows) == len(wanted)
+        assert all(row.values or row.why for row in rows)
+
+
+def test_every_number_says_its_shift_selection_and_data(judged):
+    for row in judged.table:
+        labels = row.labels
+        assert labels["benchmark"] == "retina"
+        assert labels["preset"] == "demo"
+        assert labels["variant"] == labels["shift"]
+        assert labels["selection"] == "in_domain"
+        assert labels["simulated"] is True
+        assert labels["onset"] == "moderate"
+        assert labels["pool"] == (2 if labels["row"].endswith("_pair") else 1)
+        assert labels["row"].removesuffix("_pair") == labels["method"]
 
 
 @pytest.mark.parametrize("where", ["in_domain", "shifted", "joint", "balanced"])
@@ -109,8 +151,9 @@ def test_scores_are_those_of_an_outside_reference(judged, made, where, row):
         rows = rows_of(where, shifted)
         p, y = prob[rows], target[rows]
 
-        def ours(score, repeat=repeat):
-            return judged.cell("country", row, f"{where}/{score}").values[repeat]
+        def ours(score, referred=None, repeat=repeat):
+            found = number(judged, "country", row, where, score, referred)
+            return found.values[repeat]
 
         assert ours("accuracy") == pytest.approx(np.mean((p > 0.5) == y))
         assert ours("nll") == pytest.approx(metrics.log_loss(y, p))
@@ -120,19 +163,19 @@ def test_scores_are_those_of_an_outside_reference(judged, made, where, row):
         # Copies of an item in the balanced set are tied, which the sort above breaks.
         off = 0.01 if where == "balanced" else 1e-9
         hits = (p > 0.5) == y
-        assert ours("accuracy@0.5") == pytest.approx(hits[certain].mean(), abs=off)
+        assert ours("accuracy", 0.5) == pytest.approx(hits[certain].mean(), abs=off)
         auroc = metrics.roc_auc_score(y[certain], p[certain])
-        assert ours("auroc@0.5") == pytest.approx(auroc, abs=off)
+        assert ours("auroc", 0.5) == pytest.approx(auroc, abs=off)
 
 
 def test_detection_of_the_shift_is_by_the_total_entropy(judged, made):
     prob, _, shifted = both(made, "severity", "mc_dropout", (43,))
-    found = judged.cell("severity", "mc_dropout", "joint/ood_auroc")
+    found = number(judged, "severity", "mc_dropout", "joint", "ood_auroc")
     expected = metrics.roc_auc_score(shifted, entropy(prob))
     assert found.values[1] == pytest.approx(expected)
-    found = judged.cell("severity", "mc_dropout", "joint/ood_auprc")
+    found = number(judged, "severity", "mc_dropout", "joint", "ood_auprc")
     assert found.values[1] == pytest.approx(trapezoid(shifted, entropy(prob)))
-    assert found.as_published == pytest.approx(found.values)
+    assert found.released_values == pytest.approx(found.values)
 
 
 @pytest.mark.parametrize("name", CURVES)
@@ -144,9 +187,9 @@ def test_areas_are_those_of_the_curves_with_and_without_an_oracle(
     rows = rows_of(where, shifted)
     for oracle in (False, True):
         curve = scores.referral_curve(name, prob[rows], target[rows], oracle=oracle)
-        key = f"{where}/referral_{name}_{'oracle_' if oracle else ''}area"
-        cell = judged.cell("country", "mc_dropout", key)
-        assert cell.values[0] == pytest.approx(curve.area, rel=1e-9)
+        score = f"referral_{name}_{'oracle_' if oracle else ''}area"
+        found = number(judged, "country", "mc_dropout", where, score)
+        assert found.values[0] == pytest.approx(curve.area, rel=1e-9)
 
 
 @pytest.mark.parametrize("oracle", [False, True])
@@ -164,16 +207,16 @@ def test_beside_the_paper_stand_the_curves_of_its_released_code(
     else:
         rows = rows_of(where, shifted)
         curve = published.referral_curve(name, prob[rows], target[rows], oracle=oracle)
-    key = f"{where}/referral_{name}_{'oracle_' if oracle else ''}area"
-    cell = judged.cell(variant, "map", key)
-    assert cell.as_published[0] == pytest.approx(curve.area, rel=1e-12)
+    score = f"referral_{name}_{'oracle_' if oracle else ''}area"
+    found = number(judged, variant, "map", where, score)
+    assert found.released_values[0] == pytest.approx(curve.area, rel=1e-12)
 
 
 def test_published_balanced_ranking_is_that_of_the_joint_set_and_ours_is_not(judged):
     for score in ("auroc", "referral_auroc_area", "referral_auprc_oracle_area"):
-        balanced = judged.cell("country", "map", f"balanced/{score}")
-        joint = judged.cell("country", "map", f"joint/{score}")
-        assert balanced.as_published == joint.as_published
+        balanced = number(judged, "country", "map", "balanced", score)
+        joint = number(judged, "country", "map", "joint", score)
+        assert balanced.released_values == joint.released_values
         assert balanced.values != joint.values
 
 
@@ -187,7 +230,7 @@ def test_auprc_after_referral_is_close_on_large_sets():
     found = {key: entry.value for key, entry in entries(split, few).items()}
     for name, close in (("auprc", 3e-4), ("accuracy", 1e-12), ("auroc", 1e-12)):
         exact = scores.referral_curve(name, probs.round(4), target)
-        area = found[f"in_domain/referral_{name}_area"]
+        area = found["in_domain", f"referral_{name}_area", None]
         assert area == pytest.approx(exact.area, abs=close)
 
 
@@ -195,20 +238,18 @@ def test_a_golden_file_gives_the_golden_numbers(tmp_path):
     recipe = {}
     exec(GOLDEN["recipe_python"], recipe)
     case = recipe["case_mc"]()
-    preset = replace(
-        TINY, rows=("mc_dropout",), variants=TINY.variants[:1], alone=(42,)
-    )
-    (spec,) = BENCHMARK.runs(preset)
-    place = tmp_path / "retina" / spec.hash / "predictions"
-    place.mkdir(parents=True)
+    plan = replace(DROPOUT, alone=(42,))
+    (spec,) = plan.runs
+    path = tmp_path / "retina" / spec.hash / "predictions"
+    path.mkdir(parents=True)
     for split in spec.splits:
         arrays = {"target": case["y"], "prob": case["samples"]}
-        predictions.write(place / f"{split.replace('/', '~')}.npz", arrays)
-    results = judge(BENCHMARK, preset, tmp_path, options=BARE)
+        predictions.write(path / f"{split.replace('/', '~')}.npz", arrays)
+    results = judge_plan(plan, tmp_path, options=BARE)
 
-    def theirs(score):
-        cell = results.cell("country", "mc_dropout", f"in_domain/{score}")
-        return cell.as_published[0]
+    def theirs(score, referred=None):
+        at = ("country", "mc_dropout", "in_domain", score, referred)
+        return number(results, *at).released_values[0]
 
     golden = GOLDEN["cases"]["A_mc_samples"]
     for name in ("accuracy", "auroc", "auprc"):
@@ -224,46 +265,50 @@ def test_a_golden_file_gives_the_golden_numbers(tmp_path):
         curve = golden["no_oracle"]["curve"][name]
         points = dict(zip(GOLDEN["tau"], curve, strict=True))
         for tau in (0.5, 0.7):
-            assert theirs(f"{name}@{tau}") == pytest.approx(points[tau], rel=1e-9)
+            assert theirs(name, tau) == pytest.approx(points[tau], rel=1e-9)
 
 
 def test_the_order_of_items_changes_nothing(judged, tmp_path):
     def shuffled(n):
         return np.random.default_rng(n).permutation(n)
 
-    preset = replace(TINY, rows=("mc_dropout",), variants=TINY.variants[:1])
-    make_runs(BENCHMARK, preset, tmp_path, order=shuffled)
-    for key, cell in judge(BENCHMARK, preset, tmp_path, options=BARE).cells.items():
-        # The other sets draw rows by their number.
-        if key.score.startswith(("in_domain", "shifted", "joint")):
-            assert cell.values == pytest.approx(judged.cells[key].values, rel=1e-9)
+    make_runs(DROPOUT, tmp_path, order=shuffled)
+    results = judge_plan(DROPOUT, tmp_path, options=BARE)
+    # The other sets draw rows by their number.
+    compared = results.table.where(subset=("in_domain", "shifted", "joint"))
+    assert len(compared) > 60
+    joined = compared.join(judged.table)
+    for i, row in enumerate(compared):
+        assert row.values == pytest.approx(joined.number(i).values, rel=1e-9)
 
 
 def test_what_is_undefined_has_no_value_and_says_why(judged):
-    cell = judged.cell("severity", "map", "shifted/auroc")
-    assert cell.values == cell.as_published == ()
-    assert math.isnan(cell.ours.mean)
-    assert cell.why == "only one class among these items"
-    cell = judged.cell("severity", "map", "rebalanced/accuracy")
-    assert cell.values == ()
-    assert cell.why == "some grades of the in-domain items have no shifted item"
+    found = number(judged, "severity", "map", "shifted", "auroc")
+    assert found.values == found.released_values == ()
+    assert math.isnan(found.value)
+    assert found.why == "only one class among these items"
+    found = number(judged, "severity", "map", "rebalanced", "accuracy")
+    assert found.values == ()
+    assert found.why == "some grades of the in-domain items have no shifted item"
 
 
 def test_a_missing_run_empties_its_pool_only(copied):
     shutil.rmtree(folder(copied, "country", "map", 43).parent)
-    results = judge(BENCHMARK, replace(TINY, rows=ONE.rows), copied, options=BARE)
-    alone = results.cell("country", "map", "in_domain/auroc")
+    plan = replace(TINY, rows=ONE.rows)
+    results = judge_plan(plan, copied, options=BARE)
+    alone = number(results, "country", "map", "in_domain", "auroc")
     assert len(alone.values) == 1
-    pair = results.cell("country", "map_pair", "in_domain/auroc")
+    pair = number(results, "country", "map_pair", "in_domain", "auroc")
     assert pair.values == ()
     assert "1 of 2 runs of map are missing" in pair.why
     assert [(m.method, m.seed) for m in results.missing] == [("map", 43)]
-    assert len(results.cell("severity", "map", "in_domain/auroc").values) == 2
+    there = number(results, "severity", "map", "in_domain", "auroc")
+    assert len(there.values) == 2
 
 
 def test_a_split_without_predictions_counts_as_a_missing_run(copied):
     (folder(copied, "country", "map", 43) / "test~shifted.npz").unlink()
-    results = judge(BENCHMARK, ONE, copied, options=BARE)
+    results = judge_plan(ONE, copied, options=BARE)
     assert results.missing[0].reason == (
         "has no predictions of split 'test/shifted' yet"
     )
@@ -277,10 +322,9 @@ def test_three_classes_are_refused_with_a_reason(copied):
             arrays = {"target": old.arrays["target"], "probs": probs}
             path.unlink()
             predictions.write(path, arrays)
-    cell = judge(BENCHMARK, ONE, copied, options=BARE).cell(
-        "country", "map", "in_domain/auroc"
-    )
-    assert "must have two classes" in cell.why
+    results = judge_plan(ONE, copied, options=BARE)
+    found = number(results, "country", "map", "in_domain", "auroc")
+    assert "must have two classes" in found.why
 
 
 def test_rebalanced_items_have_the_grades_of_the_in_domain_ones():
@@ -307,41 +351,40 @@ def test_estimates_are_compared_with_the_truth_of_the_simulator(judged, made):
     truth = splits[0].arrays["target_probs"]
     true = -(truth * np.log(truth)).sum(-1)
 
-    def value(score):
-        return judged.cell("country", "mc_dropout", score).values[0]
+    def value(subset, score):
+        return number(judged, "country", "mc_dropout", subset, score).values[0]
 
     for name, found in (("aleatoric", aleatoric), ("total", total)):
         rank = stats.spearmanr(found[0], true).statistic
-        assert value(f"in_domain/{name}_spearman") == pytest.approx(rank)
+        assert value("in_domain", f"{name}_spearman") == pytest.approx(rank)
         error = np.abs(found[0] - true).mean()
-        assert value(f"in_domain/{name}_mae") == pytest.approx(error)
+        assert value("in_domain", f"{name}_mae") == pytest.approx(error)
     shifted = np.repeat([0, 1], [split.n for split in splits])
     epistemic = np.concatenate(total) - np.concatenate(aleatoric)
     area = metrics.roc_auc_score(shifted, epistemic)
-    assert value("joint/epistemic_shift_auroc") == pytest.approx(area)
+    assert value("joint", "epistemic_shift_auroc") == pytest.approx(area)
     # The runs were made to differ more under shift.
     assert area > 0.6
     whole = [special.entr(split.arrays["target_probs"]).sum(-1) for split in splits]
     told = metrics.roc_auc_score(shifted, np.concatenate(whole))
-    assert value("joint/true_entropy_shift_auroc") == pytest.approx(told)
+    assert value("joint", "true_entropy_shift_auroc") == pytest.approx(told)
 
 
 def test_one_draw_has_no_epistemic_part(judged):
-    cell = judged.cell("country", "map", "joint/epistemic_shift_auroc")
-    assert cell.values == ()
-    assert cell.why == ONE_DRAW
-    pair = judged.cell("country", "map_pair", "joint/epistemic_shift_auroc")
+    found = number(judged, "country", "map", "joint", "epistemic_shift_auroc")
+    assert found.values == ()
+    assert found.why == ONE_DRAW
+    pair = number(judged, "country", "map_pair", "joint", "epistemic_shift_auroc")
     assert len(pair.values) == 1
 
 
 def test_without_a_truth_its_scores_are_left_out(tmp_path):
-    preset = replace(TINY, rows=("mc_dropout",), variants=TINY.variants[:1])
-    make_runs(BENCHMARK, preset, tmp_path, truth=False)
-    results = judge(BENCHMARK, preset, tmp_path, options=BARE)
-    cell = results.cell("country", "mc_dropout", "in_domain/aleatoric_mae")
-    assert cell.values == ()
-    assert cell.why == UNKNOWN
-    known = results.cell("country", "mc_dropout", "joint/epistemic_shift_auroc")
+    make_runs(DROPOUT, tmp_path, truth=False)
+    results = judge_plan(DROPOUT, tmp_path, options=BARE)
+    found = number(results, "country", "mc_dropout", "in_domain", "aleatoric_mae")
+    assert found.values == ()
+    assert found.why == UNKNOWN
+    known = number(results, "country", "mc_dropout", "joint", "epistemic_shift_auroc")
     assert len(known.values) == 2
 
 
@@ -349,23 +392,22 @@ def test_intervals_hold_the_value_and_narrow_with_the_level(judged, made):
     wide = {}
     for score in ("accuracy", "nll", "auroc", "referral_accuracy_area"):
         for where in ("in_domain", "shifted", "joint"):
-            cell = judged.cell("country", "mc_dropout", f"{where}/{score}")
-            assert cell.low < cell.ours.mean < cell.high
-            wide[where, score] = cell.high - cell.low
-    detection = judged.cell("country", "map", "joint/ood_auroc")
-    assert detection.low < detection.ours.mean < detection.high
-    preset = replace(TINY, rows=("mc_dropout",), variants=TINY.variants[:1])
-    low = judge(BENCHMARK, preset, made, options=replace(QUICK, level=0.5))
+            found = number(judged, "country", "mc_dropout", where, score)
+            assert found.low < found.value < found.high
+            wide[where, score] = found.high - found.low
+    detection = number(judged, "country", "map", "joint", "ood_auroc")
+    assert detection.low < detection.value < detection.high
+    low = judge_plan(DROPOUT, made, options=replace(QUICK, level=0.5))
     for (where, score), width in wide.items():
-        cell = low.cell("country", "mc_dropout", f"{where}/{score}")
-        assert cell.high - cell.low < width
-    assert math.isnan(judged.cell("country", "map", "balanced/accuracy").low)
+        found = number(low, "country", "mc_dropout", where, score)
+        assert found.high - found.low < width
+    assert math.isnan(number(judged, "country", "map", "balanced", "accuracy").low)
 
 
 def test_influences_are_derivatives_of_the_scores(made):
     """Items that count a little more change a score by their influence."""
-    place = folder(made, "country", "mc_dropout", 42)
-    splits = [read(place / name) for name in ("test.npz", "test~shifted.npz")]
+    path = folder(made, "country", "mc_dropout", 42)
+    splits = [read(path / name) for name in ("test.npz", "test~shifted.npz")]
     found = entries(*splits)
     followed = {key: e.influence() for key, e in found.items() if e.influence}
     assert len(followed) == 3 * (5 + 4 + 4) + 2 + 4 + 2
@@ -376,11 +418,14 @@ def test_influences_are_derivatives_of_the_scores(made):
 
 
 def entries(inside, outside):
-    """What the protocol says about two splits, by the name of the score."""
-    where = Place(DEMO.variants[0], BENCHMARK.row("mc_dropout"), {})
+    """What the protocol says about two splits, by set, score and share referred."""
+    line = line_of(DEMO, "country", "mc_dropout")
     splits = {"test": inside, "test/shifted": outside}
-    judgement = protocol().judge(Repeat(where, splits.__getitem__, BARE))
-    return {entry.key: entry for entry in judgement.entries}
+    repeat = Repeat(line, splits.__getitem__, BARE)
+    return {
+        (entry.subset, entry.score_name, entry.settings.get("referred")): entry
+        for entry in protocol_of(BENCHMARK).judge(repeat).entries
+    }
 
 
 def _repeated(split, counts):
@@ -394,12 +439,12 @@ def _repeated(split, counts):
 
 def test_an_interval_resamples_whole_patients(made, tmp_path):
     """Both eyes of every patient alike: half as many items say as much."""
-    preset = replace(TINY, rows=("map",), variants=TINY.variants[:1], alone=(42,))
-    (spec,) = BENCHMARK.runs(preset)
+    plan = part_of(TINY, rows=("map",), variants=("country",), alone=(42,))
+    (spec,) = plan.runs
     widths = []
     for name, cluster in (("eyes", False), ("patients", True)):
-        place = tmp_path / name / "retina" / spec.hash / "predictions"
-        place.mkdir(parents=True)
+        target = tmp_path / name / "retina" / spec.hash / "predictions"
+        target.mkdir(parents=True)
         for path in folder(made, "country", "map", 42).iterdir():
             once = read(path)
             arrays = {
@@ -409,34 +454,35 @@ def test_an_interval_resamples_whole_patients(made, tmp_path):
             if cluster:
                 start = 0 if "shifted" in path.name else 10_000
                 arrays["cluster"] = start + np.repeat(np.arange(once.n), 2)
-            predictions.write(place / path.name, arrays)
-        cell = judge(
-            BENCHMARK, preset, tmp_path / name, options=ScoreOptions(resamples=400)
-        ).cell("country", "map", "in_domain/accuracy")
-        widths.append(cell.high - cell.low)
+            predictions.write(target / path.name, arrays)
+        options = ScoreOptions(resamples=400)
+        results = judge_plan(plan, tmp_path / name, options=options)
+        found = number(results, "country", "map", "in_domain", "accuracy")
+        widths.append(found.high - found.low)
     assert widths[1] / widths[0] == pytest.approx(math.sqrt(2), rel=0.15)
 
 
 def test_workers_change_no_number(made, judged):
-    alone = judge(BENCHMARK, ONE, made, options=replace(QUICK, workers=1))
-    for key, cell in alone.cells.items():
-        other = judged.cells[key]
-        assert np.array_equal(cell.values, other.values, equal_nan=True)
-        ends = [cell.low, cell.high], [other.low, other.high]
+    alone = judge_plan(ONE, made, options=replace(QUICK, workers=1))
+    assert len(alone.table) > 100
+    joined = alone.table.join(judged.table)
+    for i, row in enumerate(alone.table):
+        same = joined.number(i)
+        assert np.array_equal(row.values, same.values, equal_nan=True)
+        ends = [row.low, row.high], [same.low, same.high]
         assert np.array_equal(*ends, equal_nan=True)
 
 
 def test_the_best_rows_are_found_by_their_paired_replicates(judged):
-    group = judged.ties["country", "", "", "in_domain/nll"]
-    means = {
-        row: judged.cell("country", row, "in_domain/nll").ours.mean for row in TINY.rows
-    }
-    assert group.best == min(means, key=means.get)
-    assert ("severity", "", "", "shifted/auroc") not in judged.ties
+    column = judged.table.where(variant="country", subset="in_domain", score="nll")
+    means = {row.labels["row"]: row.value for row in column}
+    assert {row.best for row in column} == {min(means, key=means.get)}
+    undefined = judged.table.where(variant="severity", subset="shifted", score="auroc")
+    assert {row.best for row in undefined.where(referred=None)} == {""}
 
 
 def test_curves_are_means_over_repeats_with_their_standard_error(judged, made):
-    band = judged.curves[DrawnKey("country", "map", "", "in_domain", "roc")]
+    band = curve_of(judged, "country", "map", "in_domain", "roc")
     assert band.x == pytest.approx(np.arange(51) / 50)
     low, high = np.zeros(51), np.zeros(51)
     for seed in (42, 43):
@@ -444,16 +490,14 @@ def test_curves_are_means_over_repeats_with_their_standard_error(judged, made):
         fpr, tpr, _ = metrics.roc_curve(
             target[~shifted], prob[~shifted], drop_intermediate=False
         )
-        for place, x in enumerate(band.x):
+        for i, x in enumerate(band.x):
             after = fpr[fpr >= x - 1e-12].min()
-            low[place] += tpr[fpr <= x + 1e-12].max() / 2
-            high[place] += tpr[np.isclose(fpr, after)].max() / 2
+            low[i] += tpr[fpr <= x + 1e-12].max() / 2
+            high[i] += tpr[np.isclose(fpr, after)].max() / 2
     assert (band.y >= low - 1e-12).all()
     assert (band.y <= high + 1e-12).all()
     assert (np.diff(band.y) >= 0).all()
-    curve = judged.curves[
-        DrawnKey("country", "map", "", "shifted", "referral_accuracy")
-    ]
+    curve = curve_of(judged, "country", "map", "shifted", "referral_accuracy")
     lines = []
     for seed in (42, 43):
         prob, target, shifted = both(made, "country", "map", (seed,))
@@ -466,16 +510,16 @@ def test_curves_are_means_over_repeats_with_their_standard_error(judged, made):
 
 
 def test_every_figure_has_its_curves(judged):
-    names = {key.name for key in judged.curves}
+    names = {labels["name"] for labels, _ in judged.curves}
     assert names == {
         *(f"referral_{name}" for name in CURVES),
         *("roc", "ood_roc"),
     }
-    assert DrawnKey("country", "map", "", "rebalanced", "roc") in judged.curves
-    assert DrawnKey("severity", "map", "", "joint", "ood_roc") in judged.curves
+    assert curve_of(judged, "country", "map", "rebalanced", "roc") is not None
+    assert curve_of(judged, "severity", "map", "joint", "ood_roc") is not None
     # One class has no ROC curve.
-    assert DrawnKey("severity", "map", "", "shifted", "roc") not in judged.curves
-    pair = judged.curves[DrawnKey("country", "map_pair", "", "joint", "referral_nll")]
+    assert curve_of(judged, "severity", "map", "shifted", "roc") is None
+    pair = curve_of(judged, "country", "map_pair", "joint", "referral_nll")
     assert np.isnan(pair.stderr).all()
 
 
@@ -508,6 +552,11 @@ def test_a_long_curve_is_drawn_at_500_places_with_both_ends():
     assert line.y[-1] == curve.value[-1]
 
 
+def histogram(results, variant, subset, grade):
+    at = {"variant": variant, "row": "map", "subset": subset}
+    return results.histograms.get(**at, name=f"uncertainty/grade={grade}")
+
+
 def test_histograms_split_each_grade_into_right_and_wrong(judged, made):
     _, target, shifted = both(made, "country", "map", (42,))
     group = np.concatenate(
@@ -518,8 +567,7 @@ def test_histograms_split_each_grade_into_right_and_wrong(judged, made):
     )
     for where, grades in (("in_domain", "01234"), ("shifted", "01234")):
         for grade in grades:
-            key = DrawnKey("country", "map", "", where, f"uncertainty/grade={grade}")
-            sides = judged.histograms[key]
+            sides = histogram(judged, "country", where, grade)
             assert sides.edges[[0, -1]] == pytest.approx([0.0, math.log(2)])
             assert sum(part.sum() for part in sides.parts.values()) == pytest.approx(
                 1.0
@@ -529,32 +577,30 @@ def test_histograms_split_each_grade_into_right_and_wrong(judged, made):
         np.mean(((p > 0.5) == target)[of_two])
         for p in (both(made, "country", "map", (seed,))[0] for seed in (42, 43))
     ]
-    key = DrawnKey("country", "map", "", "in_domain", "uncertainty/grade=2")
-    assert judged.histograms[key].parts["correct"].sum() == pytest.approx(
-        np.mean(right)
-    )
-    absent = DrawnKey("severity", "map", "", "shifted", "uncertainty/grade=0")
-    assert absent not in judged.histograms
+    moderate = histogram(judged, "country", "in_domain", "2")
+    assert moderate.parts["correct"].sum() == pytest.approx(np.mean(right))
+    assert histogram(judged, "severity", "shifted", "0") is None
 
 
 def test_effects_compare_rows_and_scores(made):
+    labels = {"subset": "in_domain", "score": "accuracy"}
     expected = Expectation(
         text="",
-        variant="country",
-        rows=("map_pair", "mc_dropout_pair"),
-        minus_rows=("map", "mc_dropout"),
-        score="in_domain/accuracy@0.5",
-        minus_score="in_domain/accuracy",
-        minus="severity",
+        numbers=value_of(
+            ("map_pair", "mc_dropout_pair"),
+            {**labels, "variant": "country", "referred": 0.5},
+            minus={"variant": "severity", "referred": None},
+            minus_rows=("map", "mc_dropout"),
+        ),
         low=0.0,
         high=1.0,
     )
     benchmark = replace(BENCHMARK, expectations={"demo": (expected,)})
-    results = judge(benchmark, TINY, made, options=BARE)
+    results = judge_plan(replace(TINY, benchmark=benchmark), made, options=BARE)
     (check,) = results.checks
     for pair, alone in (("map_pair", "map"), ("mc_dropout_pair", "mc_dropout")):
-        own = results.cell("country", pair, "in_domain/accuracy@0.5").ours.mean
-        other = results.cell("severity", alone, "in_domain/accuracy").ours.mean
+        own = number(results, "country", pair, "in_domain", "accuracy", 0.5).value
+        other = number(results, "severity", alone, "in_domain", "accuracy").value
         assert check.values[pair] == pytest.approx(own - other)
 
 
@@ -569,7 +615,7 @@ def test_the_selection_and_what_differs_from_the_paper_are_noted(judged):
 
 def test_pools_are_noted_where_there_are_some(tmp_path):
     def noted(**changed):
-        results = judge(BENCHMARK, replace(DEMO, **changed), tmp_path, options=BARE)
+        results = judge_plan(part_of(DEMO, **changed), tmp_path, options=BARE)
         return [note for note in results.notes if "pool" in note]
 
     assert noted(rows=("map",)) == []
@@ -583,10 +629,10 @@ def test_pools_are_noted_where_there_are_some(tmp_path):
 
 
 def test_an_epoch_that_the_declared_rule_did_not_choose_is_noted(tmp_path):
-    told = "the last epoch of each run, chosen on no items"
-    variant = variant_of(DEMO, "country_joint")
+    words = "the last epoch of each run, chosen on no items"
+    variant = DEMO.variant("country_joint")
     last = replace(variant, training={"select_by": "last"})
     for chosen, expected in ((variant, False), (last, True)):
-        preset = replace(TINY, variants=(chosen,))
-        notes = judge(BENCHMARK, preset, tmp_path, options=BARE).notes
-        assert any(told in note for note in notes) == expected
+        plan = replace(TINY, variants=(chosen,))
+        notes = judge_plan(plan, tmp_path, options=BARE).notes
+        assert any(words in note for note in notes) == expected

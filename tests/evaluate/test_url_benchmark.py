@@ -1,27 +1,24 @@
 """Judging URL from predictions files alone."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from evaluate.made_embeddings import make_embedding_runs
+from plans import part_of, run_of
 from qualms import predictions, scores
-from qualms.benchmarks import Place, variant_of
 from qualms.benchmarks.url import url
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
+from qualms.evaluate.benchmark import judge_plan
 from qualms.runs import stored
 from qualms.scores.as_published import url as released
 
 BARE = ScoreOptions(resamples=0, workers=2)
 BENCHMARK = url()
-SMALL = BENCHMARK.presets["small"]
 ROWS = ("ce", "elk", "mcdropout", "hetxl", "ce_few2_birds")
 SETS = ("birds", "cars", "products")
-PRESET = replace(
-    SMALL,
-    variants=(variant_of(SMALL, "species"),),
+PLAN = part_of(
+    BENCHMARK.plan("small"),
+    variants=("species",),
     rows=ROWS,
     seeds=(1, 2),
     pools=((1,), (2,)),
@@ -31,23 +28,23 @@ PRESET = replace(
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
-    make_embedding_runs(BENCHMARK, PRESET, out)
+    make_embedding_runs(PLAN, out)
     return out
 
 
 @pytest.fixture(scope="module")
 def judged(made):
-    return judge(BENCHMARK, PRESET, made, options=BARE)
+    return judge_plan(PLAN, made, options=BARE)
 
 
 def arrays(made, row, split, seed=1):
-    place = Place(PRESET.variants[0], BENCHMARK.row(row), {})
-    folder = made / "url" / BENCHMARK.spec(PRESET, place, seed).hash
+    folder = made / "url" / run_of(PLAN, "species", row, seed).hash
     return predictions.read(stored(folder, split)).arrays
 
 
-def ours(judged, row, score, **settings):
-    return judged.cell("species", row, score, settings)
+def ours(judged, row, score, subset="all", uncertainty=None):
+    at = {"variant": "species", "row": row, "uncertainty": uncertainty}
+    return judged.result(**at, subset=subset, score=score)
 
 
 def test_every_row_has_the_scores_of_every_set(judged):
@@ -57,19 +54,24 @@ def test_every_row_has_the_scores_of_every_set(judged):
                 *("recall_at_1", "r_auroc", "crop_rate"),
                 *("ood_auroc", "mixed_r_auroc"),
             ):
-                assert len(ours(judged, row, f"{name}/{score}").values) == 2
+                assert len(ours(judged, row, score, name).values) == 2
         for score in ("accuracy", "recall_at_1", "r_auroc", "crop_rate"):
-            assert ours(judged, row, f"upstream/{score}").values, score
-        assert ours(judged, row, "votes/human_alignment").values
+            assert ours(judged, row, score, "upstream").values, score
+        assert ours(judged, row, "human_alignment", "votes").values
     assert not judged.missing
+
+
+def test_no_two_numbers_have_the_same_labels(judged):
+    labels = [tuple(sorted(row.labels.items())) for row in judged.table]
+    assert len(set(labels)) == len(labels) > 100
 
 
 def test_scores_of_a_set_are_those_of_its_file(made, judged):
     found = arrays(made, "ce", "birds:test")
     embedding, target = found["embedding"], found["target"]
     u = found["uncertainty/entropy"]
-    at = "birds/recall_at_1", "birds/r_auroc", "birds/crop_rate"
-    recall, auroc, crop = (ours(judged, "ce", score).values[0] for score in at)
+    names = "recall_at_1", "r_auroc", "crop_rate"
+    recall, auroc, crop = (ours(judged, "ce", n, "birds").values[0] for n in names)
     assert recall == scores.recall_at_1(embedding, target)
     assert auroc == pytest.approx(scores.r_auroc(embedding, target, u), abs=1e-12)
     assert crop == scores.crop_rate(u, found["uncertainty_cropped/entropy"])
@@ -79,7 +81,7 @@ def test_scores_of_a_set_are_those_of_its_file(made, judged):
     "score", ["recall_at_1", "r_auroc", "crop_rate", "ood_auroc", "mixed_r_auroc"]
 )
 def test_means_over_sets_are_unweighted(judged, score):
-    each = [ours(judged, "elk", f"{name}/{score}").values for name in SETS]
+    each = [ours(judged, "elk", score, name).values for name in SETS]
     mean = ours(judged, "elk", score)
     assert mean.values == pytest.approx(np.mean(each, axis=0), abs=1e-12)
     assert mean.low < np.mean(mean.values) < mean.high
@@ -87,8 +89,8 @@ def test_means_over_sets_are_unweighted(judged, score):
 
 def test_a_mean_over_sets_is_surer_than_one_set(judged):
     widths = [
-        ours(judged, "elk", f"{name}/r_auroc").high
-        - ours(judged, "elk", f"{name}/r_auroc").low
+        ours(judged, "elk", "r_auroc", name).high
+        - ours(judged, "elk", "r_auroc", name).low
         for name in SETS
     ]
     mean = ours(judged, "elk", "r_auroc")
@@ -101,7 +103,7 @@ def test_released_means_are_of_rounded_numbers(made, judged):
         found = arrays(made, "ce", f"{name}:test")
         values = found["embedding"], found["target"], found["uncertainty/entropy"]
         each.append(round(released.r_auroc(*values), 4))
-    theirs = ours(judged, "ce", "r_auroc").as_published[0]
+    theirs = ours(judged, "ce", "r_auroc").released_values[0]
     assert theirs == pytest.approx(np.mean(each), abs=1e-12)
 
 
@@ -111,31 +113,36 @@ def test_upstream_and_downstream_items_are_compared_in_equal_numbers(made, judge
     assert len(inside) == len(outside)
     apart = np.repeat([False, True], [len(inside), len(outside)])
     wanted = scores.ood_auroc(np.concatenate([inside, outside]), apart)
-    assert ours(judged, "ce", "cars/ood_auroc").values[0] == pytest.approx(wanted)
+    found = ours(judged, "ce", "ood_auroc", "cars")
+    assert found.values[0] == pytest.approx(wanted)
 
 
 def test_a_row_is_judged_by_the_uncertainty_that_the_paper_takes(judged):
     for row, u in (("elk", "head"), ("hetxl", "entropy")):
         chosen = ours(judged, row, "r_auroc").values
-        assert chosen == ours(judged, row, "r_auroc", u=u).values
-    chosen = ours(judged, "mcdropout", "r_auroc").values
-    assert chosen == ours(judged, "mcdropout", "r_auroc", u="mutual_information").values
+        assert chosen == ours(judged, row, "r_auroc", uncertainty=u).values
+    chosen = ours(judged, "mcdropout", "r_auroc")
+    same = ours(judged, "mcdropout", "r_auroc", uncertainty="mutual_information")
+    assert chosen.values == same.values
 
 
 def test_a_few_shot_row_is_judged_on_the_other_half_of_the_classes(made, judged):
     found = arrays(made, "ce_few2_birds", "birds:test/odd")
     recall = scores.recall_at_1(found["embedding"], found["target"])
-    assert ours(judged, "ce_few2_birds", "recall_at_1").values[0] == recall
+    few = ours(judged, "ce_few2_birds", "recall_at_1")
+    assert few.values[0] == recall
+    labels = {"first": "ce", "shots": "2", "taught": "birds", "method": "map"}
+    assert labels.items() <= few.labels.items()
 
 
 def test_top_one_is_the_share_of_right_classes_upstream(made, judged):
     found = arrays(made, "ce", "test")
     share = np.mean(found["predicted"] == found["target"])
-    assert ours(judged, "ce", "upstream/accuracy").values[0] == pytest.approx(share)
+    assert ours(judged, "ce", "accuracy", "upstream").values[0] == pytest.approx(share)
 
 
 def test_lengths_of_embeddings_are_drawn(judged):
-    drawn = [h for key, h in judged.histograms.items() if key.name == "norm"]
+    drawn = judged.histograms.where(name="norm").values
     assert len(drawn) == len(ROWS) - 1
     for histogram in drawn:
         assert list(histogram.parts) == ["upstream", *SETS]

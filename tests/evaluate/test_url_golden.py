@@ -14,11 +14,11 @@ import torch
 
 import qualms
 from evaluate.toy_url import RECIPES, drawn, images, kept_shares, toy_network, toy_votes
+from plans import part_of
 from qualms import predictions
-from qualms.benchmarks import Place
 from qualms.benchmarks.url import url
 from qualms.evaluate import ScoreOptions
-from qualms.evaluate.benchmark import judge
+from qualms.evaluate.benchmark import judge_plan
 from qualms.runs import split_stem
 from qualms.spec import Part
 from qualms.training.predict import centre_crops
@@ -27,12 +27,12 @@ GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "url.json").read_text(encoding="utf-8")
 )["H_end_to_end_validate"]
 BENCHMARK = url()
-DEMO = BENCHMARK.presets["demo"]
+DEMO = BENCHMARK.plan("demo")
 NAMES = {"r1": "recall_at_1", "auroc_correct": "r_auroc"}
 NAMES |= {"croppedHasBiggerUnc": "crop_rate", "rcorr_entropy": "human_alignment"}
 
 
-def preset():
+def golden_plan():
     """A row with an uncertainty head, judged on the sets of the golden file.
 
     Two of them are the items that the released code drew, so that all are compared.
@@ -46,7 +46,10 @@ def preset():
         splits=("test", *(f"{name}:test" for name in (*retrieval, *votes))),
         settings=sets,
     )
-    return replace(DEMO, variants=(variant,), rows=("hib",))
+    return replace(part_of(DEMO, rows=("hib",)), variants=(variant,))
+
+
+PLAN = golden_plan()
 
 
 def arrays_of(name):
@@ -72,9 +75,8 @@ def arrays_of(name):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """The folder of all runs, and the file of each set."""
-    out, chosen = tmp_path_factory.mktemp("runs"), preset()
-    place = Place(chosen.variants[0], BENCHMARK.row("hib"), {})
-    spec = BENCHMARK.spec(chosen, place, chosen.seeds[0])
+    out = tmp_path_factory.mktemp("runs")
+    (spec,) = PLAN.runs
     found = {"": out}
     for split in spec.splits:
         name = split.partition(":")[0] if ":" in split else "upstream"
@@ -95,7 +97,12 @@ def files(tmp_path_factory):
 @pytest.fixture(scope="module")
 def judged(files):
     options = ScoreOptions(resamples=0, workers=1)
-    return judge(BENCHMARK, preset(), files[""], options=options)
+    return judge_plan(PLAN, files[""], options=options)
+
+
+def number(judged, subset, score):
+    at = {"variant": "species", "row": "hib", "uncertainty": None}
+    return judged.result(**at, subset=subset, score=score)
 
 
 @pytest.mark.parametrize(
@@ -112,31 +119,31 @@ def test_the_benchmark_gives_the_golden_table_by_their_rule(
     golden = GOLDEN[block]
     for theirs, ours in NAMES.items():
         if prefix + theirs in golden:
-            cell = judged.cell("species", "hib", f"{name}/{ours}")
-            assert round(cell.as_published[0], 4) == golden[prefix + theirs], theirs
+            found = number(judged, name, ours)
+            assert round(found.released, 4) == golden[prefix + theirs], theirs
             # No two items are alike, so only ties of entropies make a difference.
             if theirs != "rcorr_entropy":
-                assert cell.values[0] == pytest.approx(cell.as_published[0], abs=1e-9)
+                assert found.value == pytest.approx(found.released, abs=1e-9)
 
 
 def test_top_one_is_golden(judged):
-    found = judged.cell("species", "hib", "upstream/accuracy").values[0]
-    assert 100 * found == pytest.approx(GOLDEN["upstream"]["top1"])
+    found = number(judged, "upstream", "accuracy")
+    assert 100 * found.value == pytest.approx(GOLDEN["upstream"]["top1"])
 
 
 def test_a_mean_over_one_set_with_votes_is_rounded_as_in_the_golden_file(judged):
     for theirs, ours in NAMES.items():
-        cell = judged.cell("species", "hib", f"soft/{ours}")
-        assert cell.as_published[0] == GOLDEN["soft"][f"avg_downstream_{theirs}"]
+        found = number(judged, "soft", ours)
+        assert found.released_values[0] == GOLDEN["soft"][f"avg_downstream_{theirs}"]
 
 
 @pytest.mark.parametrize(("name", "block"), [("hard", "downstream"), ("soft", "soft")])
 def test_upstream_items_against_others_are_golden(judged, name, block):
     for theirs, ours in (("correct_mixed", "mixed_r_auroc"), ("ood", "ood_auroc")):
-        cell = judged.cell("species", "hib", f"drawn_{name}/{ours}")
+        found = number(judged, f"drawn_{name}", ours)
         golden = pytest.approx(GOLDEN[block][f"{name}_auroc_{theirs}"], rel=1e-6)
-        assert cell.as_published[0] == golden
-        assert cell.values[0] == golden
+        assert found.released == golden
+        assert found.value == golden
 
 
 def test_a_file_alone_gives_the_same(files):

@@ -1,33 +1,47 @@
 """Results in which every number is the published one, on the paper's own datasets."""
 
 from qualms.benchmarks.regression import regression
-from qualms.evaluate.results import BenchmarkResults, Cell, Key
+from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.published import published
+from qualms.results import Result, ResultsTable, result
 
 BENCHMARK = regression()
-PAPER = BENCHMARK.presets["paper"]
+PAPER, SMALL = BENCHMARK.plan("paper"), BENCHMARK.plan("small")
+NUMBERS = published(BENCHMARK.published).table
 CITIES = ("aerial_building_pixels_kitsap", "aerial_building_pixels_vienna")
 
 
-def results_as_published(*, simulated=False, preset=PAPER):
-    """A cell for each number of the tables, twice: two repeats around its mean."""
-    rows = {row.label: row.name for row in BENCHMARK.rows}
-    names = {v.label: v.name for v in preset.variants if v.simulated == simulated}
-    cells = {}
-    for number in published("regression").numbers:
-        at = number.where
-        if at["dataset"] not in names:
+def results_as_published(*, simulated=False, plan=PAPER):
+    """A result for each number of the tables: two repeats around its mean.
+
+    Lines of other data, and those beyond the paper, were not run.
+    """
+    made = {}
+    for line in plan.lines:
+        names = {name: line.labels[name] for name in ("dataset", "row", "alpha")}
+        printed = NUMBERS.where(**names)
+        if line.variant.simulated != simulated or not len(printed):
+            made[key_of(line)] = Result(labels=line.labels, why="was not run")
             continue
-        name, row = names[at["dataset"]], rows[at["method"]]
-        settings = f"alpha={at['alpha']:g}"
-        add(cells, Key(name, row, settings, at["metric"]), number.mean)
-        if (row, at["metric"]) == ("conformal", "val_mae"):
-            add(cells, Key(name, row, settings, "test_mae"), 2 * number.mean)
-    return BenchmarkResults(benchmark=BENCHMARK, preset=preset, cells=cells)
+        for number in printed:
+            subset, score = number.labels["subset"], number.labels["score"]
+            add(made, line, subset, score, number.value)
+            if (line.row.name, subset, score) == ("conformal", "val", "mae"):
+                add(made, line, "test", "mae", 2 * number.value)
+    return BenchmarkResults(plan=plan, table=ResultsTable.of(made.values()))
 
 
-def add(cells, key, value):
+def key_of(line):
+    return line.variant.name, line.row.name, line.labels["alpha"]
+
+
+def add(made, line, subset, score, value):
+    """Put a number among others, in place of the one with the same labels."""
     low, high = 0.99 * value, 1.01 * value
-    cells[key] = Cell(
-        key=key, values=(low, high), as_published=(value,), low=low, high=high
+    made[*key_of(line), subset, score] = result(
+        {**line.labels, "subset": subset, "score": score},
+        (low, high),
+        released_values=(value,),
+        low=low,
+        high=high,
     )

@@ -4,12 +4,14 @@ import csv
 import json
 import math
 from dataclasses import replace
-from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
-from qualms.report.papers.regression.points import (
-    COMMON,
+from rich.console import Console
+
+from qualms.benchmarks.regression._points import (
+    COVERAGE,
     LOOKS,
     REAL,
     SYNTHETIC,
@@ -17,21 +19,20 @@ from qualms.report.papers.regression.points import (
     averages,
     coverage_error,
 )
-from rich.console import Console
-
-from qualms.evaluate.results import Key
-from qualms.published import published
+from qualms.benchmarks.regression._rows import COMMON
 from qualms.report._csv_files import write_table_csv
 from qualms.report._latex import latex_table
 from qualms.report._results_file import write_results
-from qualms.report.benchmark import paper_of, print_benchmark
+from qualms.report.benchmark import presentation_of, print_benchmark
 from qualms.report.figures import BarMark, CurveMark, PointMark
-from report.made_results import BENCHMARK, add, results_as_published
+from qualms.results import ResultsTable
+from report.made_results import BENCHMARK, NUMBERS, SMALL, add, results_as_published
 
 DERIVED = json.loads(
-    (files("qualms.published") / "regression_derived_figures.json").read_text("utf-8")
+    (
+        Path(__file__).parents[1] / "published" / "regression_derived_figures.json"
+    ).read_text("utf-8")
 )
-SMALL = BENCHMARK.presets["small"]
 SELECTIVE = (
     *("gaussian_gmm", "gaussian_knn", "gaussian_variance"),
     *("gaussian_ensemble_gmm", "gaussian_ensemble_variance"),
@@ -45,12 +46,12 @@ def results():
 
 @pytest.fixture(scope="module")
 def simulated():
-    return results_as_published(simulated=True, preset=SMALL)
+    return results_as_published(simulated=True, plan=SMALL)
 
 
 @pytest.fixture(scope="module")
 def tables(results):
-    return {table.name: table for table in paper_of(results).tables(results)}
+    return tables_of(results)
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +59,28 @@ def real(results):
     return Source(results, simulated=False)
 
 
+def tables_of(results):
+    return {table.name: table for table in presentation_of(results).tables(results)}
+
+
 def figures(results):
-    return {
-        drawing.name: drawing for drawing in paper_of(results).figures(results, None)
-    }
+    drawings = presentation_of(results).figures(results, None)
+    return {drawing.name: drawing for drawing in drawings}
+
+
+def with_numbers(results, *numbers):
+    """The results with these numbers: variant, row, (subset, score) and value."""
+    made = {}
+    for variant, row, score, value in numbers:
+        (line,) = results.lines(variant=variant, row=row, alpha=0.1)
+        add(made, line, *score, value)
+    new = [one.labels.items() for one in made.values()]
+    kept = [
+        row
+        for row in results.table
+        if not any(row.labels.items() <= items for items in new)
+    ]
+    return replace(results, table=ResultsTable.of([*kept, *made.values()]))
 
 
 def lines_of(path):
@@ -76,10 +95,10 @@ def printed(results, width=160, **options):
     return capture.get()
 
 
-def cell_of(table, label, score):
-    place = [column.keys["score"] for column in table.columns].index(score)
+def cell_of(table, label, subset, score):
+    heads = [(column.keys["subset"], column.keys["score"]) for column in table.columns]
     line = next(line for line in table.lines if line.labels == (label,))
-    return line.cells[place]
+    return line.cells[heads.index((subset, score))]
 
 
 def test_all_42_tables_are_there_for_the_papers_data(tables):
@@ -96,7 +115,7 @@ def test_published_numbers_compared_with_themselves_differ_by_nothing(tables):
         if not line.beyond
         for cell in line.cells
     ]
-    assert len(cells) == len(published("regression").numbers)
+    assert len(cells) == len(NUMBERS)
     for cell in cells:
         if cell.published.std > 0:
             # A34 repeats a number of A4 with a misprint, which is corrected.
@@ -105,16 +124,14 @@ def test_published_numbers_compared_with_themselves_differ_by_nothing(tables):
             assert math.isnan(cell.difference)
 
 
-def test_a_difference_is_in_units_of_the_published_deviation():
-    results = results_as_published()
-    key = Key("cell200_tails", "gaussian", "alpha=0.1", "test_coverage")
-    add(results.cells, key, 0.54402 + 2 * 0.0348)
-    tables = {table.name: table for table in paper_of(results).tables(results)}
-    cell = cell_of(tables["table_A2_cell200_tails"], "Gaussian", "test_coverage")
-    number = published("regression").find(
-        {"table": "A2", "method": "Gaussian", "metric": "test_coverage"}
-    )
-    expected = (0.54402 + 2 * 0.0348 - number.mean) / number.spread
+def test_a_difference_is_in_units_of_the_published_deviation(results):
+    value = 0.54402 + 2 * 0.0348
+    changed = with_numbers(results, ("cell200_tails", "gaussian", COVERAGE, value))
+    table = tables_of(changed)["table_A2_cell200_tails"]
+    cell = cell_of(table, "Gaussian", "test", "coverage")
+    at = {"table": "A2", "row": "gaussian"}
+    number = NUMBERS.at(**at, subset="test", score="coverage")
+    expected = (value - number.value) / number.spread
     assert cell.difference == pytest.approx(expected)
 
 
@@ -137,26 +154,25 @@ def test_every_table_says_its_data_and_preset(tables, tmp_path):
     (line,) = (
         line
         for line in lines_of(path)
-        if (line["method"], line["score"]) == ("Gaussian", "test_coverage")
+        if (line["row"], line["subset"], line["score"])
+        == ("gaussian", "test", "coverage")
     )
     assert float(line["published_mean"]) == 0.54402
     assert float(line["by_their_rule_mean"]) == 0.54402
     assert float(line["ours_spread"]) == pytest.approx(0.01 * 0.54402)
-    assert (line["data"], line["preset"], line["settings"]) == (
+    assert (line["data"], line["preset"], line["alpha"]) == (
         "the paper's data",
         "paper",
-        "alpha=0.1",
+        "0.1",
     )
 
 
 def test_a_cell_without_runs_and_a_misprint_say_so(tables):
-    empty = cell_of(
-        tables["table_A2_cells_tails"], "Conformal Prediction", "test_coverage"
-    )
-    assert empty.why == "not part of preset paper"
-    misprint = cell_of(
-        tables["table_A34_rc49"], "Gaussian + Selective kNN", "test_prediction_rate"
-    )
+    without = tables["table_A2_cells_tails"]
+    empty = cell_of(without, "Conformal Prediction", "test", "coverage")
+    assert empty.why == "was not run"
+    printed = tables["table_A34_rc49"]
+    misprint = cell_of(printed, "Gaussian + Selective kNN", "test", "prediction_rate")
     assert "misprint" in misprint.remark
 
 
@@ -172,17 +188,17 @@ def test_a_terminal_shows_the_main_tables_and_names_the_others(simulated):
     assert "Table A14" in printed(simulated, full=True)
 
 
-def test_results_hold_every_cell_with_how_it_was_made(results, tmp_path):
+def test_results_hold_every_number_with_how_it_was_made(results, tmp_path):
     made = replace(results, hardware=("a machine",), seconds=12.5)
     path = write_results(made, tmp_path / "r.csv", command="qualms run regression")
     lines = lines_of(path)
-    assert len(lines) == len(results.cells)
+    assert len(lines) == len(results.table)
     assert {line["command"] for line in lines} == {"qualms run regression"}
-    assert {line["settings"] for line in lines} == {
-        f"alpha={alpha}" for alpha in (0.05, 0.1, 0.2)
-    }
+    assert {line["alpha"] for line in lines} == {"0.05", "0.1", "0.2"}
     assert {line["hardware"] for line in lines} == {"a machine"}
-    assert all(len(line["values"].split()) == int(line["repeats"]) for line in lines)
+    for line, row in zip(lines, results.table, strict=True):
+        values = [float(text) for text in line["values"].split()]
+        assert values == pytest.approx(row.values, rel=1e-7)
 
 
 @pytest.mark.parametrize("means", ["ours", "theirs"])
@@ -216,7 +232,7 @@ def test_averages_over_all_datasets_are_those_derived_from_the_tables(real):
 def test_heights_of_a16_and_a17_are_those_derived_from_the_tables(real, label):
     variant = real.variant(label)
     derived = DERIVED["fig_A16_A17_avg_coverage_error_over_five_methods"][label]
-    found = coverage_error(real.theirs(variant, row, "test_coverage") for row in COMMON)
+    found = coverage_error(real.theirs(variant, row, COVERAGE) for row in COMMON)
     assert found == pytest.approx(derived, abs=1e-6)
 
 
@@ -260,19 +276,19 @@ def test_bars_stand_beside_published_numbers(results):
 
 
 def test_coverage_is_drawn_while_the_shift_grows(simulated):
-    cells = dict(simulated.cells)
-    for step in (1, 2, 3):
-        for row in COMMON:
-            key = Key(f"cells_tails_v{step}", row, "alpha=0.1", "test_coverage")
-            add(cells, key, 0.9 - 0.1 * step)
-    drawing = figures(replace(simulated, cells=cells))["figure_4_simulated"]
+    steps = [
+        (f"cells_tails_v{step}", row, COVERAGE, 0.9 - 0.1 * step)
+        for step in (1, 2, 3)
+        for row in COMMON
+    ]
+    drawing = figures(with_numbers(simulated, *steps))["figure_4_simulated"]
     curve = next(m for m in drawing.panels[0].marks if isinstance(m, CurveMark))
     assert np.diff(curve.y[:4]).max() < 0
     assert set(drawing.labels) == {BENCHMARK.row(row).label for row in COMMON}
 
 
 def test_without_numbers_nothing_is_drawn(simulated):
-    assert figures(replace(simulated, cells={})) == {}
+    assert figures(replace(simulated, table=ResultsTable())) == {}
 
 
 def test_rows_of_a_figure_have_different_colours(results):

@@ -6,19 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from qualms.report.papers.retina.histograms import wrong_text
 from rich.console import Console
 from scipy import stats
 
+from plans import part_of
+from qualms.benchmarks.retina._histograms import wrong_text
 from qualms.datasets import cache_folder, prepare
 from qualms.evaluate import Histogram
-from qualms.evaluate.results import Cell, DrawnKey, Key
-from qualms.inference import ConfidenceSet
-from qualms.published import published
+from qualms.labels import Labelled, fits
 from qualms.report._csv_files import write_table_csv
 from qualms.report._latex import latex_table
 from qualms.report._results_file import write_results
-from qualms.report.benchmark import paper_of, print_benchmark
+from qualms.report.benchmark import presentation_of, print_benchmark
 from qualms.report.figures import (
     RIGHT,
     WRONG,
@@ -30,12 +29,19 @@ from qualms.report.figures import (
     WordMark,
 )
 from qualms.report.judged import ERROR, over_repeats
+from qualms.results import Result, ResultsTable, result
 from qualms.scores.as_published import retina as released
 from qualms.shelf import find
-from report.made_retina import BENCHMARK, DEMO, PAPER, results_as_published
+from report.made_retina import (
+    BENCHMARK,
+    DEMO,
+    NUMBERS,
+    PAPER,
+    results_as_published,
+    with_results,
+)
 
-NUMBERS = published("retina").numbers
-PRINTED = sorted({(n.where["source"], n.where["table"]) for n in NUMBERS})
+PRINTED = sorted(NUMBERS.pivot(("source", "table"), ()).rows)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +51,7 @@ def results():
 
 @pytest.fixture(scope="module")
 def simulated():
-    return results_as_published(preset=DEMO, simulated=True)
+    return results_as_published(plan=DEMO, simulated=True)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +61,7 @@ def drawn():
 
 @pytest.fixture(scope="module")
 def drawn_simulated():
-    return results_as_published(preset=DEMO, simulated=True, drawn=True)
+    return results_as_published(plan=DEMO, simulated=True, drawn=True)
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +74,29 @@ def simulated_drawings(drawn_simulated):
     return figures(drawn_simulated)
 
 
-def tied(*members):
-    return ConfidenceSet(best=members[0], members=members, p={}, eliminated=())
+def with_tied(results, *members, **labels):
+    """The results with the first of these rows as the best of a column."""
+    rows = (
+        replace(row, best=members[0], tied=row.labels["row"] in members)
+        if fits(row.labels, {"referred": None, **labels})
+        else row
+        for row in results.table
+    )
+    return replace(results, table=ResultsTable.of(rows))
+
+
+def labels_of(results, variant, row, subset, score):
+    """The labels of a number of all items of a subset."""
+    (line,) = results.lines(variant=variant, row=row)
+    return {**line.labels, "subset": subset, "score": score}
 
 
 def tables(results):
-    return {table.name: table for table in paper_of(results).tables(results)}
+    return {table.name: table for table in presentation_of(results).tables(results)}
 
 
 def figures(results):
-    return {d.name: d for d in paper_of(results).figures(results, None)}
+    return {d.name: d for d in presentation_of(results).figures(results, None)}
 
 
 def paper_tables(results):
@@ -115,33 +134,35 @@ def test_all_13_tables_are_there_for_the_papers_data(results):
 def test_published_numbers_compared_with_themselves_differ_by_nothing(source, number):
     results = results_as_published(only=(source, number))
     name = number if source == "000_retina" else f"{number}_full_paper"
-    found = [c for c in tables(results)[f"table_{name}"].cells if c.published]
-    at = {"source": source, "table": number}
-    there = [n for n in NUMBERS if at.items() <= n.where.items()]
-    assert sorted(cell.published.mean for cell in found) == sorted(
-        n.mean for n in there
-    )
-    for cell in found:
+    table = tables(results)[f"table_{name}"]
+    found = [
+        (cell, 100.0 if column.unit in ("%", "x100") else 1.0)
+        for line in table.lines
+        for column, cell in zip(table.columns, line.cells, strict=True)
+        if cell.published
+    ]
+    printed = [row.value for row in NUMBERS.where(source=source, table=number)]
+    ours = [cell.published.mean / scale for cell, scale in found]
+    assert sorted(ours) == pytest.approx(sorted(printed), rel=1e-12)
+    for cell, _ in found:
         assert cell.gap == pytest.approx(0.0, abs=1e-9)
         assert math.isnan(cell.difference) == (not cell.published.std > 0)
 
 
 def test_a_difference_is_in_units_of_the_published_standard_error(results):
-    key = Key("country", "map", "", "in_domain/auroc")
-    cell = Cell(key=key, values=(0.8,), as_published=(0.894,))
-    changed = replace(results, cells={**results.cells, key: cell})
+    labels = labels_of(results, "country", "map", "in_domain", "auroc")
+    number = result(labels, (0.8,), released_values=(0.894,))
+    changed = replace(results, table=with_results(results, number))
     found = cell_of(tables(changed)["table_1"], "map", "auroc")
-    assert tuple(found.published) == (87.4, 1.0)
+    assert tuple(found.published) == pytest.approx((87.4, 1.0), rel=1e-12)
     assert found.difference == pytest.approx(found.gap) == pytest.approx(2.0)
 
 
 def test_the_study_of_blur_has_four_lines_per_row_and_marks_no_best_one(results):
     """The best is sought among the rows of one constant, and the lines are of four."""
-    key = Key("country_blur5", "", "", "in_domain/auroc")
-    group = ConfidenceSet(
-        best="map", members=("map", "mc_dropout"), p={}, eliminated=()
-    )
-    made = replace(results, ties={key: group, key._replace(variant="country"): group})
+    at = {"subset": "in_domain", "score": "auroc"}
+    variants = ("country", "country_blur5")
+    made = with_tied(results, "map", "mc_dropout", **at, variant=variants)
     table = tables(made)["table_13"]
     inside = [line for line in table.lines if line.section == "in-domain"]
     assert len(inside) == 16
@@ -153,12 +174,12 @@ def test_the_study_of_blur_has_four_lines_per_row_and_marks_no_best_one(results)
 
 def test_every_table_says_its_selection_preset_and_data(results, simulated):
     for made in (results, simulated):
-        changed = replace(made.preset, changed=("epochs=1",))
-        for table in tables(replace(made, preset=changed)).values():
+        changed = replace(made.plan, changes=("epochs=1",))
+        for table in tables(replace(made, plan=changed)).values():
             selection = table.keys["selection"]
             assert f"selection {selection}: chosen on" in table.about
-            told = f"preset {made.preset.name} with epochs=1, onset moderate"
-            assert told in table.about
+            preset = f"preset {made.preset.name} with epochs=1, onset moderate"
+            assert preset in table.about
             assert ("simulated data" in table.about) == (made is simulated)
             assert table.about.replace("_", r"\_") in latex_table(table)
     joint = [t for t in paper_tables(results) if t.keys["selection"] == "joint"]
@@ -166,21 +187,23 @@ def test_every_table_says_its_selection_preset_and_data(results, simulated):
 
 
 def test_tables_that_nothing_was_judged_for_are_named(simulated):
-    (note,) = paper_of(simulated).notes(simulated)
+    (note,) = presentation_of(simulated).notes(simulated)
     assert note == "nothing was judged for the paper's tables 8, 9, 10, 11, 12, 13"
     assert all(table.simulated for table in tables(simulated).values())
 
 
-def test_pools_of_other_sizes_are_not_compared_with_the_papers(results):
-    preset = replace(PAPER, rows=(*PAPER.rows, "map_pair"))
+def test_pools_of_other_sizes_are_not_compared_with_the_papers():
+    """Not even where their numbers are those of the paper's pools."""
+    plan = replace(PAPER, rows=(*PAPER.rows, PAPER.row("map_pair")))
     pairs = [
         cell
-        for table in paper_tables(replace(results, preset=preset))
+        for table in paper_tables(results_as_published(plan=plan))
         for line in table.lines
         if line.keys["row"] == "map_pair"
         for cell in line.cells
     ]
     assert pairs
+    assert any(cell.repeats for cell in pairs)
     assert all(cell.published is None for cell in pairs)
     assert {cell.remark for cell in pairs} == {"not in the paper"}
 
@@ -189,9 +212,28 @@ def other(results, **options):
     """`results` as if options of all datasets had been changed."""
     variants = tuple(
         replace(v, dataset=replace(v.dataset, options={**v.dataset.options, **options}))
-        for v in results.preset.variants
+        for v in results.plan.variants
     )
-    return replace(results, preset=replace(results.preset, variants=variants))
+    plan = replace(results.plan, variants=variants)
+    both = zip(results.plan.lines, plan.lines, strict=True)
+    lines = {(o.labels["variant"], o.labels["row"]): (o, n) for o, n in both}
+
+    def relabelled(labels):
+        old, new = lines[labels["variant"], labels["row"]]
+        own = {n: v for n, v in labels.items() if n not in old.labels}
+        return {**new.labels, **own}
+
+    rows = (replace(row, labels=relabelled(row.labels)) for row in results.table)
+    drawn = (
+        Labelled.of((relabelled(labels), thing) for labels, thing in things)
+        for things in (results.curves, results.histograms)
+    )
+    return replace(
+        results,
+        plan=plan,
+        table=ResultsTable.of(rows),
+        **dict(zip(("curves", "histograms"), drawn, strict=True)),
+    )
 
 
 @pytest.mark.parametrize("options", [{"onset": "mild"}, {"size": 256}])
@@ -212,9 +254,8 @@ def test_numbers_of_another_setting_are_not_compared_with_the_papers(
     assert not any("published" in drawing.labels for drawing in real)
 
 
-def test_a_blur_that_is_not_the_tables_has_no_number_of_it(results):
-    variants = tuple(v for v in PAPER.variants if v.name == "country")
-    made = replace(results, preset=replace(PAPER, variants=variants))
+def test_a_blur_that_is_not_the_tables_has_no_number_of_it():
+    made = results_as_published(plan=part_of(PAPER, variants=("country",)))
     found = paper_tables(other(made, blur=10))
     assert {table.keys["number"] for table in found} == {"1", "3", "4", "6"}
     for table in found:
@@ -243,9 +284,10 @@ def test_tables_are_written_in_the_papers_units(results, tmp_path):
 
 def test_selections_and_costs_stand_in_the_file_of_all_numbers(results, tmp_path):
     lines = lines_of(write_results(results, tmp_path / "r.csv"))
-    assert len(lines) == len(results.cells)
+    assert len(lines) == len(results.table)
     assert {line["selection"] for line in lines} == {"in_domain", "joint"}
-    assert {line["settings"] for line in lines} == {""}
+    assert {line["referred"] for line in lines} == {"", "0.5", "0.7"}
+    assert not {"alpha", "settings"} & set(lines[0])
 
 
 def test_standard_errors_divide_by_one_less_and_the_released_ones_do_not():
@@ -260,18 +302,19 @@ def test_standard_errors_divide_by_one_less_and_the_released_ones_do_not():
 
 
 def test_repeats_that_are_undefined_are_counted(results):
-    key = Key("country", "map", "", "in_domain/auroc")
-    cell = Cell(key=key, values=(0.8, math.nan, 0.9), why="only one class")
-    changed = replace(results, cells={**results.cells, key: cell})
+    labels = labels_of(results, "country", "map", "in_domain", "auroc")
+    number = result(labels, (0.8, math.nan, 0.9), why="only one class")
+    changed = replace(results, table=with_results(results, number))
     found = cell_of(tables(changed)["table_1"], "map", "auroc")
     assert found.mean == pytest.approx(85.0)
     assert found.why == "only one class; 1 of 3 repeats are undefined"
 
 
 def test_our_own_table_sets_the_released_rules_beside_the_right_ones(results):
-    key = Key("country", "map", "", "balanced/referral_auroc_oracle_area")
-    cell = Cell(key=key, values=(0.93, 0.95), as_published=(0.951,))
-    changed = replace(results, cells={**results.cells, key: cell})
+    at = "balanced", "referral_auroc_oracle_area"
+    labels = labels_of(results, "country", "map", *at)
+    number = result(labels, (0.93, 0.95), released_values=(0.951,))
+    changed = replace(results, table=with_results(results, number))
     table = tables(changed)["table_referral_areas_country"]
     text = latex_table(table)
     assert r"$95.1$ & $94.0 \pm 1.0$ & $70.0 \pm 0.7$" in text
@@ -310,19 +353,17 @@ def test_a_terminal_shows_a_summary_of_each_variant(simulated):
     line = next(t for t in text.splitlines() if t.startswith("MAP"))
     # Accuracy and AUROC of table 1; two repeats, one percent to either side.
     assert {"88.6", "87.4"} <= set(line.split())
-    group = ConfidenceSet(
-        best="fsvi", members=("fsvi", "mc_dropout"), p={}, eliminated=()
-    )
-    key = Key("country", "", "", "in_domain/accuracy")
-    marked = shown(replace(simulated, ties={key: group})).split("Severity Shift")[0]
+    at = {"variant": "country", "subset": "in_domain", "score": "accuracy"}
+    marked = shown(with_tied(simulated, "fsvi", "mc_dropout", **at))
+    marked = marked.split("Severity Shift")[0]
     found = [line.split()[0] for line in marked.splitlines() if "●" in line]
     assert found == ["MC", "FSVI"]
 
 
 def test_columns_without_numbers_are_left_out_with_the_reason(simulated):
-    key = Key("severity", "map", "", "shifted/auroc")
-    cell = Cell(key=key, why="only one class among these items")
-    text = shown(replace(simulated, cells={**simulated.cells, key: cell}))
+    labels = labels_of(simulated, "severity", "map", "shifted", "auroc")
+    number = Result(labels=labels, why="only one class among these items")
+    text = shown(replace(simulated, table=with_results(simulated, number)))
     severity = " ".join(text.split("Severity Shift")[1].split())
     assert "shifted, AUROC of MAP (Deterministic): only one class" in severity
 
@@ -375,17 +416,17 @@ def test_a_roc_has_the_nhs_point_and_whole_axes(drawings):
 def test_curves_are_means_with_bands_and_the_papers_points(drawn, drawings):
     panel = drawings["figure_3_country"].rows[0][3]
     curve = next(m for m in panel.marks if isinstance(m, CurveMark))
-    made = drawn.curves[DrawnKey("country", "map", "", "shifted", "referral_auroc")]
+    at = {"variant": "country", "row": "map", "subset": "shifted"}
+    made = drawn.curves.at(**at, name="referral_auroc")
     # Beyond 95 % referred there is too little left to draw.
     kept = made.x <= 0.95
     assert np.array_equal(curve.y, made.y[kept])
     assert np.array_equal(curve.high - curve.y, (made.y + made.stderr)[kept] - curve.y)
-    where = {"table": "1", "source": "000_retina", "dataset": "shifted"}
-    where |= {"method": "map", "ensemble": "false", "metric": "auroc"}
-    book = published("retina")
-    numbers = [book.find(where | {"referral": tau}) for tau in (0.0, 0.5, 0.7)]
+    at = {"table": "1", "source": "000_retina", "subset": "shifted"}
+    at |= {"method": "map", "pool": 1, "score": "auroc"}
+    printed = [NUMBERS.at(**at, referred=share) for share in (None, 0.5, 0.7)]
     points = [(m.x, m.y) for m in panel.marks if isinstance(m, PointMark)]
-    assert points[:3] == [(n.where["referral"], n.mean / 100) for n in numbers]
+    assert points[:3] == [(n.labels.get("referred", 0.0), n.value) for n in printed]
 
 
 @pytest.mark.parametrize(
@@ -393,18 +434,20 @@ def test_curves_are_means_with_bands_and_the_papers_points(drawn, drawings):
     [("only one class", "only one class"), ("", "no numbers")],
 )
 def test_an_empty_panel_says_why(drawn_simulated, why, words):
-    keys = [Key("severity", row, "", "shifted/auroc") for row in DEMO.rows]
-    cells = drawn_simulated.cells | {key: Cell(key=key, why=why) for key in keys}
-    made = figures(replace(drawn_simulated, cells=cells))
+    at = "shifted", "auroc"
+    labels = [labels_of(drawn_simulated, "severity", r.name, *at) for r in DEMO.rows]
+    numbers = [Result(labels=each, why=why) for each in labels]
+    table = with_results(drawn_simulated, *numbers)
+    made = figures(replace(drawn_simulated, table=table))
     panel = made["figure_referral_runs_severity_simulated"].rows[1][1]
     assert panel.empty == words
 
 
 def test_a_single_repeat_has_no_band(drawn_simulated):
-    curves = {
-        key: replace(curve, stderr=np.full(len(curve.x), np.nan))
-        for key, curve in drawn_simulated.curves.items()
-    }
+    curves = Labelled.of(
+        (labels, replace(curve, stderr=np.full(len(curve.x), np.nan)))
+        for labels, curve in drawn_simulated.curves
+    )
     made = figures(replace(drawn_simulated, curves=curves))[
         "figure_ood_country_simulated"
     ]
@@ -450,7 +493,7 @@ def test_figure_18_shows_the_same_photographs_with_each_blur(simulated_drawings)
 
 
 def test_without_curves_no_results_are_drawn(drawn_simulated):
-    left = figures(replace(drawn_simulated, curves={}, histograms={}))
+    left = figures(replace(drawn_simulated, curves=Labelled(), histograms=Labelled()))
     assert set(left) == {"figure_18_country_simulated"}
 
 
@@ -459,8 +502,8 @@ def prepared(tmp_path_factory):
     """A tiny prepared dataset in place of the demo's, and results that name it."""
     data = tmp_path_factory.mktemp("data")
     sizes = dict.fromkeys(("train", "val", "val/shifted", "test", "test/shifted"), 4)
-    made = other(results_as_published(preset=DEMO, simulated=True), sizes=sizes)
-    part = made.preset.variants[0].dataset
+    made = other(results_as_published(plan=DEMO, simulated=True), sizes=sizes)
+    part = made.plan.variants[0].dataset
     recipe = find("datasets", "fundus")(**{**part.options, "size": 48})
     prepare(recipe, cache_folder(data, recipe), workers=1)
     return other(made, size=48), data
@@ -468,7 +511,7 @@ def prepared(tmp_path_factory):
 
 def test_figure_5_counts_the_grades_of_a_prepared_dataset(prepared):
     made, data = prepared
-    drawings = {d.name: d for d in paper_of(made).figures(made, data)}
+    drawings = {d.name: d for d in presentation_of(made).figures(made, data)}
     home, abroad = drawings["figure_5_country_simulated"].rows[0]
     bars = [
         [mark.height for mark in panel.marks if isinstance(mark, BarMark)]
@@ -478,5 +521,5 @@ def test_figure_5_counts_the_grades_of_a_prepared_dataset(prepared):
     assert all(len(heights) == 5 for heights in bars)
     # Another dataset is not there, and a figure of it is left out.
     assert "figure_5_country_simulated" not in {
-        d.name for d in paper_of(made).figures(other(made, size=64), data)
+        d.name for d in presentation_of(made).figures(other(made, size=64), data)
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch.nn import functional
 
-from qualms.training import run
+from qualms.training import run_alone
 from training import made
 
 
@@ -60,7 +60,7 @@ def train(folder, *devices, method="binary", **options):
     dataset = made.dataset(kind="classification")
     for device in devices:
         sys.stdout.write(f"on {device}\n")
-        run(
+        run_alone(
             spec,
             dataset,
             Path(folder) / device,

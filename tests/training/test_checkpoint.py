@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from qualms import predictions
-from qualms.training import TrainingError, _checkpoint, run
+from qualms.training import TrainingError, _checkpoint, run_alone
 from training import made
 
 
@@ -21,7 +21,7 @@ def stopped(monkeypatch, spec, folder, epochs):
     with monkeypatch.context() as patched:
         made.stop_after(patched, epochs, StopError)
         with pytest.raises(StopError):
-            run(spec, made.dataset(), folder)
+            run_alone(spec, made.dataset(), folder)
 
 
 def held(folder, name="checkpoint.pt"):
@@ -45,10 +45,10 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
         augment=("hflip", "noise"),
         lr=1e-3,
     )
-    run(spec, made.dataset(), tmp_path / "whole")
+    run_alone(spec, made.dataset(), tmp_path / "whole")
     stopped(monkeypatch, spec, tmp_path / "parts", 1)
     stopped(monkeypatch, spec, tmp_path / "parts", 3)
-    run(spec, made.dataset(), tmp_path / "parts")
+    run_alone(spec, made.dataset(), tmp_path / "parts")
     assert same_weights(tmp_path / "whole", tmp_path / "parts")
     lines = (tmp_path / "parts/log.jsonl").read_text().splitlines()
     assert [json.loads(line)["epoch"] for line in lines] == [0, 1, 2, 3]
@@ -64,10 +64,10 @@ def test_a_method_sees_the_same_progress_when_a_run_goes_on(
 
     shelf(looking={"epoch": look})
     spec = made.spec(method="looking", epochs=3)
-    run(spec, made.dataset(), tmp_path / "whole")
+    run_alone(spec, made.dataset(), tmp_path / "whole")
     whole, seen[:] = list(seen), []
     stopped(monkeypatch, spec, tmp_path / "parts", 2)
-    run(spec, made.dataset(), tmp_path / "parts")
+    run_alone(spec, made.dataset(), tmp_path / "parts")
     assert seen == whole == pytest.approx([0, 1 / 3, 2 / 3])
 
 
@@ -76,7 +76,7 @@ def test_the_log_forgets_epochs_that_are_trained_again(shelf, tmp_path, monkeypa
     stopped(monkeypatch, spec, tmp_path, 2)
     with (tmp_path / "log.jsonl").open("a") as file:
         file.write('{"epoch": 2, "loss": 1.0}\n{"epo')
-    run(spec, made.dataset(), tmp_path)
+    run_alone(spec, made.dataset(), tmp_path)
     lines = [json.loads(s) for s in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1, 2]
     assert "lr" in lines[2]
@@ -89,7 +89,7 @@ def test_two_checkpoints_are_kept_while_training_and_one_afterwards(
     stopped(monkeypatch, spec, tmp_path, 2)
     assert held(tmp_path)["stand"]["epoch"] == 2
     assert held(tmp_path, "checkpoint.previous.pt")["stand"]["epoch"] == 1
-    run(spec, made.dataset(), tmp_path)
+    run_alone(spec, made.dataset(), tmp_path)
     assert not (tmp_path / "checkpoint.previous.pt").exists()
     assert held(tmp_path).keys() == {"hash", "network", "stand"}
 
@@ -116,10 +116,10 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(
     shelf, tmp_path, monkeypatch, damage
 ):
     spec, callbacks = made.spec(), made.CallbackLog()
-    run(spec, made.dataset(), tmp_path / "whole")
+    run_alone(spec, made.dataset(), tmp_path / "whole")
     stopped(monkeypatch, spec, tmp_path / "parts", 2)
     damage(tmp_path / "parts/checkpoint.pt")
-    run(spec, made.dataset(), tmp_path / "parts", callbacks=callbacks)
+    run_alone(spec, made.dataset(), tmp_path / "parts", callbacks=callbacks)
     assert len(callbacks.messages) == 1
     assert "checkpoint.pt is damaged" in callbacks.messages[0]
     assert "going back to the one before" in callbacks.messages[0]
@@ -132,7 +132,7 @@ def test_without_a_good_checkpoint_training_starts_anew(shelf, tmp_path, monkeyp
     stopped(monkeypatch, spec, tmp_path, 2)
     for name in ("checkpoint.pt", "checkpoint.previous.pt"):
         cut(tmp_path / name)
-    run(spec, made.dataset(), tmp_path, callbacks=callbacks)
+    run_alone(spec, made.dataset(), tmp_path, callbacks=callbacks)
     assert len(callbacks.messages) == 2
     assert [told[1] for told in callbacks.epochs] == [1, 2, 3]
 
@@ -142,7 +142,7 @@ def test_a_checkpoint_of_another_run_is_refused(shelf, tmp_path, monkeypatch):
     (tmp_path / "b").mkdir()
     (tmp_path / "a/checkpoint.pt").rename(tmp_path / "b/checkpoint.pt")
     with pytest.raises(TrainingError, match="belongs to run"):
-        run(made.spec(1), made.dataset(), tmp_path / "b")
+        run_alone(made.spec(1), made.dataset(), tmp_path / "b")
 
 
 def test_a_checkpoint_that_other_code_wrote_is_refused_in_a_sentence(
@@ -152,7 +152,7 @@ def test_a_checkpoint_that_other_code_wrote_is_refused_in_a_sentence(
     stopped(monkeypatch, spec, tmp_path, 1)
     shelf(network=made.Bare)
     with pytest.raises(TrainingError, match=r"does not fit .* delete the folder"):
-        run(spec, made.dataset(), tmp_path)
+        run_alone(spec, made.dataset(), tmp_path)
     assert (tmp_path / "checkpoint.pt").exists()
 
 
@@ -165,7 +165,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_in_a_sentence(
     state["stand"]["best"] = None
     torch.save(state, tmp_path / "checkpoint.pt")
     with pytest.raises(TrainingError, match=r"does not fit .* delete the folder"):
-        run(spec, made.dataset(), tmp_path)
+        run_alone(spec, made.dataset(), tmp_path)
 
 
 def test_a_file_that_would_run_code_is_not_loaded(tmp_path):
@@ -188,11 +188,11 @@ def test_a_full_disk_ends_in_a_sentence_and_keeps_the_checkpoint(
     with monkeypatch.context() as patched:
         patched.setattr(torch, "save", full)
         with pytest.raises(TrainingError, match=r"may be full .*; free space"):
-            run(spec, made.dataset(), tmp_path)
+            run_alone(spec, made.dataset(), tmp_path)
     assert held(tmp_path)["stand"]["epoch"] == 1
     assert list(tmp_path.glob(".qualms-*")) == []
-    run(spec, made.dataset(), tmp_path)
-    run(spec, made.dataset(), tmp_path / "whole")
+    run_alone(spec, made.dataset(), tmp_path)
+    run_alone(spec, made.dataset(), tmp_path / "whole")
     assert same_weights(tmp_path, tmp_path / "whole")
 
 
@@ -202,7 +202,7 @@ def test_a_read_only_folder_ends_in_a_sentence(shelf, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(TrainingError, match=r"cannot write to .*run: Permission"):
-        run(made.spec(), made.dataset(), tmp_path / "run")
+        run_alone(made.spec(), made.dataset(), tmp_path / "run")
 
 
 def test_a_full_disk_while_predicting_ends_in_a_sentence(shelf, tmp_path, monkeypatch):
@@ -212,8 +212,8 @@ def test_a_full_disk_while_predicting_ends_in_a_sentence(shelf, tmp_path, monkey
     with monkeypatch.context() as patched:
         patched.setattr("safetensors.numpy.save_file", full)
         with pytest.raises(TrainingError, match="No space left on device"):
-            run(made.spec(), made.dataset(), tmp_path)
-    run(made.spec(), made.dataset(), tmp_path)
+            run_alone(made.spec(), made.dataset(), tmp_path)
+    run_alone(made.spec(), made.dataset(), tmp_path)
     assert (tmp_path / "done.json").exists()
 
 
@@ -259,8 +259,8 @@ def test_predictions_of_weights_that_were_lost_are_made_again(
     stale = tmp_path / "predictions" / "val.safetensors"
     stale.parent.mkdir()
     stale.write_bytes(b"of other weights")
-    run(spec, made.dataset(), tmp_path)
-    run(spec, made.dataset(), tmp_path / "whole")
+    run_alone(spec, made.dataset(), tmp_path)
+    run_alone(spec, made.dataset(), tmp_path / "whole")
     fresh = tmp_path / "whole" / "predictions" / "val.safetensors"
     found, expected = (predictions.read(path).arrays for path in (stale, fresh))
     np.testing.assert_array_equal(found["mean"], expected["mean"])
@@ -268,7 +268,7 @@ def test_predictions_of_weights_that_were_lost_are_made_again(
 
 def test_the_names_in_a_checkpoint_stay_since_older_ones_must_load(shelf, tmp_path):
     with pytest.raises(InterruptedError):
-        run(made.spec(), made.dataset(), tmp_path, callbacks=_StopsAfterAnEpoch())
+        run_alone(made.spec(), made.dataset(), tmp_path, callbacks=_StopsAfterAnEpoch())
     names = {"hash", "network", "optimiser", "scaler", "stand"}
     assert held(tmp_path).keys() == names
     state = held(tmp_path)["stand"]

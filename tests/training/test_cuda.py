@@ -10,7 +10,7 @@ from qualms import predictions
 from qualms.methods import likelihood_loss, summarise
 from qualms.scores import nearest_neighbour, retrieval_hits
 from qualms.spec import Part, Task
-from qualms.training import run, run_together
+from qualms.training import run_alone, run_together
 from qualms.training._neighbours import find_nearest
 from training import made
 
@@ -32,7 +32,7 @@ def close(one, other, **tolerance):
 def train(folder, number=0, **options):
     callbacks = made.CallbackLog()
     spec = made.spec(number, deterministic=True, **{"epochs": 6, **options})
-    run(spec, made.dataset(), folder, device="cuda", callbacks=callbacks)
+    run_alone(spec, made.dataset(), folder, device="cuda", callbacks=callbacks)
     assert callbacks.messages == []
     return weights(folder)
 
@@ -77,7 +77,7 @@ def test_a_recorded_step_follows_the_weights_of_classes(shelf, tmp_path):
     for name, capture in (("eager", False), ("recorded", True)):
         spec = made.spec(method="binary", capture=capture, **chosen)
         dataset = made.dataset(kind="classification")
-        run(spec, dataset, tmp_path / name, device="cuda")
+        run_alone(spec, dataset, tmp_path / name, device="cuda")
     eager, recorded = (weights(tmp_path / name) for name in ("eager", "recorded"))
     close(eager, recorded, rtol=1e-4, atol=1e-5)
 
@@ -110,7 +110,7 @@ def test_a_recorded_step_draws_raters_swaps_and_scenes(shelf, tmp_path):
             made.CallbackLog(),
             made.spec(method="maps", capture=capture, **chosen),
         )
-        run(spec, dataset, tmp_path / name, device="cuda", callbacks=callbacks)
+        run_alone(spec, dataset, tmp_path / name, device="cuda", callbacks=callbacks)
         assert callbacks.messages == []
     eager, recorded = (weights(tmp_path / name) for name in ("eager", "recorded"))
     close(eager, recorded, rtol=1e-4, atol=1e-5)
@@ -126,7 +126,7 @@ def test_the_changes_of_two_views_are_recorded(tmp_path):
         network=Part(name="resnet_small", options={"width": 4, "blocks": [1]}),
     )
     callbacks = made.CallbackLog()
-    run(spec, dataset, tmp_path, device="cuda", callbacks=callbacks)
+    run_alone(spec, dataset, tmp_path, device="cuda", callbacks=callbacks)
     assert callbacks.messages == []
 
 

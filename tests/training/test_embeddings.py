@@ -8,7 +8,7 @@ import torch
 
 from qualms import predictions
 from qualms.spec import Part, Task
-from qualms.training import TrainingError, run
+from qualms.training import TrainingError, run_alone
 from training import made
 
 SMALL = Part(name="resnet_small", options={"width": 4, "blocks": [1]})
@@ -37,7 +37,7 @@ def test_two_views_are_trained_and_one_is_validated(tmp_path, name, wanted):
     options = {} if name == "infonce" else {"width": 8}
     changes = ("crop", "hue_jitter", "grey", "blur", "hflip")
     spec = spec_of(name, options=options, augment=changes, validate=1)
-    run(spec, embedding_dataset(), tmp_path)
+    run_alone(spec, embedding_dataset(), tmp_path)
     found = predicted(tmp_path)
     assert found["embedding"].shape == (30, 4)
     assert np.unique(found[wanted]).size > 15
@@ -46,13 +46,13 @@ def test_two_views_are_trained_and_one_is_validated(tmp_path, name, wanted):
 
 def test_views_of_single_items_are_refused(tmp_path):
     with pytest.raises(TrainingError, match="'infonce' compares the items of a batch"):
-        run(spec_of("infonce", batch=1), embedding_dataset(), tmp_path)
+        run_alone(spec_of("infonce", batch=1), embedding_dataset(), tmp_path)
 
 
 def test_a_ranking_head_is_trained_on_cached_features(tmp_path):
     options = {"goal": "ranking", "width": 8, "initial_uncertainty": 0.1}
     spec = spec_of("losspred", options=options, features="cached", validate=1)
-    run(spec, embedding_dataset(), tmp_path)
+    run_alone(spec, embedding_dataset(), tmp_path)
     found = predicted(tmp_path)
     assert np.unique(found["uncertainty/head"]).size > 15
     kept = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
@@ -62,7 +62,7 @@ def test_a_ranking_head_is_trained_on_cached_features(tmp_path):
 
 def test_a_gaussian_process_is_fitted_on_cached_features(tmp_path):
     spec = spec_of("sngp", options={"features": 12}, features="cached", validate=1)
-    run(spec, embedding_dataset(), tmp_path)
+    run_alone(spec, embedding_dataset(), tmp_path)
     kept = torch.load(tmp_path / "checkpoint.pt", weights_only=True)["network"]
     assert kept["fitted.factor"].shape == (12, 12)
     assert np.unique(predicted(tmp_path)["uncertainty/variance"]).size > 15
@@ -78,9 +78,9 @@ def test_a_gaussian_process_is_fitted_on_cached_features(tmp_path):
 )
 def test_a_few_shot_run_goes_on_with_all_but_the_classes(tmp_path, name, options, kept):
     first = spec_of(name, options=options)
-    run(first, embedding_dataset(), tmp_path / first.hash)
+    run_alone(first, embedding_dataset(), tmp_path / first.hash)
     again = spec_of(name, options=options, start=first.hash, lr=0.0, epochs=1)
-    run(again, embedding_dataset(classes=5), tmp_path / "again")
+    run_alone(again, embedding_dataset(classes=5), tmp_path / "again")
     one, other = (
         torch.load(tmp_path / folder / "checkpoint.pt", weights_only=True)["network"]
         for folder in (first.hash, "again")
@@ -94,5 +94,5 @@ def test_the_known_ambiguity_of_items_is_kept(tmp_path):
     test = dataset.splits["test"]
     known = np.linspace(0, 1, len(test), dtype=np.float32)
     splits = {**dataset.splits, "test": replace(test, extra={"ambiguity": known})}
-    run(spec_of("infonce"), replace(dataset, splits=splits), tmp_path)
+    run_alone(spec_of("infonce"), replace(dataset, splits=splits), tmp_path)
     np.testing.assert_allclose(predicted(tmp_path)["extra/ambiguity"], known)

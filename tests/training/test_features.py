@@ -11,7 +11,7 @@ from torch import nn
 from qualms import predictions
 from qualms.methods import Method
 from qualms.spec import ItemRule
-from qualms.training import TrainingError, _learner, run
+from qualms.training import TrainingError, _learner, run_alone
 from qualms.training.seeds import seed, shuffled
 from training import made
 
@@ -68,7 +68,7 @@ def frozen_by_hand(spec, dataset, batch=8, lr=1e-2):
 
 def test_it_is_training_the_head_with_the_backbone_frozen(bodies, tmp_path):
     spec, dataset = made.spec(features="cached"), made.dataset()
-    run(spec, dataset, tmp_path)
+    run_alone(spec, dataset, tmp_path)
     network = frozen_by_hand(spec, dataset)
     found, expected = weights(tmp_path), network.state_dict()
     assert found.keys() == expected.keys()
@@ -85,7 +85,7 @@ def test_validation_items_are_seen_through_their_features(bodies, tmp_path):
         ("log", {"validate": 1}),
         ("best", {"select_by": "val_loss"}),
     ):
-        run(made.spec(features="cached", **options), dataset, tmp_path / name)
+        run_alone(made.spec(features="cached", **options), dataset, tmp_path / name)
     logs = [(tmp_path / name / "log.jsonl").read_text() for name in ("log", "best")]
     losses = [[json.loads(line)["val"] for line in log.splitlines()] for log in logs]
     assert losses[0] == losses[1]
@@ -102,7 +102,7 @@ def test_validation_items_are_seen_through_their_features(bodies, tmp_path):
 
 def test_a_killed_run_goes_on_to_the_same_bits(bodies, tmp_path, monkeypatch):
     dataset, spec = made.dataset(), made.spec(features="cached", epochs=4)
-    run(spec, dataset, tmp_path / "whole")
+    run_alone(spec, dataset, tmp_path / "whole")
 
     class Stop(made.CallbackLog):
         def epoch(self, _, epoch, *__):
@@ -110,12 +110,12 @@ def test_a_killed_run_goes_on_to_the_same_bits(bodies, tmp_path, monkeypatch):
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(spec, dataset, tmp_path / "killed", callbacks=Stop())
+        run_alone(spec, dataset, tmp_path / "killed", callbacks=Stop())
     file = tmp_path / "killed/features/train.npy"
     raw = bytearray(file.read_bytes())
     raw[-1] ^= 1  # damage is seen, and the features are computed again
     file.write_bytes(raw)
-    run(spec, dataset, tmp_path / "killed")
+    run_alone(spec, dataset, tmp_path / "killed")
     one, other = weights(tmp_path / "whole"), weights(tmp_path / "killed")
     assert all(torch.equal(one[name], other[name]) for name in one)
 
@@ -123,10 +123,10 @@ def test_a_killed_run_goes_on_to_the_same_bits(bodies, tmp_path, monkeypatch):
 def test_chosen_items_and_the_weights_of_another_run_serve_too(bodies, tmp_path):
     dataset = made.dataset()
     first = made.spec(epochs=1)
-    run(first, dataset, tmp_path / first.hash)
+    run_alone(first, dataset, tmp_path / first.hash)
     rule = ItemRule(name="random_items", options={"count": 20})
     second = replace(made.spec(features="cached", start=first.hash), items=rule)
-    run(second, dataset, tmp_path / "second")
+    run_alone(second, dataset, tmp_path / "second")
     one, other = weights(tmp_path / first.hash), weights(tmp_path / "second")
     same = {name for name in one if torch.equal(one[name], other[name])}
     assert same == {name for name in one if name.startswith("backbone.")}
@@ -134,11 +134,11 @@ def test_chosen_items_and_the_weights_of_another_run_serve_too(bodies, tmp_path)
 
 def test_a_start_from_other_classes_keeps_what_fits(bodies, tmp_path):
     first = made.spec(method="beside", epochs=1)
-    run(first, made.dataset(), tmp_path / first.hash)
+    run_alone(first, made.dataset(), tmp_path / first.hash)
     again = {"start": first.hash, "lr": 0.0, "epochs": 1}
     callbacks, second = made.CallbackLog(), made.spec(method="beside", **again)
     dataset = made.dataset(kind="classification")
-    run(second, dataset, tmp_path / "second", callbacks=callbacks)
+    run_alone(second, dataset, tmp_path / "second", callbacks=callbacks)
     one, other = weights(tmp_path / first.hash), weights(tmp_path / "second")
     for name in ("backbone.conv.weight", "head.beside.weight", "head.beside.bias"):
         assert torch.equal(one[name], other[name])
@@ -163,4 +163,4 @@ def test_what_cached_features_cannot_serve_is_refused(
 ):
     spec = made.spec(method=method, features="cached", **options)
     with pytest.raises(TrainingError, match=said):
-        run(spec, made.dataset(), tmp_path)
+        run_alone(spec, made.dataset(), tmp_path)

@@ -8,7 +8,7 @@ import torch
 
 from qualms import predictions
 from qualms.spec import Part, Task
-from qualms.training import TrainingError, run
+from qualms.training import TrainingError, run_alone
 from training import made
 
 
@@ -56,7 +56,7 @@ def shelved(shelf):
 
 def test_splits_of_two_datasets_are_predicted_by_one_run(shelved, tmp_path):
     data = {"": embedding("imagenet", 5), "birds": embedding("cub", 9, count=18)}
-    run(spec(), data, tmp_path)
+    run_alone(spec(), data, tmp_path)
     own, birds = (
         predictions.read(next((tmp_path / "predictions").glob(pattern)))
         for pattern in ("test.safetensors", "birds*test.safetensors")
@@ -79,7 +79,7 @@ def test_images_are_brought_to_what_the_network_sees(shelved, tmp_path):
     colour = replace(grey.splits["test"], image=np.repeat(image, 3, axis=-1))
     birds = replace(grey, splits={"grey": floats, "colour": colour})
     asked = spec(splits=("birds:grey", "birds:colour"))
-    run(asked, {"": first, "birds": birds}, tmp_path)
+    run_alone(asked, {"": first, "birds": birds}, tmp_path)
     grey, colour = (
         predictions.read(next((tmp_path / "predictions").glob(f"*{name}.safetensors")))
         for name in ("grey", "colour")
@@ -106,15 +106,15 @@ def test_what_the_network_cannot_predict_is_refused_before_training(shelf, tmp_p
     )
     for number, (asked, first, other, said) in enumerate(cases):
         with pytest.raises(TrainingError, match=said):
-            run(asked, {"": first, "birds": other}, tmp_path / str(number))
+            run_alone(asked, {"": first, "birds": other}, tmp_path / str(number))
         assert not (tmp_path / str(number) / "checkpoint.pt").exists()
 
 
 def test_a_dataset_or_split_that_is_not_there_is_refused(shelved, tmp_path):
     with pytest.raises(TrainingError, match="predicts 'birds:test', and there is no"):
-        run(spec(), embedding("imagenet", 5), tmp_path)
+        run_alone(spec(), embedding("imagenet", 5), tmp_path)
     data = {"": embedding("imagenet", 5), "birds": embedding("cub", 9)}
     with pytest.raises(
         LookupError, match=r"no split 'tset' in cub\. Did you mean 'test'"
     ):
-        run(spec(splits=("birds:tset",)), data, tmp_path / "b")
+        run_alone(spec(splits=("birds:tset",)), data, tmp_path / "b")

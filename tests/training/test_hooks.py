@@ -10,7 +10,7 @@ from qualms import predictions
 from qualms.networks.resnet_small import resnet_small
 from qualms.shelf import find
 from qualms.spec import Part
-from qualms.training import TrainingError, _learner, run
+from qualms.training import TrainingError, _learner, run_alone
 from training import made
 
 
@@ -32,7 +32,7 @@ def test_calibrate_sees_the_items_of_val_once_and_after_after(shelf, tmp_path):
 
     shelf(held={"after": after, "calibrate": calibrate})
     dataset = made.dataset()
-    run(made.spec(method="held", splits=("test",)), dataset, tmp_path)
+    run_alone(made.spec(method="held", splits=("test",)), dataset, tmp_path)
     expected = dataset.splits["val"].target.tolist()
     assert seen == [("after", 50), ("calibrate", pytest.approx(expected))]
 
@@ -42,7 +42,7 @@ def test_calibrate_without_val_is_refused_before_training(shelf, tmp_path):
     dataset = made.dataset()
     left = {name: part for name, part in dataset.splits.items() if name != "val"}
     with pytest.raises(TrainingError, match="calibrated on the split 'val'"):
-        run(
+        run_alone(
             made.spec(method="held", splits=("test",)),
             replace(dataset, splits=left),
             tmp_path,
@@ -51,7 +51,7 @@ def test_calibrate_without_val_is_refused_before_training(shelf, tmp_path):
 
 def test_the_schedule_of_a_method_sets_the_rate(shelf, tmp_path):
     shelf(slow={"schedule": lambda time, _: torch.full_like(time, 0.25)})
-    run(made.spec(method="slow", schedule="linear"), made.dataset(), tmp_path)
+    run_alone(made.spec(method="slow", schedule="linear"), made.dataset(), tmp_path)
     lines = (tmp_path / "log.jsonl").read_text().splitlines()
     assert [json.loads(line)["lr"] for line in lines] == [2.5e-3] * 3
 
@@ -60,8 +60,8 @@ def test_a_method_of_many_epochs_keeps_the_last_one(shelf, tmp_path):
     shelf(many={"selects": False})
     callbacks = made.CallbackLog()
     options = {"lr": 0.3, "epochs": 5, "splits": ("test",)}
-    run(made.spec(method="many", **options), made.dataset(), tmp_path / "last")
-    run(
+    run_alone(made.spec(method="many", **options), made.dataset(), tmp_path / "last")
+    run_alone(
         made.spec(method="many", select_by="val_loss", **options),
         made.dataset(),
         tmp_path / "selected",
@@ -95,7 +95,7 @@ def test_whole_runs_give_the_same_after_a_break(
     spec = replace(
         made.spec(splits=("test",), **training), method=Part(name=name, options=options)
     )
-    run(spec, dataset, tmp_path / "whole")
+    run_alone(spec, dataset, tmp_path / "whole")
 
     class Stop:
         message = made.CallbackLog().message
@@ -105,8 +105,8 @@ def test_whole_runs_give_the_same_after_a_break(
                 raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(spec, dataset, tmp_path / "broken", callbacks=Stop())
-    run(spec, dataset, tmp_path / "broken")
+        run_alone(spec, dataset, tmp_path / "broken", callbacks=Stop())
+    run_alone(spec, dataset, tmp_path / "broken")
     one, other = (
         predictions.read(tmp_path / folder / "predictions/test.safetensors")
         for folder in ("whole", "broken")

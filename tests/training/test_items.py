@@ -10,7 +10,7 @@ import torch
 from qualms import predictions, scores
 from qualms.predictions import Header, Maps, SegmentationWriter
 from qualms.spec import ItemRule
-from qualms.training import TrainingError, _items, run
+from qualms.training import TrainingError, _items, run_alone
 from qualms.training._items import training_items
 from qualms.training._splits import Splits
 from training import made
@@ -83,7 +83,7 @@ def test_the_most_uncertain_of_a_pool_are_trained_on_besides_train(
     put(tmp_path, dataset, probs)
     options = {} if measure == "PE" else {"measure": measure}
     spec = second("most_uncertain", share=0.5, keep=["train"], **options)
-    run(spec, dataset, tmp_path / "run")
+    run_alone(spec, dataset, tmp_path / "run")
     value = getattr(pooled_entropy(tmp_path), part)
     expected = dataset.splits["pool"].item[np.argsort(-value)[:6]]
     found = listed(tmp_path / "run")
@@ -96,11 +96,11 @@ def test_the_most_uncertain_of_a_pool_are_trained_on_besides_train(
 def test_joined_splits_are_read_like_one(noted, tmp_path, monkeypatch):
     dataset = with_pool("regression")
     spec = second("random_items", count=4, keep=["train"])
-    run(spec, dataset, tmp_path / "resident")
+    run_alone(spec, dataset, tmp_path / "resident")
     resident = torch.cat([target for _, target in noted])
     noted.clear()
     monkeypatch.setattr("qualms.training._splits._free_bytes", lambda _: 0.0)
-    run(spec, dataset, tmp_path / "read")
+    run_alone(spec, dataset, tmp_path / "read")
     assert torch.equal(torch.cat([target for _, target in noted]), resident)
     names = listed(tmp_path / "read")["pool"]
     pool = dataset.splits["pool"]
@@ -115,7 +115,7 @@ def test_random_items_are_as_many_and_follow_the_seed(noted, tmp_path):
     dataset = with_pool()
     for name, number in (("a", 0), ("b", 1)):
         spec = second("random_items", runs=(), seed=number, share=0.5)
-        run(spec, dataset, tmp_path / name)
+        run_alone(spec, dataset, tmp_path / name)
     first, other = (listed(tmp_path / name)["pool"] for name in "ab")
     assert len(first) == len(other) == 6
     assert first != other
@@ -125,7 +125,7 @@ def test_random_items_are_as_many_and_follow_the_seed(noted, tmp_path):
 def test_few_shot_takes_k_of_every_class(noted, tmp_path, spaced):
     dataset = with_pool()
     options = {"k": 2, "spaced": True} if spaced else {"k": 2}
-    run(second("few_shot", runs=(), **options), dataset, tmp_path / "run")
+    run_alone(second("few_shot", runs=(), **options), dataset, tmp_path / "run")
     pool = dataset.splits["pool"]
     rows = np.flatnonzero(np.isin(pool.item, listed(tmp_path / "run")["pool"]))
     assert np.bincount(pool.target[rows]).tolist() == [2, 2]
@@ -143,7 +143,7 @@ def test_regression_goes_by_variance_or_by_a_named_score(noted, tmp_path):
         return {**one, "target": split.target, "item": split.item}
 
     put(tmp_path, dataset, arrays)
-    run(second("most_uncertain", count=3), dataset, tmp_path / "run")
+    run_alone(second("most_uncertain", count=3), dataset, tmp_path / "run")
     both = [arrays(dataset, "", seed) for seed in (0, 1)]
     mean, var = (np.concatenate([one[n] for one in both]) for n in ("mean", "var"))
     value = var.mean(0) + mean.var(0)
@@ -160,7 +160,7 @@ def test_an_array_of_the_predictions_may_say_who_is_uncertain(noted, tmp_path):
 
     put(tmp_path, dataset, arrays)
     spec = second("most_uncertain", count=3, uncertainty="mine")
-    run(spec, dataset, tmp_path / "run")
+    run_alone(spec, dataset, tmp_path / "run")
     value = sum(arrays(dataset, "", seed)["uncertainty/mine"] for seed in (0, 1))
     expected = dataset.splits["pool"].item[np.argsort(-value)[:3]]
     assert sorted(listed(tmp_path / "run")["pool"]) == sorted(expected)
@@ -268,12 +268,12 @@ def test_the_list_is_kept_and_read_again_without_the_parents(noted, tmp_path):
     dataset = with_pool()
     put(tmp_path, dataset, probs)
     spec = second("most_uncertain", count=3)
-    run(spec, dataset, tmp_path / "run")
+    run_alone(spec, dataset, tmp_path / "run")
     before = (tmp_path / "run/items.json").read_text()
     for parent in PARENTS:
         (tmp_path / parent / "predictions/pool.safetensors").unlink()
     (tmp_path / "run/done.json").unlink()
-    run(spec, dataset, tmp_path / "run")
+    run_alone(spec, dataset, tmp_path / "run")
     assert (tmp_path / "run/items.json").read_text() == before
 
 
@@ -281,18 +281,18 @@ def test_a_damaged_list_or_one_of_another_run_is_refused(noted, tmp_path):
     dataset, spec = with_pool(), second("random_items", runs=(), count=3)
     path = tmp_path / "run/items.json"
     path.parent.mkdir()
-    run(spec, dataset, tmp_path / "other")
+    run_alone(spec, dataset, tmp_path / "other")
     whole = (tmp_path / "other/items.json").read_text()
     for text in ("", "[]", whole[:-20], whole.replace("7-0", "7-1")):
         path.write_text(text)
         with pytest.raises(
             TrainingError, match="damaged or belongs to another run; de"
         ):
-            run(spec, dataset, tmp_path / "run")
+            run_alone(spec, dataset, tmp_path / "run")
     path.write_text(whole)
     (tmp_path / "run/spec.json").unlink()
     with pytest.raises(TrainingError, match="damaged or belongs to another run"):
-        run(replace(spec, seed=5), dataset, tmp_path / "run")
+        run_alone(replace(spec, seed=5), dataset, tmp_path / "run")
 
 
 def test_predictions_that_are_missing_or_of_other_items_are_refused(noted, tmp_path):
@@ -300,10 +300,10 @@ def test_predictions_that_are_missing_or_of_other_items_are_refused(noted, tmp_p
     with pytest.raises(
         TrainingError, match=r"run a{16} predicts for 'pool'.*finish th"
     ):
-        run(spec, dataset, tmp_path / "run")
+        run_alone(spec, dataset, tmp_path / "run")
     put(tmp_path, with_pool(count=11), probs)
     with pytest.raises(TrainingError, match="predictions of the split 'pool', and has"):
-        run(spec, dataset, tmp_path / "run")
+        run_alone(spec, dataset, tmp_path / "run")
     assert not (tmp_path / "run/items.json").exists()
 
 
@@ -319,7 +319,7 @@ def test_predictions_that_were_put_in_the_place_of_others_are_refused(
     with pytest.raises(
         TrainingError, match=r"must be what run b{16} predicts for 'poo"
     ):
-        run(second("most_uncertain", count=3), dataset, tmp_path / "run")
+        run_alone(second("most_uncertain", count=3), dataset, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_predictions_that_were_put_in_the_place_of_others_are_refused(
 )
 def test_a_rule_that_cannot_choose_says_why(noted, tmp_path, name, options, said):
     with pytest.raises(TrainingError, match=said):
-        run(second(name, runs=(), **options), with_pool(), tmp_path / "run")
+        run_alone(second(name, runs=(), **options), with_pool(), tmp_path / "run")
 
 
 def test_splits_of_different_form_are_not_joined(noted, tmp_path):
@@ -346,4 +346,4 @@ def test_splits_of_different_form_are_not_joined(noted, tmp_path):
     mixed = replace(dataset, splits={**dataset.splits, "pool": colours})
     spec = second("random_items", runs=(), count=3, keep=["train"])
     with pytest.raises(TrainingError, match="must hold items of one shape"):
-        run(spec, mixed, tmp_path / "run")
+        run_alone(spec, mixed, tmp_path / "run")

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from qualms.training import TrainingError, run
+from qualms.training import TrainingError, run_alone
 from qualms.training._log import EpochLog
 from training import made
 
@@ -17,7 +17,7 @@ def test_epochs_go_to_weights_and_biases_offline(shelf, tmp_path, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init))
     spec = made.spec(sinks=("wandb",))
-    run(spec, made.dataset(), tmp_path)
+    run_alone(spec, made.dataset(), tmp_path)
     assert asked["mode"] == "offline"
     assert asked["dir"] == str(tmp_path)
     assert [step for step, _ in logged] == [0, 1, 2]
@@ -41,7 +41,7 @@ def test_a_sink_that_is_not_installed_is_named(shelf, tmp_path, monkeypatch, nam
     module = "torch.utils.tensorboard" if name == "tensorboard" else name
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(TrainingError, match=f"'{name}' needs the package {name}"):
-        run(made.spec(sinks=(name,)), made.dataset(), tmp_path)
+        run_alone(made.spec(sinks=(name,)), made.dataset(), tmp_path)
 
 
 def test_epochs_go_to_tensorboard(shelf, tmp_path, monkeypatch):
@@ -61,7 +61,7 @@ def test_epochs_go_to_tensorboard(shelf, tmp_path, monkeypatch):
 
     stand_in = SimpleNamespace(SummaryWriter=SummaryWriter)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", stand_in)
-    run(made.spec(sinks=("tensorboard",), validate=1), made.dataset(), tmp_path)
+    run_alone(made.spec(sinks=("tensorboard",), validate=1), made.dataset(), tmp_path)
     assert ("val", 2) in written
     assert ("loss", 0) in written
     assert begun == [None]

@@ -14,7 +14,7 @@ from qualms.methods import Moment, Windows, plain_head
 from qualms.methods._method import Method
 from qualms.networks.unet import unet
 from qualms.spec import Part, RunSpec, Task
-from qualms.training import TrainingError, _splits, run
+from qualms.training import TrainingError, _splits, run_alone
 from qualms.training._feed import make_feed
 from qualms.training._inputs import make_inputs, patch_inputs
 from qualms.training._join_splits import join_splits
@@ -243,7 +243,9 @@ def test_a_run_on_items_of_any_shape_predicts_each_in_its_own(tmp_path, method):
     whole = dataset()
     chosen = {"augment": ("flips", "noise"), "select_by": "val_loss"}
     options = {"draws": 3} if method == "mc_dropout" else {}
-    run(spec(method=method, options=options, **chosen), whole, tmp_path, device="cpu")
+    run_alone(
+        spec(method=method, options=options, **chosen), whole, tmp_path, device="cpu"
+    )
     found = predictions.read(tmp_path / "predictions" / "test")
     assert found.header.ignore == 255
     assert found.draws == (3 if method == "mc_dropout" else 1)
@@ -284,8 +286,8 @@ def test_a_run_that_was_stopped_goes_on_exactly_and_so_do_runs_together(tmp_path
     folders = [tmp_path / name for name in ("whole", "other", "again")]
     run_together(specs, whole, folders[:2], device="cpu")
     with pytest.raises(StoppedError):
-        run(specs[0], whole, folders[2], device="cpu", callbacks=Stopping())
-    run(specs[0], whole, folders[2], device="cpu")
+        run_alone(specs[0], whole, folders[2], device="cpu", callbacks=Stopping())
+    run_alone(specs[0], whole, folders[2], device="cpu")
     assert bits(folders[0]) == bits(folders[2])
     assert bits(folders[0]) != bits(folders[1])
 
@@ -325,7 +327,7 @@ def test_joined_splits_of_any_shape_keep_their_items():
 )
 def test_what_does_not_fit_is_refused(tmp_path, chosen, said):
     with pytest.raises((TrainingError, ValueError), match=said):
-        run(spec(**chosen), dataset(), tmp_path, device="cpu")
+        run_alone(spec(**chosen), dataset(), tmp_path, device="cpu")
 
 
 def alike(seed):
@@ -340,7 +342,7 @@ def test_items_of_any_shape_are_predicted_whole_after_training_on_whole_ones(tmp
     whole = dataclasses.replace(
         dataset(), splits={**dataset().splits, "train": alike(0), "val": alike(1)}
     )
-    run(spec(patch=0, epochs=1), whole, tmp_path, device="cpu")
+    run_alone(spec(patch=0, epochs=1), whole, tmp_path, device="cpu")
     found = predictions.read(tmp_path / "predictions" / "test")
     assert [maps.expected_entropy.shape for maps in found.maps] == SHAPES
 
@@ -350,8 +352,8 @@ def test_a_temperature_is_fitted_on_patches_of_items_of_any_shape(tmp_path):
         dataset(), splits={**dataset().splits, "train": alike(0)}
     )
     with pytest.raises(TrainingError, match="images of 'val' differ in their sides"):
-        run(spec(0, "temperature", patch=0), whole, tmp_path / "a", device="cpu")
-    run(spec(0, "temperature", epochs=1), whole, tmp_path / "b", device="cpu")
+        run_alone(spec(0, "temperature", patch=0), whole, tmp_path / "a", device="cpu")
+    run_alone(spec(0, "temperature", epochs=1), whole, tmp_path / "b", device="cpu")
     state = torch.load(tmp_path / "b" / "checkpoint.pt", weights_only=True)
     assert state["network"]["fitted.temperature"] > 0
 
@@ -367,7 +369,7 @@ def test_patches_are_for_segmentation(tmp_path):
         dataset(), task=task, splits=dict.fromkeys(NAMES, split)
     )
     with pytest.raises(TrainingError, match="for segmentation, and this is classif"):
-        run(spec(), other, tmp_path, device="cpu")
+        run_alone(spec(), other, tmp_path, device="cpu")
 
 
 def test_a_kl_term_is_divided_by_all_pixels_not_by_one_patch_of_each_item(tmp_path):
@@ -377,7 +379,7 @@ def test_a_kl_term_is_divided_by_all_pixels_not_by_one_patch_of_each_item(tmp_pa
 
 
 def test_the_header_states_how_items_were_cut(tmp_path):
-    run(spec(epochs=1), dataset(), tmp_path, device="cpu")
+    run_alone(spec(epochs=1), dataset(), tmp_path, device="cpu")
     index = json.loads((tmp_path / "predictions" / "test" / "index.json").read_text())
     assert index["header"]["options"]["training"]["patch"] == 6
 
@@ -416,7 +418,7 @@ def test_recorded_steps_on_patches_are_the_eager_ones(tmp_path, method):
     for capture in (False, True):
         one = spec(method=method, capture=capture, **chosen)
         place = tmp_path / str(capture)
-        run(one, dataset(), place, device="cuda", callbacks=callbacks)
+        run_alone(one, dataset(), place, device="cuda", callbacks=callbacks)
     assert callbacks.messages == []
     eager, recorded = (
         torch.load(tmp_path / name / "checkpoint.pt", weights_only=True)["network"]

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from qualms import predictions
-from qualms.training import run
+from qualms.training import run_alone
 from training import made
 
 pytestmark = pytest.mark.slow
 
 
 def mean(folder, **options):
-    run(made.spec(**options), made.dataset(), folder)
+    run_alone(made.spec(**options), made.dataset(), folder)
     found = predictions.read(folder / "predictions/test.safetensors")
     return torch.from_numpy(found.arrays["mean"])
 

@@ -4,7 +4,7 @@ import torch
 
 import qualms
 from qualms import predictions
-from qualms.training import TrainingError, run
+from qualms.training import TrainingError, run_alone
 from training import made
 
 
@@ -13,8 +13,8 @@ def predicted(folder, split="test"):
 
 
 def test_chunks_of_any_size_give_the_same_numbers(shelf, tmp_path):
-    run(made.spec(predict_batch=7), made.dataset(), tmp_path / "a")
-    run(made.spec(predict_batch=100), made.dataset(), tmp_path / "b")
+    run_alone(made.spec(predict_batch=7), made.dataset(), tmp_path / "a")
+    run_alone(made.spec(predict_batch=100), made.dataset(), tmp_path / "b")
     one, other = (predicted(tmp_path / name).arrays for name in "ab")
     np.testing.assert_allclose(one["mean"], other["mean"], rtol=1e-5)
     np.testing.assert_allclose(one["select/far"], other["select/far"], rtol=1e-5)
@@ -22,7 +22,7 @@ def test_chunks_of_any_size_give_the_same_numbers(shelf, tmp_path):
 
 def test_predictions_carry_what_the_split_says_about_its_items(shelf, tmp_path):
     dataset = made.dataset()
-    run(made.spec(), dataset, tmp_path)
+    run_alone(made.spec(), dataset, tmp_path)
     found, split = predicted(tmp_path).arrays, dataset.splits["test"]
     assert found["item"].tolist() == split.item.tolist()
     np.testing.assert_array_equal(found["target"], split.target)
@@ -38,7 +38,7 @@ def test_the_header_says_what_made_the_predictions(shelf, tmp_path):
 
     shelf(interval={"predict": interval, "select": {}, "header": {"alpha": 0.2}})
     spec = made.spec(5, method="interval")
-    run(spec, made.dataset(), tmp_path)
+    run_alone(spec, made.dataset(), tmp_path)
     header = predicted(tmp_path).header
     assert header.benchmark == "bench"
     assert header.dataset == "made"
@@ -54,12 +54,12 @@ def test_the_header_says_what_made_the_predictions(shelf, tmp_path):
     assert header.options["run"] == spec.hash
     assert header.options["dataset"] == {"size": 50}
     assert header.options["training"]["epochs"] == 3
-    run(made.spec(), made.dataset(), tmp_path / "plain")
+    run_alone(made.spec(), made.dataset(), tmp_path / "plain")
     assert predicted(tmp_path / "plain").header.select == {"far": "mean"}
 
 
 def test_draws_come_first_and_differ(shelf, tmp_path):
-    run(made.spec(method="dropout"), made.dataset(), tmp_path)
+    run_alone(made.spec(method="dropout"), made.dataset(), tmp_path)
     found = predicted(tmp_path)
     assert found.arrays["mean"].shape == (3, 30)
     assert found.draws == 3
@@ -74,7 +74,7 @@ def test_a_subset_is_predicted_by_its_own_name(shelf, tmp_path):
     dataset = made.dataset()
     middle = Subset(of="test", within=((4.5, 5.5),))
     dataset = replace(dataset, subsets={"test/v1": middle})
-    run(made.spec(splits=("test", "test/v1")), dataset, tmp_path)
+    run_alone(made.spec(splits=("test", "test/v1")), dataset, tmp_path)
     part = predictions.read(tmp_path / "predictions/test~v1.safetensors")
     whole = predicted(tmp_path)
     rows = dataset.rows("test/v1")
@@ -94,12 +94,12 @@ def test_too_little_memory_predicts_fewer_at_a_time(shelf, tmp_path):
     shelf(hungry={"predict": hungry})
     callbacks = made.CallbackLog()
     spec = made.spec(method="hungry", predict_batch=20, splits=("test",))
-    run(spec, made.dataset(), tmp_path / "a", callbacks=callbacks)
+    run_alone(spec, made.dataset(), tmp_path / "a", callbacks=callbacks)
     assert callbacks.messages == [
         "the device is out of memory; predicting 10 at a time",
         "the device is out of memory; predicting 5 at a time",
     ]
-    run(made.spec(splits=("test",)), made.dataset(), tmp_path / "b")
+    run_alone(made.spec(splits=("test",)), made.dataset(), tmp_path / "b")
     one, other = (predicted(tmp_path / name).arrays["mean"] for name in "ab")
     np.testing.assert_allclose(one, other, rtol=1e-5)
 
@@ -123,7 +123,7 @@ def test_segmentation_writes_a_folder_of_maps(shelf, tmp_path):
         maps={"loss": loss, "predict": predict, "select": {}},
     )
     dataset = made.dataset(kind="segmentation")
-    run(made.spec(method="maps", augment=("flips",)), dataset, tmp_path)
+    run_alone(made.spec(method="maps", augment=("flips",)), dataset, tmp_path)
     found = predictions.read(tmp_path / "predictions/test")
     assert found.task == "segmentation"
     assert found.n == 30
@@ -152,7 +152,7 @@ def test_predictions_that_no_file_would_take_are_refused(shelf, tmp_path, given,
 
     shelf(odd={"predict": predict, "select": {}})
     with pytest.raises(TrainingError, match=told):
-        run(made.spec(method="odd", splits=("test",)), made.dataset(), tmp_path)
+        run_alone(made.spec(method="odd", splits=("test",)), made.dataset(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -178,4 +178,4 @@ def test_a_method_that_returns_no_maps_is_told_which_are_needed(
         f" segmentation, got {got}; use summarise"
     )
     with pytest.raises(TrainingError, match=told):
-        run(made.spec(method="odd"), made.dataset(kind="segmentation"), tmp_path)
+        run_alone(made.spec(method="odd"), made.dataset(kind="segmentation"), tmp_path)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from qualms.datasets import Split
-from qualms.training import TrainingError, _splits, run
+from qualms.training import TrainingError, _splits, run_alone
 from qualms.training._feed import make_feed
 from qualms.training._join_splits import join_splits
 from qualms.training._raters import NO_SWAPS, RaterDraw, Swaps
@@ -164,12 +164,12 @@ def test_a_run_that_is_stopped_goes_on_with_the_same_raters(shelf, tmp_path, swa
 
     shelf(plain={"loss": loss, "predict": predict, "select": {}})
     dataset, spec = with_raters(swaps), made.spec(augment=["flips"], batch=16)
-    run(spec, dataset, tmp_path / "whole", device="cpu")
+    run_alone(spec, dataset, tmp_path / "whole", device="cpu")
     whole = [*seen]
     seen.clear()
     with pytest.raises(KeyboardInterrupt):
-        run(spec, dataset, tmp_path / "parts", device="cpu", callbacks=Stops())
-    run(spec, dataset, tmp_path / "parts", device="cpu")
+        run_alone(spec, dataset, tmp_path / "parts", device="cpu", callbacks=Stops())
+    run_alone(spec, dataset, tmp_path / "parts", device="cpu")
     assert len(seen) == len(whole) == 3 * 4
     assert all(torch.equal(a, b) for a, b in zip(seen, whole, strict=True))
     labels = torch.cat([part.flatten() for part in whole]).unique().tolist()
@@ -195,7 +195,7 @@ def test_large_label_maps_are_looked_at_a_few_at_a_time(shelf, tmp_path, monkeyp
 
     shelf(plain={"loss": loss, "predict": predict, "select": {}})
     spec = made.spec(splits=("test",), epochs=1)
-    run(spec, with_raters(), tmp_path, device="cpu")
+    run_alone(spec, with_raters(), tmp_path, device="cpu")
     assert seen == [3] * 10
 
 

@@ -10,7 +10,7 @@ import torch
 
 from qualms import predictions, scores
 from qualms.spec import ItemRule, Part, Task
-from qualms.training import TrainingError, _build, _loop, run, run_together
+from qualms.training import TrainingError, _build, _loop, run_alone, run_together
 from qualms.training._shared_training import TrainingJob, training_rounds
 from qualms.training.selection import (
     RetrievedSplit,
@@ -88,7 +88,7 @@ def test_the_epoch_that_is_kept_is_the_best_by_the_rule(tmp_path, by):
     for epochs in range(1, 6):
         whole = {**spec.training, "schedule": "constant", "epochs": epochs}
         one = replace(spec, training=whole)
-        run(one, data(), tmp_path / str(epochs))
+        run_alone(one, data(), tmp_path / str(epochs))
         judged = [
             predicted_split(by, found_in(tmp_path / str(epochs), split))
             for split in spec.splits
@@ -97,7 +97,7 @@ def test_the_epoch_that_is_kept_is_the_best_by_the_rule(tmp_path, by):
     assert np.nanmax(values) > np.nanmin(values)
     best = int(np.nanargmax(values)) + 1
     chosen = replace(spec, training={**spec.training, "select_by": by})
-    run(chosen, data(), tmp_path / "chosen")
+    run_alone(chosen, data(), tmp_path / "chosen")
     for split in spec.splits:
         np.testing.assert_allclose(
             found_in(tmp_path / "chosen", split)["embedding"],
@@ -136,7 +136,7 @@ def test_runs_that_differ_in_the_rule_alone_are_trained_once(tmp_path):
     assert len(callbacks.epochs) == 5
     for spec, folder in zip(specs, folders, strict=True):
         alone = tmp_path / "alone" / folder.name
-        run(spec, data(), alone)
+        run_alone(spec, data(), alone)
         same_predictions(folder, alone)
         lines = (folder / "log.jsonl").read_text().splitlines()
         assert [json.loads(line)["epoch"] for line in lines] == [*range(5)]
@@ -165,7 +165,7 @@ def test_runs_that_are_trained_once_go_on_after_a_stop(tmp_path, monkeypatch):
     run_together(specs, data(), folders, callbacks=callbacks)
     assert len(callbacks.epochs) == 2
     for spec, folder in zip(specs, folders, strict=True):
-        run(spec, data(), tmp_path / "alone" / folder.name)
+        run_alone(spec, data(), tmp_path / "alone" / folder.name)
         same_predictions(folder, tmp_path / "alone" / folder.name)
 
 
@@ -235,10 +235,10 @@ def test_a_rule_that_comes_too_late_is_trained_by_itself(tmp_path, monkeypatch):
     specs, callbacks = twins(), made.CallbackLog()
     folders = [tmp_path / by for by in RULES]
     with stopped_after(monkeypatch, 3):
-        run(specs[0], data(), folders[0])
+        run_alone(specs[0], data(), folders[0])
     run_together(specs, data(), folders, callbacks=callbacks)
     assert len(callbacks.epochs) == 2 + 5
-    run(specs[1], data(), tmp_path / "alone")
+    run_alone(specs[1], data(), tmp_path / "alone")
     same_predictions(folders[1], tmp_path / "alone")
 
 
@@ -254,26 +254,26 @@ def test_a_method_is_known_by_its_head_whatever_the_order_of_arrays():
 
 def test_a_split_and_an_uncertainty_can_be_named(tmp_path):
     options = {"select_by": "val_r_auroc", "select_on": ("cars:val",)}
-    run(spec_of(**options, select_uncertainty="entropy"), data(), tmp_path / "a")
+    run_alone(spec_of(**options, select_uncertainty="entropy"), data(), tmp_path / "a")
     cases = (
         ({"select_on": ("cars:vla",)}, "needs the split 'cars:vla'"),
         ({"select_uncertainty": "head"}, "must be one of entropy, which this method"),
     )
     for number, (changed, said) in enumerate(cases):
         with pytest.raises(TrainingError, match=said):
-            run(spec_of(**{**options, **changed}), data(), tmp_path / str(number))
+            run_alone(spec_of(**{**options, **changed}), data(), tmp_path / str(number))
     with pytest.raises(TrainingError, match=r"select_on=.* is for rules by retrieval"):
-        run(spec_of(select_on=("cars:val",)), data(), tmp_path / "b")
+        run_alone(spec_of(select_on=("cars:val",)), data(), tmp_path / "b")
     alone = {name: data()[name] for name in ("", "votes")}
     asked = replace(spec_of(select_by="val_recall"), splits=("test",))
     with pytest.raises(TrainingError, match="name splits in 'select_on'"):
-        run(asked, alone, tmp_path / "c")
+        run_alone(asked, alone, tmp_path / "c")
 
 
 def test_the_last_weights_are_kept_where_no_epoch_counts(tmp_path, monkeypatch):
     monkeypatch.setattr("qualms.training.selection.LEAST_RECALL", 1.1)
     callbacks = made.CallbackLog()
-    run(spec_of(select_by="val_r_auroc"), data(), tmp_path, callbacks=callbacks)
+    run_alone(spec_of(select_by="val_r_auroc"), data(), tmp_path, callbacks=callbacks)
     assert callbacks.messages == [
         "no epoch counts for select_by='val_r_auroc'; the weights of the last one are"
         " kept"
@@ -282,13 +282,13 @@ def test_the_last_weights_are_kept_where_no_epoch_counts(tmp_path, monkeypatch):
 
 def test_cached_features_of_further_datasets_are_validated_on(tmp_path):
     spec = spec_of("losspred", select_by="val_recall", features="cached")
-    run(spec, data(), tmp_path)
+    run_alone(spec, data(), tmp_path)
     assert found_in(tmp_path, "birds:test")["uncertainty/head"].shape == (24,)
 
 
 def test_a_few_shot_run_learns_the_classes_of_a_further_dataset(tmp_path):
     first = spec_of("losspred")
-    run(first, data(), tmp_path / first.hash)
+    run_alone(first, data(), tmp_path / first.hash)
     rule = ItemRule(name="few_shot", split="birds:test/even", options={"k": 2})
     again = replace(
         spec_of(
@@ -303,7 +303,7 @@ def test_a_few_shot_run_learns_the_classes_of_a_further_dataset(tmp_path):
         splits=("birds:test",),
     )
     callbacks = made.CallbackLog()
-    run(again, data(), tmp_path / again.hash, callbacks=callbacks)
+    run_alone(again, data(), tmp_path / again.hash, callbacks=callbacks)
     one, other = (
         torch.load(tmp_path / run / "checkpoint.pt", weights_only=True)["network"]
         for run in (first.hash, again.hash)
@@ -322,18 +322,18 @@ def test_a_few_shot_run_learns_the_classes_of_a_further_dataset(tmp_path):
 
 def test_a_batch_that_a_whole_split_does_not_fill_is_refused(tmp_path):
     with pytest.raises(TrainingError, match="partial=false leaves no step: one takes"):
-        run(spec_of(batch=64, partial=False), data(), tmp_path)
+        run_alone(spec_of(batch=64, partial=False), data(), tmp_path)
 
 
 def test_items_of_datasets_with_other_classes_are_not_mixed(tmp_path):
     options = {"k": 2, "keep": ["train"]}
     rule = ItemRule(name="few_shot", split="birds:test/even", options=options)
     with pytest.raises(TrainingError, match="cannot be trained on together"):
-        run(replace(spec_of(), items=rule), data(), tmp_path)
+        run_alone(replace(spec_of(), items=rule), data(), tmp_path)
 
 
 def test_the_centre_of_each_image_has_an_uncertainty_of_its_own(tmp_path):
-    run(spec_of(crop_pass=True), data(), tmp_path / "a")
+    run_alone(spec_of(crop_pass=True), data(), tmp_path / "a")
     found = found_in(tmp_path / "a", "birds:test")
     whole, cropped = (
         found[f"{name}/entropy"] for name in ("uncertainty", "uncertainty_cropped")
@@ -344,21 +344,21 @@ def test_the_centre_of_each_image_has_an_uncertainty_of_its_own(tmp_path):
     for split in spec_of().splits:
         assert min(done["pace"][split].values()) > 0
         assert set(done["pace"][split]) == {"seconds_per_item", "seconds_per_crop"}
-    run(spec_of(crop_pass=True, predict_batch=5), data(), tmp_path / "b")
+    run_alone(spec_of(crop_pass=True, predict_batch=5), data(), tmp_path / "b")
     again = found_in(tmp_path / "b", "birds:test")
     np.testing.assert_allclose(again["uncertainty_cropped/entropy"], cropped, rtol=1e-5)
     assert not any("cropped" in name for name in found_in_plain(tmp_path))
     with pytest.raises(TrainingError, match="crop_pass=true is for embeddings"):
-        run(made.spec(crop_pass=True), made.dataset(), tmp_path / "c")
+        run_alone(made.spec(crop_pass=True), made.dataset(), tmp_path / "c")
 
 
 def found_in_plain(folder):
-    run(spec_of(), data(), folder / "plain")
+    run_alone(spec_of(), data(), folder / "plain")
     return found_in(folder / "plain", "birds:test")
 
 
 def test_upstream_classes_are_predicted(tmp_path):
-    run(spec_of(), data(), tmp_path)
+    run_alone(spec_of(), data(), tmp_path)
     found = found_in(tmp_path, "test")
     assert found["predicted"].shape == found["target"].shape
     assert set(found["predicted"]) <= {0, 1, 2}

@@ -9,7 +9,7 @@ from torch import nn
 
 from qualms import predictions
 from qualms.spec import Part
-from qualms.training import TrainingError, _learner, _splits, run, run_together
+from qualms.training import TrainingError, _learner, _splits, run_alone, run_together
 from qualms.training.seeds import seed, shuffled
 from training import made
 
@@ -49,14 +49,14 @@ def by_hand(spec, dataset, *, batch=8, lr=1e-2):
 
 def test_training_is_the_plain_loop(shelf, tmp_path):
     spec, dataset = made.spec(), made.dataset()
-    run(spec, dataset, tmp_path)
+    run_alone(spec, dataset, tmp_path)
     close(weights(tmp_path), by_hand(spec, dataset), rtol=1e-4, atol=1e-5)
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(shelf, tmp_path):
     dataset = made.dataset()
     for name, number in (("a", 0), ("b", 0), ("c", 1)):
-        run(made.spec(number, method="dropout"), dataset, tmp_path / name)
+        run_alone(made.spec(number, method="dropout"), dataset, tmp_path / name)
     a, b, c = (weights(tmp_path / name) for name in "abc")
     assert same(a, b)
     assert not same(a, c)
@@ -67,9 +67,9 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(shelf, tmp_path)
 
 def test_data_read_ahead_train_to_the_same_bits(shelf, tmp_path, monkeypatch):
     dataset = made.dataset()
-    run(made.spec(), dataset, tmp_path / "resident")
+    run_alone(made.spec(), dataset, tmp_path / "resident")
     monkeypatch.setattr(_splits, "_free_bytes", lambda _: 0.0)
-    run(made.spec(), dataset, tmp_path / "read")
+    run_alone(made.spec(), dataset, tmp_path / "read")
     assert same(weights(tmp_path / "resident"), weights(tmp_path / "read"))
 
 
@@ -78,7 +78,7 @@ def test_runs_together_are_the_runs_alone(shelf, tmp_path):
     callbacks = made.CallbackLog()
     folders = [tmp_path / str(spec.seed) for spec in specs]
     run_together(specs, dataset, folders, callbacks=callbacks)
-    run(specs[1], dataset, tmp_path / "alone")
+    run_alone(specs[1], dataset, tmp_path / "alone")
     assert same(weights(folders[1]), weights(tmp_path / "alone"))
     assert [told[:3] for told in callbacks.epochs if told[0] == 2] == [
         (2, 1, 3),
@@ -114,10 +114,10 @@ def test_a_failed_run_does_not_stop_the_others(shelf, tmp_path):
 
 
 def test_what_is_done_is_not_done_again(shelf, tmp_path):
-    run(made.spec(), made.dataset(), tmp_path)
+    run_alone(made.spec(), made.dataset(), tmp_path)
     before = {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")}
     shelf(plain={"loss": None})
-    run(made.spec(), made.dataset(), tmp_path)
+    run_alone(made.spec(), made.dataset(), tmp_path)
     assert {p: p.stat().st_mtime_ns for p in tmp_path.rglob("*")} == before
 
 
@@ -126,12 +126,12 @@ def test_what_is_done_is_not_done_again(shelf, tmp_path):
 )
 def test_predictions_that_were_removed_or_damaged_are_made_again(shelf, tmp_path, harm):
     spec, dataset = made.spec(), made.dataset()
-    run(spec, dataset, tmp_path)
+    run_alone(spec, dataset, tmp_path)
     removed = tmp_path / "predictions/test.safetensors"
     before, weighed = predictions.read(removed), weights(tmp_path)
     harm(removed)
     callbacks = made.CallbackLog()
-    run(spec, dataset, tmp_path, callbacks=callbacks)
+    run_alone(spec, dataset, tmp_path, callbacks=callbacks)
     again = predictions.read(removed)
     assert again.header == before.header
     assert np.array_equal(again.arrays["mean"], before.arrays["mean"])
@@ -142,7 +142,7 @@ def test_predictions_that_were_removed_or_damaged_are_made_again(shelf, tmp_path
 def test_equal_runs_write_equal_predictions(shelf, tmp_path):
     spec, dataset = made.spec(), made.dataset()
     for name in "ab":
-        run(spec, dataset, tmp_path / name)
+        run_alone(spec, dataset, tmp_path / name)
     first, second = (
         {p.name: p.read_bytes() for p in (tmp_path / name / "predictions").iterdir()}
         for name in "ab"
@@ -157,15 +157,15 @@ def test_equal_runs_write_equal_predictions(shelf, tmp_path):
 
 
 def test_a_folder_of_another_run_is_left_alone(shelf, tmp_path):
-    run(made.spec(), made.dataset(), tmp_path)
+    run_alone(made.spec(), made.dataset(), tmp_path)
     with pytest.raises(TrainingError, match="holds another run"):
-        run(made.spec(1), made.dataset(), tmp_path)
+        run_alone(made.spec(1), made.dataset(), tmp_path)
 
 
 def test_the_folder_says_what_the_run_is_and_how_it_went(shelf, tmp_path):
     callbacks = made.CallbackLog()
     spec = made.spec(validate=2)
-    run(spec, made.dataset(), tmp_path, callbacks=callbacks)
+    run_alone(spec, made.dataset(), tmp_path, callbacks=callbacks)
     assert (tmp_path / "spec.json").read_text() == spec.to_json()
     lines = [json.loads(s) for s in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [0, 1, 2]
@@ -205,7 +205,7 @@ def test_what_does_not_fill_a_step_can_be_left_for_another_epoch(
         method="noting", batch=batch, accumulate=accumulate, partial=False, epochs=2
     )
     dataset = made.dataset()
-    run(spec, dataset, tmp_path)
+    run_alone(spec, dataset, tmp_path)
     stride = batch * accumulate
     steps = 50 // stride
     assert len(seen) == 2 * steps * accumulate
@@ -218,16 +218,16 @@ def test_what_does_not_fill_a_step_can_be_left_for_another_epoch(
 
 def test_data_read_ahead_leave_out_the_same_items(shelf, tmp_path, monkeypatch):
     dataset, spec = made.dataset(), made.spec(partial=False)
-    run(spec, dataset, tmp_path / "resident")
+    run_alone(spec, dataset, tmp_path / "resident")
     monkeypatch.setattr(_splits, "_free_bytes", lambda _: 0.0)
-    run(spec, dataset, tmp_path / "read")
+    run_alone(spec, dataset, tmp_path / "read")
     assert same(weights(tmp_path / "resident"), weights(tmp_path / "read"))
 
 
 def test_a_split_that_fills_no_step_is_refused(shelf, tmp_path):
     spec = made.spec(batch=64, partial=False)
     with pytest.raises(TrainingError, match="one takes 64 items, and there are 50"):
-        run(spec, made.dataset(), tmp_path)
+        run_alone(spec, made.dataset(), tmp_path)
 
 
 def test_a_last_batch_of_one_item_is_explained(shelf, tmp_path):
@@ -238,8 +238,8 @@ def test_a_last_batch_of_one_item_is_explained(shelf, tmp_path):
     shelf(noting={"loss": loss})
     spec = made.spec(method="noting", batch=8, epochs=1)
     with pytest.raises(TrainingError, match=r"a single item.*partial=false"):
-        run(spec, made.dataset(train=9), tmp_path / "one")
-    run(spec, made.dataset(train=10), tmp_path / "two")
+        run_alone(spec, made.dataset(train=9), tmp_path / "one")
+    run_alone(spec, made.dataset(train=10), tmp_path / "two")
 
 
 def test_8_bits_become_0_to_1_and_nothing_else_when_asked(shelf, tmp_path):
@@ -252,7 +252,7 @@ def test_8_bits_become_0_to_1_and_nothing_else_when_asked(shelf, tmp_path):
     shelf(noting={"loss": loss})
     dataset = made.dataset(channels=3)
     spec = made.spec(method="noting", normalise="none", epochs=1, batch=50)
-    run(spec, dataset, tmp_path)
+    run_alone(spec, dataset, tmp_path)
     image = dataset.splits["train"].image[shuffled(torch.arange(50), 0, 0).numpy()]
     expected = torch.tensor(image).movedim(-1, 1).float() / 255
     torch.testing.assert_close(seen[0], expected)
@@ -278,7 +278,7 @@ def test_a_network_is_compiled_with_the_layers_it_was_built_with(shelf, tmp_path
         return backbone
 
     shelf(network=Replaced, other={"build": build})
-    run(made.spec(method="other", compile=True), made.dataset(), tmp_path)
+    run_alone(made.spec(method="other", compile=True), made.dataset(), tmp_path)
     assert built[0].compiled_with is Other
     plain = {"conv.weight", "head.weight", "head.bias"}
     assert weights(tmp_path).keys() == plain
@@ -287,8 +287,8 @@ def test_a_network_is_compiled_with_the_layers_it_was_built_with(shelf, tmp_path
 def test_accumulated_gradients_are_those_of_the_large_batch(shelf, tmp_path):
     shelf(network=made.Bare)
     dataset = made.dataset()
-    run(made.spec(batch=16), dataset, tmp_path / "large")
-    run(made.spec(batch=4, accumulate=4), dataset, tmp_path / "parts")
+    run_alone(made.spec(batch=16), dataset, tmp_path / "large")
+    run_alone(made.spec(batch=4, accumulate=4), dataset, tmp_path / "parts")
     close(
         weights(tmp_path / "large"), weights(tmp_path / "parts"), rtol=1e-4, atol=1e-5
     )
@@ -311,7 +311,7 @@ def test_too_little_memory_halves_the_batch_and_says_so(shelf, tmp_path, error):
 
     shelf(network=made.Bare, hungry={"loss": hungry})
     dataset, callbacks = made.dataset(), made.CallbackLog()
-    run(
+    run_alone(
         made.spec(batch=16, method="hungry"),
         dataset,
         tmp_path / "h",
@@ -321,7 +321,7 @@ def test_too_little_memory_halves_the_batch_and_says_so(shelf, tmp_path, error):
         "the device is out of memory; halving the batch to 8 and adding up gradients",
         "the device is out of memory; halving the batch to 4 and adding up gradients",
     ]
-    run(made.spec(batch=16), dataset, tmp_path / "whole")
+    run_alone(made.spec(batch=16), dataset, tmp_path / "whole")
     close(weights(tmp_path / "h"), weights(tmp_path / "whole"), rtol=1e-4, atol=1e-5)
 
 
@@ -342,7 +342,7 @@ def test_too_little_memory_between_steps_takes_fewer_items_at_once(
     shelf(hungry={where: choosy if where == "loss" else hungry})
     spec = made.spec(method="hungry", batch=8, predict_batch=32, validate=1)
     callbacks = made.CallbackLog()
-    run(spec, made.dataset(), tmp_path, callbacks=callbacks)
+    run_alone(spec, made.dataset(), tmp_path, callbacks=callbacks)
     assert callbacks.messages == [
         "the device is out of memory; halving the batch to 4 and adding up gradients",
         "the device is out of memory; halving the batch to 2 and adding up gradients",
@@ -356,7 +356,7 @@ def test_too_little_memory_for_one_item_is_an_error(shelf, tmp_path):
 
     shelf(starved={"loss": starved})
     with pytest.raises(TrainingError, match="out of memory even for a single item"):
-        run(made.spec(method="starved"), made.dataset(), tmp_path)
+        run_alone(made.spec(method="starved"), made.dataset(), tmp_path)
 
 
 def test_a_loss_that_is_not_a_number_names_the_step_and_its_items(shelf, tmp_path):
@@ -368,7 +368,7 @@ def test_a_loss_that_is_not_a_number_names_the_step_and_its_items(shelf, tmp_pat
     shelf(breaking={"loss": breaking})
     spec, dataset = made.spec(method="breaking"), made.dataset()
     with pytest.raises(TrainingError) as caught:
-        run(spec, dataset, tmp_path)
+        run_alone(spec, dataset, tmp_path)
     rows = shuffled(torch.arange(50), 0, 1)[16:24].numpy()
     names = ", ".join(dataset.splits["train"].item[rows])
     assert "the loss became nan in epoch 1, step 2;" in str(caught.value)
@@ -387,7 +387,7 @@ def test_progress_reaches_one_in_the_last_step(shelf, tmp_path):
         return made.loss(network, batch, moment)
 
     shelf(watching={"loss": loss})
-    run(made.spec(method="watching", epochs=2), made.dataset(), tmp_path)
+    run_alone(made.spec(method="watching", epochs=2), made.dataset(), tmp_path)
     assert [epoch for epoch, _, _ in seen] == [0] * 7 + [1] * 7
     np.testing.assert_allclose([p for *_, p in seen], np.arange(1, 15) / 14, rtol=1e-6)
 
@@ -412,7 +412,7 @@ def test_hooks_are_called_in_evaluation_mode_without_gradients(shelf, tmp_path):
             ),
         }
     )
-    run(made.spec(method="hooked", epochs=1, batch=50), made.dataset(), tmp_path)
+    run_alone(made.spec(method="hooked", epochs=1, batch=50), made.dataset(), tmp_path)
     assert called == [
         ("epoch", False, False),
         ("loss", True, True),
@@ -428,12 +428,12 @@ def test_the_best_epoch_on_val_is_kept_when_asked(shelf, tmp_path):
 
     shelf(bowl={"loss": loss})
     dataset = made.dataset()
-    run(
+    run_alone(
         made.spec(method="bowl", epochs=4, select_by="val_loss"),
         dataset,
         tmp_path / "a",
     )
-    run(made.spec(epochs=2), dataset, tmp_path / "b")
+    run_alone(made.spec(epochs=2), dataset, tmp_path / "b")
     assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))
 
 
@@ -449,20 +449,20 @@ def test_auroc_on_val_can_choose_the_epoch(shelf, tmp_path):
 
     shelf(binary={"loss": loss, "predict": predict, "select": {}})
     dataset = made.dataset(kind="classification")
-    run(made.spec(method="binary", select_by="val_auroc"), dataset, tmp_path)
+    run_alone(made.spec(method="binary", select_by="val_auroc"), dataset, tmp_path)
     assert predictions.read(tmp_path / "predictions/val.safetensors").classes == 2
 
 
 def test_looking_at_val_changes_nothing_else(shelf, tmp_path):
-    run(made.spec(), made.dataset(), tmp_path / "blind")
-    run(made.spec(validate=1), made.dataset(), tmp_path / "looking")
+    run_alone(made.spec(), made.dataset(), tmp_path / "blind")
+    run_alone(made.spec(validate=1), made.dataset(), tmp_path / "looking")
     assert same(weights(tmp_path / "blind"), weights(tmp_path / "looking"))
 
 
 def test_channels_last_changes_nothing_but_the_layout(shelf, tmp_path):
     shelf(network=made.Bare)  # dropout draws its masks in the order of memory
-    run(made.spec(), made.dataset(), tmp_path / "first")
-    run(made.spec(channels_last=True), made.dataset(), tmp_path / "last")
+    run_alone(made.spec(), made.dataset(), tmp_path / "first")
+    run_alone(made.spec(channels_last=True), made.dataset(), tmp_path / "last")
     close(weights(tmp_path / "first"), weights(tmp_path / "last"), rtol=1e-3, atol=1e-4)
 
 
@@ -474,42 +474,42 @@ def test_a_gradient_can_be_clipped(shelf, tmp_path, monkeypatch):
         norms.append(torch.stack([p.grad.norm() for p in weights]).norm())
 
     monkeypatch.setattr(torch.optim.Adam, "step", step)
-    run(made.spec(clip=0.5), made.dataset(), tmp_path / "clipped")
+    run_alone(made.spec(clip=0.5), made.dataset(), tmp_path / "clipped")
     clipped, norms = norms, []
-    run(made.spec(), made.dataset(), tmp_path / "free")
+    run_alone(made.spec(), made.dataset(), tmp_path / "free")
     assert max(clipped) <= 0.5 + 1e-5
     assert min(norms) > 0.5
 
 
 def test_a_run_can_continue_from_the_weights_of_another(shelf, tmp_path):
     dataset, first = made.dataset(), made.spec()
-    run(first, dataset, tmp_path / first.hash)
+    run_alone(first, dataset, tmp_path / first.hash)
     second = made.spec(start=first.hash, lr=0.0)
-    run(second, dataset, tmp_path / second.hash)
+    run_alone(second, dataset, tmp_path / second.hash)
     before, after = (weights(tmp_path / spec.hash) for spec in (first, second))
     assert torch.equal(before["head.weight"], after["head.weight"])
 
 
 def test_continuing_from_a_run_that_is_not_there_is_refused(shelf, tmp_path):
     with pytest.raises(TrainingError, match="finish that one first"):
-        run(made.spec(start="0" * 16), made.dataset(), tmp_path / "a")
+        run_alone(made.spec(start="0" * 16), made.dataset(), tmp_path / "a")
 
 
 def test_a_method_for_another_task_is_refused(shelf, tmp_path):
     shelf(other={"tasks": frozenset({"segmentation"})})
     with pytest.raises(TrainingError, match="is for segmentation, and 'made' is regr"):
-        run(made.spec(method="other"), made.dataset(), tmp_path)
+        run_alone(made.spec(method="other"), made.dataset(), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["gpu", "mps", "cuda:99"])
 def test_a_device_that_is_not_there_is_named(shelf, tmp_path, name):
     with pytest.raises(TrainingError, match=name):
-        run(made.spec(), made.dataset(), tmp_path, device=name)
+        run_alone(made.spec(), made.dataset(), tmp_path, device=name)
 
 
 def test_recording_without_a_gpu_is_answered_with_a_message(shelf, tmp_path):
     callbacks = made.CallbackLog()
-    run(
+    run_alone(
         made.spec(capture=True),
         made.dataset(),
         tmp_path,
@@ -529,7 +529,7 @@ def test_parts_of_the_shelves_train_end_to_end(tmp_path):
             name="gaussian", options={"warmup": 1, "frozen": 1, "select": ("gmm2",)}
         ),
     )
-    run(spec, made.dataset(), tmp_path)
+    run_alone(spec, made.dataset(), tmp_path)
     found = predictions.read(tmp_path / "predictions/test.safetensors")
     assert {"mean", "var", "select/gmm2"} <= found.arrays.keys()
     assert found.header.select == {"gmm2": "logmeanexp"}
@@ -549,14 +549,16 @@ def test_a_plateau_without_validation_items_is_refused_before_training(shelf, tm
     whole = made.dataset()
     splits = {name: part for name, part in whole.splits.items() if name != "val"}
     with pytest.raises(TrainingError, match="'plateau' needs the split 'val'"):
-        run(made.spec(schedule="plateau"), replace(whole, splits=splits), tmp_path)
+        run_alone(
+            made.spec(schedule="plateau"), replace(whole, splits=splits), tmp_path
+        )
 
 
 @pytest.mark.parametrize(("epochs", "told"), [(2, 1), (3, 0)])
 def test_a_phase_that_training_never_reaches_is_told(shelf, tmp_path, epochs, told):
     shelf(plain={"phase": lambda epoch: "all" if epoch >= 2 else "warmup"})
     callbacks = made.CallbackLog()
-    run(made.spec(epochs=epochs), made.dataset(), tmp_path, callbacks=callbacks)
+    run_alone(made.spec(epochs=epochs), made.dataset(), tmp_path, callbacks=callbacks)
     assert callbacks.messages == told * [
         "2 epochs end in the method's phase 'warmup', and its last one, 'all', is never"
         " trained; train longer or shorten the others"
@@ -572,7 +574,7 @@ def test_an_epoch_of_several_passes_visits_every_item_as_often(shelf, tmp_path):
 
     shelf(plain={"loss": noted})
     dataset = made.dataset(train=51)
-    run(made.spec(epoch_passes=8, epochs=2), dataset, tmp_path / "a")
+    run_alone(made.spec(epoch_passes=8, epochs=2), dataset, tmp_path / "a")
     # As many passes as items in a batch: an epoch has a step for each item.
     assert [len(part) for part in seen] == [8] * 51 * 2
     whole = torch.cat(seen).view(16, 51)
@@ -587,4 +589,4 @@ def test_an_epoch_of_several_passes_visits_every_item_as_often(shelf, tmp_path):
 
 def test_a_dice_loss_without_label_maps_is_refused(shelf, tmp_path):
     with pytest.raises(TrainingError, match="is for segmentation, and 'made' is regr"):
-        run(made.spec(loss="dice_likelihood"), made.dataset(), tmp_path)
+        run_alone(made.spec(loss="dice_likelihood"), made.dataset(), tmp_path)

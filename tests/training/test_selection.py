@@ -9,7 +9,7 @@ from qualms import predictions
 from qualms.scores.as_published import retina
 from qualms.shelf import find, names
 from qualms.spec import Task
-from qualms.training import TrainingError, run
+from qualms.training import TrainingError, run_alone
 from qualms.training.selection import RULES, PredictedSplit, selection_score
 from training import made
 
@@ -142,7 +142,7 @@ def test_the_epoch_that_refers_best_on_the_joint_set_is_kept(shelf, tmp_path, dr
     shelf(odd=binary(1, draws=draws))
     options = {"epochs": 4, "select_by": "val_referral", "normalise": "none"}
     spec = made.spec(method="odd", splits=("val", "val/shifted"), **options)
-    run(spec, with_shifted(), tmp_path)
+    run_alone(spec, with_shifted(), tmp_path)
     held = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
     assert held["network"]["now"] == 1
     found = predictions.read(tmp_path / "predictions/val~shifted.safetensors")
@@ -164,15 +164,15 @@ def test_the_epoch_that_refers_best_on_the_joint_set_is_kept(shelf, tmp_path, dr
 )
 def test_a_rule_that_has_nothing_to_go_by_is_refused(shelf, tmp_path, kind, by, said):
     with pytest.raises(TrainingError, match=rf"select_by='{by}' {said}"):
-        run(made.spec(select_by=by), made.dataset(kind=kind), tmp_path)
+        run_alone(made.spec(select_by=by), made.dataset(kind=kind), tmp_path)
 
 
 def test_auroc_needs_two_classes_and_items_of_both(shelf, tmp_path):
     dataset = made.dataset(kind="classification")
     three = replace(dataset, task=Task(name="classification", classes=3))
     with pytest.raises(TrainingError, match="two classes, and 'made' has 3"):
-        run(made.spec(select_by="val_auroc"), three, tmp_path / "a")
+        run_alone(made.spec(select_by="val_auroc"), three, tmp_path / "a")
     val = replace(dataset.splits["val"], target=np.zeros(20, int))
     one = replace(dataset, splits={**dataset.splits, "val": val})
     with pytest.raises(TrainingError, match="of both classes in the split 'val'"):
-        run(made.spec(select_by="val_auroc"), one, tmp_path / "b")
+        run_alone(made.spec(select_by="val_auroc"), one, tmp_path / "b")

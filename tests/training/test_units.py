@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from qualms.predictions import read
-from qualms.training import TrainingError, run
+from qualms.training import TrainingError, run_alone
 from training import made
 
 
@@ -36,7 +36,7 @@ def test_another_unit_gives_the_same_predictions_in_that_unit(method, tmp_path):
             method=Part(name=method),
             network=Part(name="resnet_small", options={"width": 2}),
         )
-        run(spec, replace(dataset, splits=splits), tmp_path / place, device="cpu")
+        run_alone(spec, replace(dataset, splits=splits), tmp_path / place, device="cpu")
         path = tmp_path / place / "predictions" / "test.safetensors"
         found.append(read(path).arrays)
     mine, theirs = found
@@ -50,7 +50,7 @@ def test_another_unit_gives_the_same_predictions_in_that_unit(method, tmp_path):
 def test_classes_have_no_unit(tmp_path, monkeypatch):
     made.put_on_shelf(monkeypatch)
     with pytest.raises(TrainingError, match="scale_targets=true is for targets that"):
-        run(
+        run_alone(
             made.spec(scale_targets=True),
             made.dataset(kind="classification"),
             tmp_path,

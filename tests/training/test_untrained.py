@@ -9,7 +9,7 @@ import torch
 
 from qualms import predictions
 from qualms.runs import read_costs
-from qualms.training import TrainingError, run
+from qualms.training import TrainingError, run_alone
 from training import made
 
 
@@ -27,10 +27,10 @@ def facts(folder):
 
 def test_it_predicts_with_the_weights_that_the_other_run_selected(shelf, tmp_path):
     dataset, first = made.dataset(), made.spec(select_by="val_loss", lr=0.3, epochs=5)
-    run(first, dataset, tmp_path / first.hash)
+    run_alone(first, dataset, tmp_path / first.hash)
     same, drawn = lent(first, "plain"), lent(first)
     for spec in (same, drawn):
-        run(spec, dataset, tmp_path / spec.hash)
+        run_alone(spec, dataset, tmp_path / spec.hash)
     held = weights(tmp_path / first.hash)
     for name, part in weights(tmp_path / same.hash).items():
         assert torch.equal(part, held[name])
@@ -47,9 +47,9 @@ def test_it_costs_the_training_of_its_weights_and_what_it_fits_itself(shelf, tmp
     fitted = []
     shelf(fits={"after": lambda _, batches: fitted.append(len([*batches()]))})
     dataset, first = made.dataset(), made.spec()
-    run(first, dataset, tmp_path / first.hash)
+    run_alone(first, dataset, tmp_path / first.hash)
     second = lent(first, "fits", predict_batch=10)
-    run(second, dataset, tmp_path / second.hash)
+    run_alone(second, dataset, tmp_path / second.hash)
     assert fitted == [5]
     before, after = (facts(tmp_path / spec.hash) for spec in (first, second))
     assert after["seconds"] > before["seconds"]
@@ -59,26 +59,26 @@ def test_it_costs_the_training_of_its_weights_and_what_it_fits_itself(shelf, tmp
 
 def test_killed_while_it_predicts_it_goes_on_without_the_other_run(shelf, tmp_path):
     dataset, first = made.dataset(), made.spec()
-    run(first, dataset, tmp_path / first.hash)
+    run_alone(first, dataset, tmp_path / first.hash)
     second = lent(first)
     folder = tmp_path / second.hash
-    run(second, dataset, folder)
+    run_alone(second, dataset, folder)
     before = predictions.read(folder / "predictions/test.safetensors").arrays["mean"]
     (folder / "done.json").unlink()
     (folder / "predictions/test.safetensors").unlink()
     (tmp_path / first.hash / "checkpoint.pt").unlink()
-    run(second, dataset, folder)
+    run_alone(second, dataset, folder)
     after = predictions.read(folder / "predictions/test.safetensors").arrays["mean"]
     np.testing.assert_array_equal(after, before)
 
 
 def test_weights_of_another_network_are_refused(shelf, tmp_path):
     first = made.spec()
-    run(first, made.dataset(), tmp_path / first.hash)
+    run_alone(first, made.dataset(), tmp_path / first.hash)
     shelf(network=lambda channels: made.Tiny(channels, outputs=2))
     second = lent(first)
     with pytest.raises(TrainingError, match="whose network is another one"):
-        run(second, made.dataset(), tmp_path / second.hash)
+        run_alone(second, made.dataset(), tmp_path / second.hash)
 
 
 @pytest.mark.parametrize("damaged", [True, False])
@@ -87,7 +87,7 @@ def test_a_finished_run_whose_weights_are_lost_is_to_be_made_again(
 ):
     first = made.spec()
     folder = tmp_path / first.hash
-    run(first, made.dataset(), folder)
+    run_alone(first, made.dataset(), folder)
     if damaged:
         (folder / "checkpoint.pt").write_bytes(b"nothing")
     else:
@@ -95,9 +95,9 @@ def test_a_finished_run_whose_weights_are_lost_is_to_be_made_again(
     said = f"finished, but its checkpoint is missing or damaged; delete {folder} and"
     spec = lent(first)
     with pytest.raises(TrainingError, match=re.escape(said)):
-        run(spec, made.dataset(), tmp_path / spec.hash)
+        run_alone(spec, made.dataset(), tmp_path / spec.hash)
 
 
 def test_without_weights_there_must_be_training(shelf, tmp_path):
     with pytest.raises(TrainingError, match="epochs=0 trains nothing"):
-        run(made.spec(epochs=0), made.dataset(), tmp_path)
+        run_alone(made.spec(epochs=0), made.dataset(), tmp_path)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from qualms.training import TrainingError, entry, run
+from qualms.training import TrainingError, entry, run_alone
 from qualms.training._feed import ItemWeights, balancing
 from qualms.training._team import Team
 from qualms.training.machine import make_machine
@@ -99,7 +99,7 @@ def seen(shelf, tmp_path, **options):
 
     shelf(network=made.Bare, noting={**BINARY, "loss": noting})
     spec = made.spec(method="noting", epochs=1, batch=8, **options)
-    run(spec, made.dataset(kind="classification"), tmp_path)
+    run_alone(spec, made.dataset(kind="classification"), tmp_path)
     return found
 
 
@@ -124,13 +124,13 @@ def test_a_batch_cut_for_lack_of_memory_keeps_its_weights(shelf, tmp_path, monke
     shelf(network=made.Bare, binary=BINARY)
     dataset = made.dataset(kind="classification")
     common = {"method": "binary", "class_weights": "minibatch"}
-    run(made.spec(batch=16, **common), dataset, tmp_path / "whole")
+    run_alone(made.spec(batch=16, **common), dataset, tmp_path / "whole")
     monkeypatch.setattr(entry, "_train", partial(_with_less, entry._train))
-    run(made.spec(batch=16, **common), dataset, tmp_path / "cut")
+    run_alone(made.spec(batch=16, **common), dataset, tmp_path / "cut")
     whole, cut = weights_of(tmp_path / "whole"), weights_of(tmp_path / "cut")
     for name in whole:
         torch.testing.assert_close(whole[name], cut[name], rtol=1e-4, atol=1e-5)
-    run(made.spec(batch=16, method="binary"), dataset, tmp_path / "plain")
+    run_alone(made.spec(batch=16, method="binary"), dataset, tmp_path / "plain")
     plain = weights_of(tmp_path / "plain")
     assert any(not torch.allclose(whole[n], plain[n], atol=1e-3) for n in whole)
 
@@ -139,4 +139,6 @@ def test_a_batch_cut_for_lack_of_memory_keeps_its_weights(shelf, tmp_path, monke
 def test_other_tasks_have_no_classes_to_weigh(shelf, tmp_path, kind):
     said = rf"class_weights='minibatch' is for classification, and 'made' is {kind}"
     with pytest.raises(TrainingError, match=said):
-        run(made.spec(class_weights="minibatch"), made.dataset(kind=kind), tmp_path)
+        run_alone(
+            made.spec(class_weights="minibatch"), made.dataset(kind=kind), tmp_path
+        )

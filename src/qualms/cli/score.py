@@ -75,7 +75,9 @@ def score(
     resamples: Annotated[
         int,
         typer.Option(
-            min=0, help="Bootstrap replicates of scores whose interval needs them."
+            min=0,
+            help="Bootstrap replicates of scores of your own that declare no influence;"
+            " no other score needs any.",
         ),
     ] = 1000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,

@@ -221,7 +221,15 @@ def _load_missing(
     make = partial(make_shard, recipe.load, shards)
     # There is a process for every core already, so OpenCV must start no threads.
     threads = {"OPENCV_FOR_THREADS_NUM": os.environ.get("OPENCV_FOR_THREADS_NUM", "1")}
-    reasons = each(make, missing, workers=workers or cores(), environment=threads)
+    load = recipe.load.func if isinstance(recipe.load, partial) else recipe.load
+    reasons = each(
+        make,
+        missing,
+        workers=workers or cores(),
+        environment=threads,
+        # Scripts are run again by processes that import them.
+        script=getattr(load, "__module__", "") == "__main__",
+    )
     try:
         for unit, reason in zip(missing, reasons, strict=True):
             if reason:

@@ -1,12 +1,13 @@
 """Every number of a judged benchmark as one labelled table, with what is drawn."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from qualms.evaluate.entry import Curve, Histogram, MapSlice, Scatter
-from qualms.labels import Labelled, Wanted
+from qualms.labels import Labelled, Labels, Wanted, alternatives, fits
 from qualms.results import Result, ResultsTable
 from qualms.study import Benchmark, Expectation, Line, Preset, RunPlan, Variant
 
@@ -62,7 +63,7 @@ class Cost(NamedTuple):
     """Seconds to predict its crop, where crops are predicted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BenchmarkResults:
     """Every number of a plan, from predictions alone."""
 
@@ -95,12 +96,12 @@ class BenchmarkResults:
     def __repr__(self) -> str:
         """Return a summary in words."""
         known = [check for check in self.checks if check.known]
+        held = sum(check.held for check in known)
+        effects = f", {held} of {len(known)} expected effects held" if known else ""
         return (
             f"<BenchmarkResults of {self.benchmark.name}, preset"
             f" {self.plan.preset_text}: {len(self.table):,} results,"
-            f" {len(self.missing)} runs missing,"
-            f" {sum(check.held for check in known)} of {len(known)} expected effects"
-            " held>"
+            f" {len(self.missing)} runs missing{effects}>"
         )
 
     def _repr_html_(self) -> str | None:
@@ -116,11 +117,16 @@ class BenchmarkResults:
         """The preset that was judged, as the benchmark declares it."""
         return self.plan.preset
 
-    @property
+    @cached_property
     def variants(self) -> tuple[Variant, ...]:
         """The variants that have any number."""
-        judged = {row.labels["variant"] for row in self.table if row.values}
-        return tuple(v for v in self.plan.variants if v.name in judged)
+        names = set(self.table.computed().distinct("variant"))
+        return tuple(v for v in self.plan.variants if v.name in names)
+
+    @cached_property
+    def line_labels(self) -> frozenset[str]:
+        """Names of the labels of lines; other labels are those of single numbers."""
+        return frozenset(name for line in self.plan.lines for name in line.labels)
 
     def result(self, **labels: Wanted) -> Result:
         """Return the number with these labels; one without a value that says why.
@@ -128,25 +134,50 @@ class BenchmarkResults:
         The first one where several have them: name None where a setting such as
         `measure` must be missing.
         """
-        found = self.table.get(**labels)
-        if found is not None:
-            return found
-        stated = {n: v for n, v in labels.items() if isinstance(v, str | int | float)}
-        names = {name for line in self.plan.lines for name in line.labels}
-        lines = self.lines(**{n: v for n, v in labels.items() if n in names})
-        of_line = lines[0].labels if lines else {}
-        return Result(labels={**of_line, **stated}, why=self.why_absent(**labels))
+        number = self.table.get(**labels)
+        if number is not None:
+            return number
+        scalars = {n: v for n, v in labels.items() if isinstance(v, str | int | float)}
+        of_lines = {n: v for n, v in labels.items() if n in self.line_labels}
+        line = next(iter(self.lines(**of_lines)), None)
+        return Result(
+            labels={**(line.labels if line else {}), **scalars},
+            why=self.why_absent(**labels),
+        )
 
     def why_absent(self, **labels: Wanted) -> str:
         """Say why there is no number with these labels."""
-        line = {n: w for n, w in labels.items() if n in ("variant", "row")}
-        absent = self.table.where(score=None, **line)
-        for row in absent:
-            if all(row.labels.get(n, w) == w for n, w in labels.items()):
-                return row.why
+        for result in self._absent:
+            if _agrees(result.labels, labels):
+                return result.why
         return f"not part of preset {self.preset.name}"
 
     def lines(self, **labels: Wanted) -> tuple[Line, ...]:
         """Return the lines of the plan that have these labels."""
-        labelled = Labelled.of((line.labels, line) for line in self.plan.lines)
-        return labelled.where(**labels).values
+        lines: Collection[Line] = self.plan.lines
+        variant, row = labels.get("variant"), labels.get("row")
+        if isinstance(variant, str) and isinstance(row, str):
+            lines = self._lines_by_place.get((variant, row), ())
+        return tuple(line for line in lines if fits(line.labels, labels))
+
+    @cached_property
+    def _absent(self) -> tuple[Result, ...]:
+        """The rows of lines without numbers, which say why."""
+        return tuple(self.table.where(score=None))
+
+    @cached_property
+    def _lines_by_place(self) -> Mapping[tuple[str, str], list[Line]]:
+        """Lines by the names of variant and row."""
+        lines: dict[tuple[str, str], list[Line]] = {}
+        for line in self.plan.lines:
+            lines.setdefault((line.variant.name, line.row.name), []).append(line)
+        return lines
+
+
+def _agrees(labels: Labels, wanted: Mapping[str, Wanted]) -> bool:
+    """Return whether no label differs; one that is missing does not."""
+    return all(
+        labels[name] in alternatives(want)
+        for name, want in wanted.items()
+        if name in labels
+    )

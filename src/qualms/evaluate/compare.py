@@ -85,7 +85,7 @@ def _html_difference(contrast: Contrast, name: str) -> str:
 
 
 def compare(results: Sequence[Results]) -> Comparison:
-    """Paired differences and tie groups between files that hold the same items."""
+    """Return paired differences and tie groups of files that hold the same items."""
     for result in results:
         if not isinstance(result, Results):
             raise TypeError(
@@ -128,7 +128,7 @@ def _paired(results: Sequence[Results]) -> bool:
 def _columns(
     results: Sequence[Results],
 ) -> dict[RowKey, dict[str, tuple[ScoreRow, Entry]]]:
-    """By what a row is about, the row of every file that has it."""
+    """Return rows of all files by what they are about."""
     columns: dict[RowKey, dict[str, tuple[ScoreRow, Entry]]] = {}
     for result in results:
         for row in result.rows:

@@ -25,7 +25,7 @@ POINTS = 500
 def referral_curves(
     probs: Array, target: Index, uncertainty: Array, *, subset: str, u: str
 ) -> Iterator[Curve]:
-    """Accuracy and NLL after referral, and AUROC where there are two classes."""
+    """Yield accuracy and NLL after referral, and AUROC where there are two classes."""
     names = ("accuracy", "nll", "auroc") if probs.shape[1] == 2 else ("accuracy", "nll")
     referred = np.zeros(0)
     for name in names:
@@ -43,7 +43,7 @@ def referral_curves(
 
 
 def thinned_referral(curve: ReferralCurve, *, subset: str) -> Curve:
-    """Evenly spaced points of a referral curve, its first and last among them."""
+    """Return evenly spaced points of a referral curve, with its first and last."""
     items = len(curve.value)
     chosen = np.unique(np.linspace(0, items - 1, POINTS).round().astype(np.int64))
     return Curve(
@@ -57,7 +57,7 @@ def thinned_referral(curve: ReferralCurve, *, subset: str) -> Curve:
 
 
 def roc(values: Array, positive: Flags, *, name: str, subset: str) -> Curve:
-    """True positive rates at `ROC_GRID`: the highest reached, linear in between."""
+    """Return the highest true positive rates at `ROC_GRID`, linear in between."""
     curve = scores.roc_curve(values, positive)
     # Of the points above one another only the last, highest one is a choice to make.
     last = np.append(np.diff(curve.fpr) > 0, True)
@@ -79,7 +79,7 @@ def whole_roc(
     subset: str = "all",
     settings: Mapping[str, str] | None = None,
 ) -> Curve:
-    """The ROC curve through its own points, evenly chosen if there are many."""
+    """Return the ROC curve through its own points, evenly chosen if there are many."""
     found = scores.roc_curve(values, positive)
     last = len(found.fpr) - 1
     chosen = np.unique(np.linspace(0, last, POINTS).round().astype(np.int64))
@@ -97,7 +97,7 @@ def whole_roc(
 def graded_histograms(
     uncertainty: Array, correct: Flags, group: NDArray[Any], *, subset: str
 ) -> Iterator[Histogram]:
-    """For each group, shares of its items by entropy of two classes, right and wrong.
+    """Yield shares of right and wrong items by entropy, for each group.
 
     All have the same bins, so that they can be averaged and compared.
     """
@@ -121,7 +121,7 @@ def graded_histograms(
 def reliability_curve(
     probs: Array, target: Index, *, settings: Mapping[str, str]
 ) -> Curve:
-    """Accuracy against confidence in 15 bins, with Wilson 95 % intervals."""
+    """Return the accuracy against confidence in 15 bins, with Wilson 95 % intervals."""
     bins = scores.reliability(probs, target, bins=RELIABILITY_BINS)
     filled = bins.count > 0
     confidence, accuracy = bins.confidence[filled], bins.accuracy[filled]
@@ -142,7 +142,7 @@ def reliability_curve(
 def histogram(
     values: Array, parts: Mapping[str, Flags], *, name: str, subset: str = "all"
 ) -> Histogram:
-    """Counts of `values` in 40 equal bins, for each part of the items."""
+    """Return counts of `values` in 40 equal bins, for each part of the items."""
     edges = _edges(values)
     counts = {
         part: np.histogram(values[chosen], bins=edges)[0].astype(float)

@@ -12,7 +12,7 @@ _BLOCK = 1 << 18
 
 
 def decomposed(probs: NDArray[Any]) -> scores.Decomposition:
-    """`scores.decompose` of draws (M, N, C) in float64, a few items at a time.
+    """Return `scores.decompose` of draws (M, N, C) in float64, a few items at a time.
 
     >>> parts = decomposed(np.full((2, 3, 4), 0.25, np.float32))
     >>> parts.total.dtype, parts.total.round(4).tolist()

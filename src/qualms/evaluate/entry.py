@@ -221,13 +221,14 @@ class ScoreOptions:
     """What the caller chose: how to resample and what to split by."""
 
     resamples: int = 1000
-    """Bootstrap replicates of the scores whose items have no known influence."""
+    """Bootstrap replicates of scores without an influence: those of a user's own that
+    say neither `items` nor `influence`. It changes nothing else."""
     level: float = 0.95
     seed: int = 0
     by_group: bool = False
     alpha: float = 0.1
     workers: int = field(default_factory=cores)
-    """Threads for resampling, and threads or processes for segmentation items; they
+    """Threads for intervals, and threads or processes for segmentation items; they
     change no number."""
     workforce: Workforce | None = field(default=None, repr=False, compare=False)
     """Processes for segmentation items, which whoever judges shares between files."""

@@ -62,47 +62,50 @@ class Estimated(NamedTuple):
 
 
 def estimated(repeats: Sequence[Judgement], options: ScoreOptions) -> list[Estimated]:
-    """Every entry of the first repeat, with its values in all of them."""
+    """Return every entry of the first repeat, with its values in all of them."""
     columns = _columns(repeats)
     designs = Designs(repeats[0].design)
     with shared_sorts():
         intervals = _intervals(columns, designs, options)
-    lacking = {
-        place: entries
-        for place, entries in enumerate(columns)
-        if intervals[place] is None and len(entries) == len(repeats)
+    resampled = {
+        number: entries
+        for number, entries in enumerate(columns)
+        if intervals[number] is None and len(entries) == len(repeats)
     }
-    replicates = replicates_of(lacking, repeats[0].design, options)
+    replicates = replicates_of(resampled, repeats[0].design, options)
     return [
         _estimated(
             entries,
-            intervals[place] or _by_replicates(entries, replicates.get(place), options),
-            replicates.get(place),
+            intervals[number]
+            or _by_replicates(entries, replicates.get(number), options),
+            replicates.get(number),
         )
-        for place, entries in enumerate(columns)
+        for number, entries in enumerate(columns)
     ]
 
 
 def _intervals(
     columns: Sequence[tuple[Entry, ...]], designs: "Designs", options: ScoreOptions
 ) -> list[ConfidenceInterval | None]:
-    """Those that the influence of items gives, several at a time."""
-    made = partial(_by_influence, designs=designs, level=options.level)
+    """Return the intervals that influences give, several at a time."""
+    by_influence = partial(_by_influence, designs=designs, level=options.level)
     # Each takes memory for several numbers per item.
     threads = min(options.workers, max(1, AT_A_TIME // designs.items))
     if threads == 1:
-        return list(map(made, columns))
+        return list(map(by_influence, columns))
     with ThreadPoolExecutor(threads) as pool:
         # Every thread shares the sorts of this one.
-        waiting = [pool.submit(copy_context().run, made, each) for each in columns]
-        return [one.result() for one in waiting]
+        futures = [
+            pool.submit(copy_context().run, by_influence, column) for column in columns
+        ]
+        return [future.result() for future in futures]
 
 
 def _columns(repeats: Sequence[Judgement]) -> list[tuple[Entry, ...]]:
-    """For each entry of the first repeat, the same entry of every repeat."""
-    found = [{_identity(entry): entry for entry in one.entries} for one in repeats]
+    """Return each entry of the first repeat with its like in every repeat."""
+    by_identity = [{_identity(e): e for e in repeat.entries} for repeat in repeats]
     return [
-        tuple(known[_identity(entry)] for known in found if _identity(entry) in known)
+        tuple(own[_identity(entry)] for own in by_identity if _identity(entry) in own)
         for entry in repeats[0].entries
     ]
 
@@ -128,7 +131,7 @@ def _estimated(
 
 
 def _known(values: tuple[float, ...]) -> tuple[float, ...]:
-    """All of `values`, or none where all are undefined."""
+    """Return all of `values`, or none where all are undefined."""
     return () if all(map(math.isnan, values)) else values
 
 
@@ -145,7 +148,7 @@ class Designs:
         return self._whole.items
 
     def of(self, index: Index) -> Design:
-        """The design of the items at `index`."""
+        """Return the design of the items at `index`."""
         # The index is kept as well, so that no other array can get its address.
         if id(index) not in self._known:
             self._known[id(index)] = index, self._made(index)
@@ -163,14 +166,14 @@ class Designs:
 
 
 def influences_of(entries: Sequence[Entry]) -> list[Influence]:
-    """The influence of the items in every repeat; [] where it is not known."""
-    found = []
+    """Return the influence of the items in every repeat; [] where it is not known."""
+    influences = []
     for entry in entries:
-        made = None if entry.influence is None else entry.influence()
-        if made is None:
+        influence = None if entry.influence is None else entry.influence()
+        if influence is None:
             return []
-        found.append(made)
-    return found
+        influences.append(influence)
+    return influences
 
 
 def _by_influence(
@@ -180,24 +183,24 @@ def _by_influence(
         return no_interval("")
     if entries[0].no_interval:
         return no_interval(entries[0].no_interval)
-    found = influences_of(entries)
-    if not found:
+    influences = influences_of(entries)
+    if not influences:
         return None
-    return interval_of(found, design=designs.of(entries[0].index), level=level)
+    return interval_of(influences, design=designs.of(entries[0].index), level=level)
 
 
 def _by_replicates(
     entries: Sequence[Entry], replicates: Array | None, options: ScoreOptions
 ) -> ConfidenceInterval:
     if replicates is None:
-        planned = entries[0].resampled is not None
-        return no_interval(FEW if planned and not options.resamples else UNKNOWN)
-    found = percentile_interval(replicates, level=options.level)
+        resampled = entries[0].resampled is not None
+        return no_interval(FEW if resampled and not options.resamples else UNKNOWN)
+    interval = percentile_interval(replicates, level=options.level)
     return ConfidenceInterval(
-        low=found.low,
-        high=found.high,
+        low=interval.low,
+        high=interval.high,
         method=f"percentiles of {options.resamples} bootstrap replicates",
-        undefined=found.undefined,
+        undefined=interval.undefined,
     )
 
 
@@ -246,7 +249,7 @@ def _mean_of_repeats(each: Array, options: ScoreOptions) -> Array:
 
 
 def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:
-    """Each curve of the first repeat as the mean over repeats, with its error.
+    """Return each curve of the first repeat as the mean over repeats, with its error.
 
     A curve that has other points in other repeats has no mean and is left out. Of a
     reliability diagram, repeats count in those bins where they have items.
@@ -257,7 +260,7 @@ def mean_curves(repeats: Sequence[Judgement]) -> list[Curve]:
 
 
 def _binned(curves: Sequence[Curve]) -> list[Curve]:
-    """Reliability diagrams with all bins, nan where one is empty."""
+    """Return reliability diagrams with all bins, nan where one is empty."""
     found = []
     for curve in curves:
         x, y = np.full((2, RELIABILITY_BINS), np.nan)
@@ -268,7 +271,7 @@ def _binned(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def mean_histograms(repeats: Sequence[Judgement]) -> list[Histogram]:
-    """Each histogram of the first repeat as the mean over repeats of the same items.
+    """Return each histogram of the first repeat as the mean over all repeats.
 
     One that has other bins in other repeats has no mean and is left out.
     """
@@ -284,7 +287,7 @@ def mean_histograms(repeats: Sequence[Judgement]) -> list[Histogram]:
 
 
 def _mean_curve(curves: Sequence[Curve]) -> Curve:
-    """Mean over repeats, and the standard error of that mean by their deviation.
+    """Return mean over repeats, and the standard error of that mean by their deviation.
 
     Where some repeats are undefined the others count; nan where all are.
     """
@@ -306,7 +309,7 @@ def _mean_curve(curves: Sequence[Curve]) -> Curve:
 
 
 def _over(total: Array, count: Array | Index) -> Array:
-    """`total` / `count`, nan where there is nothing to divide by."""
+    """Return `total` / `count`, nan where there is nothing to divide by."""
     below = np.asarray(count, np.float64)
     found: Array = np.divide(
         total, below, out=np.full(len(below), np.nan), where=below > 0

@@ -88,7 +88,7 @@ def conformal_entries(
     *,
     alpha: float,
 ) -> Iterator[Entry]:
-    """Entries of every rule and subset.
+    """Yield entries of every rule and subset.
 
     `rows` are the numbers of the validation items in the judgement's design, and the
     items of each subset.
@@ -148,7 +148,7 @@ def _threshold_by_class(test: Probabilities, val: Probabilities, alpha: float) -
 def _own_and_sizes(
     test: Probabilities, rule: scores.SetRule, thresholds: Array
 ) -> tuple[Array, Array]:
-    """(N,) nonconformity of targets; (T, N) how many classes conform.
+    """Return (N,) nonconformity of targets; (T, N) how many classes conform.
 
     Thresholds are (T, 1), or (T, C) with one for each class.
     """
@@ -206,7 +206,7 @@ def _reached(covered: Entry, alpha: float) -> bool:
 
 
 def _judged(sets: _Sets, index: Index, threshold: float | None = None) -> _InSets:
-    """The sets of the items at `index`, by another threshold where one is given."""
+    """Return sets of the items at `index`, by another threshold where one is given."""
     if isinstance(sets.threshold, np.ndarray):
         inside = conforms(sets.own[index], sets.threshold[index])
         return _InSets(inside, next(iter(sets.size.values()))[index])

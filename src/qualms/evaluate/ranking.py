@@ -133,15 +133,15 @@ def _by_influence(
     options: ScoreOptions,
 ) -> Ranking:
     replicates = influence_replicates(known, design=design, seed=options.seed)
-    settled = _by_replicates(rivals, replicates, options)
+    ranking = _by_replicates(rivals, replicates, options)
     if rivals[0].entries[0].aim is not None:
-        return settled
-    best = known[settled.group.best]
+        return ranking
+    best = known[ranking.group.best]
     differences = {
         name: influence_difference(own, best, design=design, level=options.level)
         for name, own in known.items()
     }
-    return settled._replace(differences=differences)
+    return ranking._replace(differences=differences)
 
 
 def _by_replicates(
@@ -165,22 +165,19 @@ def _by_replicates(
 
 
 def _replicates(
-    lacking: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
+    columns: Mapping[K, Sequence[Rival]], design: Design, options: ScoreOptions
 ) -> dict[tuple[K, str], Array]:
-    """Paired replicates of the rivals whose items have no known influence."""
-    known = {
-        (key, rival.name): rival.replicates
-        for key, rivals in lacking.items()
-        for rival in rivals
+    """Return paired replicates of the rivals whose items have no known influence."""
+    rivals = {
+        (key, rival.name): rival for key, all_ in columns.items() for rival in all_
     }
-    wanted = {
-        (key, rival.name): rival.entries
-        for key, rivals in lacking.items()
-        for rival in rivals
-        if rival.replicates is None
+    drawn = {
+        key: rival.replicates
+        for key, rival in rivals.items()
+        if rival.replicates is not None
     }
-    there = {key: own for key, own in known.items() if own is not None}
-    return there | replicates_of(wanted, design, options)
+    entries = {k: rival.entries for k, rival in rivals.items() if k not in drawn}
+    return drawn | replicates_of(entries, design, options)
 
 
 def _able(rival: Rival) -> bool:
@@ -189,5 +186,5 @@ def _able(rival: Rival) -> bool:
     return first.ranked and directed and math.isfinite(rival.value)
 
 
-def _usable(found: Sequence[Influence]) -> bool:
-    return bool(found) and all(one.values is not None for one in found)
+def _usable(influences: Sequence[Influence]) -> bool:
+    return bool(influences) and all(each.values is not None for each in influences)

@@ -36,23 +36,23 @@ class Forecasts(NamedTuple):
     """Larger for items to leave out; all 0 where none is."""
 
     def outside(self) -> Array:
-        """How far targets lie outside their intervals."""
+        """Return how far targets lie outside their intervals."""
         # Ends may be infinite here, where validation has too little that is alike.
         return np.maximum(self.lower - self.target, self.target - self.upper)
 
     def error(self) -> Array:
-        """Absolute errors of the points."""
+        """Return absolute errors of the points."""
         return np.abs(self.point - self.target)
 
     def length(self) -> Array:
-        """Lengths of the intervals."""
+        """Return lengths of the intervals."""
         return self.upper - self.lower
 
 
 def recalibrated_influences(
     val: Forecasts, test: Forecasts, *, alpha: float, rate: float
 ) -> dict[str, Callable[[], Influence]]:
-    """By score, the influence of validation and then of test items on it.
+    """Return by score the influence of validation and then of test items.
 
     Intervals are widened to coverage 1 - `alpha` on the validation items, and `rate` of
     these are accepted. Scores are of validation items (val_...), and of the test items
@@ -92,7 +92,7 @@ def recalibrated_influences(
 
 
 def _reordered(at: Callable[..., Influence], *thresholds: OrderStatistic) -> Influence:
-    """`quantile_influence` with the validation items first."""
+    """Return `quantile_influence` with the validation items first."""
     found = quantile_influence(at, thresholds)
     if found.values is None:
         return found
@@ -101,7 +101,7 @@ def _reordered(at: Callable[..., Influence], *thresholds: OrderStatistic) -> Inf
 
 
 def _val_length(length: Array, offset: OrderStatistic) -> Influence:
-    """Validation items enter by their own length and through the offset."""
+    """Return the influence of validation items, by their length and the offset."""
     found = quantile_influence(lambda q: mean_influence(length + 2 * q), [offset])
     if found.values is None:
         return found
@@ -110,7 +110,7 @@ def _val_length(length: Array, offset: OrderStatistic) -> Influence:
 
 
 def _padded(found: Influence, *, after: int) -> Influence:
-    """The same among items that change nothing."""
+    """Return the influence with zeros for `after` further items."""
     if found.values is None:
         return found
     return replace(found, values=np.concatenate([found.values, np.zeros(after)]))

@@ -65,7 +65,7 @@ def score(  # noqa: PLR0913 - the options of the command
         header: What a mapping of arrays is of, as in `qualms.predictions.build`.
         force_val: Take `val` although headers say that it is of another run.
         gallery: Embeddings among which neighbours are sought, instead of the file's.
-        resamples: Bootstrap replicates of scores without a known influence.
+        resamples: Bootstrap replicates of your own scores that declare no influence.
         level: That of the intervals.
         seed: Of everything that is drawn.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha.

@@ -20,7 +20,7 @@ _WORDS = {
 
 
 def subset_words(subset: str) -> str:
-    """Which items a subset holds, for somebody who sees its name only.
+    """Return which items a subset holds, for somebody who sees its name only.
 
     >>> subset_words("group=clinic A")
     "items whose array 'group' says 'clinic A'"
@@ -32,7 +32,7 @@ def subset_words(subset: str) -> str:
 def subsets(
     predictions: Predictions, *, by_group: bool, seed: int
 ) -> Mapping[str, Index]:
-    """Item indices by subset name; 'all' always comes first.
+    """Return item indices by subset name; 'all' always comes first.
 
     Items of no known class are in none of them.
     """
@@ -53,7 +53,7 @@ def subsets(
 
 
 def known_items(predictions: Predictions) -> Index:
-    """The items whose class is known, by number.
+    """Return the items whose class is known, by number.
 
     Raises:
         ValueError: If there are none.
@@ -70,7 +70,7 @@ def known_items(predictions: Predictions) -> Index:
 
 
 def outside(predictions: Predictions) -> Flags | None:
-    """(N,) which items are shifted or of no known class; None unless there are both."""
+    """Return which items (N,) are shifted or of no known class; None without both."""
     shifted, known = predictions.get("shifted"), predictions.get("known")
     found = np.zeros(predictions.n, np.bool_)
     if shifted is not None:
@@ -81,7 +81,7 @@ def outside(predictions: Predictions) -> Flags | None:
 
 
 def unknown_notes(predictions: Predictions, *, told: bool = True) -> tuple[str, ...]:
-    """How many items have no known class; `told` if OOD scores count them."""
+    """Return a note on items of no known class; `told` if OOD scores count them."""
     known = predictions.get("known")
     count = 0 if known is None else int((~known).sum())
     if not count:
@@ -96,7 +96,7 @@ def unknown_notes(predictions: Predictions, *, told: bool = True) -> tuple[str, 
 
 
 def design_of(predictions: Predictions, *kinds: Flags | None) -> Design:
-    """How the items of a file were drawn: in-domain and shifted ones apart.
+    """Return how the items of a file were drawn: in-domain and shifted apart.
 
     `kinds` tell further samples apart, such as upstream and downstream items. Items of
     no known class are a sample of their own.
@@ -111,7 +111,7 @@ def design_of(predictions: Predictions, *kinds: Flags | None) -> Design:
 
 
 def rebalanced(group: NDArray[Any], shifted: Flags, *, seed: int = 0) -> Index | None:
-    """Shifted rows whose groups have the in-domain proportions (Band et al., D.5).
+    """Return shifted rows, their groups in in-domain proportions (Band et al., D.5).
 
     None where a group has no shifted row.
 

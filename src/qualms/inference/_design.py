@@ -37,7 +37,7 @@ class Design:
     """(N,) numbers 0, 1, ...; None where every item stands alone."""
 
     def of(self, index: Index) -> "Design":
-        """The design of the items at `index`; one that stands there twice is one unit.
+        """Return the design of the items at `index`; an item twice there is one unit.
 
         Clusters keep their numbers, so that a subset can be told from its file.
         """
@@ -46,7 +46,7 @@ class Design:
         return Design(items=len(index), sample=_at(self.sample, index), cluster=cluster)
 
     def joined(self, other: "Design") -> "Design":
-        """This sample followed by `other`, drawn independently of it."""
+        """Return the this sample followed by `other`, drawn independently of it."""
         first, second = self._samples(), other._samples()
         sample = np.concatenate([first, second + first.max() + 1])
         cluster = None
@@ -62,19 +62,19 @@ class Design:
         return np.arange(self.items) if self.cluster is None else self.cluster
 
     def units(self) -> int:
-        """How many items or clusters were drawn."""
+        """Return how many items or clusters were drawn."""
         if self.cluster is None:
             return self.items
         return int(np.count_nonzero(np.bincount(self.cluster)))
 
     def parts(self, part: Index | None) -> Index | None:
-        """(N,) kinds of items, told apart by sample as well."""
+        """Return (N,) kinds of items, told apart by sample as well."""
         if part is None or self.sample is None:
             return self.sample if part is None else part
         return part * (int(self.sample.max()) + 1) + self.sample
 
     def sums(self, values: Array, part: Index | None = None) -> Array:
-        """(units,) `values` (N,) centred within samples and parts, per unit.
+        """Return (units,) `values` (N,) centred within samples and parts, per unit.
 
         Their sum of squares estimates the variance of the sum of `values`: each part
         is scaled up for the mean that was taken from it.
@@ -97,7 +97,7 @@ class Design:
         return sums
 
     def _units_within(self, kind: Index) -> Index:
-        """(parts,) how many units have an item in each part."""
+        """Return (parts,) how many units have an item in each part."""
         if self.cluster is None:
             return np.bincount(kind)
         clusters, kinds = int(self.cluster.max()) + 1, int(kind.max()) + 1
@@ -109,7 +109,7 @@ class Design:
     def spread(
         self, values: Array, part: Index | None = None, *, welch: bool = False
     ) -> Spread:
-        """The variance of the sum of `values` (N,) over new draws of the units."""
+        """Return variance of the sum of `values` (N,) over new draws of the units."""
         sums = self.sums(values, part)
         units = self.units()
         square = np.square(sums)
@@ -133,7 +133,7 @@ class Design:
         return float(variance**2 / np.sum(own**2 / np.maximum(size - 1, 1)))
 
     def _kinds_of_clusters(self, kind: Index, square: Array) -> tuple[Index, Array]:
-        """The kind that most items of each cluster have, and its `square`."""
+        """Return the kind that most items of each cluster have, and its `square`."""
         assert self.cluster is not None
         kinds = int(kind.max()) + 1
         pair = np.bincount(self.cluster * kinds + kind, minlength=len(square) * kinds)
@@ -146,7 +146,7 @@ class Design:
 def sampling_design(
     items: int, *, sample: ArrayLike | None = None, cluster: ArrayLike | None = None
 ) -> Design:
-    """The design of `items` items, by labels (N,) of any kind.
+    """Return the design of `items` items, by labels (N,) of any kind.
 
     >>> sampling_design(4, cluster=["a", "a", "b", "c"]).units()
     3
@@ -161,7 +161,7 @@ def sampling_design(
 
 
 def joined_clusters(unit: ArrayLike, cluster: ArrayLike | None = None) -> Index:
-    """(N,) clusters in which items of one `unit`, or of one `cluster`, stand together.
+    """Return clusters (N,) that join items of one `unit`, or of one `cluster`.
 
     >>> joined_clusters([0, 0, 1, 2], ["a", "b", "b", "c"])
     array([0, 0, 0, 1])

@@ -109,7 +109,7 @@ def _filled(design: Design, items: int) -> Design:
 
 
 def inverted_ends(gaps: Array, covariance: Array, level: float) -> tuple[float, float]:
-    """Ends of the interval of sum |gaps| (bins,), whose noise has this covariance."""
+    """Return the ends of the interval of sum |gaps| (bins,) with noise like this."""
     tail = (1.0 - level) / 2.0
     noise = _noise(covariance)
     size = float(np.abs(gaps).sum())
@@ -128,7 +128,7 @@ def inverted_ends(gaps: Array, covariance: Array, level: float) -> tuple[float, 
 
 
 def _noise(covariance: Array) -> Array:
-    """(B, bins) normal draws around 0, nearly the same for nearly equal covariances."""
+    """Return normal draws (B, bins), nearly the same for nearly equal covariances."""
     rng = np.random.default_rng(0)
     size, axes = np.linalg.eigh(covariance)
     drawn = rng.standard_normal((REPLICATES, len(size)))
@@ -139,21 +139,21 @@ def _noise(covariance: Array) -> Array:
 
 
 def _least(shape: Array, noise: Array, size: float, tail: float) -> float:
-    """The smallest sum of gaps of this shape that reaches `size` often enough."""
+    """Return smallest sum of gaps of this shape that reaches `size` often enough."""
     return _sought(
         shape, noise, lambda total: np.mean(total >= size) <= tail, size=size
     )
 
 
 def _most(shape: Array, noise: Array, size: float, tail: float) -> float:
-    """The largest sum of gaps of this shape that stays below `size` often enough."""
+    """Return largest sum of gaps of this shape that stays below `size` often enough."""
     return _sought(shape, noise, lambda total: np.mean(total <= size) > tail, size=size)
 
 
 def _sought(
     shape: Array, noise: Array, below: Callable[[Array], np.bool_], *, size: float
 ) -> float:
-    """By bisection: the sum of gaps at which `below` ceases to hold."""
+    """Return, by bisection, the sum of gaps at which `below` ceases to hold."""
     scale = float(np.abs(shape).sum())
     reach = float(np.quantile(np.abs(noise).sum(axis=1), 0.99))
     low, high = 0.0, (size + 1.5 * reach) / scale
@@ -189,7 +189,7 @@ def smooth_ends(gaps: SmoothGaps, design: Design, level: float) -> tuple[float, 
 
 
 def _grid_noise(gaps: BinGaps, design: Design) -> Array:
-    """(B, steps + 1) noise of many small gaps; quickly where items are independent."""
+    """Return noise (B, steps + 1) of many gaps; quickly for independent items."""
     if design.cluster is not None or design.sample is not None:
         return _noise(covariance(gaps, design))[:SMOOTH_REPLICATES]
     bins, items = len(gaps.total), len(gaps.cell)

@@ -17,7 +17,7 @@ ONE_SIGMA = 0.16
 
 
 def wilson(share: float, size: float, level: float) -> tuple[float, float]:
-    """Wilson's (1927) interval of a share among `size` independent items.
+    """Return Wilson's (1927) interval of a share among `size` independent items.
 
     >>> [round(end, 4) for end in wilson(0.9, 10, 0.95)]
     [0.5958, 0.9821]
@@ -28,7 +28,7 @@ def wilson(share: float, size: float, level: float) -> tuple[float, float]:
 
 
 def wilson_ends(share: Array, size: Array, z: float) -> tuple[Array, Array]:
-    """The same of many shares and sizes at once, for a normal quantile `z`."""
+    """Return the ends of `wilson` for many shares and a normal quantile `z`."""
     about = z * z / size
     centre = (share + about / 2.0) / (1.0 + about)
     half = np.sqrt(share * (1.0 - share) * about + about * about / 4.0)
@@ -42,7 +42,7 @@ def wilson_ends(share: Array, size: Array, z: float) -> tuple[Array, Array]:
 def exact_interval(
     hit: ArrayLike, *, design: Design | None = None, level: float = 0.95
 ) -> tuple[float, float]:
-    """The exact binomial interval of the share of `hit` (N,), true or false.
+    """Return the exact binomial interval of the share of `hit` (N,), true or false.
 
     Clopper and Pearson's (1934) interval. It covers at least as often as it says,
     where Wilson's does so on average. With clusters, it is that of as many independent
@@ -69,7 +69,7 @@ def exact_interval(
 
 
 def _exact_size(share: float, spread: Spread, items: int, level: float) -> float:
-    """How many independent items have this spread; 0: a single unit cannot show any."""
+    """Return how many independent items have this spread; 0 for a single unit."""
     if spread.units < 2:
         return 0.0
     # Rounding leaves a trace of error where all items agree.
@@ -82,7 +82,7 @@ def _exact_size(share: float, spread: Spread, items: int, level: float) -> float
 
 
 def effective_size(share: float, spread: Spread, items: float) -> float:
-    """How many independent items would know the share equally well.
+    """Return how many independent items would know the share equally well.
 
     Where the spread is 0, as many as there are units: no more can be said.
     """

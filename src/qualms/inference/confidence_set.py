@@ -50,7 +50,7 @@ def confidence_set(
     better: Better,
     level: float = 0.95,
 ) -> ConfidenceSet:
-    """The rows of `values` that may be best, from paired replicates of each.
+    """Return rows of `values` that may be best, from paired replicates of each.
 
     `replicates` are (B,) per row, of the same resampled items in every row. Rows with
     an undefined or infinite value are left out, and so are replicates in which any row
@@ -95,7 +95,7 @@ def confidence_set(
 
 
 def _paired(replicates: Sequence[ArrayLike]) -> Array:
-    """(B, K) replicates in which every row is defined."""
+    """Return (B, K) replicates in which every row is defined."""
     columns = [np.asarray(column, dtype=np.float64) for column in replicates]
     lengths = {column.shape for column in columns}
     if len(lengths) > 1 or columns[0].ndim != 1:
@@ -164,7 +164,7 @@ def standard_errors(centre: Array) -> Array:
 
 
 def _largest(centre: Array, inverse: Array) -> Array:
-    """(B,) the largest studentised difference of any pair in each replicate."""
+    """Return (B,) the largest studentised difference of any pair in each replicate."""
     found = np.zeros(len(centre))
     for row in range(1, centre.shape[1]):
         gap = np.abs(centre[:, :row] - centre[:, row, None]) * inverse[row, :row]
@@ -195,7 +195,7 @@ def influence_replicates(
     replicates: int = REPLICATES,
     seed: int = 0,
 ) -> dict[str, Array]:
-    """Paired replicates (B,) of every row, from the influence of the same items.
+    """Return paired replicates (B,) of every row, from the influence of the same items.
 
     Draws from the normal distribution that has the covariance of the influences, which
     is what weighting every item by an independent normal number gives, made longer by
@@ -235,7 +235,7 @@ def normal_noise(covariance: Array, replicates: int, rng: np.random.Generator) -
 
 
 def _freedom(sums: Array) -> float:
-    """Satterthwaite's degrees of freedom, the median over pairs of rows."""
+    """Return Satterthwaite's degrees of freedom, the median over pairs of rows."""
     units, rows = sums.shape
     found = []
     for row in range(1, rows):

@@ -26,7 +26,7 @@ def influence_difference(
     design: Design | None = None,
     level: float = 0.95,
 ) -> Difference:
-    """`a` minus `b`, or the means over their repeats, with interval and p value.
+    """Return `a` minus `b`, or the means over their repeats, with interval and p value.
 
     Both are about the same items, whose influence on the difference is the difference
     of their influences: what the rows share cancels. Seeds of different rows have
@@ -80,7 +80,7 @@ class Bounded(NamedTuple):
 
 
 def difference_of_samples(a: WithInterval, b: WithInterval) -> Bounded:
-    """`a` minus `b` of two samples, from the interval of each.
+    """Return `a` minus `b` of two samples, from the interval of each.
 
     Newcombe's (1998) method for shares, for any score (Zou & Donner, 2008). Where
     clusters reach into both samples the interval is too wide rather than too narrow.

@@ -106,7 +106,8 @@ class _NoisyGaps:
     def size(self, gaps: Array) -> Array:
         """Return the error (B,) that gaps (B, cells) have."""
         if self.factor:
-            return np.abs(gaps).sum(axis=1) * self.factor
+            total: Array = np.abs(gaps).sum(axis=1)
+            return total * self.factor
         return crossings(gaps, tolerance=1e-4)
 
     def replicates(self, shape: Array, error: float) -> Array:
@@ -183,13 +184,14 @@ def _least(
         each = [row.replicates(float(error)) for row in drawn]
         much, little = (np.stack(part, axis=1) for part in zip(*each, strict=True))
         added = np.stack([much.mean(axis=0), little.mean(axis=0)]) - error
+        noise = np.where(much.std(axis=0) > little.std(axis=0), much, little)
         order, reached = elimination(
             values - added.max(axis=0),
-            little - little.mean(axis=0),
+            noise - noise.mean(axis=0),
             high=values - added.min(axis=0),
         )
         p = np.maximum(p, reached)
-    return order, p, little
+    return order, p, noise
 
 
 def _noise_range(row: _NoisyRow, errors: Array) -> tuple[float, float]:

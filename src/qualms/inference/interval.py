@@ -76,7 +76,7 @@ class _Pooled:
     first: Influence
 
     def total(self) -> Spread:
-        """Items and seeds together."""
+        """Return the spread of items and seeds together."""
         return joined_spread(self.spread, self.seeds)
 
 
@@ -105,7 +105,7 @@ def interval_of(
     design: Design | None = None,
     level: float = 0.95,
 ) -> ConfidenceInterval:
-    """The interval of a score, or of its mean over repeats of a row on the same items.
+    """Return the interval of a score, or of its mean over repeats of a row.
 
     Repeats (seeds) share their items, so that their influences are averaged; what their
     values differ by is added as a second source of variance. Without a `design` the
@@ -135,7 +135,7 @@ def interval_of(
 
 
 def no_interval(reason: str) -> ConfidenceInterval:
-    """No interval, and why."""
+    """Return the record of a missing interval, with its reason."""
     return ConfidenceInterval(low=math.nan, high=math.nan, reason=reason)
 
 
@@ -249,7 +249,7 @@ def _pooled(repeats: Sequence[Influence], design: Design) -> _Pooled:
 
 
 def _part(repeats: Sequence[Influence]) -> Index | None:
-    """The kinds of items, where all repeats agree on them."""
+    """Return the kinds of items, where all repeats agree on them."""
     part = repeats[0].part
     if part is None:
         return None
@@ -259,7 +259,7 @@ def _part(repeats: Sequence[Influence]) -> Index | None:
 
 
 def mean_values(repeats: Sequence[Influence]) -> Array:
-    """(N,) the influence on the mean over repeats."""
+    """Return (N,) the influence on the mean over repeats."""
     total = np.zeros(0)
     for found in repeats:
         assert found.values is not None
@@ -269,7 +269,7 @@ def mean_values(repeats: Sequence[Influence]) -> Array:
 
 
 def joined_spread(items: Spread, *others: Spread) -> Spread:
-    """The spread of a sum of independent errors (Satterthwaite, 1946)."""
+    """Return the spread of a sum of independent errors (Satterthwaite, 1946)."""
     parts = [items, *(other for other in others if other.variance > 0.0)]
     if len(parts) == 1:
         return items
@@ -279,7 +279,7 @@ def joined_spread(items: Spread, *others: Spread) -> Spread:
 
 
 def seed_spread(values: Array) -> Spread:
-    """The spread of the mean of `values` (R,), one per seed; none for one seed."""
+    """Return spread of the mean of `values` (R,), one per seed; none for one seed."""
     count = len(values)
     if count < 2:
         return Spread(0.0, math.inf, count)
@@ -352,7 +352,7 @@ def _at_an_end(pooled: _Pooled) -> bool:
 
 
 def _exact(pooled: _Pooled, level: float) -> tuple[float, float]:
-    """What is left possible, with the given confidence, when no trial failed."""
+    """Return what is left possible, at this confidence, when no trial failed."""
     found = pooled.first
     trials = min(found.extreme, float(pooled.spread.units))
     middle = (found.low + found.high) / 2.0

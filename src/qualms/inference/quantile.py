@@ -25,7 +25,7 @@ class OrderStatistic(NamedTuple):
     rank: int
 
     def around(self) -> tuple[float, ...]:
-        """It and those below and above it that `quantile_influence` looks at."""
+        """Return the statistic and its neighbours that `quantile_influence` reads."""
         known = _Sorted(*self)
         if self.rank > len(known.values):
             return ()
@@ -35,7 +35,7 @@ class OrderStatistic(NamedTuple):
 def quantile_influence(
     at: Callable[..., Influence], thresholds: Sequence[OrderStatistic]
 ) -> Influence:
-    """The influence on `at(*thresholds)` of test items and then of validation items.
+    """Return influence on `at(*thresholds)` of test items and then of validation items.
 
     `at` gives the influence of the N test items for given thresholds; each threshold is
     an order statistic of the same V validation items. The result is about N + V items:
@@ -80,12 +80,12 @@ class _Sorted:
         self.below, self.above = max(1, rank - reach), min(items, rank + reach)
 
     def at(self, step: int) -> float:
-        """The threshold, or the one a little below or above it."""
+        """Return the threshold, or the one a little below or above it."""
         rank = (self.below, self.rank, self.above)[step + 1]
         return float(self.ordered[rank - 1])
 
     def change(self, difference: float) -> Array:
-        """(V,) what each item changes, where the score differs so much in between."""
+        """Return what each item (V,) changes, where the score differs so much."""
         items = len(self.values)
         if self.above == self.below or not np.isfinite(difference):
             return np.zeros(items)

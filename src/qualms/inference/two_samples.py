@@ -54,7 +54,7 @@ def compare_values(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> TwoSamples:
-    """Anderson and Darling's test of values (n,) and (m,), by permutation.
+    """Test whether values (n,) and (m,) differ, by permutation.
 
     The statistic is that of Scholz and Stephens (1987, equation 7), with midranks for
     ties; it sees differences in the tails that Kolmogorov and Smirnov's does not. The
@@ -91,7 +91,7 @@ def compare_classes(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> TwoSamples:
-    """A test of how often (C,) each class occurs, by permutation.
+    """Test whether counts (C,) of classes differ, by permutation.
 
     Of two classes it is Pearson's chi-square test. Of more, squared deviations are
     divided by the root of a class's count, not by the count: one item of a class that
@@ -129,7 +129,7 @@ def compare_classes(
 
 
 def holm(p: ArrayLike) -> Array:
-    """p-values (K,) that may be compared with one level for all (Holm, 1979).
+    """Return p-values (K,) that may be compared with one level for all (Holm, 1979).
 
     >>> holm([0.01, 0.04]).tolist()
     [0.02, 0.04]
@@ -146,7 +146,7 @@ def holm(p: ArrayLike) -> Array:
 def _judged(
     seen: tuple[Array, Array], drawn: Iterable[tuple[Array, ...]]
 ) -> TwoSamples:
-    """Statistic and distance that were seen, among those of random splits."""
+    """Return statistic and distance that were seen, among those of random splits."""
     statistics, distances = (np.concatenate(parts) for parts in drawn)
     as_large = int((statistics >= seen[0][0] * (1.0 - _ROUNDING)).sum())
     return TwoSamples(
@@ -157,7 +157,7 @@ def _judged(
 
 
 def _anderson_darling(below: Array) -> Array:
-    """(L,) weights of squared deviations at the middle of each of L ties.
+    """Return (L,) weights of squared deviations at the middle of each of L ties.
 
     `below` is how many of all units lie at or below each value.
     """
@@ -170,7 +170,7 @@ def _anderson_darling(below: Array) -> Array:
 def _splits(
     size: int, others: int, end: Index, permutations: int, seed: int
 ) -> Iterator[Index]:
-    """Counts (B, L) up to each end, of random choices of `size` among all units."""
+    """Yield counts (B, L) up to each end, of random choices of `size` units."""
     rng = np.random.default_rng((seed, _STREAM))
     chosen = np.arange(size + others) < size
     step = max(1, _BLOCK // len(chosen))

@@ -38,6 +38,7 @@ def each(
     *,
     workers: int,
     environment: Mapping[str, str] | None = None,
+    script: bool = True,
 ) -> Generator[_R, None, None]:
     """Yield `function(item)` for each of `items`, in order.
 
@@ -46,11 +47,12 @@ def each(
         items: the arguments of the function.
         workers: number of processes; with one, this process does all the work.
         environment: environment variables of these processes.
+        script: whether they import the main script, see `LocalCrew`.
 
     Raises:
         LostProcessError: If a process was killed.
     """
-    with Workforce(workers, environment=environment) as workforce:
+    with Workforce(workers, environment=environment, script=script) as workforce:
         yield from workforce.each(function, items)
 
 

@@ -110,6 +110,7 @@ def _comparison(comparison: Comparison | None) -> dict[str, Any] | None:
                     for name, gap in contrast.difference.items()
                 },
             }
+            | ({"reason": contrast.reason} if contrast.reason else {})
             for contrast in comparison.contrasts
         ],
     }

@@ -48,7 +48,7 @@ class _Screen(NamedTuple):
 
 
 def neighbours(embedding: ArrayLike, *, block: int) -> Neighbours:
-    """Nearest neighbours by cosine in `embedding` (N, D), N at least 2.
+    """Return the nearest neighbours by cosine in `embedding` (N, D), N at least 2.
 
     Memory is a float32 copy of the embedding and one tile of `block` x `block`, then
     `block` x N for items with close neighbours.
@@ -70,7 +70,7 @@ def neighbours(embedding: ArrayLike, *, block: int) -> Neighbours:
 
 
 def _numbers(embedding: ArrayLike) -> NDArray[Any]:
-    """A finite matrix; one of float32 stays so, as a wider copy may be gigabytes."""
+    """Return a finite matrix; float32 stays so, as a wider copy may be gigabytes."""
     raw = np.asarray(embedding)
     if raw.dtype != np.float32 or raw.ndim != 2 or not len(raw):
         return matrix("embedding", raw)
@@ -79,7 +79,7 @@ def _numbers(embedding: ArrayLike) -> NDArray[Any]:
 
 
 def unit(rows: NDArray[Any]) -> Array:
-    """`rows` (K, D) at length one, in float64; a zero row stays zero."""
+    """Return `rows` (K, D) at length one, in float64; a zero row stays zero."""
     wide = rows.astype(np.float64)
     # By the largest entry first, so that no square overflows or vanishes.
     wide /= _or_one(np.abs(wide).max(axis=1))[:, None]

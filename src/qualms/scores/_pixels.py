@@ -24,7 +24,7 @@ BLOCK = 1 << 18
 def checked_labels(
     name: str, values: ArrayLike, *, classes: int, ignore: int | None = None
 ) -> Labels:
-    """`values` as uint8 classes 0..classes-1, `IGNORED` where they equal `ignore`."""
+    """Return `values` as uint8 classes, `IGNORED` where they equal `ignore`."""
     array = _integers(name, values, classes)
     if ignore is None:
         _check_range(name, array, classes)
@@ -38,7 +38,7 @@ def checked_labels(
 
 
 def real_map(name: str, values: ArrayLike, *, remedy: str = "") -> Array:
-    """`values` as finite float64 numbers of any shape with at least one pixel.
+    """Return `values` as finite float64 numbers of any shape with at least one pixel.
 
     `remedy` says what to do about numbers that are not finite.
     """
@@ -53,7 +53,7 @@ def real_map(name: str, values: ArrayLike, *, remedy: str = "") -> Array:
 
 
 def pixel_mask(mask: ArrayLike, shape: tuple[int, ...]) -> Flags:
-    """`mask` as booleans of `shape`, true where a pixel counts."""
+    """Return `mask` as booleans of `shape`, true where a pixel counts."""
     chosen: NDArray[np.generic] = np.asarray(mask)
     if chosen.dtype != np.bool_ or chosen.shape != shape:
         raise ValueError(
@@ -86,7 +86,7 @@ def check_same_space(
 
 
 def overlaps(first: Labels, second: Labels, *, classes: int) -> Index:
-    """(K, L) pixels on which two maps agree; for two classes, both call foreground.
+    """Return the pixels (K, L) on which two maps agree; of two classes, foreground.
 
     `first` is (K, P) and `second` (L, P).
     """
@@ -108,14 +108,14 @@ def overlaps(first: Labels, second: Labels, *, classes: int) -> Index:
 
 
 def _packed(maps: Labels) -> NDArray[np.uint64]:
-    """(K, W) where maps (K, P) are 1, 64 pixels to a number."""
+    """Return (K, W) where maps (K, P) are 1, 64 pixels to a number."""
     packed = np.packbits(maps == 1, axis=1)
     whole = np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))
     return np.ascontiguousarray(whole).view(np.uint64)
 
 
 def sizes(maps: Labels, *, classes: int) -> Index:
-    """(K,) pixels of each map that count; for two classes, that are foreground."""
+    """Return how many pixels (K,) of each map count; of two classes, foreground."""
     counted = maps == 1 if classes == 2 else maps != IGNORED
     # Counting one row after the other is many times faster than along an axis.
     return np.array([np.count_nonzero(row) for row in counted], dtype=np.int64)

@@ -13,7 +13,7 @@ from qualms.jit import jit
 
 @jit
 def auroc_at_ends(level: Index, positive: Flags, start: Index, levels: int) -> Array:
-    """AUROC of every prefix; `level` (N,) ranks the scores, equal scores share one.
+    """Return the AUROC of every prefix; equal scores share one `level` (N,).
 
     A Fenwick tree per class counts the scores seen below a level, so one more item
     costs O(log N) and the number of correctly ordered pairs stays an exact integer.
@@ -47,7 +47,7 @@ def auroc_at_ends(level: Index, positive: Flags, start: Index, levels: int) -> A
 
 @jit
 def auprc_at_ends(slot: Index, kind: Index, start: Index, slots: int) -> Array:
-    """Trapezoid AUPRC of every prefix, in O(N) memory.
+    """Return the trapezoid AUPRC of every prefix, in O(N) memory.
 
     Recall moves only where a positive stands, so the sum runs over the score levels
     that hold one: the slots, highest score first. `kind` (N,) says what an item is to
@@ -79,7 +79,7 @@ def auprc_at_ends(slot: Index, kind: Index, start: Index, slots: int) -> Array:
 def balanced_at_ends(
     target: Index, correct: Flags, start: Index, classes: int
 ) -> Array:
-    """Mean recall over the classes present in every prefix."""
+    """Return the mean recall over the classes present in every prefix."""
     seen = np.zeros(classes)
     right = np.zeros(classes)
     ends = np.empty(len(start) - 1)

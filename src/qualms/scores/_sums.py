@@ -22,14 +22,14 @@ KEPT = 2048
 
 
 def plain_dot(one: Array, other: Array) -> float:
-    """The sum of the products of two arrays (K,), the same on any number of threads."""
+    """Return the dot product of two arrays (K,), the same on any number of threads."""
     # BLAS, which `@` calls, adds up in as many parts as it has threads.
     return float(np.einsum("i,i->", one, other))
 
 
 @jit
 def two_sum(total: float, term: float) -> tuple[float, float]:
-    """`total + term`, and what rounding took away from it."""
+    """Return `total + term`, and what rounding took away from it."""
     new = total + term
     shift = new - total
     return new, (total - (new - shift)) + (term - shift)
@@ -45,7 +45,7 @@ def add_to(total: Array, rest: Array, terms: Floats) -> None:
 
 @jit
 def column_sums(rows: Floats) -> Array:
-    """(K,) sums of `rows` (C, K) over C."""
+    """Return (K,) sums of `rows` (C, K) over C."""
     total, rest = np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
     for c in range(len(rows)):
         for i in range(len(total)):
@@ -106,7 +106,7 @@ def mean_rows(block: Array, mean: Array, exact: float, tolerance: float) -> bool
 
 
 def mean_over_draws(draws: ArrayLike) -> NDArray[Any]:
-    """Mean over the first axis, the same to the last bit in any order of the draws.
+    """Return the mean over the first axis, the same bits for any order of draws.
 
     float32 stays float32, anything else is computed in float64.
 

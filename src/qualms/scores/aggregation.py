@@ -43,7 +43,7 @@ __all__ = [
 def aggregate_image(
     uncertainty_map: ArrayLike, *, mask: ArrayLike | None = None
 ) -> float:
-    """Sum of the map, over the pixels of `mask` where given (0 if there are none).
+    """Return the sum of the map over the pixels of `mask` (0 if there are none).
 
     >>> aggregate_image(np.array([[0.1, 0.2], [0.3, 0.4]]))
     1.0
@@ -55,7 +55,7 @@ def aggregate_image(
 
 
 def aggregate_patch(uncertainty_map: ArrayLike, *, size: int = 10) -> float:
-    """Largest sum over a window of `size` pixels along every axis, inside the map.
+    """Return the largest sum over a window of `size` pixels along every axis.
 
     >>> aggregate_patch(np.array([0.1, 0.5, 0.4, 0.0]), size=2)
     0.9
@@ -64,7 +64,7 @@ def aggregate_patch(uncertainty_map: ArrayLike, *, size: int = 10) -> float:
 
 
 def patch_size(shape: Sequence[int], *, size: int = 10) -> int:
-    """Side of the window in a map of this shape: `size`, or its shortest side if less.
+    """Return the side of the window: `size`, or the map's shortest side if less.
 
     >>> patch_size((64, 64, 8))
     8
@@ -73,7 +73,7 @@ def patch_size(shape: Sequence[int], *, size: int = 10) -> int:
 
 
 def patch_position(uncertainty_map: ArrayLike, *, size: int = 10) -> tuple[int, ...]:
-    """First corner of the window that `aggregate_patch` found, one index per axis.
+    """Return the first corner of the window of `aggregate_patch`, one index per axis.
 
     Windows that differ by rounding alone count as equal; the first of them is given.
 
@@ -88,7 +88,7 @@ def patch_position(uncertainty_map: ArrayLike, *, size: int = 10) -> tuple[int, 
 
 
 def aggregate_threshold(uncertainty_map: ArrayLike, *, threshold: float) -> float:
-    """Mean of the values at or above `threshold`, 0 where there are none.
+    """Return the mean of the values at or above `threshold`, 0 where there are none.
 
     >>> aggregate_threshold(np.array([0.1, 0.5, 0.4, 0.0]), threshold=0.4)
     0.45
@@ -101,7 +101,7 @@ def aggregate_threshold(uncertainty_map: ArrayLike, *, threshold: float) -> floa
 
 
 def aggregate_quantile(uncertainty_map: ArrayLike, *, share: float = 0.05) -> float:
-    """Mean of the highest values: of the `share` of pixels that are least certain.
+    """Return the mean of the highest values: of the least certain `share` of pixels.
 
     ceil(share * pixels) values, so at least one. A threshold that every item sets for
     itself, where `aggregate_threshold` has one for all.
@@ -118,7 +118,7 @@ def aggregate_quantile(uncertainty_map: ArrayLike, *, share: float = 0.05) -> fl
 
 
 def boundary_band(labels: ArrayLike, *, width: int = 2) -> Flags:
-    """Which pixels of a label map lie within `width` pixels of another label.
+    """Return which pixels of a label map lie within `width` pixels of another label.
 
     That is, whose window of 2 `width` + 1 pixels along every axis, as far as it lies
     in the map, holds more than one label.
@@ -137,7 +137,7 @@ def boundary_band(labels: ArrayLike, *, width: int = 2) -> Flags:
 def aggregate_boundary(
     uncertainty_map: ArrayLike, band: ArrayLike, *, within: bool = False
 ) -> float:
-    """Mean of the map outside `band`, the `boundary_band` of the prediction.
+    """Return the mean of the map outside `band`, the `boundary_band` of the prediction.
 
     Borders are uncertain in every image, in proportion to their length, whether it is
     segmented well or not; what is left says more about failures (Zenk et al., 2025).
@@ -154,7 +154,7 @@ def aggregate_boundary(
 
 
 def aggregate_object(uncertainty_map: ArrayLike, labels: ArrayLike) -> float:
-    """Sum of the map over the size of the predicted object, all pixels but class 0.
+    """Return the sum of the map over the size of the object: all but class 0.
 
     A sum grows with the object's surface, so that by it large objects seem uncertain
     (Kahl et al., 2024, figure 8). Where nothing is predicted it is the sum itself.
@@ -171,7 +171,7 @@ def aggregate_object(uncertainty_map: ArrayLike, labels: ArrayLike) -> float:
 def threshold_from_validation(
     maps: Iterable[ArrayLike], label_maps: Iterable[ArrayLike]
 ) -> float:
-    """Threshold that as many validation pixels exceed as are foreground.
+    """Return the threshold that as many validation pixels exceed as are foreground.
 
     The `background_share` quantile, by linear interpolation, of all validation maps
     pooled (Kahl et al., 2024, appendix F.2). Both arguments are read once, so they may
@@ -189,7 +189,7 @@ def threshold_from_validation(
 
 
 def background_share(label_maps: Iterable[ArrayLike]) -> float:
-    """Mean over items of the share of class 0 in their label maps, each (K, *space).
+    """Return the mean share of class 0 in the label maps (K, *space) of each item.
 
     >>> background_share([np.array([[0, 1, 0, 0]]), np.array([[0, 1], [1, 1]])])
     0.5
@@ -201,13 +201,13 @@ def background_share(label_maps: Iterable[ArrayLike]) -> float:
 
 
 def item_shares(maps: ArrayLike) -> Array:
-    """(K,) share of class 0 in each label map of one item, (K, *space)."""
+    """Return (K,) share of class 0 in each label map of one item, (K, *space)."""
     labels = _flat_labels(maps)
     return np.asarray(1.0 - np.count_nonzero(labels, axis=1) / labels.shape[1])
 
 
 def pooled_quantile(maps: Iterable[ArrayLike], share: float) -> float:
-    """Linearly interpolated quantile of all values of `maps` together.
+    """Return the linearly interpolated quantile of all values of `maps` together.
 
     All values are held, 4 bytes each (8 for float64 maps). `PooledCounts` does with
     bounded memory.
@@ -225,7 +225,7 @@ def pooled_quantile(maps: Iterable[ArrayLike], share: float) -> float:
 
 
 def _window_sums(uncertainty_map: ArrayLike, size: int) -> Array:
-    """Sums over every window, along one axis after the other."""
+    """Return sums over every window, along one axis after the other."""
     sums = np.atleast_1d(real_map("uncertainty_map", uncertainty_map))
     if size < 1 or min(sums.shape) < size:
         raise ValueError(

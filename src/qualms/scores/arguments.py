@@ -26,7 +26,7 @@ BLOCK = 1 << 16
 FLOOR = 1e-15
 
 
-class Labelled(NamedTuple):
+class LabelledProbabilities(NamedTuple):
     """Items with their predicted probabilities and their targets."""
 
     probs: Array
@@ -45,7 +45,7 @@ class TopLabel(NamedTuple):
 
 
 def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
-    """`values` as one array; a list of arrays of different shapes is refused."""
+    """Return `values` as one array; a list of arrays of different shapes is refused."""
     try:
         return np.asarray(values)
     except ValueError:
@@ -56,7 +56,7 @@ def as_array(name: str, values: ArrayLike) -> NDArray[Any]:
 
 
 def vector(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
-    """`values` as a finite, non-empty float64 vector (of `length`, where given)."""
+    """Return `values` as a finite, non-empty float64 vector (of `length`, if any)."""
     array = _numeric(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
@@ -66,7 +66,7 @@ def vector(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
 
 
 def matrix(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
-    """`values` as a finite, non-empty float64 matrix with `length` rows."""
+    """Return `values` as a finite, non-empty float64 matrix with `length` rows."""
     array = _numeric(name, values)
     if array.ndim != 2:
         raise ValueError(f"{name} must have two axes, got shape {array.shape}")
@@ -76,7 +76,7 @@ def matrix(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
 
 
 def flags(name: str, values: ArrayLike, *, length: int | None = None) -> Flags:
-    """`values` as booleans; numbers must be exactly 0 or 1."""
+    """Return `values` as booleans; numbers must be exactly 0 or 1."""
     array = as_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
@@ -95,7 +95,7 @@ def flags(name: str, values: ArrayLike, *, length: int | None = None) -> Flags:
 def labels(
     name: str, values: ArrayLike, *, classes: int, length: int | None = None
 ) -> Index:
-    """`values` as integer classes 0..classes-1; 2.0 is taken as 2, 2.5 is refused."""
+    """Return `values` as classes 0..classes-1; 2.0 is taken as 2, 2.5 is refused."""
     array = as_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have shape (N,), got {array.shape}")
@@ -117,7 +117,7 @@ def labels(
 
 
 def mean_probabilities(probs: ArrayLike) -> Array:
-    """Class probabilities (N, C): the mean over draws, rows summing to one.
+    """Return class probabilities (N, C): the mean over draws, rows summing to one.
 
     Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C). The
     order of the draws and of the classes changes no bit. Besides the result, memory is
@@ -145,22 +145,24 @@ def mean_probabilities(probs: ArrayLike) -> Array:
     return array if ready else _mean_of_rows(array[None])
 
 
-def labelled(probs: ArrayLike, target: ArrayLike) -> Labelled:
-    """Both arguments, each checked and checked against the other."""
+def labelled(probs: ArrayLike, target: ArrayLike) -> LabelledProbabilities:
+    """Check both arguments, each alone and against the other."""
     checked = mean_probabilities(probs)
     items, classes = checked.shape
-    return Labelled(checked, labels("target", target, classes=classes, length=items))
+    return LabelledProbabilities(
+        checked, labels("target", target, classes=classes, length=items)
+    )
 
 
 def top_label(probs: ArrayLike, target: ArrayLike) -> TopLabel:
-    """Confidence and correctness of the predicted class, ties to the lowest class."""
+    """Return confidence and correctness of the predicted class, ties to the lowest."""
     checked, truth = labelled(probs, target)
     predicted = most_probable(checked)
     return TopLabel(at_class(checked, predicted), predicted == truth)
 
 
 def predicted_class(probs: ArrayLike) -> Index:
-    """(N,) the most probable class of every item, ties to the lowest class.
+    """Return (N,) the most probable class of every item, ties to the lowest class.
 
     Accepts P(y=1) of shape (N,), class probabilities (N, C), or draws (M, N, C), which
     are averaged. Probabilities that differ by rounding alone are tied.
@@ -172,7 +174,7 @@ def predicted_class(probs: ArrayLike) -> Index:
 
 
 def most_probable(probs: Array) -> Index:
-    """`predicted_class` of probabilities (N, C) that are checked already."""
+    """Return `predicted_class` of probabilities (N, C) that are checked already."""
     if probs.shape[1] == 2:
         return (probs[:, 1] - probs[:, 0] > TIE * probs[:, 0]).astype(np.int64)
     found = np.empty(len(probs), dtype=np.int64)
@@ -185,7 +187,7 @@ def most_probable(probs: Array) -> Index:
 
 
 def at_class(probs: Array, index: Index) -> Array:
-    """(N,) the probability that each row of `probs` gives to its class in `index`."""
+    """Return the probability (N,) that each row gives to its class in `index`."""
     if probs.shape[1] == 2:  # several times faster
         return np.where(index == 1, probs[:, 1], probs[:, 0])
     picked: Array = probs[np.arange(len(index)), index]
@@ -193,7 +195,7 @@ def at_class(probs: Array, index: Index) -> Array:
 
 
 def not_negative(name: str, values: ArrayLike, *, length: int | None = None) -> Array:
-    """`values` as a vector of numbers that are 0 or more, such as weights."""
+    """Return `values` as a vector of numbers that are 0 or more, such as weights."""
     array = vector(name, values, length=length)
     if array.min() < 0.0:
         row = int(np.argmax(array < 0.0))
@@ -217,7 +219,7 @@ def finite(name: str, array: NDArray[Any], *, remedy: str = "") -> None:
 
 
 def _of_two_classes(prob: Array) -> Array:
-    """(N, 2) from P(y=1) of shape (N,)."""
+    """Return (N, 2) from P(y=1) of shape (N,)."""
     finite("probs", prob)
     _check_unit_interval(prob)
     return np.stack([1.0 - prob, prob], axis=1)
@@ -236,7 +238,7 @@ def _all_exact(rows: Array) -> bool:
 
 
 def _mean_of_rows(draws: NDArray[Any]) -> Array:
-    """(N, C) the mean over draws (M, N, C) whose sums a little off are put right."""
+    """Return the mean (N, C) over draws (M, N, C), whose sums are put right."""
     count, items, classes = draws.shape
     mean = np.empty((items, classes))
     step = max(1, BLOCK // (count * classes))

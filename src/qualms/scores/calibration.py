@@ -55,7 +55,7 @@ class Reliability:
 
 
 def _ece_influence(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Influence:
-    """Expected calibration error in bins of equal width."""
+    """Return the expected calibration error in bins of equal width."""
     confidence, right = top_label(probs, target)
     cell = equal_width_bin(confidence, bins)
     own = (right - confidence) / len(right)
@@ -65,7 +65,7 @@ def _ece_influence(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> In
 
 @as_score(label="ECE", better="lower", influence=_ece_influence)
 def ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
-    """Expected calibration error in bins of equal width (Guo et al., 2017).
+    """Return the expected calibration error in bins of equal width (Guo et al., 2017).
 
     The mean over items of |accuracy - mean confidence| of their bin. Confidence c
     falls into bin floor(bins * c), c = 1 into the last.
@@ -82,7 +82,7 @@ def ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
 def _adaptive_ece_influence(
     probs: ArrayLike, target: ArrayLike, *, bins: int = 15
 ) -> Influence:
-    """Expected calibration error in bins of equal mass."""
+    """Return the expected calibration error in bins of equal mass."""
     confidence, right = top_label(probs, target)
     items = len(right)
     gap = (right - confidence) / items
@@ -100,7 +100,7 @@ def _adaptive_ece_influence(
 
 
 def _shared_cells(start: Index, edges: Array) -> tuple[Index, Array]:
-    """(G,) the cell of each tie group, and (cells, bins) the bins that a cell is of.
+    """Return the cell (G,) of each tie group, and the bins (cells, bins) of cells.
 
     A group that lies across an edge is a cell of its own, for its items belong to both
     bins in proportion.
@@ -127,7 +127,7 @@ def _with_filled_bins(influence: Influence, items: int, bins: int) -> Influence:
 
 @as_score(label="Adaptive ECE", better="lower", influence=_adaptive_ece_influence)
 def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
-    """Expected calibration error in bins of equal mass (Nguyen & O'Connor, 2015).
+    """Return the calibration error in bins of equal mass (Nguyen & O'Connor, 2015).
 
     Each bin holds exactly N / bins items: one that lies across an edge belongs to both
     sides in proportion, and items of equal confidence are spread evenly over the bins
@@ -149,7 +149,7 @@ def adaptive_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> floa
 def _classwise_ece_influence(
     probs: ArrayLike, target: ArrayLike, *, bins: int = 15
 ) -> Influence:
-    """Mean over classes of the error of that class's probability."""
+    """Return the mean over classes of the error of that class's probability."""
     checked, truth = labelled(probs, target)
     items, classes = checked.shape
     value = classwise_ece(checked, truth, bins=bins)
@@ -167,7 +167,7 @@ def _classwise_ece_influence(
 
 @as_score(label="Class-wise ECE", better="lower", influence=_classwise_ece_influence)
 def classwise_ece(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> float:
-    """Mean over classes of the ECE of that class's probability (Kull et al., 2019).
+    """Return the mean over classes of the ECE of each probability (Kull et al., 2019).
 
     For class k the bins run over P(y=k), and its mean is compared with the share of
     items of class k.
@@ -203,7 +203,7 @@ def _smooth_ece_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
 
 @as_score(label="Smooth ECE", better="lower", influence=_smooth_ece_influence)
 def smooth_ece(probs: ArrayLike, target: ArrayLike) -> float:
-    """Calibration error without bins (Blasiok & Nakkiran, 2023).
+    """Return the calibration error without bins (Blasiok & Nakkiran, 2023).
 
     The residual, correctness minus confidence, is smoothed along the confidence by a
     Gaussian reflected at 0 and 1, and its absolute value integrated; the bandwidth is
@@ -217,7 +217,7 @@ def smooth_ece(probs: ArrayLike, target: ArrayLike) -> float:
 
 
 def reliability(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Reliability:
-    """Mean confidence, accuracy and count per bin, binned as in `ece`.
+    """Return the mean confidence, accuracy and count per bin, binned as in `ece`.
 
     >>> reliability([0.1, 0.9, 0.8], [0, 1, 0], bins=2).accuracy
     array([       nan, 0.66666667])
@@ -234,7 +234,7 @@ def reliability(probs: ArrayLike, target: ArrayLike, *, bins: int = 15) -> Relia
 
 
 def equal_width_bin(values: Array, bins: int) -> Index:
-    """Index of the equal-width bin over [0, 1] that each value falls into."""
+    """Return index of the equal-width bin over [0, 1] that each value falls into."""
     _check_bins(bins)
     # A value that rounding left below an edge belongs above it.
     return np.minimum((values * (bins * (1 + TIE))).astype(np.int64), bins - 1)

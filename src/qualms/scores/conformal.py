@@ -28,7 +28,7 @@ SLACK = 1e-12
 
 
 def rank_reaching(share: float, count: int) -> int:
-    """The least whole rank that is at least `share` of `count`, up to rounding errors.
+    """Return the least whole rank of at least `share` of `count`, but for rounding.
 
     >>> rank_reaching(1 - 0.9, 10), rank_reaching(0.15, 10)
     (1, 2)
@@ -39,7 +39,7 @@ def rank_reaching(share: float, count: int) -> int:
 def conformal_offset(
     lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
 ) -> float:
-    """The offset Q for which [lower - Q, upper + Q] holds 1 - `alpha` of new targets.
+    """Return the Q for which [lower - Q, upper + Q] holds 1 - `alpha` of new targets.
 
     Split conformal calibration of intervals (N,) on validation items (Romano et al.,
     2019): the ceil((N + 1)(1 - alpha))-th smallest of max(lower - y, y - upper). With
@@ -65,7 +65,7 @@ def weighted_conformal_offset(
     *,
     alpha: float,
 ) -> Array:
-    """One offset per test item (T,) when the inputs of test and validation differ.
+    """Return one offset per test item (T,), whose inputs differ from validation.
 
     Weighted split conformal calibration under covariate shift (Tibshirani et al.,
     2019). `weight` (N,) of the validation and `test_weight` (T,) of the test items are
@@ -94,7 +94,7 @@ def weighted_conformal_offset(
 
 
 def excess(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Array:
-    """How far each target (N,) lies outside its interval; negative inside it.
+    """Return how far each target (N,) lies outside its interval; negative inside it.
 
     >>> excess([0.0, 0.0], [4.0, 4.0], [1.0, 6.0])
     array([-1.,  2.])
@@ -106,7 +106,7 @@ def excess(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Array:
 
 
 def selection_threshold(select: ArrayLike, *, rate: float = 0.95) -> float:
-    """The least threshold that accepts at least `rate` of the validation items (N,).
+    """Return least threshold that accepts at least `rate` of the validation items (N,).
 
     An item is accepted where its `select` (larger = less certain) does not exceed the
     threshold: the ceil(rate N)-th smallest value.
@@ -120,7 +120,7 @@ def selection_threshold(select: ArrayLike, *, rate: float = 0.95) -> float:
 
 
 def accept(select: ArrayLike, threshold: float) -> Flags:
-    """Which items (N,) are predicted: those whose `select` is at most `threshold`.
+    """Return which items (N,) are accepted: their `select` is at most `threshold`.
 
     >>> accept([1.0, 2.0, 3.0], 2.0)
     array([ True,  True, False])
@@ -132,7 +132,7 @@ def accept(select: ArrayLike, threshold: float) -> Flags:
 
 @as_score(label="prediction rate", better="higher", items=accept)
 def prediction_rate(select: ArrayLike, threshold: float) -> float:
-    """Share of items (N,) whose `select` is at most `threshold`.
+    """Return the share of items (N,) whose `select` is at most `threshold`.
 
     >>> prediction_rate([1.0, 2.0, 3.0, 4.0], 2.0)
     0.5

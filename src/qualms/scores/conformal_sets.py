@@ -51,7 +51,7 @@ STRATA = (2, 4, 11, 101)
 def nonconformity(
     probs: ArrayLike, *, rule: SetRule = "lac", uniform: ArrayLike | None = None
 ) -> Array:
-    """(N, C) how little each class conforms to what is predicted for the item.
+    """Return (N, C) how little each class conforms to what is predicted for the item.
 
     lac: one minus its probability (Sadinle et al., 2019). aps: the probability of all
     classes that are as probable or more so (Romano et al., 2020). raps: that plus 0.01
@@ -79,7 +79,7 @@ def nonconformity(
 
 
 def _cumulated(probs: Array, chance: Array, penalty: float) -> Array:
-    """(N, C) probability up to each class, tied classes together."""
+    """Return (N, C) probability up to each class, tied classes together."""
     order = np.argsort(-probs, axis=1)
     found = np.empty(probs.shape)
     _fill_cumulated(probs, order, chance, penalty, found)
@@ -90,7 +90,7 @@ def _cumulated(probs: Array, chance: Array, penalty: float) -> Array:
 def _fill_cumulated(
     probs: Array, order: Index, chance: Array, penalty: float, found: Array
 ) -> None:
-    """Row by row, from the most probable class on; `chance` is (N,) or (1,)."""
+    """Fill row by row, from the most probable class on; `chance` is (N,) or (1,)."""
     classes = probs.shape[1]
     for row in range(len(probs)):
         share = chance[row if len(chance) > 1 else 0]
@@ -123,7 +123,7 @@ class ConformalSets:
     """(C,) of each class; infinite where validation items are too few."""
 
     def apply(self, probs: ArrayLike, *, uniform: ArrayLike | None = None) -> Flags:
-        """(N, C) which classes are in the set of each item."""
+        """Return (N, C) which classes are in the set of each item."""
         found = nonconformity(probs, rule=self.rule, uniform=uniform)
         if found.shape[1] != len(self.threshold):
             raise ValueError(
@@ -148,7 +148,7 @@ def fit_conformal_sets(
     by_class: bool = False,
     uniform: ArrayLike | None = None,
 ) -> ConformalSets:
-    """The sets that hold 1 - `alpha` of new targets, from validation items.
+    """Return the sets that hold 1 - `alpha` of new targets, from validation items.
 
     The threshold is the ceil((N + 1)(1 - alpha))-th smallest `nonconformity` of the
     targets; infinite, and sets are whole, where N is too small for that. With
@@ -178,7 +178,7 @@ def own_nonconformity(
     rule: SetRule,
     uniform: ArrayLike | None = None,
 ) -> Array:
-    """(N,) the `nonconformity` of each item's target, a few items at a time."""
+    """Return (N,) the `nonconformity` of each item's target, a few items at a time."""
     own = np.empty(len(target))
     chance = None if uniform is None else np.asarray(uniform)
     step = max(1, BLOCK // probs.shape[1])
@@ -191,7 +191,7 @@ def own_nonconformity(
 
 
 def set_threshold(own: Array, *, alpha: float) -> float:
-    """The ceil((N + 1)(1 - alpha))-th smallest of `own` (N,); infinite past the last.
+    """Return the ceil((N + 1)(1 - alpha))-th smallest of `own` (N,), or infinity.
 
     >>> set_threshold(np.array([0.1, 0.4, 0.2]), alpha=0.3)
     0.4
@@ -202,7 +202,7 @@ def set_threshold(own: Array, *, alpha: float) -> float:
 
 
 def item_in_set(sets: ArrayLike, target: ArrayLike) -> Flags:
-    """(N,) whether the set of each item, a row of `sets` (N, C), holds its target."""
+    """Return whether each set (N,), a row of `sets` (N, C), holds its target."""
     held = _sets(sets)
     truth = labels("target", target, classes=held.shape[1], length=len(held))
     inside: Flags = held[np.arange(len(held)), truth]
@@ -210,20 +210,20 @@ def item_in_set(sets: ArrayLike, target: ArrayLike) -> Flags:
 
 
 def item_set_size(sets: ArrayLike) -> Array:
-    """(N,) how many classes each set, a row of `sets` (N, C), holds."""
+    """Return (N,) how many classes each set, a row of `sets` (N, C), holds."""
     count: Array = _sets(sets).sum(axis=1).astype(np.float64)
     return count
 
 
 def item_singleton(sets: ArrayLike) -> Flags:
-    """(N,) whether each set, a row of `sets` (N, C), holds exactly one class."""
+    """Return (N,) whether each set, a row of `sets` (N, C), holds exactly one class."""
     single: Flags = item_set_size(sets) == 1.0
     return single
 
 
 @as_score(label="Set coverage", better="neither", items=item_in_set)
 def set_coverage(sets: ArrayLike, target: ArrayLike) -> float:
-    """Share of items whose set, a row of `sets` (N, C), holds their target (N,).
+    """Return share of items whose set, a row of `sets` (N, C), holds their target (N,).
 
     >>> set_coverage([[True, False], [True, True]], [1, 1])
     0.5
@@ -240,7 +240,7 @@ def _set_size_influence(sets: ArrayLike) -> Influence:
     label="Set size", better="lower", high=math.inf, influence=_set_size_influence
 )
 def set_size(sets: ArrayLike) -> float:
-    """Mean number of classes in the sets, rows of `sets` (N, C).
+    """Return the mean number of classes in the sets, rows of `sets` (N, C).
 
     >>> set_size([[True, False], [True, True]])
     1.5
@@ -250,7 +250,7 @@ def set_size(sets: ArrayLike) -> float:
 
 @as_score(label="Singletons", better="higher", items=item_singleton)
 def singleton_share(sets: ArrayLike) -> float:
-    """Share of the sets, rows of `sets` (N, C), that hold exactly one class.
+    """Return the share of the sets, rows of `sets` (N, C), that hold exactly one class.
 
     >>> singleton_share([[True, False], [True, True]])
     0.5
@@ -284,7 +284,7 @@ def worst_stratum_influence(size: Array, inside: Flags) -> Influence:
     influence=_size_stratified_influence,
 )
 def size_stratified_coverage(sets: ArrayLike, target: ArrayLike) -> float:
-    """Least coverage among sets of similar size (Angelopoulos et al., 2021).
+    """Return the least coverage among sets of similar size (Angelopoulos et al., 2021).
 
     The strata are the paper's: 0 and 1 classes, 2 and 3, 4 to 10, 11 to 100, and more.
     Strata without items are left out.
@@ -296,7 +296,7 @@ def size_stratified_coverage(sets: ArrayLike, target: ArrayLike) -> float:
 
 
 def worst_stratum(size: Array, inside: Flags) -> float:
-    """`size_stratified_coverage` from the size and coverage of each item's set."""
+    """Return `size_stratified_coverage` from each set's size and coverage."""
     stratum = size_stratum(size)
     count = np.bincount(stratum)
     held = np.bincount(stratum, inside)
@@ -304,7 +304,7 @@ def worst_stratum(size: Array, inside: Flags) -> float:
 
 
 def size_stratum(size: Array) -> Index:
-    """(N,) in which of the `STRATA` the size of each set falls.
+    """Return (N,) in which of the `STRATA` the size of each set falls.
 
     >>> size_stratum(np.array([0.0, 1.0, 2.0, 10.0, 101.0]))
     array([0, 0, 1, 2, 4])

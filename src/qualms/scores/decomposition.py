@@ -45,7 +45,7 @@ class Decomposition(NamedTuple):
 
 
 def decompose(probs: ArrayLike, *, class_axis: int | None = -1) -> Decomposition:
-    """Total, aleatoric and epistemic uncertainty of draws (Depeweg et al., 2018).
+    """Return total, aleatoric, epistemic uncertainty of draws (Depeweg et al., 2018).
 
     Args:
         probs: draws first: (M, N, C), or (M, C, H, W) with `class_axis=1`. float32
@@ -74,7 +74,7 @@ def decompose(probs: ArrayLike, *, class_axis: int | None = -1) -> Decomposition
 
 
 def entropy(probs: ArrayLike, *, class_axis: int | None = -1) -> Floats:
-    """Shannon entropy in nats of every prediction, draws or not (Shannon, 1948).
+    """Return Shannon entropy in nats of every prediction, draws or not (Shannon, 1948).
 
     `probs` is (N, C), or (C, H, W) with `class_axis=0`, or P(y=1) of any shape with
     `class_axis=None`; the result has its shape without the classes, and float32 stays
@@ -91,7 +91,7 @@ def entropy(probs: ArrayLike, *, class_axis: int | None = -1) -> Floats:
 
 
 def double_entropy(probs: ArrayLike, *, class_axis: int) -> Array:
-    """`entropy` in float64 of probabilities of any precision, without a copy of all."""
+    """Return `entropy` in float64, of probabilities of any precision."""
     single = _floats(probs)[None]
     axis = _axis(single[0], class_axis)
     kind: np.dtype[Any] = np.dtype(np.float64)
@@ -99,7 +99,7 @@ def double_entropy(probs: ArrayLike, *, class_axis: int) -> Array:
 
 
 def _difference(total: Floats, aleatoric: Floats) -> Floats:
-    """`total - aleatoric`, 0 where they differ by rounding alone: draws that agree."""
+    """Return `total - aleatoric`, 0 where they differ by rounding alone."""
     difference: Floats = np.asarray(total - aleatoric)
     if difference.dtype == np.float64:
         difference[np.abs(difference) <= ROUNDING * total] = 0.0
@@ -134,7 +134,7 @@ def _axis(array: Floats, class_axis: int) -> int:
 def _of_classes(
     draws: Floats, axis: int, added: int = 0, kind: np.dtype[Any] | None = None
 ) -> tuple[Floats, Floats]:
-    """Total and aleatoric entropy of draws (M, ..., C, ...).
+    """Return the total and aleatoric entropy of draws (M, ..., C, ...).
 
     `added` is the number of axes in front that the caller's array does not have, and
     `kind` the precision, by default that of the draws.
@@ -158,7 +158,7 @@ def _of_classes(
 
 
 def _spread(draws: Floats, axis: int) -> Floats:
-    """A view (M, before, C, after) with the long run of items or pixels last."""
+    """Return a view (M, before, C, after) with the long run of items or pixels last."""
     before = int(np.prod(draws.shape[1:axis]))
     after = int(np.prod(draws.shape[axis + 1 :]))
     view = draws.reshape(len(draws), before, draws.shape[axis], after)
@@ -193,12 +193,12 @@ class _Room:
         self._of_mean = np.empty(self.rows * size)
 
     def for_draw(self, shape: tuple[int, ...]) -> list[Floats]:
-        """Two contiguous arrays (C, b) of the type of the draws."""
+        """Return two contiguous arrays (C, b) of the type of the draws."""
         size = shape[0] * shape[1]
         return [array[:size].reshape(shape) for array in self._of_draw]
 
     def for_sums(self, shape: tuple[int, ...]) -> tuple[_Sums, _Sums]:
-        """Sums in float64 for the draws and for their mean, whose room they share."""
+        """Return sums for the draws and for their mean, which share most of the room."""
         size, rows = shape[1], self.rows
         mean = self._of_mean[: rows * shape[0] * size].reshape(rows, *shape)
         mean[:] = 0.0
@@ -213,7 +213,7 @@ class _Room:
 def _of_block(
     draws: Floats, start: int, size: int, room: _Room
 ) -> tuple[Floats, Floats] | None:
-    """Total and aleatoric entropy (size,) of `draws` (M, C, after) from `start` on.
+    """Return total and aleatoric entropy (size,) of `draws` from `start` on.
 
     None if they are not probabilities.
     """
@@ -260,7 +260,7 @@ def _take_in_most(sums: _Sums) -> None:
 
 
 def _added(sums: Array) -> Array:
-    """The sums in the first row, with what they lost, the second, if it is there."""
+    """Return the sums in the first row, with their losses in the second, if any."""
     if len(sums) == 2:
         sums[0] += sums[1]
     added: Array = sums[0]
@@ -270,7 +270,7 @@ def _added(sums: Array) -> Array:
 def _normalised(
     draw: Floats, start: int, room: Floats
 ) -> tuple[Floats, int] | tuple[None, int]:
-    """Where the columns of `draw` (C, after) from `start` on stand, with sums of one.
+    """Return the columns of `draw` (C, after) from `start` on, with sums of one.
 
     An array and its first column: `draw` itself where it can be used as it is, else
     `room` (C, size), which then holds them. None where sums are far from one.
@@ -328,7 +328,7 @@ def _take_in(probs: Floats, start: int, logs: Floats, sums: _Sums) -> None:
 
 @jit
 def _take_in_singles(probs: Floats, start: int, logs: Floats, sums: _Sums) -> None:
-    """`_take_in` for float32, into sums of one row."""
+    """Do as `_take_in` does, for float32 and sums of one row."""
     entropy, others, most = sums.entropy[0], sums.others[0], sums.most
     size = logs.shape[1]
     most[:] = 0.0
@@ -349,7 +349,7 @@ def _take_in_singles(probs: Floats, start: int, logs: Floats, sums: _Sums) -> No
 
 
 def _of_binary(draws: Floats) -> tuple[Floats, Floats]:
-    """Total and aleatoric entropy of draws (M, ...) of P(y=1)."""
+    """Return the total and aleatoric entropy of draws (M, ...) of P(y=1)."""
     finite("probs", draws)
     if draws.min() < 0.0 or draws.max() > 1.0:
         _refuse_range(draws)
@@ -391,7 +391,7 @@ def _refuse(draws: Floats, axis: int, added: int) -> NoReturn:
 
 
 def _remedy(draws: Floats, axis: int, added: int) -> str:
-    """What to do about sums over `axis` that are not one."""
+    """Return advice on sums over `axis` that are not one."""
     for other in range(1, draws.ndim):
         off = np.abs(draws.sum(axis=other) - 1.0).max()
         if other != axis and off <= SUM_TOLERANCE:

@@ -24,7 +24,7 @@ def mean_neighbour_distance(
     metric: Metric = "angular",
     block: int = 1024,
 ) -> Array:
-    """Mean distance (N,) of query features (N, D) to their `k` nearest in reference.
+    """Return the mean distance (N,) of queries (N, D) to their `k` nearest references.
 
     `angular` is sqrt(2 - 2 cos), `l2` Euclidean; the nearest are exact, and the
     defaults are those of Gustafsson et al. (2023). `reference` is (R, D), R at least
@@ -68,7 +68,7 @@ def _check(asked: Array, known: Array, *, k: int, metric: str, block: int) -> No
 
 
 def _directions(rows: Array, *, spare: int) -> Array:
-    """Unit rows with two more axes, on which a zero row is orthogonal to all others."""
+    """Return unit rows with two more axes, which keep zero rows orthogonal to all."""
     lifted = np.pad(unit(rows), ((0, 0), (0, 2)))
     lifted[~rows.any(axis=1), rows.shape[1] + spare] = 1.0
     return lifted

@@ -46,7 +46,7 @@ def right_ranks(
     gallery_target: ArrayLike | None = None,
     block: int = BLOCK,
 ) -> RightRanks:
-    """How many items come before, and beside, the nearest one of the same class.
+    """Return how many items come before, and beside, the nearest one of the same class.
 
     `embedding` is (N, D), `target` (N,). They are sought in `gallery` (G, D) with
     `gallery_target` (G,); without one among the other items, never the item itself.
@@ -79,7 +79,7 @@ def right_ranks(
 
 
 def _counted(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """(3, B) the counts of `RightRanks` from similarities (B, G)."""
+    """Return (3, B) the counts of `RightRanks` from similarities (B, G)."""
     best = np.where(alike, near, _NOWHERE).max(axis=1, keepdims=True)
     tied = (np.abs(near - best) <= TIE) & (near > _NOWHERE)
     ahead = near > best + TIE
@@ -88,7 +88,7 @@ def _counted(near: Array, alike: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def hits_within(ranks: RightRanks, k: int) -> Array:
-    """(N,) chance that one of the `k` nearest items is of the same class.
+    """Return (N,) chance that one of the `k` nearest items is of the same class.
 
     >>> hits_within(RightRanks(*np.array([[0, 1], [1, 0], [1, 1]])), 1)
     array([0.5, 0. ])
@@ -111,7 +111,7 @@ def _item_hits(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
 
 @as_score(label="R@k", better="higher", items=_item_hits)
 def recall_at_k(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> float:
-    """Share of items with one of the same target among the `k` nearest others.
+    """Return share of items with one of the same target among the `k` nearest others.
 
     `embedding` is (N, D), `target` (N,). For k = 1 it is `recall_at_1`.
 
@@ -122,7 +122,7 @@ def recall_at_k(embedding: ArrayLike, target: ArrayLike, *, k: int = 5) -> float
 
 
 def _numbered(target: ArrayLike, other: ArrayLike | None) -> tuple[Index, Index]:
-    """Both targets in the same numbers."""
+    """Return both targets in the same numbers."""
     each = [np.asarray(target), np.asarray(other)]
     for name, array in zip(("target", "gallery_target"), each, strict=True):
         if array.ndim != 1 or not len(array):

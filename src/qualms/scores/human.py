@@ -30,7 +30,7 @@ class Alignment(NamedTuple):
 
 
 def _human_alignment_influence(uncertainty: ArrayLike, votes: ArrayLike) -> Influence:
-    """Spearman correlation of uncertainty (N,) with the entropy of votes (N, K).
+    """Return the rank correlation of uncertainty (N,) with the entropy of votes (N, K).
 
     Items without votes have no influence; how many there are counts as random.
     """
@@ -54,7 +54,7 @@ def _human_alignment_influence(uncertainty: ArrayLike, votes: ArrayLike) -> Infl
     influence=_human_alignment_influence,
 )
 def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
-    """Spearman correlation of uncertainty (N,) with the entropy of votes (N, K).
+    """Return the rank correlation of uncertainty (N,) with the entropy of votes (N, K).
 
     Ties get their average rank. Items nobody voted on are dropped and counted. nan
     where fewer than two items are left, or one side is constant.
@@ -72,7 +72,7 @@ def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
 
 
 def vote_entropy(votes: ArrayLike) -> Array:
-    """Entropy (N,) in nats of the vote counts (N, K) of each item; nan without votes.
+    """Return the entropy (N,) in nats of vote counts (N, K); nan without votes.
 
     >>> vote_entropy([[2, 2], [4, 0], [0, 0]])
     array([0.69314718, 0.        ,        nan])
@@ -149,7 +149,7 @@ class _Ranks:
         self.variance = float(np.mean(self.centred**2))
 
     def lifted(self, weight: Array) -> Array:
-        """(N,) mean `weight` of the items above each one, those tied with it half."""
+        """Return the mean `weight` (N,) of items above each one, of tied ones half."""
         order, start = self.rank
         within = np.add.reduceat(weight[order], start[:-1])
         above = np.cumsum(within[::-1])[::-1] - within / 2

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def covered(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Flags:
-    """(N,) whether each target lies inside its interval; `coverage` is its mean."""
+    """Return whether targets (N,) are in their interval; `coverage` is the mean."""
     wanted = vector("target", target)
     low, high = _ends(lower, upper, length=len(wanted))
     inside: Flags = (low <= wanted) & (wanted <= high)
@@ -32,13 +32,13 @@ def covered(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> Flags:
 
 
 def item_length(lower: ArrayLike, upper: ArrayLike) -> Array:
-    """(N,) length of each interval; `interval_length` is its mean."""
+    """Return (N,) length of each interval; `interval_length` is its mean."""
     low, high = _ends(lower, upper)
     return high - low
 
 
 def item_inverted(lower: ArrayLike, upper: ArrayLike) -> Flags:
-    """(N,) whether each lower end lies above the upper one."""
+    """Return (N,) whether each lower end lies above the upper one."""
     low, high = _ends(lower, upper)
     inverted: Flags = low > high
     return inverted
@@ -47,7 +47,7 @@ def item_inverted(lower: ArrayLike, upper: ArrayLike) -> Flags:
 def item_interval_score(
     lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
 ) -> Array:
-    """The score (N,) of each interval; `interval_score` is its mean."""
+    """Return the score (N,) of each interval; `interval_score` is its mean."""
     open_unit("alpha", alpha)
     wanted = vector("target", target)
     low, high = _ends(lower, upper, length=len(wanted))
@@ -58,7 +58,7 @@ def item_interval_score(
 
 @as_score(label="coverage", better="neither", items=covered)
 def coverage(lower: ArrayLike, upper: ArrayLike, target: ArrayLike) -> float:
-    """Share of targets (N,) inside their interval, both ends included.
+    """Return the share of targets (N,) inside their interval, both ends included.
 
     >>> coverage([0.0, 0.0], [1.0, 1.0], [1.0, 1.5])
     0.5
@@ -83,7 +83,7 @@ def _interval_length_influence(lower: ArrayLike, upper: ArrayLike) -> Influence:
     influence=_interval_length_influence,
 )
 def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
-    """Mean of `upper` - `lower` (N,); an inverted interval counts as negative.
+    """Return mean of `upper` - `lower` (N,); an inverted interval counts as negative.
 
     >>> interval_length([0.0, 0.0], [1.0, 2.0])
     1.5
@@ -97,7 +97,7 @@ def interval_length(lower: ArrayLike, upper: ArrayLike) -> float:
 def interval_score(
     lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
 ) -> float:
-    """Mean length plus 2/`alpha` times the distance of missed targets (N,).
+    """Return the mean length plus 2/`alpha` times the distance of missed targets (N,).
 
     A proper score of central intervals of level 1 - `alpha` (Gneiting & Raftery,
     2007).
@@ -110,7 +110,7 @@ def interval_score(
 
 @as_score(label="inverted intervals", better="lower", items=item_inverted)
 def inverted_fraction(lower: ArrayLike, upper: ArrayLike) -> float:
-    """Share of intervals (N,) whose lower end lies above the upper one.
+    """Return the share of intervals (N,) whose lower end lies above the upper one.
 
     >>> inverted_fraction([0.0, 2.0], [1.0, 1.0])
     0.5

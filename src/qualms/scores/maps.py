@@ -69,7 +69,7 @@ class UncertaintyMaps(NamedTuple):
 
 
 def sufficient_statistics(probs: ArrayLike) -> Statistics:
-    """Mean probabilities, expected entropy and labels of draws (M, C, *space).
+    """Return mean probabilities, expected entropy and labels of draws (M, C, *space).
 
     float32 stays float32, anything else is computed in float64. Of equally probable
     classes the first is the label.
@@ -93,7 +93,7 @@ def sufficient_statistics(probs: ArrayLike) -> Statistics:
 def uncertainty_maps(
     mean_probs: ArrayLike, expected_entropy: ArrayLike, *, method: str | None = None
 ) -> UncertaintyMaps:
-    """Predictive, aleatoric and epistemic maps of one item, by the roles of `method`.
+    """Return predictive, aleatoric and epistemic maps by the roles of `method`.
 
     PE, EE and MI = PE - EE, unless `UNCERTAINTY_TYPES` gives `method` other roles (SSN
     swaps aleatoric and epistemic; the plain softmax has MSR as predictive). MI is not
@@ -142,7 +142,7 @@ def uncertainty_type(measure: str, method: str) -> str:
 
 
 def _one_minus_largest(probs: Array) -> Array:
-    """One minus the largest of `probs` (C, *space), as the sum of all others."""
+    """Return one minus the largest of `probs` (C, *space): the sum of all others."""
     rows = np.require(probs.reshape(len(probs), -1), requirements=["C", "W"])
     others = np.empty(rows.shape[1])
     sums_of_others(rows, others)
@@ -151,7 +151,7 @@ def _one_minus_largest(probs: Array) -> Array:
 
 
 def _most_probable(draw: NDArray[Any]) -> Labels:
-    """First most probable class; takes whole maps, so memory is read in order."""
+    """Return the first most probable class, reading memory of maps in order."""
     top = draw.max(axis=0)
     labels = np.empty(draw.shape[1:], dtype=np.uint8)
     for k in reversed(range(len(draw))):

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def item_top_k(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
-    """(N,) whether the target of each item is among its `k` most probable classes.
+    """Return whether each target (N,) is among the `k` most probable classes.
 
     Of classes that are tied for the last places, each is as likely to get one.
 
@@ -48,7 +48,7 @@ def item_top_k(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> Array:
 
 @as_score(label="Top-k accuracy", better="higher", items=item_top_k)
 def top_k_accuracy(probs: ArrayLike, target: ArrayLike, *, k: int = 5) -> float:
-    """Share of items whose target is among the `k` most probable classes.
+    """Return the share of items whose target is among the `k` most probable classes.
 
     Of classes that are tied for the last places, each is as likely to get one.
 
@@ -83,7 +83,7 @@ def _macro_f1_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
 
 @as_score(label="Macro F1", better="higher", influence=_macro_f1_influence)
 def macro_f1(probs: ArrayLike, target: ArrayLike) -> float:
-    """Mean over classes of 2 TP / (2 TP + FP + FN) (van Rijsbergen, 1979).
+    """Return the mean over classes of 2 TP / (2 TP + FP + FN) (van Rijsbergen, 1979).
 
     Classes that are neither the target nor the prediction of any item are left out.
 
@@ -149,7 +149,7 @@ def _add_placements(
 
 @as_score(label="Macro AUROC", better="higher", influence=_macro_auroc_influence)
 def macro_auroc(probs: ArrayLike, target: ArrayLike) -> float:
-    """Mean over classes of the AUROC of their probability, one against the rest.
+    """Return mean over classes of the AUROC of their probability, one against the rest.
 
     Each AUROC is `auroc`, ties one half. Classes without items are left out; nan where
     all items are of one class. With two classes it is the AUROC of P(y=1).
@@ -165,7 +165,7 @@ def macro_auroc(probs: ArrayLike, target: ArrayLike) -> float:
 
 @jit
 def class_auroc(order: Index, start: Index, truth: Index, label: int) -> float:
-    """AUROC of the items of a class against the rest; nan without either.
+    """Return the AUROC of the items of a class against the rest; nan without either.
 
     Counts of pairs are whole numbers and halves, so no order of adding them matters.
     """
@@ -182,5 +182,5 @@ def class_auroc(order: Index, start: Index, truth: Index, label: int) -> float:
 
 
 def present_classes(truth: ArrayLike) -> Iterator[int]:
-    """The classes that some item has, in ascending order."""
+    """Return the classes that some item has, in ascending order."""
     return map(int, np.unique(truth))

@@ -35,7 +35,7 @@ __all__ = [
 
 @as_score(label="OOD AUROC", better="higher", influence=auroc_influence)
 def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
-    """Chance that a shifted item is less certain than an in-domain one, ties half.
+    """Return the chance that shifted items are less certain than others, ties half.
 
     Hendrycks & Gimpel (2017). Both (N,); nan unless both kinds are present.
 
@@ -51,14 +51,14 @@ def _ood_auprc_influence(uncertainty: ArrayLike, shifted: ArrayLike) -> Influenc
 
 
 def _of_two_samples(found: Influence, shifted: ArrayLike) -> Influence:
-    """Shifted and in-domain items were sought out apart, in fixed numbers."""
+    """Return `found` with shifted and in-domain items in fixed numbers."""
     part = flags("shifted", shifted).astype(np.int64)
     return dataclasses.replace(found, part=part)
 
 
 @as_score(label="OOD AUPRC", better="higher", influence=_ood_auprc_influence)
 def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
-    """Area under precision against recall of shifted items, by the trapezoid rule.
+    """Return the area under precision against recall of shifted items, by trapezoids.
 
     Both (N,); nan without a shifted item (Hendrycks & Gimpel, 2017).
 
@@ -70,7 +70,7 @@ def ood_auprc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
 
 @as_score(label="OOD FPR95", better="lower", influence=fpr_at_tpr_influence)
 def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
-    """Share of in-domain items flagged when 95 % of the shifted ones are caught.
+    """Return share of in-domain items flagged when 95 % of the shifted ones are caught.
 
     The largest threshold that catches at least 95 % of the shifted items; an item at
     the threshold is flagged (Liang et al., 2018). Both (N,); nan unless both kinds are
@@ -86,7 +86,7 @@ def ood_fpr95(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
 def ood_found(
     uncertainty: ArrayLike, shifted: ArrayLike, *, share: float = 0.5
 ) -> float:
-    """Share of the shifted items that are among the least certain `share` of all.
+    """Return the share of shifted items that are among the least certain `share`.
 
     What a query of an unlabelled pool finds (Kahl et al., 2024): floor(share N) items
     are queried, of equally uncertain ones each with the same chance. Both (N,); nan
@@ -123,7 +123,7 @@ def _scod_auroc_influence(
 
 @as_score(label="SCOD AUROC", better="higher", influence=_scod_auroc_influence)
 def scod_auroc(correct: ArrayLike, shifted: ArrayLike, uncertainty: ArrayLike) -> float:
-    """Chance that a failure is less certain than a success, ties half.
+    """Return the chance that a failure is less certain than a success, ties half.
 
     A failure is a shifted item or a wrong one (Jaeger et al., 2023); whether a shifted
     item is marked correct does not matter. All (N,); nan unless both kinds are present.
@@ -159,7 +159,7 @@ def scod_aurc(
     *,
     cost: float = 1.0,
 ) -> float:
-    """`aurc` of a risk of 1 per wrong in-domain item and `cost` per shifted item kept.
+    """Return `aurc` of risk 1 per wrong in-domain item, and `cost` per shifted one.
 
     The costs of SCOD (Xia & Bouganis, 2022) on the risk-coverage curve; arrays (N,).
 

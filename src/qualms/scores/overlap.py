@@ -40,7 +40,7 @@ def dice(
     ignore: int | None = None,
     empty: float = 1.0,
 ) -> float:
-    """Overlap of two label maps, 2TP / (2TP + FP + FN) (Dice, 1945).
+    """Return the overlap of two label maps, 2TP / (2TP + FP + FN) (Dice, 1945).
 
     Two classes: the Dice of class 1, the foreground. More classes: counts pooled over
     all classes (as in Kahl et al., 2024), which is the share of pixels that agree;
@@ -70,7 +70,7 @@ def macro_dice(
     ignore: int | None = None,
     empty: float = 1.0,
 ) -> float:
-    """Mean over classes of the overlap of two label maps, 2TP / (2TP + FP + FN).
+    """Return mean over classes of the overlap of two label maps, 2TP / (2TP + FP + FN).
 
     All classes that occur in either map weigh alike, class 0 included, so that a large
     background cannot hide small objects that are missed, as it does in the pooled
@@ -106,7 +106,7 @@ def ged(
     ignore: int | None = None,
     empty: float = 1.0,
 ) -> float:
-    """Generalised energy distance of draws and raters (Kohl et al., 2018).
+    """Return the generalised energy distance of draws and raters (Kohl et al., 2018).
 
     2 E[d(rater, draw)] - E[d(draw, draw)] - E[d(rater, rater)] with d = 1 - `dice`,
     each term the mean over all ordered pairs, a map with itself included. It is never
@@ -134,7 +134,7 @@ def ged(
 
 @as_score(label="AL gain", better="higher", low=-np.inf, high=np.inf)
 def al_improvement(dice_before: float, dice_after: float, dice_random: float) -> float:
-    """Relative gain in Dice by querying uncertain items over random ones.
+    """Return the relative gain in Dice by querying uncertain items over random ones.
 
     (after / before - 1) - (random / before - 1) on the shifted test split, where the
     pool was queried by uncertainty or at random between the two trainings (Kahl et
@@ -151,7 +151,7 @@ def al_improvement(dice_before: float, dice_after: float, dice_random: float) ->
 
 @as_score(label="Dice drop", better="lower", low=-np.inf, high=1.0)
 def dice_drop(dice_in_domain: float, dice_shifted: float) -> float:
-    """How much of the in-domain Dice is lost on shifted items, relative to it.
+    """Return how much of the in-domain Dice is lost on shifted items, relative to it.
 
     (in-domain - shifted) / in-domain, by which Kahl et al. (2024, table 2) choose
     shifts; nan where nothing was segmented in-domain.
@@ -174,7 +174,7 @@ def _check_dice(**values: float) -> None:
 def _kept_pair(
     prediction: ArrayLike, reference: ArrayLike, classes: int, ignore: int | None
 ) -> tuple[Labels, Labels]:
-    """Two maps as stacks of one, (1, P) each, at the pixels that count."""
+    """Return two maps as stacks of one, (1, P) each, at the pixels that count."""
     names = ("prediction", "reference")
     stacks = (np.asarray(prediction)[np.newaxis], np.asarray(reference)[np.newaxis])
     return _kept(names, *stacks, classes, ignore)
@@ -187,7 +187,7 @@ def _kept(
     classes: int,
     ignore: int | None,
 ) -> tuple[Labels, Labels]:
-    """(M, P) and (R, P) classes at the P pixels that no rater ignores."""
+    """Return (M, P) and (R, P) classes at the P pixels that no rater ignores."""
     check_stack(names[0], drawn)
     check_stack(names[1], rated)
     check_same_space(names, drawn.shape[1:], rated.shape[1:])

@@ -42,7 +42,7 @@ class Platt:
     b: float
 
     def confidence(self, uncertainty: ArrayLike) -> Array:
-        """Confidence in [0, 1] of every pixel, in the shape of `uncertainty`."""
+        """Return confidence in [0, 1] of every pixel, in the shape of `uncertainty`."""
         scaled = self.a * real_map("uncertainty", uncertainty) - self.b
         return np.asarray(expit(scaled), dtype=np.float64)
 
@@ -142,7 +142,7 @@ def stated_ace(
     total: ArrayLike | None = None,
     bins: int = 20,
 ) -> float:
-    """`ace` of probabilities as they are: a pixel is as sure as its likeliest class.
+    """Return `ace` of probabilities as they are: the likeliest class is the claim.
 
     `ace` of a `Platt` fit says whether an uncertainty can be turned into confidences;
     this says whether the model's own probabilities are such.
@@ -175,7 +175,7 @@ def stated_gaps(
     total: ArrayLike | None = None,
     bins: int = 20,
 ) -> ConfidenceGaps:
-    """The gaps of one map; arguments are those of `stated_ace`."""
+    """Return the gaps of one map; arguments are those of `stated_ace`."""
     likeliest = np.asarray(mean_probs).max(axis=0)
     # Probabilities in float32 may add up to a little more than one.
     rounded = (likeliest > 1.0) & (likeliest <= 1.0 + SUM_TOLERANCE)
@@ -212,7 +212,7 @@ def _mean_gap(found: ConfidenceGaps) -> float:
 def fit_platt(
     uncertainty: ArrayLike, correct: ArrayLike, *, total: ArrayLike | None = None
 ) -> Platt:
-    """Logistic fit of being right on uncertainty, with smoothed targets (Platt, 1999).
+    """Return the logistic fit of being right, with smoothed targets (Platt, 1999).
 
     One fit pools all validation pixels of a run; for many items add up their
     `uncertainty_histogram` first. Where the uncertainty does not vary, the slope is 0
@@ -248,7 +248,7 @@ def uncertainty_histogram(
     total: ArrayLike | None = None,
     bins: int = 16384,
 ) -> UncertaintyHistogram:
-    """Pixels of one item by uncertainty, to be added over items and fitted once.
+    """Return pixels of one item by uncertainty, to be added over items and fitted once.
 
     Args:
         uncertainty: Any shape.
@@ -279,7 +279,7 @@ def uncertainty_histogram(
 def _flat_counts(
     name: str, values: ArrayLike, correct: ArrayLike, total: ArrayLike | None
 ) -> tuple[Array, Array, Array]:
-    """Flat values, times right and times counted of every pixel."""
+    """Return flat values, times right and times counted of every pixel."""
     value = real_map(name, values)
     right = real_map("correct", correct)
     count = np.ones(value.shape) if total is None else real_map("total", total)
@@ -297,12 +297,12 @@ def _flat_counts(
 
 
 def _sums(which: Index, weights: Array, bins: int) -> Array:
-    """(B,) sum of `weights` in each bin."""
+    """Return (B,) sum of `weights` in each bin."""
     return np.bincount(which, weights, bins).astype(np.float64, copy=False)
 
 
 def _smoothed(right: Array, count: Array) -> Array:
-    """Sum of Platt's targets of each pixel, which stay off 0 and 1."""
+    """Return the sum of Platt's targets of each pixel, which stay off 0 and 1."""
     positives = right.sum()
     negatives = count.sum() - positives
     high, low = (positives + 1.0) / (positives + 2.0), 1.0 / (negatives + 2.0)
@@ -311,7 +311,7 @@ def _smoothed(right: Array, count: Array) -> Array:
 
 
 def _fit_logistic(x: Array, target: Array, count: Array) -> tuple[float, float]:
-    """Slope and intercept of the log-odds of `target` successes out of `count`.
+    """Return slope and intercept of the log-odds of `target` successes out of `count`.
 
     The maximum of the likelihood. `x` must vary, and the sum of `target` must lie
     strictly between 0 and that of `count`. Newton steps are halved while they

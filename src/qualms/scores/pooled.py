@@ -60,11 +60,11 @@ class PooledCounts:
         )
 
     def around(self, share: float) -> Keys:
-        """Of leading halves, the one or two that the quantile at `share` lies in."""
+        """Return the one or two leading halves that the quantile at `share` lies in."""
         return np.unique(self._at(self._ranks(share)))
 
     def quantile(self, share: float, nearby: PooledCounts) -> float:
-        """The quantile of all numbers at `share` in [0, 1], linearly interpolated.
+        """Return quantile of all numbers at `share` in [0, 1], linearly interpolated.
 
         Args:
             share: Where it lies.
@@ -77,7 +77,7 @@ class PooledCounts:
         return float(low + (place - ranks[0]) * (high - low))
 
     def _ranks(self, share: float) -> Index:
-        """The numbers between which the quantile lies, counted from the least."""
+        """Return numbers between which the quantile lies, counted from the least."""
         if not 0.0 <= share <= 1.0:
             raise ValueError(f"share must lie in [0, 1], got {share}")
         last = self.count.sum() - 1
@@ -89,14 +89,14 @@ class PooledCounts:
 
 
 def leading_counts(values: ArrayLike) -> PooledCounts:
-    """How often each leading half of 32 bits occurs in a map of any shape."""
+    """Return how often each leading half of 32 bits occurs in a map of any shape."""
     times = np.bincount(_keys("values", values) >> _HALF)
     found = np.flatnonzero(times)
     return PooledCounts(key=found.astype(np.uint32) << _HALF, count=times[found])
 
 
 def nearby_counts(values: ArrayLike, around: Keys) -> PooledCounts:
-    """How often each number occurs that begins with one of the halves in `around`."""
+    """Return how often each number occurs that begins with a half in `around`."""
     key = _keys("values", values)
     near = np.zeros(key.shape, np.bool_)
     for leading in around:
@@ -106,7 +106,7 @@ def nearby_counts(values: ArrayLike, around: Keys) -> PooledCounts:
 
 
 def _keys(name: str, values: ArrayLike) -> Keys:
-    """Whole numbers in the order of `values` in float32."""
+    """Return whole numbers in the order of `values` in float32."""
     single = real_map(name, values).astype(np.float32).ravel()
     # Adding 0 makes -0 and 0 one number.
     bits = (single + np.float32(0.0)).view(np.uint32)

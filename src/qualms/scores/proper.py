@@ -42,7 +42,7 @@ __all__ = [
 
 
 def correct(probs: ArrayLike, target: ArrayLike) -> Flags:
-    """(N,) whether the most probable class of each item is its target.
+    """Return (N,) whether the most probable class of each item is its target.
 
     >>> correct([0.1, 0.9, 0.8], [0, 1, 0])
     array([ True,  True, False])
@@ -51,7 +51,7 @@ def correct(probs: ArrayLike, target: ArrayLike) -> Flags:
 
 
 def item_nll(probs: ArrayLike, target: ArrayLike) -> Array:
-    """(N,) negative log-likelihood of each item's target in nats, floored as in `nll`.
+    """Return each target's negative log-likelihood (N,) in nats, floored as in `nll`.
 
     >>> item_nll([0.5, 0.0], [1, 1]).round(2)
     array([ 0.69, 34.54])
@@ -67,7 +67,7 @@ def item_nll(probs: ArrayLike, target: ArrayLike) -> Array:
 
 
 def item_brier(probs: ArrayLike, target: ArrayLike) -> Array:
-    """(N,) squared distance of each item's probabilities to its one-hot target.
+    """Return (N,) squared distance of each item's probabilities to its one-hot target.
 
     >>> item_brier([0.5, 0.0], [1, 1])
     array([0.5, 2. ])
@@ -160,7 +160,7 @@ def _mcc_influence(probs: ArrayLike, target: ArrayLike) -> Influence:
 
 
 def _worst_correlation(chance: float, size: float, share: float) -> float:
-    """The correlation when all errors that were not seen are of the smallest class."""
+    """Return the correlation if all errors not seen are of the smallest class."""
     found = chance ** (1.0 / size)
     missed = (1.0 - found) * share / (1.0 - share)
     return math.sqrt(found / (1.0 + missed))
@@ -168,7 +168,7 @@ def _worst_correlation(chance: float, size: float, share: float) -> float:
 
 @as_score(label="Accuracy", better="higher", items=correct)
 def accuracy(probs: ArrayLike, target: ArrayLike) -> float:
-    """Share of items whose most probable class is the target.
+    """Return the share of items whose most probable class is the target.
 
     >>> accuracy([0.1, 0.9, 0.8], [0, 1, 0])
     0.6666666666666666
@@ -178,7 +178,7 @@ def accuracy(probs: ArrayLike, target: ArrayLike) -> float:
 
 @as_score(label="NLL", better="lower", high=34.54, influence=_nll_influence)
 def nll(probs: ArrayLike, target: ArrayLike) -> float:
-    """Mean negative log-likelihood of the target, in nats (log score; Good, 1952).
+    """Return the mean negative log-likelihood in nats (log score; Good, 1952).
 
     Probabilities below 1e-15 count as 1e-15: an item that is certain and wrong costs
     34.5 nats, not infinitely many.
@@ -191,7 +191,7 @@ def nll(probs: ArrayLike, target: ArrayLike) -> float:
 
 @as_score(label="Brier", better="lower", high=2.0, influence=_brier_influence)
 def brier(probs: ArrayLike, target: ArrayLike) -> float:
-    """Mean squared distance between probabilities and one-hot target (Brier, 1950).
+    """Return the mean squared distance to the one-hot target (Brier, 1950).
 
     The squares are summed over all classes, so the range is 0..2 whatever C is. For
     two classes this is twice the mean of (P(y=1) - target)^2, which some libraries
@@ -207,7 +207,7 @@ def brier(probs: ArrayLike, target: ArrayLike) -> float:
     label="Balanced accuracy", better="higher", influence=_balanced_accuracy_influence
 )
 def balanced_accuracy(probs: ArrayLike, target: ArrayLike) -> float:
-    """Mean over the classes present in `target` of the share of their items found.
+    """Return the mean over the classes in `target` of the share of their items found.
 
     >>> balanced_accuracy([0.1, 0.9, 0.8], [0, 1, 0])
     0.75
@@ -220,7 +220,7 @@ def balanced_accuracy(probs: ArrayLike, target: ArrayLike) -> float:
 
 @as_score(label="MCC", better="higher", low=-1.0, influence=_mcc_influence)
 def mcc(probs: ArrayLike, target: ArrayLike) -> float:
-    """Correlation of predicted and true class, any number of classes (Gorodkin, 2004).
+    """Return the correlation of predicted and true classes (Gorodkin, 2004).
 
     Undefined, nan, when all items are predicted as one class or belong to one class.
 
@@ -238,7 +238,7 @@ def mcc(probs: ArrayLike, target: ArrayLike) -> float:
 
 
 def _confusion(probs: ArrayLike, target: ArrayLike) -> Index:
-    """(C, C) how many items of each true class (row) got each predicted class."""
+    """Return how many items of each true class (row) got each predicted class."""
     checked, truth = labelled(probs, target)
     classes = checked.shape[1]
     pair = truth * classes + most_probable(checked)

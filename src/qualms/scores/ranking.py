@@ -32,6 +32,8 @@ __all__ = [
     "weighted_auroc",
 ]
 
+REACH = 3.0
+"""Standard errors of a threshold's rank between thresholds that tell its slope."""
 ONE_KIND = "there must be items of both kinds, positive and negative"
 
 
@@ -67,8 +69,8 @@ def _threshold_change(level: Array, truth: Flags, tpr: float, rate: float) -> Ar
     passed = np.sort(level[~truth])
     positives = len(found)
     rank = max(math.ceil(tpr * positives * (1.0 - 1e-12)), 1)
-    reach = math.ceil(math.sqrt(positives * tpr * (1.0 - tpr)))
-    first, last = max(rank - max(reach, 1), 1), min(rank + max(reach, 1), positives)
+    reach = max(math.ceil(REACH * math.sqrt(positives * tpr * (1.0 - tpr))), 1)
+    first, last = max(rank - reach, 1), min(rank + reach, positives)
     rates = 1.0 - np.searchsorted(passed, found[[first - 1, last - 1]]) / len(passed)
     slope = (rates[1] - rates[0]) / max((last - first) / positives, 1e-12)
     hit = level >= found[rank - 1]
@@ -78,7 +80,7 @@ def _threshold_change(level: Array, truth: Flags, tpr: float, rate: float) -> Ar
 
 
 def auroc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
-    """AUROC by the placement of every item (DeLong et al., 1988)."""
+    """Return the AUROC by the placement of every item (DeLong et al., 1988)."""
     values = vector("score", score)
     truth = flags("positive", positive, length=len(values))
     return placed(values, truth.astype(np.float64), (~truth).astype(np.float64))
@@ -87,7 +89,7 @@ def auroc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
 def weighted_auroc_influence(
     score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
 ) -> Influence:
-    """The same where items are positive and negative by weights (N,)."""
+    """Return the same where items are positive and negative by weights (N,)."""
     values = vector("score", score)
     return placed(
         values,
@@ -97,12 +99,12 @@ def weighted_auroc_influence(
 
 
 def auprc_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
-    """Area under precision against recall, by trapezoids."""
+    """Return the area under precision against recall, by trapezoids."""
     return _precision_area(score, positive, trapezoid=True)
 
 
 def average_precision_influence(score: ArrayLike, positive: ArrayLike) -> Influence:
-    """Area under precision against recall, by steps."""
+    """Return the area under precision against recall, by steps."""
     return _precision_area(score, positive, trapezoid=False)
 
 
@@ -129,7 +131,7 @@ def fpr_at_tpr_influence(
 
 @as_score(label="AUROC", better="higher", influence=auroc_influence)
 def auroc(score: ArrayLike, positive: ArrayLike) -> float:
-    """Probability that a positive outscores a negative (Mann & Whitney, 1947).
+    """Return probability that a positive outscores a negative (Mann & Whitney, 1947).
 
     Ties count one half. Undefined, nan, with positives or negatives only.
 
@@ -143,7 +145,7 @@ def auroc(score: ArrayLike, positive: ArrayLike) -> float:
 def weighted_auroc(
     score: ArrayLike, positive_weight: ArrayLike, negative_weight: ArrayLike
 ) -> float:
-    """AUROC when each item is positive and negative by a weight (both (N,), >= 0).
+    """Return the AUROC of items that are positive and negative by weights (N,), >= 0.
 
     Equals `auroc` of a set in which every item is repeated as often as its weights
     say, so items may also be partly positive. Undefined, nan, when either kind has no
@@ -160,7 +162,7 @@ def weighted_auroc(
 
 @as_score(label="AUPRC", better="higher", influence=auprc_influence)
 def auprc(score: ArrayLike, positive: ArrayLike) -> float:
-    """Area under the precision-recall curve by trapezoids, from recall 0, precision 1.
+    """Return the area under precision against recall by trapezoids, from (0, 1) on.
 
     One point per distinct score (as Band et al., 2021); straight lines between points
     are optimistic, see `average_precision`. Undefined, nan, without positives; 1
@@ -174,7 +176,7 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
 
 @as_score(label="AP", better="higher", influence=average_precision_influence)
 def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
-    """Precision at each distinct score, weighted by the recall gained there.
+    """Return the precision at each distinct score, weighted by the recall gained there.
 
     The area under the precision-recall curve as steps (Davis & Goadrich, 2006, on why
     not straight lines). Undefined, nan, without positives.
@@ -188,7 +190,7 @@ def average_precision(score: ArrayLike, positive: ArrayLike) -> float:
 
 @as_score(label="FPR at TPR", better="lower", influence=fpr_at_tpr_influence)
 def fpr_at_tpr(score: ArrayLike, positive: ArrayLike, *, tpr: float = 0.95) -> float:
-    """Smallest false positive rate of a threshold with true positive rate >= `tpr`.
+    """Return the least false positive rate of a threshold that finds a share `tpr`.
 
     A threshold is a score that occurs: no interpolation between them, and tied items
     pass it together. Undefined, nan, with positives or negatives only.
@@ -205,7 +207,7 @@ def fpr_at_tpr(score: ArrayLike, positive: ArrayLike, *, tpr: float = 0.95) -> f
 
 
 def roc_curve(score: ArrayLike, positive: ArrayLike) -> RocCurve:
-    """True against false positive rate at every distinct threshold, none left out.
+    """Return true against false positive rate at every distinct threshold.
 
     >>> roc_curve([0.1, 0.4, 0.4], [False, False, True]).tpr
     array([0., 1., 1.])
@@ -217,7 +219,7 @@ def roc_curve(score: ArrayLike, positive: ArrayLike) -> RocCurve:
 def precision_recall_curve(
     score: ArrayLike, positive: ArrayLike
 ) -> PrecisionRecallCurve:
-    """Precision against recall at every distinct threshold, none left out.
+    """Return the precision against recall at every distinct threshold, none left out.
 
     >>> precision_recall_curve([0.1, 0.4, 0.4], [False, False, True]).precision
     array([1.        , 0.5       , 0.33333333])
@@ -226,7 +228,7 @@ def precision_recall_curve(
 
 
 def auroc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
-    """`auroc` with another rule for ties; 0 ties what is equal to the last bit."""
+    """Return `auroc` with another rule for ties; 0 ties what is equal to the bit."""
     values = vector("score", score)
     truth = flags("positive", positive, length=len(values))
     rank = ranked_items(values, tie=tie)
@@ -234,7 +236,7 @@ def auroc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) ->
 
 
 def auprc_by_rule(score: ArrayLike, positive: ArrayLike, *, tie: float = TIE) -> float:
-    """`auprc` with another rule for ties; 0 ties what is equal to the last bit."""
+    """Return `auprc` with another rule for ties; 0 ties what is equal to the bit."""
     precision, recall, _ = _precision_recall(score, positive, tie)
     return plain_dot(np.diff(recall), precision[1:] + precision[:-1]) / 2
 
@@ -268,12 +270,12 @@ def _above(score: ArrayLike, positive: ArrayLike, tie: float) -> _Above:
 
 
 def _share(count: Array) -> Array:
-    """Cumulative counts as shares of their last value; nan when that is zero."""
+    """Return cumulative counts as shares of their last value; nan when that is zero."""
     return count / count[-1] if count[-1] > 0 else np.full_like(count, np.nan)
 
 
 def _concordance(rank: Ranked, positives: Array, negatives: Array) -> float:
-    """Weight of the pairs in the right order, ties one half, over that of all pairs."""
+    """Return the weight of pairs in the right order, ties half, over that of all."""
     pairs = positives.sum() * negatives.sum()
     if pairs == 0.0:
         return float("nan")
@@ -287,7 +289,7 @@ def _concordance(rank: Ranked, positives: Array, negatives: Array) -> float:
 def placed(
     values: Array, positives: Array, negatives: Array, rank: Ranked | None = None
 ) -> Influence:
-    """AUROC of `values`, all (N,), from the rank of each item in the other kind."""
+    """Return the AUROC of `values` (N,), from each item's rank in the other kind."""
     found, passed = float(positives.sum()), float(negatives.sum())
     if found == 0.0 or passed == 0.0:
         return undefined(ONE_KIND)
@@ -312,7 +314,7 @@ def placed(
 
 
 def _cumulated(weight: Array, rank: Ranked) -> tuple[Array, Array]:
-    """(N,) twice, in item order: weight up to and with its tie group, and of it."""
+    """Return (N,) the weight up to and with each item's tie group, and of it alone."""
     order, start = rank
     within = np.add.reduceat(weight[order], start[:-1])
     up_to, own = np.empty(len(order)), np.empty(len(order))
@@ -342,7 +344,7 @@ def _precision_area(
 def precision_area(
     truth: Flags, weight: Array, rank: Ranked, *, trapezoid: bool
 ) -> Influence:
-    """Area of items of some `weight` (N,), the highest score first in `rank`."""
+    """Return area of items of some `weight` (N,), the highest score first in `rank`."""
     order, start = rank
     counted = weight[order]
     hits = np.add.reduceat(truth[order] * counted, start[:-1])
@@ -372,7 +374,7 @@ def precision_area(
 def _area_slopes(
     hits: Array, precision: Array, count: Array, trapezoid: bool
 ) -> tuple[float, Array, Array]:
-    """Area in hits, and its slopes by hits and by items up to each threshold."""
+    """Return area in hits, and its slopes by hits and by items up to each threshold."""
     after, following = np.append(hits[1:], 0.0), np.append(precision[1:], 0.0)
     if not trapezoid:
         by_true = precision - following + hits / count
@@ -385,13 +387,13 @@ def _area_slopes(
 
 
 def _from_here(values: Array) -> Array:
-    """Sums from each place to the end."""
+    """Return sums from each place to the end."""
     found: Array = np.cumsum(values[::-1])[::-1]
     return found
 
 
 def _precision_floor(positives: float, negatives: float) -> Callable[[float], float]:
-    """The worst area when all positives were above all negatives.
+    """Return the worst area when all positives were above all negatives.
 
     Either a share of the positives lies below the negatives, or a share of the
     negatives above all positives; none was seen.

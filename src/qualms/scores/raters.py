@@ -48,7 +48,7 @@ class Defined(NamedTuple):
 def ncc(
     uncertainty: ArrayLike, reference: ArrayLike, *, mask: ArrayLike | None = None
 ) -> float:
-    """Normalised cross-correlation of two maps (Hu et al., 2019): Pearson's, by pixel.
+    """Return the normalised cross-correlation of two maps (Hu et al., 2019).
 
     Args:
         uncertainty: Predicted map, any shape.
@@ -82,7 +82,7 @@ def ncc(
 
 
 def rater_variance(raters: ArrayLike, *, ignore: int | None = None) -> Array:
-    """Disagreement of raters (R, *space) at every pixel, (*space).
+    """Return the disagreement of raters (R, *space) at every pixel, (*space).
 
     Pairs of raters that disagree over R squared. For two classes this is the
     population variance p (1 - p) of the label (Kahl et al., 2024); for more it is half
@@ -105,7 +105,7 @@ def rater_variance(raters: ArrayLike, *, ignore: int | None = None) -> Array:
 def rater_agreement(
     prediction: ArrayLike, raters: ArrayLike, *, ignore: int | None = None
 ) -> Agreement:
-    """How many of the raters (R, *space) agree with `prediction` (*space), per pixel.
+    """Return per pixel how many raters (R, *space) agree with `prediction` (*space).
 
     A rater who marks a pixel `ignore` does not count there; a pixel that all raters
     ignore has a total of 0 and carries no weight in `ace` and `fit_platt`.
@@ -130,7 +130,7 @@ def rater_agreement(
 
 
 def mean_defined(values: ArrayLike) -> Defined:
-    """Mean of the values that are not nan (nan if all are), and how many were.
+    """Return mean of the values that are not nan (nan if all are), and how many were.
 
     >>> mean_defined(np.array([0.5, np.nan, 1.0]))
     Defined(mean=0.75, left_out=1)
@@ -147,7 +147,7 @@ def mean_defined(values: ArrayLike) -> Defined:
 
 
 def _centred(values: Array) -> Array:
-    """Deviations from the mean, scaled so that no square overflows."""
+    """Return deviations from the mean, scaled so that no square overflows."""
     deviation = values.ravel() - values.mean()
     scaled: Array = deviation / np.abs(deviation).max()
     return scaled

@@ -36,7 +36,7 @@ class Temperature:
     value: float
 
     def apply(self, probs: ArrayLike) -> Array:
-        """(N, C) probabilities raised to the power 1 / value and renormalised.
+        """Return (N, C) probabilities raised to the power 1 / value and renormalised.
 
         >>> Temperature(value=2.0).apply([0.9]).round(4)
         array([[0.25, 0.75]])
@@ -61,7 +61,7 @@ class Isotonic:
     """One per class; for two classes only that of P(y=1)."""
 
     def apply(self, probs: ArrayLike) -> Array:
-        """(N, C) recalibrated probabilities, rows summing to one.
+        """Return (N, C) recalibrated probabilities, rows summing to one.
 
         With more than two classes the maps of the single classes are renormalised; a
         row that every map sends to zero becomes uniform.
@@ -86,7 +86,7 @@ class Isotonic:
 
 
 def fit_temperature(probs: ArrayLike, target: ArrayLike) -> Temperature:
-    """The temperature with the smallest NLL on these items (Guo et al., 2017).
+    """Return the temperature with the smallest NLL on these items (Guo et al., 2017).
 
     `probs` is P(y=1) of shape (N,), class probabilities (N, C) or draws (M, N, C);
     their logarithms, floored at log 1e-15, stand in for the logits, which differ from
@@ -112,7 +112,7 @@ def fit_temperature(probs: ArrayLike, target: ArrayLike) -> Temperature:
 
 
 def fit_isotonic(probs: ArrayLike, target: ArrayLike) -> Isotonic:
-    """The best non-decreasing map of the probabilities (Zadrozny & Elkan, 2002).
+    """Return the best non-decreasing map of the probabilities (Zadrozny & Elkan, 2002).
 
     Least squares by pooling adjacent violators (SciPy's). Two classes: one map, of
     P(y=1). More: one map per class against the rest, then renormalised. The map can
@@ -138,7 +138,7 @@ def _softmax(logits: Array) -> Array:
 
 
 def _slope_of_nll(logs: Array, truth: Index, sharpness: float) -> tuple[float, float]:
-    """First and second derivative of the mean NLL by the inverse temperature."""
+    """Return first and second derivative of the mean NLL by the inverse temperature."""
     weights = _softmax(sharpness * logs)
     mean = np.einsum("nc,nc->n", weights, logs)
     apart = logs - mean[:, None]

@@ -69,7 +69,7 @@ class ReferralCurve:
         return float(np.mean(defined)) if defined.size else float("nan")
 
     def at(self, tau: float) -> float:
-        """The score with a share `tau` referred, N - round(tau N) items retained."""
+        """Return score with a share `tau` referred, N - round(tau N) items retained."""
         if not 0.0 <= tau < 1.0:
             raise ValueError(f"tau must be at least 0 and less than 1, got {tau}")
         items = len(self.value)
@@ -89,7 +89,7 @@ def referral_curve(
     uncertainty: ArrayLike | None = None,
     oracle: bool = False,
 ) -> ReferralCurve:
-    """The score `name` of the retained items after every referral (Band et al., 2021).
+    """Return the score `name` of retained items at every referral (Band et al., 2021).
 
     Items of equal uncertainty are referred in random order: accuracy and NLL are the
     expectation over it; AUROC, AUPRC and balanced accuracy are exact where no tie is
@@ -217,7 +217,7 @@ def _balanced_accuracy(probs: Array, target: Index, rank: Ranked) -> Array:
 
 
 def _fill(ends: Array, rank: Ranked) -> Array:
-    """(N,) values of every prefix: `ends` where a tie group ends, linear inside."""
+    """Return values (N,) of every prefix: `ends` of tie groups, linear inside."""
     items = rank.start[-1]
     if len(ends) == items:
         return ends
@@ -243,7 +243,7 @@ def referral_influence(
     *,
     tau: float | None = None,
 ) -> Influence:
-    """The influence on `curve.at(tau)`, or on `curve.area` where no `tau` is given.
+    """Return influence on `curve.at(tau)`, or on `curve.area` where no `tau` is given.
 
     `curve` was made from the same arrays by `referral_curve`.
     """
@@ -280,7 +280,7 @@ def _risk_influence(
 
 
 def _with_expert(found: Influence, share: float) -> Influence:
-    """Referred items count as perfect: the score is a risk times the share kept."""
+    """Return the influence where referred items count as perfect."""
     values = None if found.values is None else found.values * share
     return dataclasses.replace(found, value=found.value * share, values=values)
 
@@ -288,7 +288,7 @@ def _with_expert(found: Influence, share: float) -> Influence:
 def _kept_influence(
     curve: ReferralCurve, probs: Array, target: Index, unsure: Array, tau: float | None
 ) -> Influence:
-    """At one cut, or averaged over cuts evenly spaced."""
+    """Return the influence at one cut, or averaged over evenly spaced cuts."""
     items = len(target)
     rank = ranked_items(unsure)
     ranking = _WeightedScore(curve.name, probs, target)
@@ -323,7 +323,7 @@ def _kept_influence(
 def _with_enough(
     found: Influence, fewest: float, curve: ReferralCurve, tau: float | None
 ) -> Influence:
-    """No interval where the kept items of a class are few, or an end is undefined."""
+    """Drop the interval where few items of a class are kept, or an end is undefined."""
     needed = FEWEST_IN_AREA if tau is None else FEWEST_KEPT
     if fewest < needed:
         reason = (
@@ -347,7 +347,7 @@ class _WeightedScore:
             self.rank = ranked_items(sign * probs[:, 1])
 
     def of(self, weight: Array) -> Influence:
-        """The influence of the items, each counting by its weight (N,)."""
+        """Return the influence of the items, each counting by its weight (N,)."""
         truth = self.target == 1
         if self.rank is None:
             return self._balanced(weight)
@@ -356,7 +356,7 @@ class _WeightedScore:
         return placed(self.probs[:, 1], weight * truth, weight * ~truth, rank=self.rank)
 
     def fewest(self, weight: Array) -> float:
-        """The smallest number of items in a class that has any."""
+        """Return the smallest number of items in a class that has any."""
         size = np.bincount(self.target, weight)
         return float(size[size > 0.0].min())
 

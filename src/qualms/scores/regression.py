@@ -57,7 +57,7 @@ class Bounds(NamedTuple):
 
 
 def pool_gaussian(mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
-    """Mean and variance (N,) of the equal mixture of M Gaussian draws (M, N).
+    """Return mean and variance (N,) of the equal mixture of M Gaussian draws (M, N).
 
     The variance is the mean variance plus the population variance of the means, as in
     deep ensembles (Lakshminarayanan et al., 2017). Draws without a variance of their
@@ -82,7 +82,7 @@ def pool_gaussian(mean: ArrayLike, var: ArrayLike | None = None) -> Moments:
 
 
 def gaussian_interval(mean: ArrayLike, var: ArrayLike, *, alpha: float) -> Bounds:
-    """Central intervals of level 1 - `alpha` of Gaussians, mean and variance (N,).
+    """Return central intervals of level 1 - `alpha` of Gaussians, moments (N,).
 
     >>> gaussian_interval([0.0], [4.0], alpha=0.1)
     Bounds(lower=array([-3.28970725]), upper=array([3.28970725]))
@@ -94,7 +94,7 @@ def gaussian_interval(mean: ArrayLike, var: ArrayLike, *, alpha: float) -> Bound
 
 
 def item_gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
-    """Negative log density (N,) of each target; `gaussian_nll` is its mean."""
+    """Return negative log density (N,) of each target; `gaussian_nll` is its mean."""
     error = _error(mean, target)
     spread = _variance(var, length=len(error), positive=True)
     density: Array = (np.log(2 * math.pi * spread) + error**2 / spread) / 2
@@ -102,7 +102,7 @@ def item_gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Arr
 
 
 def item_crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
-    """The score (N,) of each item; `crps_gaussian` is its mean."""
+    """Return the score (N,) of each item; `crps_gaussian` is its mean."""
     error = np.abs(_error(mean, target))
     sigma = np.sqrt(_variance(var, length=len(error)))
     z = np.divide(error, sigma, out=np.zeros_like(error), where=sigma > 0)
@@ -114,7 +114,7 @@ def item_crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Ar
 
 
 def item_crps_ensemble(draws: ArrayLike, target: ArrayLike) -> Array:
-    """The score (N,) of each item; `crps_ensemble` is its mean."""
+    """Return the score (N,) of each item; `crps_ensemble` is its mean."""
     wanted = vector("target", target)
     raw = matrix("draws", draws)
     count = len(raw)
@@ -134,7 +134,7 @@ def item_crps_ensemble(draws: ArrayLike, target: ArrayLike) -> Array:
 
 
 def item_level(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
-    """(N,) level of the smallest central Gaussian interval that holds the target.
+    """Return the level (N,) of the smallest central interval that holds the target.
 
     >>> item_level([0.0], [1.0], [0.0])
     array([0.])
@@ -148,13 +148,13 @@ def item_level(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> Array:
 
 
 def item_error(mean: ArrayLike, target: ArrayLike) -> Array:
-    """Absolute error (N,) of each prediction; `mae` is its mean."""
+    """Return absolute error (N,) of each prediction; `mae` is its mean."""
     return np.abs(_error(mean, target))
 
 
 @as_score(label="MAE", better="lower", high=math.inf, items=item_error)
 def mae(mean: ArrayLike, target: ArrayLike) -> float:
-    """Mean absolute error of predictions (N,).
+    """Return the mean absolute error of predictions (N,).
 
     >>> mae([1.0, 5.0], [2.0, 3.0])
     1.5
@@ -163,7 +163,7 @@ def mae(mean: ArrayLike, target: ArrayLike) -> float:
 
 
 def _rmse_influence(mean: ArrayLike, target: ArrayLike) -> Influence:
-    """On the log scale a root is half the mean square."""
+    """Return half the mean square's influence: on the log scale that of a root."""
     squares = mean_influence(np.square(_error(mean, target)))
     root = math.sqrt(squares.value)
     if squares.values is None or root == 0.0:
@@ -175,7 +175,7 @@ def _rmse_influence(mean: ArrayLike, target: ArrayLike) -> Influence:
 
 @as_score(label="RMSE", better="lower", high=math.inf, influence=_rmse_influence)
 def rmse(mean: ArrayLike, target: ArrayLike) -> float:
-    """Root of the mean squared error of predictions (N,).
+    """Return the root of the mean squared error of predictions (N,).
 
     >>> rmse([1.0, 5.0], [2.0, 12.0])
     5.0
@@ -199,7 +199,7 @@ def _gaussian_nll_influence(
     influence=_gaussian_nll_influence,
 )
 def gaussian_nll(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
-    """Mean negative log density of the targets (N,), in nats, with the log(2 pi).
+    """Return the mean negative log density of the targets (N,), in nats.
 
     `var` must be positive: at zero variance there is no density.
 
@@ -216,7 +216,7 @@ def _item_pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> 
 
 @as_score(label="pinball", better="lower", high=math.inf, items=_item_pinball)
 def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
-    """Mean pinball loss of the predicted `level` quantile (Koenker & Bassett, 1978).
+    """Return the mean pinball loss of a predicted quantile (Koenker & Bassett, 1978).
 
     >>> pinball([1.0, 1.0], [2.0, 0.0], level=0.9)
     0.5
@@ -227,7 +227,7 @@ def pinball(prediction: ArrayLike, target: ArrayLike, *, level: float) -> float:
 
 @as_score(label="CRPS", better="lower", high=math.inf, items=item_crps_gaussian)
 def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
-    """Mean continuous ranked probability score of Gaussians (Gneiting et al., 2005).
+    """Return the mean ranked probability score of Gaussians (Gneiting et al., 2005).
 
     At zero variance it is the absolute error, its limit.
 
@@ -239,7 +239,7 @@ def crps_gaussian(mean: ArrayLike, var: ArrayLike, target: ArrayLike) -> float:
 
 @as_score(label="CRPS", better="lower", high=math.inf, items=item_crps_ensemble)
 def crps_ensemble(draws: ArrayLike, target: ArrayLike) -> float:
-    """Mean continuous ranked probability score of draws (M, N) as they stand.
+    """Return mean continuous ranked probability score of draws (M, N) as they stand.
 
     The draws are taken as the whole distribution: E|X - y| - E|X - X'| / 2 with both
     means over all M (pairs: M^2) draws (Gneiting & Raftery, 2007). Sorting turns the
@@ -258,7 +258,7 @@ def _regression_ece_influence(
     *,
     alphas: ArrayLike = ALPHAS,
 ) -> Influence:
-    """Mean gap between nominal and observed coverage of central intervals."""
+    """Return mean gap between nominal and observed coverage of central intervals."""
     nominal = np.sort(1.0 - np.asarray(alphas, dtype=np.float64))
     level = item_level(mean, var, target)
     items, levels = len(level), len(nominal)
@@ -288,7 +288,7 @@ def regression_ece(
     *,
     alphas: Sequence[float] = ALPHAS,
 ) -> float:
-    """Mean gap between nominal and observed coverage of central Gaussian intervals.
+    """Return the mean gap of nominal and observed coverage of Gaussian intervals.
 
     The mean over `alphas` of |observed - (1 - alpha)|, where an interval of level
     1 - alpha ends at the alpha/2 and 1 - alpha/2 quantiles, both ends included. By

@@ -36,7 +36,7 @@ BLOCK = 512
 
 
 def nearest_neighbour(embedding: ArrayLike, *, block: int = BLOCK) -> Index:
-    """Index (N,) of the nearest other item by cosine, in `embedding` (N, D).
+    """Return the index (N,) of the nearest other item by cosine, in `embedding` (N, D).
 
     The lowest index wins among equally near items. A zero vector has similarity 0 to
     everything.
@@ -53,7 +53,7 @@ def nearest_neighbour(embedding: ArrayLike, *, block: int = BLOCK) -> Index:
 def retrieval_hits(
     embedding: ArrayLike, target: ArrayLike, *, block: int = BLOCK
 ) -> Array:
-    """Probability (N,) that the nearest other item has the same target.
+    """Return the probability (N,) that the nearest other item has the same target.
 
     0 or 1 where one item is the nearest; the share of right ones among equally near
     items. The only member of a class is always a miss. Costs one matrix product;
@@ -78,7 +78,7 @@ class Retrieved(NamedTuple):
 def retrieved(
     embedding: ArrayLike, target: ArrayLike, *, block: int = BLOCK
 ) -> Retrieved:
-    """`retrieval_hits`, and which items retrieve each other.
+    """Return `retrieval_hits`, and which items retrieve each other.
 
     >>> retrieved([[1.0, 0.0], [2.0, 0.1], [0.0, 1.0]], [0, 0, 1]).unit
     array([0, 0, 1])
@@ -105,7 +105,7 @@ def retrieved(
 
 
 def _mutual(query: Index, nearest: Index, *, items: int) -> Index:
-    """(N,) the same number for items that are nearest to each other."""
+    """Return (N,) the same number for items that are nearest to each other."""
     one = np.ones(len(query), dtype=np.int8)
     found = coo_array((one, (query, nearest)), (items, items)).tocsr()
     both = found.multiply(found.T)
@@ -123,7 +123,7 @@ def _item_hits(
 def recall_at_1(
     embedding: ArrayLike, target: ArrayLike, *, hits: ArrayLike | None = None
 ) -> float:
-    """Share of items whose nearest other item has the same target.
+    """Return the share of items whose nearest other item has the same target.
 
     `embedding` is (N, D), `target` (N,); `hits` from `retrieval_hits`, if at hand,
     saves the search.
@@ -153,7 +153,7 @@ def r_auroc(
     *,
     hits: ArrayLike | None = None,
 ) -> float:
-    """P(uncertainty of a wrong retrieval > that of a right one), ties counting half.
+    """Return the chance that a wrong retrieval is less certain than a right one.
 
     The headline score of URL (Kirchhof et al., 2023), by ranks alone. `embedding` is
     (N, D), the others (N,). A fractional hit counts as right by that share and as
@@ -188,7 +188,7 @@ def mixed_r_auroc(
     *,
     hits: ArrayLike | None = None,
 ) -> float:
-    """R-AUROC with upstream and downstream items in one pool.
+    """Return the R-AUROC with upstream and downstream items in one pool.
 
     Neighbours are sought in the union; an upstream item (`upstream` (N,), bool) and a
     downstream one never share a class, even if their targets are equal.
@@ -202,7 +202,7 @@ def mixed_r_auroc(
 
 
 def mixed_target(target: ArrayLike, upstream: ArrayLike) -> Index:
-    """Targets (N,) in which no upstream item shares the class of a downstream one.
+    """Return targets (N,) that upstream and downstream items never share.
 
     >>> mixed_target([5, 5, 7], [True, False, False])
     array([1, 0, 2])
@@ -212,14 +212,14 @@ def mixed_target(target: ArrayLike, upstream: ArrayLike) -> Index:
 
 
 def less_certain_cropped(uncertainty: ArrayLike, cropped: ArrayLike) -> Flags:
-    """(N,) whether each item is less certain once cropped; `crop_rate` is the mean."""
+    """Return which items (N,) are less certain once cropped: `crop_rate` of them."""
     whole = vector("uncertainty", uncertainty)
     return is_less(whole, vector("cropped", cropped, length=len(whole)))
 
 
 @as_score(label="crop rate", better="higher", items=less_certain_cropped)
 def crop_rate(uncertainty: ArrayLike, cropped: ArrayLike) -> float:
-    """Share of items (N,) less certain once cropped: uncertainty < `cropped`, strictly.
+    """Return the share of items (N,) that are strictly less certain once `cropped`.
 
     >>> crop_rate([0.1, 0.2, 0.3, 0.4], [0.2, 0.2, 0.1, 0.9])
     0.5
@@ -239,7 +239,7 @@ def _hits(embedding: ArrayLike, target: ArrayLike, hits: ArrayLike | None) -> Ar
 
 
 def _classes(target: ArrayLike, *, length: int | None = None) -> Index:
-    """Targets of any kind (N,), numbered from 0."""
+    """Return targets of any kind (N,), numbered from 0."""
     array = np.asarray(target)
     if array.dtype.kind not in "US":
         array = vector("target", array, length=length)

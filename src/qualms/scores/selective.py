@@ -53,7 +53,7 @@ class RiskCoverage(NamedTuple):
 
 
 def risk_coverage_curve(risk: ArrayLike, uncertainty: ArrayLike) -> RiskCoverage:
-    """Mean risk of the k most certain of N items, k = 1..N (El-Yaniv & Wiener, 2010).
+    """Return the risk of the k most certain items, k = 1..N (El-Yaniv & Wiener, 2010).
 
     `risk` and `uncertainty` have shape (N,).
 
@@ -67,7 +67,7 @@ def risk_coverage_curve(risk: ArrayLike, uncertainty: ArrayLike) -> RiskCoverage
 
 @jit
 def kept_means(ordered: Array, start: Index) -> Array:
-    """(N,) mean of the first k of `ordered`, k = 1..N, expected over tie orders.
+    """Return (N,) mean of the first k of `ordered`, k = 1..N, expected over tie orders.
 
     Every item counts the mean of its group: its expectation under a random order.
     """
@@ -87,14 +87,14 @@ def kept_means(ordered: Array, start: Index) -> Array:
 
 
 def aurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
-    """Mean over k of the mean risk of the k most certain items."""
+    """Return the mean over k of the mean risk of the k most certain items."""
     values, rank = _ranked_risk(risk, uncertainty)
     area, change = _kept_area(values, rank)
     return _of_risk(area, change, values)
 
 
 def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
-    """AURC above that of the best ranking of the same risks."""
+    """Return the AURC above that of the best ranking of the same risks."""
     values, rank = _ranked_risk(risk, uncertainty)
     area, change = _kept_area(values, rank)
     best, best_change = _kept_area(values, ranked_items(values))
@@ -108,7 +108,7 @@ def eaurc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
 
 
 def augrc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
-    """Mean over k of the summed risk of the k most certain items over N."""
+    """Return the mean over k of the summed risk of the k most certain items over N."""
     values, rank = _ranked_risk(risk, uncertainty)
     items = len(values)
     total = _kept_sums(values, rank)
@@ -122,7 +122,7 @@ def augrc_influence(risk: ArrayLike, uncertainty: ArrayLike) -> Influence:
 def risk_at_coverage_influence(
     risk: ArrayLike, uncertainty: ArrayLike, *, coverage: float = 0.8
 ) -> Influence:
-    """Mean risk of the most certain share `coverage` of the items."""
+    """Return the mean risk of the most certain share `coverage` of the items."""
     if not 0.0 < coverage <= 1.0:
         raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")
     values, rank = _ranked_risk(risk, uncertainty)
@@ -131,7 +131,7 @@ def risk_at_coverage_influence(
 
 @as_score(label="AURC", better="lower", high=np.inf, influence=aurc_influence)
 def aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
-    """Mean over k = 1..N of the risk of the k most certain items, both (N,).
+    """Return the mean over k = 1..N of the risk of the k most certain items, both (N,).
 
     Geifman & El-Yaniv (2017). A plain mean over the N coverages, no trapezoid and no
     point at coverage 0. Tied items share their mean risk.
@@ -144,7 +144,7 @@ def aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
 
 @as_score(label="E-AURC", better="lower", high=np.inf, influence=eaurc_influence)
 def eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
-    """AURC in excess of the best ranking of the same risks, both (N,).
+    """Return the AURC in excess of the best ranking of the same risks, both (N,).
 
     Geifman et al. (2019). The best AURC follows the same rule, so a perfect ranking
     gives exactly 0.
@@ -157,7 +157,7 @@ def eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
 
 @as_score(label="AURC by thresholds", better="lower", high=np.inf)
 def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
-    """Area under risk against coverage, a point per distinct threshold, both (N,).
+    """Return the area under risk against coverage, a point per threshold, both (N,).
 
     The AURC of Kahl et al. (2024, equation 7): trapezoids between the thresholds that
     occur, from coverage 1 down to the share of the most certain items, which are kept
@@ -180,7 +180,7 @@ def threshold_aurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
     high=np.inf,
 )
 def threshold_eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
-    """`threshold_aurc` in excess of the best ranking by the same rule, both (N,).
+    """Return `threshold_aurc` above that of the best ranking, both arguments (N,).
 
     The E-AURC of Kahl et al. (2024, equation 8): exactly 0 for a ranking by risk, and
     below 0 where ties leave out more of the curve than the best ranking does.
@@ -193,7 +193,7 @@ def threshold_eaurc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
 
 @as_score(label="AUGRC", better="lower", high=np.inf, influence=augrc_influence)
 def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
-    """Area under the generalised risk-coverage curve, both arguments (N,).
+    """Return the area under the generalised risk-coverage curve, both arguments (N,).
 
     Traub et al. (2024): the generalised risk at coverage k / N is the summed risk of
     the k most certain items over N, that is risk times coverage, so errors among the
@@ -216,7 +216,7 @@ def augrc(risk: ArrayLike, uncertainty: ArrayLike) -> float:
 def risk_at_coverage(
     risk: ArrayLike, uncertainty: ArrayLike, *, coverage: float = 0.8
 ) -> float:
-    """Mean risk of the most certain share `coverage` of the items; arguments (N,).
+    """Return the mean risk of the most certain share `coverage`; arguments (N,).
 
     Keeps round(coverage N) items, a half to the even number as Python rounds, and at
     least one (Geifman & El-Yaniv, 2017).
@@ -235,7 +235,7 @@ def risk_at_coverage(
 def coverage_at_risk(
     risk: ArrayLike, uncertainty: ArrayLike, *, risk_level: float
 ) -> float:
-    """Largest share of items that can be kept at a risk of at most `risk_level`.
+    """Return largest share of items that can be kept at a risk of at most `risk_level`.
 
     Only thresholds on the uncertainty count, so tied items are kept together or not at
     all; 0 where no threshold meets the level (Geifman & El-Yaniv, 2017).
@@ -253,7 +253,7 @@ def coverage_at_risk(
 
 
 def balanced_joint(shifted: ArrayLike, *, seed: int = 0) -> Index:
-    """Row indices of a joint set with as many shifted as in-domain rows.
+    """Return row indices of a joint set with as many shifted as in-domain rows.
 
     `shifted` (N,) marks the shifted rows. The smaller side is repeated a whole number
     of times and filled up with rows drawn without replacement; the larger side appears
@@ -294,7 +294,7 @@ def _repeated(side: Index, rows: int, rng: np.random.Generator) -> Index:
 
 
 def kept_risk_influence(risk: Array, rank: Ranked, kept: int) -> Influence:
-    """Mean `risk` (N,) of the `kept` items of lowest rank."""
+    """Return the mean `risk` (N,) of the `kept` items of lowest rank."""
     if kept == len(risk):
         return mean_influence(risk, bound=_bound(risk))
     value = float(_kept_sums(risk, rank)[kept - 1]) / kept
@@ -307,7 +307,7 @@ def kept_risk_influence(risk: Array, rank: Ranked, kept: int) -> Influence:
 def kept_influence(
     inner: Array, rank: Ranked, kept: int, *, at_cut: float | None = None
 ) -> Array:
-    """(N,) influence on a score of the `kept` items of lowest rank.
+    """Return (N,) influence on a score of the `kept` items of lowest rank.
 
     `inner` (N,) is that on the score of just these items, 0 beyond; `at_cut` is what it
     would be for items at the cut, by default as for those just inside.
@@ -324,7 +324,7 @@ def kept_influence(
 
 
 def kept_share(rank: Ranked, kept: int) -> Array:
-    """(N,) how much of each item is among the `kept` most certain; ties share."""
+    """Return how much (N,) of each item is among the `kept` most certain."""
     inside = np.clip((kept - rank.start[:-1]) / np.diff(rank.start), 0.0, 1.0)
     share = np.empty(len(rank.order))
     share[rank.order] = np.repeat(inside, np.diff(rank.start))
@@ -332,7 +332,7 @@ def kept_share(rank: Ranked, kept: int) -> Array:
 
 
 def _local_mean(values: Array, rank: Ranked, kept: int) -> float:
-    """Mean of `values` around the cut after `kept` items, whole tie groups."""
+    """Return mean of `values` around the cut after `kept` items, whole tie groups."""
     items = len(values)
     reach = _reach(items)
     first = np.searchsorted(rank.start, max(kept - reach, 0), side="right") - 1
@@ -350,7 +350,7 @@ def _ranked_risk(risk: ArrayLike, uncertainty: ArrayLike) -> tuple[Array, Ranked
 
 
 def _kept_area(risk: Array, rank: Ranked) -> tuple[float, Array]:
-    """The AURC, and the first-order change of it due to each item."""
+    """Return the AURC, and the first-order change of it due to each item."""
     items = len(risk)
     place = np.arange(1.0, items + 1.0)
     mean = _kept_sums(risk, rank) / place
@@ -364,7 +364,7 @@ def _kept_area(risk: Array, rank: Ranked) -> tuple[float, Array]:
 
 
 def _kept_sums(risk: Array, rank: Ranked) -> Array:
-    """(N,) expected total risk of the k most certain, over random order of ties."""
+    """Return the expected total risk (N,) of the k most certain, over tie orders."""
     ordered = risk[rank.order]
     size = np.diff(rank.start)
     if len(size) < len(ordered):
@@ -374,7 +374,7 @@ def _kept_sums(risk: Array, rank: Ranked) -> Array:
 
 
 def _averaged(by_place: Array, rank: Ranked) -> Array:
-    """(N,) in item order: the mean of `by_place` over each item's tie group."""
+    """Return (N,) in item order: the mean of `by_place` over each item's tie group."""
     size = np.diff(rank.start)
     found = np.empty(len(by_place))
     if len(size) < len(by_place):
@@ -385,7 +385,7 @@ def _averaged(by_place: Array, rank: Ranked) -> Array:
 
 
 def _bound(risk: Array) -> float:
-    """1 for risks such as errors and 1 - Dice, else none."""
+    """Return 1 for risks such as errors and 1 - Dice, else infinity."""
     return 1.0 if risk.max() <= 1.0 else math.inf
 
 

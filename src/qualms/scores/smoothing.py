@@ -11,9 +11,6 @@ from qualms.arrays import Array
 
 # Grid steps on [0, 1]; the bandwidth is resolved to about one of them.
 STEPS = 1 << 13
-# What a bootstrap replicate needs: its grid error stays below 1e-4, far inside the
-# interval, at a tenth of the time.
-COARSE_STEPS, COARSE_TOLERANCE = 1 << 9, 1e-7
 ROUNDS, TOLERANCE = 60, 1e-13
 # exp(-x^2 / 2) beyond this x is less than 1e-18.
 DECAYED = 9.2
@@ -26,7 +23,7 @@ def fixed_point(
     steps: int = STEPS,
     tolerance: float = TOLERANCE,
 ) -> float:
-    """The sigma at which the smoothed residual has the size sigma.
+    """Return the sigma at which the smoothed residual has the size sigma.
 
     `residual` (N,) stands at `position` (N,) in [0, 1]. Smoothing more never enlarges
     the residual, so there is exactly one such sigma; it is found by false position,
@@ -37,7 +34,7 @@ def fixed_point(
 
 
 def crossings(grids: Array, *, tolerance: float) -> Array:
-    """(K,) fixed points of K residuals that already stand on a grid (steps + 1,)."""
+    """Return fixed points (K,) of residuals that stand on a grid (K, steps + 1)."""
     spectrum = _spectrum(grids)
     # The size of a residual is at most 1, so the answer is below 2.
     low, high = np.zeros(len(grids)), np.full(len(grids), 2.0)
@@ -59,12 +56,12 @@ def crossings(grids: Array, *, tolerance: float) -> Array:
 
 
 def _share_kept(ratio: Array) -> Array:
-    """Factor for the value at the end that stays, so that it moves in later rounds."""
+    """Return a factor for the value at the end that stays, so that it moves later."""
     return np.where(ratio < 1.0, 1.0 - ratio, 0.5)
 
 
 def on_grid(position: Array, residual: Array, steps: int) -> Array:
-    """(steps + 1,) the residual shared between the two grid points around each item."""
+    """Return (steps + 1,) the residual, shared by the grid points around each item."""
     scaled = position * steps
     left = np.minimum(scaled.astype(np.int64), steps - 1)
     right_share = scaled - left
@@ -75,7 +72,7 @@ def on_grid(position: Array, residual: Array, steps: int) -> Array:
 
 
 def _spectrum(grids: Array) -> Array:
-    """(K, steps + 1) cosine coefficients of masses on the grid."""
+    """Return (K, steps + 1) cosine coefficients of masses on the grid."""
     # Mirrored into a period of length 2, the end points meet their own image.
     mirrored = np.concatenate([grids, grids[:, -2:0:-1]], axis=1)
     mirrored[:, [0, grids.shape[1] - 1]] *= 2.0
@@ -84,7 +81,7 @@ def _spectrum(grids: Array) -> Array:
 
 
 def _size(spectrum: Array, sigma: Array) -> Array:
-    """(K,) integrals over [0, 1] of the absolute residuals smoothed by sigma (K,)."""
+    """Return integrals (K,) of the absolute residuals, smoothed by sigma (K,)."""
     count = spectrum.shape[1]
     # Coefficients that shrink below the last digit need not be computed.
     left = int(min(count, 1 + DECAYED // max(np.pi * sigma.min(), 1e-300)))

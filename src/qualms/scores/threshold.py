@@ -58,7 +58,7 @@ def referral_threshold(
     budget: float | None = None,
     confidence: float = 0.9,
 ) -> ReferralThreshold:
-    """The threshold that refers least at an `accuracy`, or most within a `budget`.
+    """Return threshold that refers least at an `accuracy`, or most within a `budget`.
 
     Give exactly one of the two: the accuracy that the kept items must reach, or the
     largest share of items that may be referred. `correct` and `uncertainty` have shape
@@ -135,7 +135,7 @@ def _thresholds(right: Flags, values: Array) -> _Thresholds:
 
 
 def _reaching(cuts: _Thresholds, accuracy: float) -> int | None:
-    """The last cut whose kept items reach `accuracy`."""
+    """Return the last cut whose kept items reach `accuracy`."""
     passed = np.flatnonzero(cuts.right[1:] / cuts.kept[1:] >= accuracy)
     return int(passed[-1]) + 1 if passed.size else None
 
@@ -143,7 +143,7 @@ def _reaching(cuts: _Thresholds, accuracy: float) -> int | None:
 def _tested(
     cuts: _Thresholds, accuracy: float, confidence: float
 ) -> tuple[int | None, str]:
-    """Learn-then-test: the cut that refers least among those the test accepts."""
+    """Return the cut that refers least among those a test accepts (learn-then-test)."""
     items = int(cuts.kept[-1])
     # The ranks depend on N alone: this is what lets Bonferroni count them.
     ranks = np.unique(np.round(np.arange(1, GRID + 1) * items / GRID).astype(np.int64))
@@ -161,7 +161,7 @@ def _tested(
 
 
 def _within(cuts: _Thresholds, budget: float) -> int:
-    """The first cut that refers no more than `budget` of the items."""
+    """Return the first cut that refers no more than `budget` of the items."""
     items = cuts.kept[-1]
     return int(np.argmax((items - cuts.kept) / items <= budget))
 
@@ -169,7 +169,7 @@ def _within(cuts: _Thresholds, budget: float) -> int:
 def _surely_within(
     cuts: _Thresholds, budget: float, confidence: float
 ) -> tuple[int, str]:
-    """The first cut with P(refer) <= `budget` at `confidence`; inf always is one."""
+    """Return first cut with P(refer) <= `budget` at `confidence`; inf always is one."""
     items = int(cuts.kept[-1])
     below = np.arange(items)
     safe = bdtr(below, items, 1.0 - budget) >= confidence

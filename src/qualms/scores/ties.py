@@ -65,7 +65,7 @@ def _ranked(values: Array, tie: float) -> Ranked:
 
 
 def descending(rank: Ranked) -> Ranked:
-    """The same items and groups, the largest value first.
+    """Return the same items and groups, the largest value first.
 
     >>> descending(ranked_items(np.array([0.9, 0.3, 0.1 + 0.2]))).start
     array([0, 1, 3])
@@ -107,7 +107,7 @@ class _SharedSorts:
         self._held: OrderedDict[Any, _Sort] = OrderedDict()
 
     def of(self, values: Array, tie: float) -> Ranked:
-        """The ranking of `values`, which another thread may be making."""
+        """Return the ranking of `values`, which another thread may be making."""
         place = values.ctypes.data, values.dtype, values.strides, values.shape, tie
         with self._lock:
             sort = self._held.setdefault(place, _Sort(values))
@@ -128,7 +128,7 @@ class _Sort:
         self._found: Ranked | None = None
 
     def ranked(self, tie: float) -> Ranked:
-        """The ranking."""
+        """Return the ranking."""
         with self._lock:
             if self._found is None:
                 self._found = _ranked(self._values, tie)
@@ -139,7 +139,7 @@ _SHARED: ContextVar[_SharedSorts | None] = ContextVar("sorts", default=None)
 
 
 def levels(rank: Ranked) -> Index:
-    """(N,) number of the group of each item; the smallest values have number 0.
+    """Return (N,) number of the group of each item; the smallest values have number 0.
 
     >>> levels(ranked_items(np.array([0.9, 0.3, 0.1 + 0.2])))
     array([1, 0, 0])
@@ -150,7 +150,7 @@ def levels(rank: Ranked) -> Index:
 
 
 def is_less(first: Array, second: Array, *, tie: float = TIE) -> Flags:
-    """(N,) where `first` is less than `second` and not tied with it.
+    """Return (N,) where `first` is less than `second` and not tied with it.
 
     >>> is_less(np.array([0.3, 0.1]), np.array([0.1 + 0.2, 0.2]))
     array([False,  True])
@@ -162,7 +162,7 @@ def is_less(first: Array, second: Array, *, tie: float = TIE) -> Flags:
 
 @jit
 def first_largest(rows: Array, tie: float) -> Index:
-    """(N,) the first column of `rows` (N, C), 0 or more, that ties for the largest."""
+    """Return the first column (N,) of `rows` (N, C), 0 or more, that is the largest."""
     found = np.zeros(len(rows), dtype=np.int64)
     for row in range(len(rows)):
         largest = rows[row, 0]
@@ -175,7 +175,7 @@ def first_largest(rows: Array, tie: float) -> Index:
 
 @jit
 def new_groups(ascending: Array, tie: float) -> Flags:
-    """(N,) where a value is not tied with the one before it; True for the first."""
+    """Return where (N,) a value is not tied with the one before; True for the first."""
     new = np.empty(len(ascending), dtype=np.bool_)
     new[:1] = True
     for i in range(1, len(ascending)):

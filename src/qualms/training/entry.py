@@ -38,7 +38,7 @@ Data = Dataset | Mapping[str, Dataset]
 `RunSpec.parts`, where "" is the one that they train on."""
 
 
-def run(
+def run_alone(
     spec: RunSpec,
     data: Data,
     folder: Path,
@@ -128,7 +128,7 @@ def _train_by_teams(
     """Train one of `jobs` after another, in a process for each device."""
     failures = []
     for job in jobs:
-        work = partial(run, job.spec, data, job.folder, device=device)
+        work = partial(run_alone, job.spec, data, job.folder, device=device)
         try:
             work_together(work, len(device_names(device)), callbacks)
         except TrainingError as error:

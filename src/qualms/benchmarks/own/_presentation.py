@@ -42,7 +42,7 @@ SPREAD = 0.5
 """Room between the first and the last method of a panel of points."""
 
 
-class ShownScore(NamedTuple):
+class SummaryScore(NamedTuple):
     """A score of the table."""
 
     score: str
@@ -52,7 +52,7 @@ class ShownScore(NamedTuple):
     """'' for the score's own."""
 
 
-class ShownCurve(NamedTuple):
+class OwnCurve(NamedTuple):
     """A curve of a figure."""
 
     name: str
@@ -70,34 +70,34 @@ _INTERVAL: Wishes = {"interval": ("gaussian", "as predicted")}
 _IMAGE: Wishes = {"measure": "predictive", "aggregation": "image"}
 SCORES = {
     "classification": (
-        ShownScore("accuracy"),
-        ShownScore("nll"),
-        ShownScore("ece"),
-        ShownScore("aurc", _ENTROPY),
+        SummaryScore("accuracy"),
+        SummaryScore("nll"),
+        SummaryScore("ece"),
+        SummaryScore("aurc", _ENTROPY),
     ),
     "regression": (
-        ShownScore("mae"),
-        ShownScore("crps_gaussian"),
-        ShownScore("coverage", _INTERVAL),
-        ShownScore("interval_length", _INTERVAL),
-        ShownScore("coverage", {"interval": "conformal"}, "conformal coverage"),
+        SummaryScore("mae"),
+        SummaryScore("crps_gaussian"),
+        SummaryScore("coverage", _INTERVAL),
+        SummaryScore("interval_length", _INTERVAL),
+        SummaryScore("coverage", {"interval": "conformal"}, "conformal coverage"),
     ),
     "segmentation": (
-        ShownScore("dice"),
-        ShownScore("macro_dice"),
-        ShownScore("ged"),
-        ShownScore("stated_ace"),
-        ShownScore("aurc", _IMAGE),
+        SummaryScore("dice"),
+        SummaryScore("macro_dice"),
+        SummaryScore("ged"),
+        SummaryScore("stated_ace"),
+        SummaryScore("aurc", _IMAGE),
     ),
 }
 """Main scores of each task."""
 DETECTED = {
-    "classification": ShownScore("ood_auroc", _ENTROPY),
-    "segmentation": ShownScore("ood_auroc", _IMAGE),
+    "classification": SummaryScore("ood_auroc", _ENTROPY),
+    "segmentation": SummaryScore("ood_auroc", _IMAGE),
 }
 CURVES = {
     "classification": (
-        ShownCurve(
+        OwnCurve(
             "referral_accuracy",
             _ENTROPY,
             "Accuracy after referral",
@@ -106,7 +106,7 @@ CURVES = {
             " knows the mistakes.",
             ("in_domain", "shifted"),
         ),
-        ShownCurve(
+        OwnCurve(
             "reliability",
             {},
             "Reliability",
@@ -116,7 +116,7 @@ CURVES = {
         ),
     ),
     "regression": (
-        ShownCurve(
+        OwnCurve(
             "coverage_by_target",
             _INTERVAL,
             "Coverage along the target",
@@ -126,7 +126,7 @@ CURVES = {
         ),
     ),
     "segmentation": (
-        ShownCurve(
+        OwnCurve(
             "risk_coverage",
             _IMAGE,
             "Risk of the items that are kept",
@@ -152,7 +152,7 @@ def _subsets(results: BenchmarkResults) -> tuple[str, ...]:
     return ("in_domain", "shifted") if shifted else ("all",)
 
 
-def _shown(results: BenchmarkResults) -> list[ShownScore]:
+def _shown(results: BenchmarkResults) -> list[SummaryScore]:
     """Return the scores of the task that any method has on these data."""
     judged = results.table.distinct("score")
     return [s for s in SCORES[results.benchmark.task] if s.score in judged]
@@ -231,19 +231,19 @@ def _decimals(means: Sequence[float]) -> int | None:
 
 
 def _column(
-    results: BenchmarkResults, shown: ShownScore, subset: str, group: str
+    results: BenchmarkResults, shown: SummaryScore, subset: str, group: str
 ) -> LayoutColumn:
     return LayoutColumn(
         label=_label(shown), group=group, labels=_labels(results, shown, subset)
     )
 
 
-def _label(shown: ShownScore) -> str:
+def _label(shown: SummaryScore) -> str:
     about = scores.about(getattr(scores, shown.score))
     return f"{shown.label or about.label}{ARROWS[about.better]}"
 
 
-def _labels(results: BenchmarkResults, shown: ShownScore, subset: str) -> Wishes:
+def _labels(results: BenchmarkResults, shown: SummaryScore, subset: str) -> Wishes:
     """Return the labels of a score; settings that it does not name must be missing."""
     number = {"subset": subset, "score": shown.score}
     return {**_without_settings(results), **number, **shown.labels}
@@ -289,7 +289,7 @@ def _shift_words(variant: Variant) -> str:
 def _score_panel(
     results: BenchmarkResults,
     variant: Variant,
-    shown: ShownScore,
+    shown: SummaryScore,
     subsets: Sequence[str],
 ) -> Panel:
     rows, marks = results.plan.rows, []
@@ -320,7 +320,7 @@ def _score_panel(
     )
 
 
-def _curves(results: BenchmarkResults, variant: Variant, shown: ShownCurve) -> Drawing:
+def _curves(results: BenchmarkResults, variant: Variant, shown: OwnCurve) -> Drawing:
     drawn = {
         labels["subset"] for labels, _ in results.curves if labels["name"] == shown.name
     }
@@ -337,7 +337,7 @@ def _curves(results: BenchmarkResults, variant: Variant, shown: ShownCurve) -> D
 
 
 def _curve_panel(
-    results: BenchmarkResults, variant: Variant, shown: ShownCurve, subset: str
+    results: BenchmarkResults, variant: Variant, shown: OwnCurve, subset: str
 ) -> Panel:
     marks: list[Mark] = []
     curves: list[Curve] = []

@@ -72,18 +72,18 @@ def regression() -> Benchmark:
                 *_effects("rc49", "rc49_tails", "rc49_gap"),
             ),
         },
-        protocol=_protocol,
-        presentation=_presentation,
+        protocol=_load_protocol,
+        presentation=_load_presentation,
     )
 
 
-def _protocol() -> "Protocol":
+def _load_protocol() -> "Protocol":
     from qualms.benchmarks.regression._protocol import PROTOCOL
 
     return PROTOCOL
 
 
-def _presentation() -> "Presentation":
+def _load_presentation() -> "Presentation":
     from qualms.benchmarks.regression._presentation import PRESENTATION
 
     return PRESENTATION

@@ -22,8 +22,8 @@ from qualms.benchmarks.regression._points import (
     TEST_MAE,
     VAL_MAE,
     Averages,
-    ShownScore,
     Source,
+    SplitScore,
     averages,
     coverage_error,
 )
@@ -85,7 +85,7 @@ class BarFigure(NamedTuple):
     title: str
     labels: tuple[str, ...]
     rows: tuple[str, ...]
-    scores: tuple[ShownScore, ...]
+    scores: tuple[SplitScore, ...]
     alpha: float = 0.1
 
 
@@ -175,7 +175,7 @@ def _bar_panel(
     source: Source,
     figure: BarFigure,
     variant: Variant,
-    score: ShownScore,
+    score: SplitScore,
     *,
     first: bool,
 ) -> Panel:
@@ -197,7 +197,7 @@ def _bar_panel(
 
 
 def _bar_marks(
-    source: Source, at: tuple[Variant, str, ShownScore, float], x: int
+    source: Source, at: tuple[Variant, str, SplitScore, float], x: int
 ) -> Iterator[Mark]:
     """Our bar, and the published number beside it."""
     variant, row, score, alpha = at

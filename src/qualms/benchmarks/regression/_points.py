@@ -30,17 +30,17 @@ REAL = (
 )
 
 
-class ShownScore(NamedTuple):
+class SplitScore(NamedTuple):
     """A score of the validation or the test items."""
 
     subset: str
     score: str
 
 
-COVERAGE = ShownScore("test", "coverage")
-RATE = ShownScore("test", "prediction_rate")
-LENGTH = ShownScore("val", "interval_length")
-VAL_MAE, TEST_MAE = ShownScore("val", "mae"), ShownScore("test", "mae")
+COVERAGE = SplitScore("test", "coverage")
+RATE = SplitScore("test", "prediction_rate")
+LENGTH = SplitScore("val", "interval_length")
+VAL_MAE, TEST_MAE = SplitScore("val", "mae"), SplitScore("test", "mae")
 # No two rows of one figure share a colour, and no two rows at all share both.
 LOOKS = {
     "conformal": (SERIES[0], MARKERS[0]),
@@ -55,7 +55,7 @@ LOOKS = {
     "gaussian_ensemble_variance": (SERIES[2], MARKERS[9]),
 }
 """Colour and marker of each row, the same in all figures."""
-Value = Callable[[Variant, str, ShownScore], float]
+Value = Callable[[Variant, str, SplitScore], float]
 """(dataset, row, score) to a mean, ours or the paper's."""
 
 
@@ -103,7 +103,7 @@ class Source(NamedTuple):
         ]
 
     def result(
-        self, variant: Variant, row: str, score: ShownScore, alpha: float = 0.1
+        self, variant: Variant, row: str, score: SplitScore, alpha: float = 0.1
     ) -> Result:
         """Return our number."""
         return self.results.result(
@@ -111,7 +111,7 @@ class Source(NamedTuple):
         )
 
     def has(
-        self, variant: Variant, row: str, score: ShownScore, alpha: float = 0.1
+        self, variant: Variant, row: str, score: SplitScore, alpha: float = 0.1
     ) -> bool:
         """Return whether we have a finite number."""
         return math.isfinite(self.result(variant, row, score, alpha).value)
@@ -121,7 +121,7 @@ class Source(NamedTuple):
         return self.results.plan.row(row).label
 
     def printed(
-        self, label: str, row: str, score: ShownScore, alpha: float = 0.1
+        self, label: str, row: str, score: SplitScore, alpha: float = 0.1
     ) -> Result | None:
         """Return the published number; tables that repeat it agree."""
         book = published_of(self.results)
@@ -129,11 +129,11 @@ class Source(NamedTuple):
             return None
         return book.table.get(dataset=label, row=row, alpha=alpha, **score._asdict())
 
-    def ours(self, variant: Variant, row: str, score: ShownScore) -> float:
+    def ours(self, variant: Variant, row: str, score: SplitScore) -> float:
         """Return the mean over our repeats."""
         return self.result(variant, row, score).value
 
-    def theirs(self, variant: Variant, row: str, score: ShownScore) -> float:
+    def theirs(self, variant: Variant, row: str, score: SplitScore) -> float:
         """Return the paper's mean; nan where it prints none."""
         number = self.printed(variant.label, row, score)
         return math.nan if number is None else number.value

@@ -71,18 +71,18 @@ def retina() -> Benchmark:
             for variant in preset.every_variant
         },
         labelled_options=LABELLED_OPTIONS,
-        protocol=_protocol,
-        presentation=_presentation,
+        protocol=_load_protocol,
+        presentation=_load_presentation,
     )
 
 
-def _protocol() -> "Protocol":
+def _load_protocol() -> "Protocol":
     from qualms.benchmarks.retina._protocol import PROTOCOL
 
     return PROTOCOL
 
 
-def _presentation() -> "Presentation":
+def _load_presentation() -> "Presentation":
     from qualms.benchmarks.retina._presentation import PRESENTATION
 
     return PRESENTATION

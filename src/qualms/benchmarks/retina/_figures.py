@@ -24,7 +24,6 @@ from qualms.benchmarks.retina._settings import (
     SUBSETS,
     TASKS,
     about_text,
-    labels_of,
     main_variants,
     pool_text,
     variants_where,
@@ -120,7 +119,7 @@ def retina_figures(results: BenchmarkResults, data: Path | None) -> Iterator[Dra
 def _numbered(results: BenchmarkResults) -> Iterator[Drawing]:
     for variant in main_variants(results.plan, selection="in_domain"):
         for figure in CURVE_FIGURES:
-            if figure.task == labels_of(results.plan, variant)["shift"]:
+            if figure.task == results.plan.labels_of(variant)["shift"]:
                 yield from _drawing(
                     results,
                     [variant],

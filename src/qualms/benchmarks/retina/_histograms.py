@@ -12,7 +12,6 @@ from qualms.benchmarks.retina._settings import (
     SUBSETS,
     TASKS,
     about_text,
-    labels_of,
     main_variants,
     pool_text,
 )
@@ -81,7 +80,7 @@ _ByGrade = Mapping[str, Histogram]
 def histogram_drawings(results: BenchmarkResults) -> Iterator[Drawing]:
     """Figures 8 to 13 of every variant that was chosen on in-domain items."""
     for variant in main_variants(results.plan, selection="in_domain"):
-        shift = labels_of(results.plan, variant)["shift"]
+        shift = results.plan.labels_of(variant)["shift"]
         for figure in HISTOGRAM_FIGURES:
             if figure.task == shift:
                 yield from _drawing(results, variant, figure)

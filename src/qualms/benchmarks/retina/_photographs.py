@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from qualms.benchmarks.retina._histograms import GRADES
 from qualms.benchmarks.retina._rows import BLURS, USUAL_BLUR
-from qualms.benchmarks.retina._settings import labels_of, main_variants
+from qualms.benchmarks.retina._settings import main_variants
 from qualms.evaluate.benchmark_results import BenchmarkResults
 from qualms.report.figures import (
     SERIES,
@@ -65,7 +65,7 @@ def _grades(
             counts[title] = np.concatenate(known)
     if not counts:
         return
-    onset = labels_of(results.plan, variant)["onset"]
+    onset = results.plan.labels_of(variant)["onset"]
     suffix = "_simulated" if variant.simulated else ""
     yield Drawing(
         name=f"figure_5_{variant.name}{suffix}",

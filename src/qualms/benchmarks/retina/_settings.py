@@ -24,14 +24,9 @@ SUBSETS = {
 SELECTIONS = ("in_domain", "joint")
 
 
-def labels_of(plan: RunPlan, variant: Variant) -> Labels:
-    """Return the labels that all results of a variant share."""
-    return plan.lines_of(variant)[0].labels
-
-
 def variants_where(plan: RunPlan, **wanted: Label | None) -> list[Variant]:
     """Return the variants of the plan whose results have these labels."""
-    return [v for v in plan.variants if fits(labels_of(plan, v), wanted)]
+    return [v for v in plan.variants if fits(plan.labels_of(v), wanted)]
 
 
 def main_variants(plan: RunPlan, **wanted: Label | None) -> list[Variant]:
@@ -51,7 +46,7 @@ def main_variants(plan: RunPlan, **wanted: Label | None) -> list[Variant]:
 
 
 def _has_usual_blur(plan: RunPlan, variant: Variant) -> bool:
-    return labels_of(plan, variant).get("blur", USUAL_BLUR) == USUAL_BLUR
+    return plan.labels_of(variant).get("blur", USUAL_BLUR) == USUAL_BLUR
 
 
 def pool_text(rows: Sequence[TableRow]) -> str:
@@ -81,7 +76,7 @@ def about_text(
     have the same that is not the usual one.
     """
     plan = results.plan
-    each = [labels_of(plan, variant) for variant in variants]
+    each = [plan.labels_of(variant) for variant in variants]
     first = each[0]
     setting = [f"preset {plan.preset_text}", f"onset {first['onset']}"]
     if size := variants[0].dataset.options.get("size"):

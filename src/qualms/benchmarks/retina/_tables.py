@@ -9,7 +9,6 @@ from qualms.benchmarks.retina._settings import (
     SUBSETS,
     TASKS,
     about_text,
-    labels_of,
     main_variants,
     retina_data_text,
     variants_where,
@@ -25,7 +24,7 @@ SETS = ("in_domain", "shifted", "joint", "balanced")
 _SUPPLEMENT, _FULL_PAPER = "000_retina", "001_retina"
 
 
-class ShownScore(NamedTuple):
+class PrintedScore(NamedTuple):
     """A score, and how it is printed."""
 
     name: str
@@ -36,15 +35,15 @@ class ShownScore(NamedTuple):
 
 
 STANDARD = (
-    ShownScore("nll", "NLL ↓", "nats", 1.0, 2),
-    ShownScore("accuracy", "Accuracy ↑"),
-    ShownScore("auprc", "AUPRC ↑"),
-    ShownScore("auroc", "AUROC ↑"),
-    ShownScore("ece", "ECE ↓", "", 1.0, 2),
+    PrintedScore("nll", "NLL ↓", "nats", 1.0, 2),
+    PrintedScore("accuracy", "Accuracy ↑"),
+    PrintedScore("auprc", "AUPRC ↑"),
+    PrintedScore("auroc", "AUROC ↑"),
+    PrintedScore("ece", "ECE ↓", "", 1.0, 2),
 )
 _BY_NAME = {score.name: score for score in STANDARD}
 AREAS = tuple(
-    ShownScore(
+    PrintedScore(
         f"referral_{name}_oracle_area",
         f"R-{label} AUC {'↓' if name == 'nll' else '↑'}",
         unit="x100" if name == "nll" else "%",
@@ -57,13 +56,13 @@ AREAS = tuple(
     )
 )
 DETECTION = (
-    ShownScore("ood_auroc", "AUROC ↑"),
-    ShownScore("ood_auprc", "AUPRC ↑"),
+    PrintedScore("ood_auroc", "AUROC ↑"),
+    PrintedScore("ood_auprc", "AUPRC ↑"),
 )
 
 
 def _column(
-    score: ShownScore,
+    score: PrintedScore,
     labels: Labels,
     *,
     label: str = "",
@@ -135,7 +134,7 @@ def _blur_label(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
 def _crossed(
     name: str,
     what: str,
-    scores: Iterable[ShownScore],
+    scores: Iterable[PrintedScore],
     subsets: Iterable[str],
     shift: str,
     selection: str,
@@ -236,7 +235,7 @@ def _paper_table(
     where: dict[str, Any] = {**layout.where, "simulated": simulated}
     if blurs:
         variants = variants_where(plan, **where)
-        constants = {labels_of(plan, v).get("blur") for v in variants} - {None}
+        constants = {plan.labels_of(v).get("blur") for v in variants} - {None}
         if len(constants) < 2:
             return None
         where |= {"row": BLUR_ROWS, "blur": tuple(constants)}
@@ -257,7 +256,7 @@ def _paper_table(
 
 def _own(results: BenchmarkResults, variant: Variant, layout: Layout) -> Table | None:
     """Lay a table of ours out; all but the summary leave empty columns out."""
-    shift = str(labels_of(results.plan, variant)["shift"])
+    shift = str(results.plan.labels_of(variant)["shift"])
     suffix = "_simulated" if variant.simulated else ""
     notes = (_TRUE_SHIFT[shift],) if layout is TRUTH else layout.notes
     where: dict[str, Any] = {"variant": variant.name}
@@ -283,7 +282,7 @@ def _laid_out(
     variants: list[Variant],
     keys: Mapping[str, str],
 ) -> Table | None:
-    labels = labels_of(results.plan, variants[0])
+    labels = results.plan.labels_of(variants[0])
     data = retina_data_text(labels)
     return layout_table(
         results,
@@ -394,7 +393,7 @@ TRUTH = Layout(
     "(in-domain) and beside the shift (joint)",
     columns=tuple(
         _column(
-            ShownScore(f"{part}_{kind}", part, *printing),
+            PrintedScore(f"{part}_{kind}", part, *printing),
             {"subset": "joint" if kind == "shift_auroc" else "in_domain"},
             label=_BETTER.get(f"{part}_{kind}", part.replace("_", " ")),
             group=head,

@@ -108,18 +108,18 @@ def url() -> Benchmark:
         configs=all_configs(),
         search={name: searched_ranges(name) for name in (SIMULATED, *BACKBONES)},
         selections=_SELECTIONS,
-        protocol=_protocol,
-        presentation=_presentation,
+        protocol=_load_protocol,
+        presentation=_load_presentation,
     )
 
 
-def _protocol() -> "Protocol":
+def _load_protocol() -> "Protocol":
     from qualms.benchmarks.url._protocol import PROTOCOL
 
     return PROTOCOL
 
 
-def _presentation() -> "Presentation":
+def _load_presentation() -> "Presentation":
     from qualms.benchmarks.url._presentation import PRESENTATION
 
     return PRESENTATION

@@ -132,18 +132,18 @@ def values() -> Benchmark:
         expectations={preset.name: _effects(preset) for preset in presets},
         configs=_CONFIGS,
         labelled_options=LABELLED_OPTIONS,
-        protocol=_protocol,
-        presentation=_presentation,
+        protocol=_load_protocol,
+        presentation=_load_presentation,
     )
 
 
-def _protocol() -> "Protocol":
+def _load_protocol() -> "Protocol":
     from qualms.benchmarks.values._protocol import values_protocol
 
     return values_protocol()
 
 
-def _presentation() -> "Presentation":
+def _load_presentation() -> "Presentation":
     from qualms.benchmarks.values._presentation import PRESENTATION
 
     return PRESENTATION

@@ -72,7 +72,7 @@ class _Classified(NamedTuple):
     """Uncertainties by name."""
 
     def at(self, index: Index) -> "_Classified":
-        """The items at `index`; these very arrays where that is all of them."""
+        """Return the items at `index`; these very arrays where that is all of them."""
         if np.array_equal(index, np.arange(len(self.target))):
             return self
         return _Classified(
@@ -90,7 +90,7 @@ class _Classified(NamedTuple):
         return arrays
 
     def recalibrated(self, fit: Fitted) -> "_Classified":
-        """The same items with probabilities that `fit` maps, a few at a time."""
+        """Return the same items with probabilities that `fit` maps, a few at a time."""
         changed = np.empty_like(self.probs)
         step = max(1, BLOCK // changed.shape[1])
         for start in range(0, len(changed), step):
@@ -102,7 +102,7 @@ class _Classified(NamedTuple):
 def classification(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
-    """Entries of one classification file; `val` adds recalibrated rows."""
+    """Return entries of one classification file; `val` adds recalibrated rows."""
     everyone = _classified(predictions)
     known_val = None if val is None else _validation(predictions, val)
     fitted = _fitted(known_val)
@@ -150,7 +150,7 @@ def _classified(predictions: Predictions) -> _Classified:
 
 
 def _uncertainties(predictions: Predictions) -> dict[str, Array]:
-    """Entropy of the mean, the epistemic part where there are draws, the file's own."""
+    """Return the entropy, its epistemic part where draws allow, and the file's own."""
     parts = decomposed(predictions.arrays["probs"])
     found = {"entropy": parts.total}
     if predictions.draws > 1:
@@ -159,7 +159,7 @@ def _uncertainties(predictions: Predictions) -> dict[str, Array]:
 
 
 def _validation(predictions: Predictions, val: Predictions) -> Probabilities:
-    """The validation items whose class is known."""
+    """Return the validation items whose class is known."""
     if val.classes != predictions.classes:
         raise ValueError(
             f"val must have the {predictions.classes} classes of {predictions.source}, "
@@ -171,7 +171,7 @@ def _validation(predictions: Predictions, val: Predictions) -> Probabilities:
 
 
 def _fitted(val: Probabilities | None) -> dict[str, Fitted]:
-    """The maps of probabilities that validation items settle, by name."""
+    """Return the maps of probabilities that validation items settle, by name."""
     if val is None:
         return {}
     return {
@@ -191,7 +191,7 @@ class _Recalibrated(NamedTuple):
 def _recalibrated(
     everyone: _Classified, fitted: Mapping[str, Fitted], chosen: Mapping[str, Index]
 ) -> _Recalibrated:
-    """Every subset, one fit after the other: each is applied once."""
+    """Judge every subset by each fit, which is applied once."""
     found = _Recalibrated({subset: [] for subset in chosen}, [])
     for name, fit in fitted.items():
         changed, at = everyone.recalibrated(fit), {"recalibration": name}
@@ -252,7 +252,7 @@ def _entry(
 
 
 def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
-    """Does the uncertainty tell shifted items, and failures of both kinds, apart?"""
+    """Yield scores of telling shifted items, and failures of both kinds, apart."""
     moved = outside(predictions)
     if moved is None:
         return
@@ -270,7 +270,7 @@ def _sets(
     chosen: Mapping[str, Index],
     options: ScoreOptions,
 ) -> Iterator[Entry]:
-    """Conformal sets; the balanced items, some of them repeated, say nothing more."""
+    """Yield scores of conformal sets, but for balanced items, which repeat some."""
     # Items of no known class are in no subset: any class will do.
     test = Probabilities(everyone.probs, np.maximum(everyone.target, 0))
     rows = predictions.n + known_items(val[0])
@@ -286,13 +286,13 @@ def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
 
 
 def _roc(items: _Classified, subset: str) -> Iterator[Curve]:
-    """Of two classes, where there are items of both."""
+    """Yield the ROC curve of two classes, where there are items of both."""
     if items.probs.shape[1] == 2 and 0 < items.target.sum() < len(items.target):
         yield whole_roc(items.probs[:, 1], items.target == 1, name="roc", subset=subset)
 
 
 def _ood_roc(predictions: Predictions, everyone: _Classified) -> Iterator[Curve]:
-    """How the uncertainty tells shifted items from others."""
+    """Yield ROC curves of the uncertainty, shifted items against others."""
     moved = outside(predictions)
     if moved is None:
         return

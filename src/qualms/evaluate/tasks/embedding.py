@@ -49,7 +49,7 @@ OWN_CLASSES = (
 def embedding(
     predictions: Predictions, _val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
-    """Entries of one embedding file; upstream items, if any, serve as the contrast."""
+    """Judge one embedding file; upstream items, if any, serve as the contrast."""
     upstream = predictions.get("upstream")
     down = known_items(predictions)
     if upstream is not None:
@@ -91,7 +91,7 @@ def embedding(
 def _histograms(
     predictions: Predictions, index: Index, right: NDArray[np.bool_]
 ) -> Iterator[Histogram]:
-    """Uncertainties of items whose neighbour is `right`, and of the others."""
+    """Yield histograms of uncertainty, of items with a `right` neighbour and others."""
     parts = {"right": right, "wrong": ~right}
     for name, value in predictions.named("uncertainty").items():
         yield histogram(value[index], parts, name=name)
@@ -127,7 +127,7 @@ def _both(predictions: Predictions, index: Index) -> tuple[NDArray[Any], NDArray
 def _among_more(
     predictions: Predictions, index: Index, options: ScoreOptions
 ) -> Iterator[Entry]:
-    """R@k for every k that is asked for."""
+    """Yield R@k for every requested k."""
     if not options.nearest:
         return
     ranks, known = _ranks(predictions, index, options), _about("all", index)
@@ -148,7 +148,7 @@ def _gallery_note(options: ScoreOptions) -> tuple[str, ...]:
 
 
 def _refuse_shared(predictions: Predictions, gallery: Predictions) -> None:
-    """An item that is found in the gallery itself would be its own neighbour."""
+    """Raise if an item is in the gallery: it would be its own neighbour."""
     shared: Sequence[str] = ()
     asked, held = predictions.get("item"), gallery.get("item")
     if asked is not None and held is not None:
@@ -166,7 +166,7 @@ def _refuse_shared(predictions: Predictions, gallery: Predictions) -> None:
 def _accuracy(
     predictions: Predictions, upstream: NDArray[np.bool_] | None
 ) -> Iterator[Entry]:
-    """Of the network's own classes: upstream items, or all where none are marked."""
+    """Yield accuracy on upstream items, or on all where none are marked."""
     predicted = predictions.get("predicted")
     index = known_items(predictions)
     if upstream is not None:
@@ -185,7 +185,7 @@ def _design(
     down: Index,
     pair: Index,
 ) -> Design:
-    """Items that retrieve each other are one unit, as those of a cluster are."""
+    """Return the design in which items that retrieve each other are one unit."""
     unit = np.arange(predictions.n)
     unit[down] = predictions.n + pair
     cluster = joined_clusters(unit, predictions.get("cluster"))
@@ -218,7 +218,7 @@ def _retrieval(
 
 
 def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator[Entry]:
-    """Downstream items against upstream ones, and retrieval on their union."""
+    """Yield scores of downstream against upstream items, and of their union."""
     index = known_items(predictions)
     everyone, known = (
         _about("all", items) for items in (np.arange(predictions.n), index)
@@ -236,7 +236,7 @@ def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator
 
 
 def _shifted(predictions: Predictions) -> Iterator[Entry]:
-    """Does the uncertainty tell shifted items apart?"""
+    """Yield scores of telling shifted items apart."""
     shifted = outside(predictions)
     if shifted is None:
         return
@@ -255,7 +255,7 @@ def _value(score: Callable[..., float], *arrays: NDArray[Any]) -> float:
 
 
 def _about(subset: str, index: Index) -> Callable[..., Entry]:
-    """Makes entries of the items at `index`."""
+    """Return a function that makes entries of the items at `index`."""
 
     def made(
         score: Callable[..., Any],

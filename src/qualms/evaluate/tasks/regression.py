@@ -51,7 +51,7 @@ class _Forecast(NamedTuple):
 def regression(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
-    """Entries of one regression file; `val` adds conformal and selective rows."""
+    """Judge one regression file; `val` adds conformal and selective rows."""
     alpha = _alpha(predictions, options)
     items = _pooled(predictions, alpha)
     known = None if val is None else _known(predictions, val, alpha)
@@ -134,7 +134,7 @@ def _known(predictions: Predictions, val: Predictions, alpha: float) -> _Known:
 
 
 def _selects(predictions: Predictions) -> dict[str, Array]:
-    """One value per item of each selection score; draws joined by their stated rule."""
+    """Return each item's selection scores; draws are joined by their stated rule."""
     joined = predictions if predictions.draws == 1 else pool([predictions])
     return {name: values[0] for name, values in joined.named("select").items()}
 
@@ -159,7 +159,7 @@ def _points(
 def _intervals(
     items: _Forecast, alpha: float, subset: str, index: Index
 ) -> Iterator[Entry]:
-    """Intervals as they were predicted."""
+    """Yield scores of intervals as they were predicted."""
     if items.rule == "point":
         return
     lower, upper, target = (
@@ -197,7 +197,7 @@ def _calibrated(
     subset: str,
     index: Index,
 ) -> Iterator[Entry]:
-    """Intervals widened on validation items, of all items and of those selected."""
+    """Yield scores of intervals widened on validation items, all or selected."""
     selects = {"": np.zeros(predictions.n)} | _selects(predictions)
     for name, values in selects.items():
         if name and name not in known.selects:
@@ -279,7 +279,7 @@ def _inside(items: _Forecast, offset: float) -> NDArray[np.bool_]:
 
 
 def _curves(items: _Forecast, offset: float | None) -> tuple[Curve, ...]:
-    """Coverage along the target's range: marginal coverage hides local failure."""
+    """Return coverage along the target: marginal coverage hides local failure."""
     rules = {items.rule: 0.0} | ({} if offset is None else {"conformal": offset})
     return tuple(
         _coverage_by_target(items, shift, rule)

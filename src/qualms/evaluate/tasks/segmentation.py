@@ -44,7 +44,7 @@ NO_VAL = (
 def segmentation(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
-    """Entries of one segmentation folder; `val` fits thresholds and Platt scaling."""
+    """Judge one segmentation folder; `val` fits thresholds and Platt scaling."""
     if val is not None:
         _refuse_unlike(predictions, val)
     fitted = None if val is None else validate([val], options)[0]
@@ -88,7 +88,7 @@ def segmentation(
 
 
 def _refuse_unlike(predictions: Predictions, val: Predictions) -> None:
-    """Thresholds and Platt fits carry over between maps of one kind only."""
+    """Raise unless both hold maps of one kind, to which fits carry over."""
     files = (predictions, val)
     kinds = [
         (
@@ -152,7 +152,7 @@ def _settings(measure: str, aggregation: str) -> dict[str, str]:
 
 
 def _named(part: Part, type_of: Callable[[str], str]) -> Part:
-    """`part` with its measure called by what it stands for in this method."""
+    """Return `part` with its measure called by what it stands for in this method."""
     if "measure" not in part.settings:
         return part
     kind = type_of(part.settings["measure"])

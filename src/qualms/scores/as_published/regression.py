@@ -14,7 +14,7 @@ from qualms.scores.conformal import excess
 def conformal_offset(
     lower: ArrayLike, upper: ArrayLike, target: ArrayLike, *, alpha: float
 ) -> float:
-    """The sorted max(lower - y, y - upper) of (N,) items at index int((1 - alpha) N).
+    """Return the item at index int((1 - alpha) N) of sorted max(lower - y, y - upper).
 
     The released code leaves out the finite-sample correction of the procedure it
     cites (Romano et al., 2019), so that the offset is often one rank low (N = 1288,
@@ -30,7 +30,7 @@ def conformal_offset(
 
 
 def selection_threshold(select: ArrayLike, *, rate: float = 0.95) -> float:
-    """The sorted `select` (N,) at index int(rate N): accepts one item too many.
+    """Return the sorted `select` (N,) at index int(rate N): accepts one item too many.
 
     The stated share of validation items is floor(rate N) of them; with an inclusive
     comparison the released code accepts floor(rate N) + 1.

@@ -47,7 +47,7 @@ class PublishedReferralCurve:
         return float(np.mean(self.value))
 
     def at(self, tau: float) -> float:
-        """The point nearest to a share `tau` referred."""
+        """Return the point nearest to a share `tau` referred."""
         if not 0.0 <= tau <= 1.0:
             raise ValueError(f"tau must lie in [0, 1], got {tau}")
         return float(self.value[round(tau * (len(self.value) - 1))])
@@ -60,7 +60,7 @@ def referral_curve(
     uncertainty: ArrayLike | None = None,
     oracle: bool = False,
 ) -> PublishedReferralCurve:
-    """The released curve of accuracy, nll, auroc or auprc (Band et al., 2021).
+    """Return the released curve of accuracy, nll, auroc or auprc (Band et al., 2021).
 
     Accuracy and NLL have N + 1 points, the last an invented 1 or 0. AUROC and AUPRC
     have 101, point k over the int((100 - k) / 100 N) most certain items, the last an
@@ -110,7 +110,7 @@ def balanced_referral_curve(
     uncertainty: ArrayLike | None = None,
     oracle: bool = False,
 ) -> PublishedReferralCurve:
-    """The released curve on the "balanced" joint set (Band et al., 2021).
+    """Return the released curve on the "balanced" joint set (Band et al., 2021).
 
     Accuracy and NLL use `balanced_joint`. AUROC and AUPRC are taken on the plain joint
     set, a fault of the release that makes the published R-AUROC and R-AUPRC of its
@@ -133,7 +133,7 @@ def balanced_referral_curve(
 
 
 def balanced_joint(shifted: ArrayLike, *, seed: int = 0) -> Index:
-    """Row indices of the released "balanced" joint set: 2 x the in-domain rows.
+    """Return row indices of the released "balanced" joint set: 2 x the in-domain rows.
 
     All in-domain rows, the shifted rows floor(n_id / n_shifted) times, and the
     remainder without replacement from NumPy's old generator. Where the shifted rows are
@@ -155,7 +155,7 @@ def balanced_joint(shifted: ArrayLike, *, seed: int = 0) -> Index:
 
 @as_score(label="NLL (RETINA)", better="lower", high=np.inf)
 def nll(probs: ArrayLike, target: ArrayLike) -> float:
-    """Mean negative log-likelihood with P(y=1) clipped to [1e-15, 1 - 1e-15].
+    """Return mean negative log-likelihood with P(y=1) clipped to [1e-15, 1 - 1e-15].
 
     The values behind the released curves. They are clipped on both sides: an item that
     is certain and right costs 1e-15, not 0, which is all that `qualms.scores.nll`
@@ -169,7 +169,7 @@ def nll(probs: ArrayLike, target: ArrayLike) -> float:
 
 @as_score(label="log loss (RETINA)", better="lower", high=np.inf)
 def log_loss(probs: ArrayLike, target: ArrayLike, *, clip: float = CLIP) -> float:
-    """The released scalar NLL: the `log_loss` of scikit-learn at the paper's time.
+    """Return released scalar NLL: the `log_loss` of scikit-learn at the paper's time.
 
     It cut P(y=1) to [1e-15, 1 - 1e-15] and so agrees with `nll`. Since version 1.5
     scikit-learn cuts at the float64 epsilon, 2.2e-16; pass that as `clip` to run the
@@ -185,7 +185,7 @@ def log_loss(probs: ArrayLike, target: ArrayLike, *, clip: float = CLIP) -> floa
 
 @as_score(label="AUPRC (RETINA)", better="higher")
 def auprc(score: ArrayLike, positive: ArrayLike) -> float:
-    """Trapezoid AUPRC; without a positive 0.5, as scikit-learn draws that curve.
+    """Return trapezoid AUPRC; without a positive 0.5, as scikit-learn draws that curve.
 
     `score` and `positive` have shape (N,); the plain `auprc` is nan there.
 
@@ -198,7 +198,7 @@ def auprc(score: ArrayLike, positive: ArrayLike) -> float:
 
 
 def stderr(values: Iterable[float | None]) -> float:
-    """Standard error over runs as released: np.std with ddof 0, over sqrt(n).
+    """Return standard error over runs as released: np.std with ddof 0, over sqrt(n).
 
     Undefined runs (None or nan) are left out; nan where none is left. An unbiased
     spread divides by n - 1.
@@ -228,7 +228,7 @@ def _item_nll(prob: Array, true: Index, clip: float = CLIP) -> Array:
 
 
 def _cumulated(values: Array, perfect: float, oracle: bool) -> Array:
-    """(N + 1,) means over the retained; `perfect` is what a referred item counts."""
+    """Return means (N + 1,) over retained items; referred ones count `perfect`."""
     items = len(values)
     retained = np.arange(items, 0, -1)
     total = np.cumsum(values)[::-1]
@@ -240,7 +240,7 @@ def _cumulated(values: Array, perfect: float, oracle: bool) -> Array:
 
 
 def _bucketed(name: str, prob: Array, true: Index, oracle: bool) -> Array:
-    """(101,) AUROC or AUPRC of the most certain items, everything first."""
+    """Return (101,) AUROC or AUPRC of the most certain items, everything first."""
     items = len(prob)
     positive = true == 1
     hits = (prob > 0.5) == positive

@@ -22,7 +22,7 @@ Single = NDArray[np.float32]
 
 
 def nearest_neighbour(embedding: ArrayLike, *, block: int = 512) -> Index:
-    """The second of the two best cosine matches (N,) of each item, itself included.
+    """Return second of the two best cosine matches (N,) of each item, itself included.
 
     With exact duplicates in `embedding` (N, D) the item may be returned as its own
     neighbour, and which of several equal matches comes second follows the search
@@ -44,7 +44,7 @@ def nearest_neighbour(embedding: ArrayLike, *, block: int = 512) -> Index:
 
 
 def retrieval_hits(embedding: ArrayLike, target: ArrayLike) -> Flags:
-    """Which items (N,) have the target of `nearest_neighbour`, itself perhaps.
+    """Return which items (N,) have the target of `nearest_neighbour`, itself perhaps.
 
     >>> retrieval_hits([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 1, 1])
     array([ True, False,  True])
@@ -58,7 +58,7 @@ def retrieval_hits(embedding: ArrayLike, target: ArrayLike) -> Flags:
 def recall_at_1(
     embedding: ArrayLike, target: ArrayLike, *, hits: ArrayLike | None = None
 ) -> float:
-    """Share of `retrieval_hits`: too high where items have exact duplicates.
+    """Return the share of `retrieval_hits`: too high where items have exact duplicates.
 
     `hits` saves the search, if they are at hand.
 
@@ -75,7 +75,7 @@ def r_auroc(
     *,
     hits: ArrayLike | None = None,
 ) -> float:
-    """AUROC of minus the uncertainty (N,) for a right retrieval, after a sigmoid.
+    """Return the AUROC of minus the uncertainty for right retrievals, squashed.
 
     The AUROC of torchmetrics takes scores outside [0, 1] for logits, and minus an
     uncertainty always is. In float32 their sigmoid is 1 for every uncertainty below
@@ -91,7 +91,7 @@ def r_auroc(
 
 
 def ood_auroc(uncertainty: ArrayLike, shifted: ArrayLike) -> float:
-    """AUROC of the uncertainty (N,) for shifted items, after a sigmoid at times.
+    """Return AUROC of the uncertainty (N,) for shifted items, after a sigmoid at times.
 
     As `r_auroc`, but of plus the uncertainty: the sigmoid applies only if some value
     lies outside [0, 1], and then values above about 16.6 tie.
@@ -111,7 +111,7 @@ def mixed_r_auroc(
     *,
     sampled: ArrayLike | None = None,
 ) -> float:
-    """`r_auroc` of upstream and downstream items together, whose targets may collide.
+    """Return `r_auroc` of upstream and downstream items, whose targets may collide.
 
     Upstream targets are moved past the largest target of the first n downstream rows,
     where n is how many downstream items were sampled. Where those are not the sampled
@@ -132,7 +132,7 @@ def mixed_r_auroc(
 
 
 def human_alignment(uncertainty: ArrayLike, votes: ArrayLike) -> Alignment:
-    """Spearman correlation of uncertainty (N,) and the float32 entropy of votes (N, K).
+    """Return the Spearman correlation of uncertainty (N,) and float32 vote entropy.
 
     Summed in float32 and in the order of the classes, the entropies of (6, 3, 1) and
     (1, 6, 3) votes may differ in their last bit: a tie becomes an order at random.

@@ -48,7 +48,7 @@ def dice(
     classes: int = 2,
     ignore: int | None = None,
 ) -> float:
-    """Dice of two label maps of the same shape, by test_3D.py and test_2D.py.
+    """Return the Dice of two maps of the same shape, by test_3D.py and test_2D.py.
 
     Two empty masks give 0, not 1. Of ignored pixels only the reference is dropped, so
     each remains as a false positive: with more than two classes the value is
@@ -71,7 +71,7 @@ def ged(
     classes: int = 2,
     ignore: int | None = None,
 ) -> float:
-    """Generalised energy distance by `calculate_ged` of test_3D.py.
+    """Return the generalised energy distance by `calculate_ged` of test_3D.py.
 
     `draws` are (M, *space), `raters` (R, *space). Each term is one minus a single Dice
     whose counts are pooled over all ordered pairs, where the paper has the mean of the
@@ -98,7 +98,7 @@ def max_dice(
     classes: int = 2,
     ignore: int | None = None,
 ) -> BestDice:
-    """Best `dice` of every rater, and the mean best of the draws, by test_3D.py.
+    """Return best `dice` of every rater, and the mean best of the draws, by test_3D.py.
 
     `draws` are (M, *space), `raters` (R, *space). The released metrics.json calls them
     "max dice rater" and "max dice pred".
@@ -114,7 +114,7 @@ def max_dice(
 
 @as_score(label="NCC as published", better="higher", low=-1.0)
 def ncc(uncertainty: ArrayLike, reference: ArrayLike) -> float:
-    """Cross-correlation of two maps of n pixels by ncc.py.
+    """Return the cross-correlation of two maps of n pixels by ncc.py.
 
     It divides a sum over n by sample standard deviations, which is (n - 1) / n of
     Pearson's: a map scores below 1 with itself. Ignored pixels stay in, with whatever
@@ -157,7 +157,7 @@ def fit_platt(
     *,
     total: Iterable[ArrayLike] | None = None,
 ) -> Platt:
-    """Platt parameters by ace.py: one fit per validation item, then their mean.
+    """Return Platt parameters by ace.py: one fit per validation item, then their mean.
 
     Each argument holds one array per item, as `scores.fit_platt` takes them. The
     correct fit pools the pixels of a run. An average of separate fits fits nothing, and
@@ -180,7 +180,7 @@ def fit_platt(
 def threshold_from_validation(
     maps: Iterable[ArrayLike], label_maps: Iterable[ArrayLike]
 ) -> float:
-    """Threshold by find_threshold.py: every stored label map weighs alike.
+    """Return the threshold by find_threshold.py: every stored label map weighs alike.
 
     The correct one weighs items alike. The released code also chains all seeds, and
     both shifts of LIDC, into one call per method; pass them all to do the same.
@@ -193,7 +193,7 @@ def threshold_from_validation(
 
 @as_score(label="AURC as published", better="lower", high=np.inf)
 def aurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> float:
-    """Area under the risk-coverage curve by aurc.py, both arguments (N,).
+    """Return the area under the risk-coverage curve by aurc.py, both arguments (N,).
 
     A trapezoid from coverage 1 to 1 / N; what lies below is left out, so its weights
     sum to (N - 1) / N. Of tied items the curve gets a point after the first is removed,
@@ -222,7 +222,7 @@ def aurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> f
 
 @as_score(label="E-AURC as published", better="lower", low=-np.inf, high=np.inf)
 def eaurc(risk: ArrayLike, uncertainty: ArrayLike, *, sort: Sort = "stable") -> float:
-    """AURC as published in excess of the best ranking, by aurc.py, both (N,).
+    """Return AURC as published in excess of the best ranking, by aurc.py, both (N,).
 
     The best is a plain mean over all N coverages while `aurc` is a trapezoid on a
     shorter range, so a perfect ranking gives -(lowest + mean risk) / 2N, not 0.
@@ -242,7 +242,7 @@ def _flat(
     classes: int,
     ignore: int | None,
 ) -> tuple[Labels, Labels]:
-    """(M, P) and (R, P) classes, ignored pixels of the raters kept as `IGNORED`."""
+    """Return classes (M, P) and (R, P), raters' ignored pixels kept as `IGNORED`."""
     check_stack(names[0], drawn)
     check_stack(names[1], rated)
     check_same_space(names, drawn.shape[1:], rated.shape[1:])
@@ -252,7 +252,7 @@ def _flat(
 
 
 def _counts(first: Labels, second: Labels, classes: int) -> tuple[Index, Index]:
-    """Twice the shared pixels, and the pixels of both, of every pair of maps."""
+    """Return twice the shared pixels, and the pixels of both, of every pair of maps."""
     shared = overlaps(first, second, classes=classes)
     unknown = [(maps == IGNORED).astype(np.uint8) for maps in (first, second)]
     if classes > 2 and unknown[0].any():
