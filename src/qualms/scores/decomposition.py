@@ -198,7 +198,7 @@ class _Room:
         return [array[:size].reshape(shape) for array in self._of_draw]
 
     def for_sums(self, shape: tuple[int, ...]) -> tuple[_Sums, _Sums]:
-        """Return sums for the draws and for their mean, which share most of the room."""
+        """Return sums for the draws and for their mean, which share their room."""
         size, rows = shape[1], self.rows
         mean = self._of_mean[: rows * shape[0] * size].reshape(rows, *shape)
         mean[:] = 0.0
