@@ -126,6 +126,25 @@ def test_binary_entropy_keeps_the_digits_of_tiny_probabilities():
     np.testing.assert_allclose(entropy(p, class_axis=None), expected, rtol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_entropies_keep_the_digits_of_a_class_that_is_nearly_certain(dtype, classes):
+    rng = np.random.default_rng(2)
+    rest = 10 ** rng.uniform(-30, -2, (4, 200, classes - 1)).astype(dtype)
+    # What float32 makes of the largest probability is 1, or 6e-8 away from it.
+    probs = np.concatenate([(1 - rest.sum(2, keepdims=True)), rest], 2).astype(dtype)
+    rest = rest.astype(float)
+
+    def exact(rest):
+        left = rest.sum(-1)
+        return scipy.special.entr(rest).sum(-1) - scipy.special.xlog1py(1 - left, -left)
+
+    total, aleatoric, _ = decompose(probs)
+    rtol = 1e-6 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(total, exact(rest.mean(0)), rtol=rtol)
+    np.testing.assert_allclose(aleatoric, exact(rest).mean(0), rtol=rtol)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, int, bool])
 def test_other_numbers_are_computed_in_float64(dtype):
     assert entropy(np.eye(3).astype(dtype)).dtype == np.float64

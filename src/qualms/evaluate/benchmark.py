@@ -102,7 +102,7 @@ def judge_plan(
         hardware=tuple(sorted(machines - {""})),
         seconds=_seconds(reader, _trained(judging)),
         costs=gathered.costs,
-        notes=(*gathered.damaged, *_notes(judging)),
+        notes=(*gathered.damaged, *gathered.warnings, *_notes(judging)),
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,
@@ -129,6 +129,14 @@ class _Gathered:
     costs: dict[tuple[str, str], Cost] = field(default_factory=dict)
     damaged: list[str] = field(default_factory=list)
     """Notes on lines whose files cannot be read."""
+    warned: dict[str, dict[str, None]] = field(default_factory=dict)
+    """The lines that each warning is about, in order."""
+
+    @property
+    def warnings(self) -> Iterator[str]:
+        """Every warning with its lines."""
+        for warning, lines in self.warned.items():
+            yield f"{warning}: {', '.join(lines)}"
 
     def add(self, lines: list[_JudgedLine], judging: _Judging) -> None:
         """Estimate and rank the lines of one variant."""
@@ -136,6 +144,9 @@ class _Gathered:
         for judged in lines:
             self._skip(judged)
             variant, row = judged.line.variant, judged.line.row
+            for warning in (w for repeat in judged.repeats for w in repeat.warnings):
+                lines_of = self.warned.setdefault(warning, {})
+                lines_of[f"{row.label} on {variant.label}"] = None
             self.costs[variant.name, row.name] = _cost(judging.reader, judged.specs)
         numbers = [(j, estimated(j.repeats, options)) for j in lines if j.repeats]
         ranked = _rankings(numbers, options)

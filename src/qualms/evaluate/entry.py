@@ -211,6 +211,8 @@ class Judgement:
     scatters: tuple[Scatter, ...] = ()
     slices: tuple[MapSlice, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """Notes that benchmarks show as well, with the lines that they are about."""
     drawn: Array | None = None
     """(N,) of segmented items, which have no array of targets, a digest of what their
     raters drew: it tells whether files hold the same items."""

@@ -123,7 +123,7 @@ def _scored(
         rows=tuple(map(_row, found)),
         curves=judgement.curves,
         histograms=judgement.histograms,
-        notes=(*predictions.notes, *notes, *judgement.notes),
+        notes=(*predictions.notes, *notes, *judgement.notes, *judgement.warnings),
         level=options.level,
         resamples=options.resamples,
         seed=options.seed,

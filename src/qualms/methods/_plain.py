@@ -337,10 +337,16 @@ def _label_maps(draws: Iterable[Tensor]) -> dict[str, Tensor]:
 def _add_classes(logits: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:
     """Add a draw to the sums of probabilities and entropies; return its labels."""
     logs = logits.log_softmax(1)
+    labels = logits.argmax(1)
     draw_probs = logs.exp()
     probs.add_(draw_probs)
-    entropy.sub_(logs.mul_(draw_probs).sum(1))
-    return logits.argmax(1).to(torch.uint8)
+    # The log of the largest probability has lost the digits of the others where these
+    # are small; log1p of their sum keeps them.
+    others = draw_probs.scatter_(1, labels[:, None], 0)
+    entropy.sub_(logs.mul_(others).sum(1))
+    rest = others.sum(1)
+    entropy.addcmul_(rest.neg().log1p_(), 1 - rest, value=-1)
+    return labels.to(torch.uint8)
 
 
 def _add_two_classes(outputs: Tensor, probs: Tensor, entropy: Tensor) -> Tensor:

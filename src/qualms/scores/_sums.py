@@ -17,6 +17,8 @@ __all__ = ["mean_over_draws"]
 
 # Terms of one draw added at a time: few enough to stay in a core's own cache.
 BLOCK = 1 << 16
+# Terms of one row of `sums_of_others`.
+KEPT = 2048
 
 
 def plain_dot(first: Array, second: Array) -> float:
@@ -50,6 +52,23 @@ def column_sums(rows: Floats) -> Array:
             total[i], lost = two_sum(total[i], rows[c, i])
             rest[i] += lost
     return total + rest
+
+
+@jit
+def sums_of_others(rows: Floats, sums: Array) -> None:
+    """Write to `sums` (K,) the sums of `rows` (C, K) over C without the largest value.
+
+    Subtracting the largest value from the sum of all would lose the digits of the rest.
+    """
+    for start in range(0, len(sums), KEPT):
+        rest = sums[start : start + KEPT]
+        most = np.zeros(len(rest))
+        rest[:] = 0.0
+        for c in range(len(rows)):
+            row = rows[c, start : start + KEPT]
+            for i in range(len(rest)):
+                rest[i] += min(most[i], row[i])
+                most[i] = max(most[i], row[i])
 
 
 @jit

@@ -90,6 +90,14 @@ def entropy(probs: ArrayLike, *, class_axis: int | None = -1) -> Floats:
     return _of_classes(single, axis + 1, added=1)[0]
 
 
+def double_entropy(probs: ArrayLike, *, class_axis: int) -> Array:
+    """Return `entropy` in float64, of probabilities of any precision."""
+    single = _floats(probs)[None]
+    axis = _axis(single[0], class_axis)
+    kind: np.dtype[Any] = np.dtype(np.float64)
+    return _of_classes(single, axis + 1, added=1, kind=kind)[0].astype(kind, copy=False)
+
+
 def _difference(total: Floats, aleatoric: Floats) -> Floats:
     """Return `total - aleatoric`, 0 where they differ by rounding alone."""
     difference: Floats = np.asarray(total - aleatoric)
@@ -123,18 +131,22 @@ def _axis(array: Floats, class_axis: int) -> int:
     return axis
 
 
-def _of_classes(draws: Floats, axis: int, added: int = 0) -> tuple[Floats, Floats]:
+def _of_classes(
+    draws: Floats, axis: int, added: int = 0, kind: np.dtype[Any] | None = None
+) -> tuple[Floats, Floats]:
     """Return the total and aleatoric entropy of draws (M, ..., C, ...).
 
-    `added` is the number of axes in front that the caller's array does not have.
+    `added` is the number of axes in front that the caller's array does not have, and
+    `kind` the precision, by default that of the draws.
     """
+    kind = kind or draws.dtype
     if axis == 0:
         raise ValueError("class_axis must not be the first axis, which holds the draws")
     spread = _spread(draws, axis)
     _, before, classes, after = spread.shape
-    total, aleatoric = np.empty((2, before, after), dtype=draws.dtype)
+    total, aleatoric = np.empty((2, before, after), dtype=kind)
     step = min(after, max(1, BLOCK // classes))
-    room = _Room(classes * step, draws.dtype)
+    room = _Room(classes * step, kind)
     for row, start in product(range(before), range(0, after, step)):
         with np.errstate(divide="ignore", invalid="ignore"):
             parts = _of_block(spread[:, row], start, min(step, after - start), room)
@@ -153,10 +165,28 @@ def _spread(draws: Floats, axis: int) -> Floats:
     return view if after > 1 else view.swapaxes(1, 3)
 
 
+class _Sums(NamedTuple):
+    """Sums over the classes and draws of b items or pixels.
+
+    Those in float64 have a second row for what rounding took from the first, unless
+    the draws are float32.
+    """
+
+    entropy: Array
+    """(rows, b)"""
+    mean: Array
+    """(rows, C, b) sums of probabilities over draws."""
+    most: Floats
+    """(2, b) the largest probability of a draw, and its term of the entropy."""
+    others: Array
+    """(rows, b) sum of all other probabilities of that draw."""
+
+
 class _Room:
     """Memory that all blocks share: fresh memory costs more than the logarithm."""
 
     def __init__(self, size: int, kind: np.dtype[Any]) -> None:
+        self.kind = kind
         # Sums of float32 lose next to nothing in float64; others keep what they lose.
         self.rows = 1 if kind == np.float32 else 2
         self._of_draw = np.empty((2, size), dtype=kind)
@@ -167,11 +197,17 @@ class _Room:
         size = shape[0] * shape[1]
         return [array[:size].reshape(shape) for array in self._of_draw]
 
-    def for_mean(self, shape: tuple[int, ...]) -> Array:
-        """Return contiguous zeros (rows, C, b) in float64."""
-        sums = self._of_mean[: self.rows * shape[0] * shape[1]]
-        sums[:] = 0.0
-        return sums.reshape(self.rows, *shape)
+    def for_sums(self, shape: tuple[int, ...]) -> tuple[_Sums, _Sums]:
+        """Return sums for the draws and for their mean, which share their room."""
+        size, rows = shape[1], self.rows
+        mean = self._of_mean[: rows * shape[0] * size].reshape(rows, *shape)
+        mean[:] = 0.0
+        most, others = np.empty((2, size), self._of_draw.dtype), np.empty((rows, size))
+        expected, total = np.zeros((2, rows, size))
+        return (
+            _Sums(expected, mean, most, others),
+            _Sums(total, mean, most, others),
+        )
 
 
 def _of_block(
@@ -183,8 +219,7 @@ def _of_block(
     """
     shape = (draws.shape[1], size)
     probs, logs = room.for_draw(shape)
-    mean = room.for_mean(shape)
-    expected, total = np.zeros((2, room.rows, size))
+    expected, total = room.for_sums(shape)
     take_in = _take_in if room.rows == 2 else _take_in_singles
     for draw in draws:
         source, first = _normalised(draw, start, probs)
@@ -192,16 +227,38 @@ def _of_block(
             return None
         # NumPy's float32 log has vector instructions where numba's has none.
         np.log(source[:, first : first + size], out=logs)
-        take_in(source, first, logs, expected, mean)
-    aleatoric = (_corrected_sums(expected) / len(draws)).astype(draws.dtype)
+        take_in(source, first, logs, expected)
+        _take_in_most(expected)
+    aleatoric = (_corrected_sums(expected.entropy) / len(draws)).astype(room.kind)
     # The logarithm of a negative number is nan.
     if np.isnan(aleatoric).any():
         return None
     if len(draws) == 1:
         return aleatoric, aleatoric
-    np.divide(_corrected_sums(mean), len(draws), out=probs, casting="same_kind")
-    take_in(probs, 0, np.log(probs, out=logs), total, mean)
-    return _corrected_sums(total).astype(draws.dtype), aleatoric
+    np.divide(
+        _corrected_sums(expected.mean), len(draws), out=probs, casting="same_kind"
+    )
+    take_in(probs, 0, np.log(probs, out=logs), total)
+    _take_in_most(total)
+    return _corrected_sums(total.entropy).astype(room.kind), aleatoric
+
+
+def _take_in_most(sums: _Sums) -> None:
+    """Add the term of the most probable class to the entropies.
+
+    A probability near 1 is rounded by more than the others have: float32 has nothing
+    between 1 and 1 - 6e-8. So it is one minus the sum of the others, which is lost.
+    """
+    most = _corrected_sums(sums.others)
+    np.negative(most, out=most)
+    term = np.log1p(most)
+    most += 1.0
+    term *= most
+    if len(sums.entropy) == 1:
+        sums.entropy[0] -= term
+    else:
+        np.negative(term, out=term)
+        add_to(sums.entropy[0], sums.entropy[1], term)
 
 
 def _corrected_sums(sums: Array) -> Array:
@@ -223,6 +280,7 @@ def _normalised(
     columns = draw[:, start : start + room.shape[1]]
     # Memory of another layout would be compiled for anew.
     ready = draw.flags.c_contiguous and draw.flags.writeable
+    ready &= draw.dtype == room.dtype
     if not ready:
         np.copyto(room, columns)
         columns = room
@@ -241,40 +299,55 @@ def _normalised(
 
 
 @jit
-def _take_in(
-    probs: Floats, start: int, logs: Floats, entropy: Array, mean: Array
-) -> None:
-    """Add probabilities to `mean` (2, C, b) and their entropies to `entropy` (2, b).
+def _take_in(probs: Floats, start: int, logs: Floats, sums: _Sums) -> None:
+    """Add the probabilities of a draw to `sums`, and its terms of the entropy.
 
-    `probs` (C, ...) from column `start` on belong to `logs` (C, b). The first of two
-    rows is the sum, the second what its rounding lost.
+    `probs` (C, ...) from column `start` on belong to `logs` (C, b). The term of the
+    most probable class is left to `_take_in_most`.
     """
+    entropy, others, most = sums.entropy, sums.others, sums.most
     size = logs.shape[1]
+    most[:] = 0.0
+    others[:] = 0.0
     for c in range(len(logs)):
         row, log = probs[c, start : start + size], logs[c]
         # Two loops: the compiler makes vector instructions of either, but not of both.
         for i in range(size):
+            p = row[i]
             # Not the product of 0 and the logarithm of 0, which is nan.
-            term = row[i] * log[i] if row[i] != 0.0 else row[i]
-            entropy[0, i], lost = two_sum(entropy[0, i], -term)
+            term = p * log[i] if p != 0.0 else p
+            less = p <= most[0, i]
+            smaller = p if less else most[0, i]
+            smaller_term = term if less else most[1, i]
+            most[0, i] = most[0, i] if less else p
+            most[1, i] = most[1, i] if less else term
+            entropy[0, i], lost = two_sum(entropy[0, i], -smaller_term)
             entropy[1, i] += lost
-        add_to(mean[0, c], mean[1, c], row)
+            others[0, i], lost = two_sum(others[0, i], smaller)
+            others[1, i] += lost
+        add_to(sums.mean[0, c], sums.mean[1, c], row)
 
 
 @jit
-def _take_in_singles(
-    probs: Floats, start: int, logs: Floats, entropy: Array, mean: Array
-) -> None:
-    """Do `_take_in` for float32, into `mean` (1, C, b) and `entropy` (1, b)."""
+def _take_in_singles(probs: Floats, start: int, logs: Floats, sums: _Sums) -> None:
+    """Do as `_take_in` does, for float32 and sums of one row."""
+    entropy, others, most = sums.entropy[0], sums.others[0], sums.most
     size = logs.shape[1]
+    most[:] = 0.0
+    others[:] = 0.0
     for c in range(len(logs)):
-        row, log = probs[c, start : start + size], logs[c]
-        total, summed = entropy[0], mean[0, c]
+        row, log, mean = probs[c, start : start + size], logs[c], sums.mean[0, c]
         for i in range(size):
             p = row[i]
             term = p * log[i] if p != 0.0 else p
-            total[i] -= term
-            summed[i] += p
+            less = p <= most[0, i]
+            smaller = p if less else most[0, i]
+            smaller_term = term if less else most[1, i]
+            most[0, i] = most[0, i] if less else p
+            most[1, i] = most[1, i] if less else term
+            entropy[i] -= smaller_term
+            others[i] += smaller
+            mean[i] += p
 
 
 def _of_binary(draws: Floats) -> tuple[Floats, Floats]:

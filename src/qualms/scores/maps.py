@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from qualms.arrays import Floats
+from qualms.arrays import Array, Floats
 from qualms.scores._pixels import IGNORED, Labels, check_same_space, real_map
-from qualms.scores._sums import mean_over_draws
-from qualms.scores.decomposition import decompose, entropy
+from qualms.scores._sums import mean_over_draws, sums_of_others
+from qualms.scores.decomposition import decompose, double_entropy
 
 __all__ = [
     "UNCERTAINTY_TYPES",
@@ -99,6 +99,10 @@ def uncertainty_maps(
     swaps aleatoric and epistemic; the plain softmax has MSR as predictive). MI is not
     clipped: rounding may leave it just below zero.
 
+    Computed in float64, and cast to float32 at the end if `mean_probs` is float32. Of
+    the most probable class only what the others leave of it counts, so that pixels
+    which are surer than float32 can say keep their order.
+
     Args:
         mean_probs: Mean over draws (C, *space).
         expected_entropy: Mean entropy of the draws (*space).
@@ -108,16 +112,17 @@ def uncertainty_maps(
     array([0.093])
     """
     probs = np.asarray(mean_probs)
-    total = entropy(probs, class_axis=0)
-    expected = real_map("expected_entropy", expected_entropy).astype(total.dtype)
+    kind = np.float32 if probs.dtype == np.float32 else np.float64
+    probs = probs.astype(kind, copy=False)
+    total = double_entropy(probs, class_axis=0)
+    expected = real_map("expected_entropy", expected_entropy)
     names = ("mean_probs", "expected_entropy")
     check_same_space(names, total.shape, expected.shape)
-    scale = probs.sum(axis=0, dtype=total.dtype)
-    response = 1.0 - probs.max(axis=0) / scale
+    response = _one_minus_largest(probs)
     maps = {"PE": total, "EE": expected, "MI": total - expected, "MSR": response}
     roles = (_OF_DRAWS | _types(method)).items()
-    by_role = {role: maps[measure] for measure, role in roles}
-    return UncertaintyMaps(**by_role, max_softmax=response)
+    by_role = {role: maps[measure].astype(kind, copy=False) for measure, role in roles}
+    return UncertaintyMaps(**by_role, max_softmax=response.astype(kind, copy=False))
 
 
 def uncertainty_type(measure: str, method: str) -> str:
@@ -134,6 +139,15 @@ def uncertainty_type(measure: str, method: str) -> str:
             f"no measure {measure!r} for {method!r}. Known: {', '.join(types)}."
         )
     return types[measure]
+
+
+def _one_minus_largest(probs: Array) -> Array:
+    """Return one minus the largest of `probs` (C, *space): the sum of all others."""
+    rows = np.require(probs.reshape(len(probs), -1), requirements=["C", "W"])
+    others = np.empty(rows.shape[1])
+    sums_of_others(rows, others)
+    others /= rows.sum(axis=0)
+    return others.reshape(probs.shape[1:])
 
 
 def _most_probable(draw: NDArray[Any]) -> Labels:

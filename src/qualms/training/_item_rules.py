@@ -229,7 +229,8 @@ def _of_items(pooled: Predictions, measure: str) -> Values:
         return _variance(pooled, measure)
     probs = _array(pooled, "probs")
     if measure == "MSR":
-        return np.asarray(1 - probs.mean(0).max(-1))
+        # One minus the largest, without the digits that a difference loses.
+        return np.asarray(np.sort(probs.mean(0), axis=-1)[:, :-1].sum(-1))
     parts = decompose(probs)
     by = {"PE": parts.total, "EE": parts.aleatoric, "MI": parts.epistemic}
     return by[measure].astype(np.float64)

@@ -57,13 +57,14 @@ from qualms.evaluate.segmented import (
     measure_items,
     measured_maps,
     quality_entries,
+    undivided_note,
     validate,
 )
 from qualms.evaluate.slices import disputed_slices, size_scatters
 from qualms.evaluate.subsets import design_of
 from qualms.predictions import Predictions, PredictionsError
 from qualms.spec import Part
-from qualms.study import Line, RunPlan, TableRow
+from qualms.study import Line, RunPlan, TableRow, Variant
 
 T = TypeVar("T")
 
@@ -128,7 +129,8 @@ def _overlap_alone(cache: FileCache, repeat: Repeat, test: Predictions) -> Judge
 
 
 def _everything(cache: FileCache, repeat: Repeat, test: Predictions) -> Judgement:
-    reading = _reading(repeat, fitted=_fitted(cache, repeat))
+    fitted = _fitted(cache, repeat)
+    reading = _reading(repeat, fitted=fitted)
     measured = _measured(cache, test, reading, repeat)
     judged = _judged(test, measured, repeat)
     pool = repeat.read(_ood_split(repeat))
@@ -148,7 +150,15 @@ def _everything(cache: FileCache, repeat: Repeat, test: Predictions) -> Judgemen
         design=design,
         scatters=tuple(_scatters(judged, row)),
         slices=tuple(_slices(test, judged)),
+        warnings=tuple(_warnings(fitted, repeat.line.variant)),
     )
+
+
+def _warnings(fitted: Validation | None, variant: Variant) -> Iterator[str]:
+    """Yield a sentence on every threshold that divides no pixels, if it is judged."""
+    shown = variant.only.get("aggregation", ("threshold",))
+    if fitted is not None and "threshold" in shown:
+        yield from map(undivided_note, fitted.undivided)
 
 
 def _judged(test: Predictions, measured: MapScores, repeat: Repeat) -> JudgedItems:

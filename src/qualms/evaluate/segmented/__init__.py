@@ -1,6 +1,6 @@
 """From the maps of segmented items to a few numbers per item, in one pass."""
 
-from qualms.evaluate.segmented._fit import Validation, validate
+from qualms.evaluate.segmented._fit import Validation, undivided_note, validate
 from qualms.evaluate.segmented._items import (
     EXTRAS,
     ItemColumn,
@@ -22,5 +22,6 @@ __all__ = [
     "measured_maps",
     "measuring",
     "quality_entries",
+    "undivided_note",
     "validate",
 ]

@@ -33,6 +33,24 @@ class Validation:
     mean_platt: Mapping[str, Platt] = field(default_factory=dict)
     """Mean of a fit for each item, as in the released code of VALUES."""
 
+    @property
+    def undivided(self) -> tuple[str, ...]:
+        """The measures whose threshold is not above 0: nearly all pixels count."""
+        return tuple(name for name, value in self.threshold.items() if value <= 0)
+
+
+def undivided_note(measure: str) -> str:
+    """Return a sentence on a measure whose threshold divides no pixels.
+
+    >>> undivided_note("MSR")[:38]
+    'threshold (MSR): it is not above 0, as'
+    """
+    return (
+        f"threshold ({measure}): it is not above 0, as the validation pixels below it "
+        "have no uncertainty at all; so this aggregation is the mean of nearly all "
+        "pixels, and ranks items as `image` does"
+    )
+
 
 def validate(
     runs: Sequence[Predictions], options: ScoreOptions, *, published: bool = False

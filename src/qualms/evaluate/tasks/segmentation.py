@@ -22,6 +22,7 @@ from qualms.evaluate.segmented import (
     map_roles,
     measure_items,
     quality_entries,
+    undivided_note,
     validate,
 )
 from qualms.evaluate.subsets import (
@@ -71,6 +72,8 @@ def segmentation(
         entries += quality_entries(measured, subset, index)
         entries += _failure(measured, subset, index)
     entries += _shift(predictions, measured)
+    undivided = () if fitted is None else fitted.undivided
+    warnings = tuple(undivided_note(type_of(measure)) for measure in undivided)
     return Judgement(
         entries=tuple(_with_type(entry, type_of) for entry in entries),
         curves=tuple(_with_type(c, type_of) for c in _curves(measured, chosen["all"])),
@@ -78,6 +81,7 @@ def segmentation(
             *_notes(predictions, measured, fitted, type_of),
             *unknown_notes(predictions),
         ),
+        warnings=warnings,
         design=design_of(predictions),
         drawn=measured.drawn,
     )
