@@ -112,7 +112,8 @@ def uncertainty_maps(
     array([0.093])
     """
     probs = np.asarray(mean_probs)
-    kind = np.float32 if probs.dtype == np.float32 else np.float64
+    single = probs.dtype == np.float32
+    kind: np.dtype[np.floating[Any]] = np.dtype(np.float32 if single else np.float64)
     probs = probs.astype(kind, copy=False)
     total = double_entropy(probs, class_axis=0)
     expected = real_map("expected_entropy", expected_entropy)
@@ -121,7 +122,9 @@ def uncertainty_maps(
     response = _one_minus_largest(probs)
     maps = {"PE": total, "EE": expected, "MI": total - expected, "MSR": response}
     roles = (_OF_DRAWS | _types(method)).items()
-    by_role = {role: maps[measure].astype(kind, copy=False) for measure, role in roles}
+    by_role: dict[str, Floats] = {
+        role: maps[measure].astype(kind, copy=False) for measure, role in roles
+    }
     return UncertaintyMaps(**by_role, max_softmax=response.astype(kind, copy=False))
 
 
