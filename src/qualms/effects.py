@@ -37,8 +37,8 @@ def value_of(
 
     def numbers(results: "BenchmarkResults") -> Mapping[str, float]:
         def value(row: str, labels: Mapping[str, Label | None]) -> float:
-            found = results.table.get(row=row, **labels)
-            return math.nan if found is None else found.value
+            result = results.table.get(row=row, **labels)
+            return math.nan if result is None else result.value
 
         def planned(row: str, labels: Mapping[str, Label | None]) -> bool:
             return bool(results.lines(row=row, variant=labels["variant"]))

@@ -45,7 +45,7 @@ class Results:
     design: Design | None = field(default=None, repr=False, compare=False)
     """Which sample and cluster each item is of."""
     verdict: tuple[Answer, ...] = field(default=(), repr=False, compare=False)
-    """What the scores say in words (docs/verdict.md)."""
+    """The scores in words (docs/verdict.md)."""
 
     def row(self, score: str, *, subset: str = "all", **settings: Any) -> ScoreRow:
         """The row of `score` with these settings; the first that fits.

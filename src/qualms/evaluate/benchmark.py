@@ -288,7 +288,7 @@ def _finished(
 
 
 Column = tuple[tuple[str, Label], ...]
-"""What numbers of different rows must share to be ranked, as pairs of labels."""
+"""Labels that numbers of different rows must share to be ranked, as pairs."""
 
 
 def _column(line: Line, number: Estimated) -> Column:
@@ -303,7 +303,7 @@ def _own_labels(number: Estimated) -> Labels:
 
 def _result(line: Line, number: Estimated, ranking: Ranking | None) -> Result:
     interval = number.interval
-    made = result(
+    row = result(
         {**line.labels, **number.entry.labels, **_own_labels(number)},
         number.values,
         released_values=number.as_published,
@@ -314,17 +314,17 @@ def _result(line: Line, number: Estimated, ranking: Ranking | None) -> Result:
         why=number.why,
     )
     if ranking is None:
-        return made
+        return row
     difference = ranking.differences.get(line.row.name)
     if difference is not None:
-        made = replace(
-            made,
+        row = replace(
+            row,
             difference=difference.value,
             difference_low=difference.low,
             difference_high=difference.high,
         )
     return replace(
-        made,
+        row,
         best=ranking.group.best,
         tied=line.row.name in ranking.group.members,
         no_winner=ranking.group.reason,

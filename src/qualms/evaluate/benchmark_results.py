@@ -22,7 +22,7 @@ class Missing:
     seed: int
     reason: str
     remedy: str = ""
-    """What to do where the same command would not make the run again."""
+    """Advice where the same command would not make the run again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Check:
 
 
 class Cost(NamedTuple):
-    """What the runs of a row took, as far as that was recorded."""
+    """Costs of the runs of a row, as far as they were recorded."""
 
     seconds: float | None
     """Of all its runs together, training and prediction."""
@@ -96,8 +96,8 @@ class BenchmarkResults:
     def __repr__(self) -> str:
         """Return a summary in words."""
         known = [check for check in self.checks if check.known]
-        held = sum(check.held for check in known)
-        effects = f", {held} of {len(known)} expected effects held" if known else ""
+        holding = sum(check.held for check in known)
+        effects = f", {holding} of {len(known)} expected effects held" if known else ""
         return (
             f"<BenchmarkResults of {self.benchmark.name}, preset"
             f" {self.plan.preset_text}: {len(self.table):,} results,"
@@ -144,8 +144,8 @@ class BenchmarkResults:
     def why_absent(self, **labels: Wanted) -> str:
         """Say why there is no number with these labels."""
         for result in self._absent:
-            stated = {n: want for n, want in labels.items() if n in result.labels}
-            if fits(result.labels, stated):
+            shared = {n: want for n, want in labels.items() if n in result.labels}
+            if fits(result.labels, shared):
                 return result.why
         return f"not part of preset {self.preset.name}"
 

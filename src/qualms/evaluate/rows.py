@@ -1,4 +1,4 @@
-"""What the results of a file are made of: rows of scores, and answers in words."""
+"""Parts of the results of a file: rows of scores, and answers in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class ScoreRow:
     no_interval: str = ""
     """Why there is none, where the value is defined."""
     entry: Entry | None = field(default=None, repr=False, compare=False)
-    """What comparisons with other files are made of."""
+    """The entry, for comparisons with other files."""
 
     @property
     def detail(self) -> str:
@@ -53,7 +53,7 @@ class ScoreRow:
 
     @property
     def key(self) -> RowKey:
-        """What the row is about: score, subset, settings."""
+        """Score, subset and settings: a row of another file with the same compares."""
         return (self.score, self.subset, tuple(self.settings.items()))
 
 

@@ -1,4 +1,4 @@
-"""What the study is made of: backbones, methods and scores."""
+"""Parts of the study: backbones, methods and scores."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

@@ -102,7 +102,7 @@ class Study(NamedTuple):
 
     results: BenchmarkResults
     variants: tuple[Variant, ...]
-    """Those with numbers, in the order of the paper's datasets."""
+    """Variants with numbers, in the order of the paper's datasets."""
     ours: ResultsTable
     """As they are compared with the paper: by the rule of the released code on data
     like the paper's."""
