@@ -3,10 +3,12 @@
 import math
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qualms import results as results_module
 from qualms.labels import label_key
 from qualms.results import Result, ResultsTable, concatenated, read_results, result
 
@@ -70,6 +72,50 @@ def test_a_csv_file_holds_the_same_results(tmp_path_factory, rows):
     assert [one.labels for one in read] == [one.labels for one in results]
     assert values(read) == values(results)
     assert all(one.tied and one.value == 0.375 for one in read)
+
+
+COLUMNS = (
+    *(*results_module.NUMBERS, *results_module.TEXTS, *results_module.SERIES),
+    *(results_module.TIED, *results_module.PROVENANCE),
+)
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, "label value", "label label value"])
+def test_a_label_with_the_name_of_another_column_keeps_its_values(name, tmp_path):
+    labels = [{"row": "a", name: "resnet50"}, {"row": "b", name: "vit"}, {"row": "c"}]
+    table = ResultsTable.of(result(each, (0.5, 1.0)) for each in labels)
+    read = read_results(table.to_csv(tmp_path / "results.csv"))
+    assert [one.labels for one in read] == labels
+    assert values(read) == [(0.5, 1.0)] * 3
+    assert [one.value for one in read] == [0.75] * 3
+    frame = table.to_frame()
+    assert frame[f"label {name}"].tolist()[:2] == ["resnet50", "vit"]
+    assert frame["value"].tolist() == [0.75] * 3
+    stored = pq.read_table(table.to_parquet(tmp_path / "results.parquet"))
+    assert stored[f"label {name}"].to_pylist() == ["resnet50", "vit", None]
+    assert stored["value"].to_pylist() == [0.75] * 3
+
+
+@pytest.mark.parametrize(
+    "alphas",
+    [
+        (1, 0.5, 1e-7),
+        (1, 2, 20),
+        (np.float64(0.1), 0.2),
+        (np.float64(1 / 3), 1),
+        (True, False),
+        (True, 1, 0.5),
+        ("all", 1, 0.5),
+    ],
+)
+def test_labels_of_parquet_are_those_of_csv(alphas, tmp_path):
+    table = ResultsTable.of(result({"alpha": alpha}, (1.0,)) for alpha in alphas)
+    read = read_results(table.to_csv(tmp_path / "results.csv"))
+    path = table.to_parquet(tmp_path / "results.parquet")
+    stored = pq.read_table(path)["alpha"].to_pylist()
+    assert stored == list(read.column("alpha"))
+    if not any(isinstance(alpha, bool | str) for alpha in alphas):
+        assert stored == list(alphas)
 
 
 def test_texts_that_only_resemble_numbers_stay_texts(tmp_path):

@@ -125,6 +125,9 @@ PROVENANCE = (
     *("seconds_of_all_runs", "command", "commit"),
 )
 """Further columns of a file of results: how its numbers were made."""
+_OTHER_COLUMNS = frozenset((*NUMBERS, *TEXTS, *SERIES, TIED, *PROVENANCE))
+_PREFIX = "label "
+"""Begins the column of a label that has the name of another column."""
 _FIRST = ("benchmark", "preset", "variant", "dataset", "simulated", "selection")
 _ROW, _LAST = "row", ("subset", "score")
 """Labels of the data stand before the row, settings after it, and the score is last."""
@@ -412,7 +415,7 @@ class ResultsTable:
     def columns(self) -> dict[str, Sequence[Any]]:
         """Return every column as files hold it, labels first; '' for no label."""
         return {
-            **{name: _exact(column.rows()) for name, column in self._labels.items()},
+            **{_column_name(n): _exact(c.rows()) for n, c in self._labels.items()},
             **{name: self._numbers[name].tolist() for name in NUMBERS},
             TIED: self._texts[TIED].matches(True).tolist(),
             **{name: self._texts[name].rows() for name in TEXTS},
@@ -438,11 +441,9 @@ class ResultsTable:
                 "a DataFrame needs pandas, which is not installed; install it, or use"
                 " .to_csv(path)"
             ) from error
-        coded = {**self._labels, **self._texts}
         frame = {
             name: pd.Categorical.from_codes(column.codes, list(column.distinct))
-            for name, column in coded.items()
-            if name != TIED
+            for name, column in self._coded_columns().items()
         }
         frame[TIED] = self._texts[TIED].matches(True)
         return pd.DataFrame({**frame, **self._numbers})
@@ -465,12 +466,11 @@ class ResultsTable:
                 "Parquet needs pyarrow, which is not installed; install it with pip"
                 " install 'qualms-bench[tables]', or use .to_csv(path)"
             ) from error
-        coded = {**self._labels, **{name: self._texts[name] for name in TEXTS}}
         columns = {
             name: pa.DictionaryArray.from_arrays(
                 pa.array(column.codes, mask=column.codes < 0), _arrow(column.distinct)
             )
-            for name, column in coded.items()
+            for name, column in self._coded_columns().items()
         }
         lists = {
             name: pa.ListArray.from_arrays(column.ends.astype(np.int32), column.flat)
@@ -483,6 +483,11 @@ class ResultsTable:
                 pa.table({**columns, **self._numbers, **tied, **lists}), temporary
             )
         return target
+
+    def _coded_columns(self) -> dict[str, _CodedColumn]:
+        """Return labels and texts by the names of their columns in files."""
+        labels = {_column_name(name): c for name, c in self._labels.items()}
+        return {**labels, **{name: self._texts[name] for name in TEXTS}}
 
 
 class Joined(NamedTuple):
@@ -515,12 +520,14 @@ def read_results(path: str | Path) -> ResultsTable:
         names, *lines = csv.reader(file)
     empty = [""] * len(lines)
     texts = dict(zip(names, map(list, zip(*lines, strict=True)), strict=False))
-    others = {*NUMBERS, *TEXTS, *SERIES, *PROVENANCE, TIED}
-    labels = [name for name in names if name not in others]
+    labels = [name for name in names if name not in _OTHER_COLUMNS]
     tied = [text == "True" or None for text in texts.get(TIED, empty)]
     return ResultsTable(
         len(lines),
-        {name: _coded(_typed(texts.get(name, empty))) for name in labels},
+        {
+            name.removeprefix(_PREFIX): _coded(_typed(texts.get(name, empty)))
+            for name in labels
+        },
         {
             TIED: _coded(tied),
             **{n: _coded(_texts(texts.get(n, empty))) for n in TEXTS},
@@ -661,9 +668,20 @@ def write_columns(columns: Mapping[str, Sequence[Any]], path: Path) -> Path:
     return path
 
 
+def _column_name(label: str) -> str:
+    """Return the name of the column of a label in files; `read_results` undoes it.
+
+    >>> _column_name("alpha"), _column_name("epochs"), _column_name("label epochs")
+    ('alpha', 'label epochs', 'label label epochs')
+    """
+    ambiguous = label in _OTHER_COLUMNS or label.startswith(_PREFIX)
+    return f"{_PREFIX}{label}" if ambiguous else label
+
+
 def _exact(labels: Sequence[Label]) -> list[Label]:
     """Return labels for a file, numbers with all digits so that they are found."""
-    return [repr(v) if isinstance(v, float) else v for v in labels]
+    # A float64 of NumPy is a float, but its repr names its type.
+    return [repr(float(v)) if isinstance(v, float) else v for v in labels]
 
 
 def _cells(column: Sequence[Any]) -> list[str]:
@@ -707,9 +725,18 @@ def _is_number(text: str) -> bool:
 
 
 def _arrow(distinct: tuple[Label, ...]) -> Any:
-    """Return distinct values as an array of Arrow, as text where kinds are mixed."""
+    """Return distinct values as an array of Arrow, typed as `read_results` types them.
+
+    Whole numbers among others are floats, and other values of several types are texts.
+    """
     import pyarrow as pa
 
+    if any(isinstance(v, float) for v in distinct) and all(map(_is_numeric, distinct)):
+        return pa.array([float(value) for value in distinct])
     if len({type(value) for value in distinct}) > 1:
         return pa.array([str(value) for value in distinct])
     return pa.array(list(distinct) or [""])
+
+
+def _is_numeric(value: Label) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
