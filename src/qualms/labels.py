@@ -72,7 +72,7 @@ def labels_text(labels: Mapping[str, Wanted]) -> str:
 def values_text(labels: Mapping[str, Wanted]) -> str:
     """Return labels whose names go without saying.
 
-    >>> values_text({"alpha": 0.1, "u": "entropy"})
+    >>> values_text({"alpha": 0.1, "uncertainty": "entropy"})
     '0.1, entropy'
     """
     return ", ".join(map(str, labels.values()))

@@ -115,7 +115,7 @@ def test_runs_that_differ_in_much_are_told_apart_by_their_files(file, tmp_path):
 def test_json_is_one_object_and_nothing_else(file):
     result = run("score", file, "--resamples", 20, "--json")
     stated = json.loads(result.stdout)
-    assert stated["format"] == 2
+    assert stated["format"] == 3
     assert stated["comparison"] is None
     (scored,) = stated["files"]
     assert scored["task"] == "classification"

@@ -166,6 +166,6 @@ def test_fpr95_is_compared():
             ("near", 1.0, rng.normal(size=600)),
         )
     }
-    found = contrast(compared(**files), "ood_fpr95", u="own")
+    found = contrast(compared(**files), "ood_fpr95", uncertainty="own")
     assert found.tied == ("far",)
     assert found.difference["near"].low > 0.0

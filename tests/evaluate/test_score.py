@@ -61,7 +61,7 @@ def test_shifted_items_make_subsets_and_detection_rows():
     results = qualms.score(binary(shifted=shifted), options=BARE)
     n = {row.subset: row.n for row in results.rows if row.score == "accuracy"}
     assert n == {"all": 300, "in_domain": 220, "shifted": 80, "balanced": 440}
-    entropy = results.row("ood_auroc", u="entropy").value
+    entropy = results.row("ood_auroc", uncertainty="entropy").value
     arrays = binary()
     expected = scores.ood_auroc(
         scores.entropy(np.stack([1 - arrays["prob"], arrays["prob"]], 1)), shifted

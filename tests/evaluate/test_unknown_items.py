@@ -140,4 +140,4 @@ def test_upstream_and_shifted_embeddings_have_a_row_each():
     found = results.row("ood_auroc", outside="shifted").value
     assert found == pytest.approx(scores.ood_auroc(u, arrays["shifted"]))
     expected = scores.ood_auroc(u, ~upstream)
-    assert results.row("ood_auroc", u="head").value == pytest.approx(expected)
+    assert results.row("ood_auroc", uncertainty="head").value == pytest.approx(expected)

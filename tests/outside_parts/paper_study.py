@@ -27,7 +27,9 @@ TABLE = Layout(
             label="Accuracy ↑", labels={"score": "accuracy"}, unit="%", scale=100.0
         ),
         LayoutColumn(
-            label="AURC ↓", labels={"score": "aurc", "u": "margin"}, decimals=3
+            label="AURC ↓",
+            labels={"score": "aurc", "uncertainty": "margin"},
+            decimals=3,
         ),
     ),
     printed_in={"table": "1"},
@@ -74,7 +76,7 @@ def _judge(repeat: Repeat) -> Judgement:
     ordered = np.sort(probs, axis=1)
     margin = ordered[:, -2] - ordered[:, -1]
     wrong = (probs.argmax(axis=1) != target).astype(float)
-    items, at = np.arange(test.n), {"u": "margin"}
+    items, at = np.arange(test.n), {"uncertainty": "margin"}
     return Judgement(
         entries=(
             entry_of(scores.accuracy, (probs, target), items),

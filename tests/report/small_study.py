@@ -8,7 +8,7 @@ from qualms.study import Benchmark, Preset, TableRow, Variant
 SETTINGS = (
     {"subset": "all", "score": "accuracy"},
     {"subset": "shifted", "score": "accuracy"},
-    {"u": "entropy", "subset": "all", "score": "aurc"},
+    {"uncertainty": "entropy", "subset": "all", "score": "aurc"},
 )
 
 

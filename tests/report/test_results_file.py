@@ -43,7 +43,7 @@ def test_columns_stand_in_one_order_with_provenance_last(results, tmp_path):
     names = list(lines_of(path)[0])
     assert names[: names.index("value")] == [
         *("benchmark", "preset", "variant", "dataset", "simulated", "shift"),
-        *("row", "method", "pool", "head", "alpha", "u", "subset", "score"),
+        *("row", "method", "pool", "head", "alpha", "uncertainty", "subset", "score"),
     ]
     first, *_, last = lines_of(path)
     assert names[-2:] == ["command", "commit"]

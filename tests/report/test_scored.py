@@ -124,9 +124,9 @@ def test_writing_is_atomic(two, tmp_path, monkeypatch):
 
 def test_json_says_settings_as_mappings(two):
     made = to_json(two)
-    assert made["format"] == 2
+    assert made["format"] == 3
     rows = made["files"][0]["scores"]
-    assert {"u": "entropy"} in [row["settings"] for row in rows]
+    assert {"uncertainty": "entropy"} in [row["settings"] for row in rows]
     assert all("variant" not in row for row in rows)
     assert made["files"][0]["curves"][0]["settings"]
     assert "settings" in made["comparison"]["contrasts"][0]

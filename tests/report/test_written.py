@@ -99,7 +99,7 @@ def own(label="Mine", **more):
     kinds = (
         {"subset": "all", "score": "accuracy"},
         {"subset": "shifted", "score": "accuracy"},
-        {"subset": "all", "score": "aurc", "u": "entropy"},
+        {"subset": "all", "score": "aurc", "uncertainty": "entropy"},
     )
     made = [
         result({**line.labels, **kind}, (0.8, 0.9), low=0.7, high=0.95)
@@ -139,8 +139,9 @@ def test_a_benchmark_is_shown_as_it_declares_and_others_have_ordinary_tables(tmp
     assert presentation_of(own()) is not PRESENTATION
     written = write_all(own(), tmp_path)
     assert {path.name for path in written.tables} == {
-        f"table_clinic{end}"
-        for end in (".csv", ".tex", "_u_entropy.csv", "_u_entropy.tex")
+        f"table_clinic{settings}{end}"
+        for settings in ("", "_uncertainty_entropy")
+        for end in (".csv", ".tex")
     }
     console = Console(width=80)
     with console.capture() as capture:
@@ -162,7 +163,7 @@ def test_results_name_ties_differences_costs_and_commit(tmp_path):
     assert (second["seconds"], second["parameters"]) == ("", "")
     assert second["difference"] == "-0.1"
     assert (second["difference_low"], second["difference_high"]) == ("-0.2", "0.01")
-    assert lines["a", "all", "aurc"]["u"] == "entropy"
+    assert lines["a", "all", "aurc"]["uncertainty"] == "entropy"
     assert lines["a", "all", "aurc"]["best"] == ""
     assert {line["variant"] for line in lines.values()} == {"clinic"}
     assert (first["pool"], second["pool"]) == ("1", "2")

@@ -50,7 +50,7 @@ class Results:
     def row(self, score: str, *, subset: str = "all", **settings: Any) -> ScoreRow:
         """The row of `score` with these settings; the first that fits.
 
-        `results.row("aurc", subset="shifted", u="epistemic")`.
+        `results.row("aurc", subset="shifted", uncertainty="epistemic")`.
         """
         for row in self.rows:
             fits = all(row.settings.get(name) == v for name, v in settings.items())

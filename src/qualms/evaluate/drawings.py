@@ -23,9 +23,12 @@ POINTS = 500
 
 
 def referral_curves(
-    probs: Array, target: Index, uncertainty: Array, *, subset: str, u: str
+    probs: Array, target: Index, uncertainty: Array, *, subset: str, kind: str
 ) -> Iterator[Curve]:
-    """Yield accuracy and NLL after referral, and AUROC where there are two classes."""
+    """Yield accuracy and NLL after referral, and AUROC where there are two classes.
+
+    `kind` names the uncertainty, such as "entropy".
+    """
     names = ("accuracy", "nll", "auroc") if probs.shape[1] == 2 else ("accuracy", "nll")
     referred = np.zeros(0)
     for name in names:
@@ -35,7 +38,7 @@ def referral_curves(
             name=f"referral_{name}",
             label=f"{scores.about(getattr(scores, name)).label} of the kept items",
             subset=subset,
-            settings={"u": u},
+            settings={"uncertainty": kind},
             x_label="share referred",
             x=referred,
             y=curve.value,

@@ -16,7 +16,7 @@ from qualms.evaluate import Comparison, Curve, Results, Scored, ScoreRow
 from qualms.labels import labels_text
 from qualms.report._csv_files import write_records
 
-JSON_FORMAT = 2
+JSON_FORMAT = 3
 CURVE_POINTS = 400
 """Points of a curve that JSON and pages hold at most."""
 

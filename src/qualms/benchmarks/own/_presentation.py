@@ -65,7 +65,7 @@ class OwnCurve(NamedTuple):
     """A height that is aimed at."""
 
 
-_ENTROPY: Wishes = {"u": "entropy"}
+_ENTROPY: Wishes = {"uncertainty": "entropy"}
 _INTERVAL: Wishes = {"interval": ("gaussian", "as predicted")}
 _IMAGE: Wishes = {"measure": "predictive", "aggregation": "image"}
 SCORES = {

@@ -233,7 +233,7 @@ def _selective(
 ) -> Iterator[Entry]:
     arrays = {"risk": 1.0 - items.correct, "uncertainty": items.unsure[name]}
     for score in (scores.aurc, scores.eaurc, scores.augrc, scores.risk_at_coverage):
-        yield _entry(score, arrays, subset, index, {"u": name})
+        yield _entry(score, arrays, subset, index, {"uncertainty": name})
 
 
 def _entry(
@@ -260,7 +260,7 @@ def _shift(predictions: Predictions, everyone: _Classified) -> Iterator[Entry]:
     for name, value in everyone.unsure.items():
         arrays = {"uncertainty": value, "shifted": moved, "correct": everyone.correct}
         for score in SHIFT:
-            yield _entry(score, arrays, "all", index, {"u": name})
+            yield _entry(score, arrays, "all", index, {"uncertainty": name})
 
 
 def _sets(
@@ -281,7 +281,7 @@ def _sets(
 def _referral(items: _Classified, subset: str) -> Iterator[Curve]:
     for name, value in items.unsure.items():
         yield from referral_curves(
-            items.probs, items.target, value, subset=subset, u=name
+            items.probs, items.target, value, subset=subset, kind=name
         )
 
 
@@ -297,7 +297,7 @@ def _ood_roc(predictions: Predictions, everyone: _Classified) -> Iterator[Curve]
     if moved is None:
         return
     for name, value in everyone.unsure.items():
-        yield whole_roc(value, moved, name="ood_roc", settings={"u": name})
+        yield whole_roc(value, moved, name="ood_roc", settings={"uncertainty": name})
 
 
 def _reliability(

@@ -205,7 +205,7 @@ def _retrieval(
     cropped = predictions.named("uncertainty_cropped")
     votes = predictions.get("votes")
     for name, values in predictions.named("uncertainty").items():
-        value, at = values[index], {"u": name}
+        value, at = values[index], {"uncertainty": name}
         ranked = scores.weighted_auroc, value, 1 - right, right
         yield entry(scores.r_auroc, _value(*ranked), partial(influence_of, *ranked), at)
         if name in cropped:
@@ -230,7 +230,7 @@ def _contrast(predictions: Predictions, upstream: NDArray[np.bool_]) -> Iterator
     target = scores.mixed_target(predictions.arrays["target"][index], upstream[index])
     mixed = scores.retrieval_hits(predictions.arrays["embedding"][index], target)
     for name, value in predictions.named("uncertainty").items():
-        at = {"u": name}
+        at = {"uncertainty": name}
         apart = scores.ood_auroc, value, ~upstream
         influence = partial(influence_of, *apart)
         yield entry_of_all(scores.ood_auroc, _value(*apart), influence, at)
@@ -251,7 +251,7 @@ def _shifted(predictions: Predictions) -> Iterator[Entry]:
         for score in (scores.ood_auroc, scores.ood_auprc, scores.ood_fpr95):
             apart = score, value, shifted
             influence = partial(influence_of, *apart)
-            yield entry(score, _value(*apart), influence, {"u": name} | more)
+            yield entry(score, _value(*apart), influence, {"uncertainty": name} | more)
 
 
 def _value(score: Callable[..., float], *arrays: NDArray[Any]) -> float:

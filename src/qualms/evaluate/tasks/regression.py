@@ -183,7 +183,7 @@ def _intervals(
     if items.mean is not None:
         arrays["risk"] = np.abs(items.mean[index] - target)
         arrays["uncertainty"] = upper - lower
-        yield bound(scores.aurc, settings={"u": "interval length"})
+        yield bound(scores.aurc, settings={"uncertainty": "interval length"})
 
 
 def _reached(covered: Entry, alpha: float) -> bool:
