@@ -1,7 +1,6 @@
-"""Numbers that decide what a benchmark expects: functions of its results.
+"""Numbers that decide whether the expected effects of a benchmark hold.
 
-A declaration says which numbers decide an effect; they are looked up in the labelled
-table of results when there is one.
+A benchmark declares functions of its results; they are called when it is judged.
 """
 
 import math
@@ -26,7 +25,7 @@ def value_of(
     """Take the value of each row, or its difference from another value.
 
     Args:
-        rows: Names of rows; those that were not asked for are left out.
+        rows: Names of rows; rows that are not planned are left out.
         labels: Variant, score and the other labels of the values.
         minus: Labels of the value that is subtracted, where they differ.
         minus_rows: Rows whose values are subtracted, one for each of `rows`.
@@ -55,11 +54,11 @@ def value_of(
 def worst_shortfall(
     label: str, rows: Sequence[str], labels: Mapping[str, Label | None]
 ) -> Numbers:
-    """Take how far each value of a label falls behind the best where it does worst.
+    """Take the largest distance of each value of a label from the best value.
 
-    Values compete where all other labels are the same; numbers without the label are
-    left out. No value wins everywhere if all of these numbers are above 0. For scores
-    of which more is better.
+    Values of the label are compared where all other labels are the same; results
+    without the label are left out. If all distances are above 0, no value is best
+    everywhere. For scores where higher is better.
     """
 
     def numbers(results: "BenchmarkResults") -> Mapping[str, float]:

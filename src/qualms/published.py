@@ -17,7 +17,7 @@ from qualms.results import Result, ResultsTable
 _SPREADS = {"std": "standard deviation", "stderr": "standard error"}
 _SCALES = {"percent": 0.01, "x100": 0.01}
 _NUMBERS = ("alpha", "pool", "referred", "blur", "size", "dims", "side")
-"""Labels whose values are numbers, so that 0.1 is found however it was printed."""
+"""Labels whose values are numbers, so that 0.10 is 0.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Published:
 
     table: ResultsTable
     spread: str
-    """What the spread is: 'standard deviation' or 'standard error'; '' for none."""
+    """Kind of spread: 'standard deviation' or 'standard error'; '' for none."""
 
 
 @cache

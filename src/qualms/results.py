@@ -138,7 +138,7 @@ _KINDS: tuple[tuple[re.Pattern[str], Callable[[str], Label]], ...] = (
     (re.compile(r"-?[0-9]+"), int),
     (re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?"), float),
 )
-"""What texts of numbers look like, such as 20, 0.1 and 1e-05."""
+"""Patterns of the texts of numbers, such as 20, 0.1 and 1e-05."""
 _LARGEST = 1 << 62
 
 
@@ -381,8 +381,8 @@ class ResultsTable:
             return self._labels[name]
         if name in self._texts:
             return self._texts[name]
-        known = ", ".join((*self._labels, *NUMBERS, *TEXTS))
-        raise LookupError(f"no column {name!r} in these results. Known: {known}.")
+        columns = ", ".join((*self._labels, *NUMBERS, *TEXTS))
+        raise LookupError(f"no column {name!r} in these results. Known: {columns}.")
 
     def _groups(
         self, names: Sequence[str]

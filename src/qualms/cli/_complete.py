@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from qualms.shelf import find, names
 
 SHELVES = ("methods", "datasets", "benchmarks", "configs", "networks", "scores")
-"""What can be listed."""
+"""Names of shelves that can be listed."""
 
 
 def complete_benchmarks(incomplete: str) -> list[str]:
@@ -16,8 +16,8 @@ def complete_benchmarks(incomplete: str) -> list[str]:
     if name not in names("benchmarks"):
         return []
     presets = find("benchmarks", name)().presets.values()
-    known = (v.name for preset in presets for v in preset.every_variant)
-    return [f"{name}/{names}" for names in _completed(variants, known)]
+    every = (v.name for preset in presets for v in preset.every_variant)
+    return [f"{name}/{names}" for names in _completed(variants, every)]
 
 
 def complete_methods(incomplete: str) -> list[str]:
@@ -26,7 +26,7 @@ def complete_methods(incomplete: str) -> list[str]:
 
 
 def complete_posthoc(incomplete: str) -> list[str]:
-    """Complete what `qualms predict` takes: "plain", or one method."""
+    """Complete the argument of `qualms predict`: "plain", or one method."""
     return [n for n in ("plain", *names("methods")) if n.startswith(incomplete)]
 
 
@@ -39,21 +39,21 @@ def complete_scores(incomplete: str) -> list[str]:
     """Complete scores, separated by commas."""
     from qualms import scores
 
-    # The others are curves, records and plans of resampling.
+    # The other public names are curves and records.
     public = ((name, vars(scores)[name]) for name in scores.__all__)
-    known = [name for name, function in public if hasattr(function, "__score__")]
-    return list(_completed(incomplete, [*known, *names("scores")]))
+    builtin = [name for name, function in public if hasattr(function, "__score__")]
+    return list(_completed(incomplete, [*builtin, *names("scores")]))
 
 
 def complete_shelves(incomplete: str) -> list[str]:
-    """Complete what `qualms list` takes."""
+    """Complete the argument of `qualms list`."""
     return [shelf for shelf in SHELVES if shelf.startswith(incomplete)]
 
 
-def _completed(incomplete: str, known: Iterable[str]) -> Iterator[str]:
+def _completed(incomplete: str, choices: Iterable[str]) -> Iterator[str]:
     """Yield `incomplete` with its last name completed, and no name twice."""
     before, comma, last = incomplete.rpartition(",")
-    taken = before.split(",")
-    for name in dict.fromkeys(known):
-        if name.startswith(last) and name not in taken:
+    earlier = before.split(",")
+    for name in dict.fromkeys(choices):
+        if name.startswith(last) and name not in earlier:
             yield f"{before}{comma}{name}"

@@ -33,7 +33,7 @@ from qualms.runs import check_writable
 
 def show_trials(search: Search, proposals: Proposals, out: Path) -> None:
     """Print the trials of a search, and which of them lack a result."""
-    trials = proposals.known
+    trials = proposals.first
     specs = pending_runs([trial.spec for trial in trials], out)
     pending = {spec.hash for spec in specs}
     typer.echo(_headline(search, proposals.count))
@@ -81,7 +81,7 @@ def _make(
     resources: Resources,
     results: list[TrialResult],
 ) -> None:
-    specs = [trial.spec for trial in proposals.known]
+    specs = [trial.spec for trial in proposals.first]
     later = proposals.count - len(specs)
     pending = later or len(pending_runs(specs, resources.out))
     check_writable(resources.out)

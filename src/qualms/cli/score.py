@@ -1,4 +1,4 @@
-"""`qualms score`: every score of one or more predictions files, with intervals."""
+"""`qualms score`: scores of one or more predictions files, with intervals."""
 
 import gc
 import json
@@ -105,16 +105,18 @@ def score(
     from qualms.evaluate import ScoreOptions, score_files, with_scores
     from qualms.report import print_results, to_json, write_curves, write_page
 
-    # What is imported stays; looking for garbage in it is a fifth of a short command.
+    # Modules stay; searching them for garbage takes a fifth of a short command.
     gc.freeze()
     gc.enable()
     _check_writable(html, curves)
-    drawn: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
+    intervals: dict[str, Any] = {"resamples": resamples, "level": level, "seed": seed}
     more: dict[str, Any] = {"alpha": alpha, "nearest": tuple(nearest or ())}
-    options = ScoreOptions(by_group=by_group, **drawn, **more)
-    judged = partial(score_files, files, val=val, task=task, logits=logits, names=name)
+    options = ScoreOptions(by_group=by_group, **intervals, **more)
+    scores_of = partial(
+        score_files, files, val=val, task=task, logits=logits, names=name
+    )
     with _progress(options, quiet=as_json) as watched:
-        scored = judged(options=watched, force_val=force_val, gallery=gallery)
+        scored = scores_of(options=watched, force_val=force_val, gallery=gallery)
     if chosen:
         scored = with_scores(scored, chosen.split(","))
     written: list[Path] = []
@@ -125,7 +127,7 @@ def score(
         if html is not None:
             write_page(scored, html, command=_command())
             written.insert(0, html)
-    finally:  # a disk that filled up meanwhile does not cost the scores
+    finally:  # scores are printed even if the disk is full
         if as_json:
             typer.echo(json.dumps(to_json(scored)))
         else:
@@ -139,7 +141,7 @@ def score(
 
 
 def _check_writable(html: Path | None, curves: Path | None) -> None:
-    """Fail now, rather than after the work, where something cannot be written."""
+    """Raise before the work if a file cannot be written."""
     from qualms.report import check_page, check_room
 
     if html is not None:
@@ -150,7 +152,7 @@ def _check_writable(html: Path | None, curves: Path | None) -> None:
 
 @contextmanager
 def _progress(options: "ScoreOptions", *, quiet: bool) -> Iterator["ScoreOptions"]:
-    """Options whose resampling shows a bar, once it has gone on for a second."""
+    """Yield options that show a bar once resampling has taken a second."""
     from dataclasses import replace
 
     if quiet or not sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""The frozen table that judging one file ends in."""
+"""The results of one predictions file."""
 
 import math
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ _BESIDE = ("all", "in_domain", "shifted")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """Everything `qualms score` says about one predictions file."""
+    """The scores, curves and verdict of one predictions file."""
 
     name: str
     header: Header
@@ -40,15 +40,15 @@ class Results:
     resamples: int = 1000
     seed: int = 0
     items: Predictions | None = field(default=None, repr=False, compare=False)
-    """Names, targets and marks of the items: what tells whether files hold the same
-    ones. The predictions themselves are left out."""
+    """Names, targets and marks of the items, by which files are compared. The
+    predictions themselves are left out."""
     design: Design | None = field(default=None, repr=False, compare=False)
-    """Which sample and cluster each item is of."""
+    """The sample and cluster of each item."""
     verdict: tuple[Answer, ...] = field(default=(), repr=False, compare=False)
     """The scores in words (docs/verdict.md)."""
 
     def row(self, score: str, *, subset: str = "all", **settings: Any) -> ScoreRow:
-        """The row of `score` with these settings; the first that fits.
+        """Return the first row of `score` with these settings.
 
         `results.row("aurc", subset="shifted", uncertainty="epistemic")`.
         """
@@ -56,20 +56,20 @@ class Results:
             fits = all(row.settings.get(name) == v for name, v in settings.items())
             if row.score == score and row.subset == subset and fits:
                 return row
-        known = sorted({row.score for row in self.rows})
+        names = sorted({row.score for row in self.rows})
         at = f" with {labels_text(settings)}" if settings else ""
         raise LookupError(
             f"no {score!r} on {subset!r} items{at} in {self.name}."
-            f"{suggest(score, known)} It has {', '.join(known)}."
+            f"{suggest(score, names)} It has {', '.join(names)}."
         )
 
     def __getitem__(self, name: str) -> ScoreRow:
-        """The row of a score, such as "ece", or "shifted/ece" for a subset."""
+        """Return the row of a score, such as "ece", or "shifted/ece" for a subset."""
         subset, _, score = name.rpartition("/")
         return self.row(score, subset=subset or "all")
 
     def to_frame(self) -> Any:
-        """The rows as a DataFrame of pandas, one column per field and setting.
+        """Return the rows as a DataFrame of pandas, one column per field and setting.
 
         Raises:
             ImportError: If pandas is not installed.
@@ -84,14 +84,14 @@ class Results:
         )
 
     def plot(self, what: str, *, axes: Any = None) -> Any:
-        """Draw something with matplotlib, and give the axes.
+        """Draw a score or a curve with matplotlib, and return the axes.
 
         Args:
             what: A score: its reliability diagram, ROC or risk-coverage curve where it
                 has one, else its values with intervals. Or the name of a curve or
                 histogram, such as "referral_accuracy" or "uncertainty/entropy".
                 "shifted/ece" is of these items alone.
-            axes: Where to; new ones by default.
+            axes: Where to draw; new axes by default.
         """
         from qualms import plot  # drawing lies above judging
 
@@ -126,7 +126,7 @@ class Results:
 
 
 def _flat(row: ScoreRow) -> dict[str, Any]:
-    """The fields of a row that a table shows; its settings among them."""
+    """Return the fields of a row that a frame shows, its settings among them."""
     return {
         "score": row.score,
         "subset": row.subset,

@@ -11,47 +11,47 @@ from qualms.wording import suggest
 
 
 def with_main_scores(scored: Scored) -> Scored:
-    """Return `scored` with the rows of the main scores alone, in their order."""
+    """Return `scored` with only the rows of the main scores, in their order."""
     rows = [row for result in scored.results for row in result.rows]
     return _with_kinds(scored, main_kinds(scored.results[0].task, rows))
 
 
 def with_scores(scored: Scored, score_names: Iterable[str]) -> Scored:
-    """Return `scored` with the rows of these scores alone, whatever their settings.
+    """Return `scored` with only the rows of these scores, at all settings.
 
     Raises:
         LookupError: If no file has such a score.
     """
     rows = [row for result in scored.results for row in result.rows]
-    known = dict.fromkeys(row.score for row in rows)
+    available = dict.fromkeys(row.score for row in rows)
     by_label = {row.label.lower(): row.score for row in rows}
     chosen = []
     for name in score_names:
         plain = name.strip().lower()
-        score = plain if plain in known else by_label.get(plain)
+        score = plain if plain in available else by_label.get(plain)
         if score is None:
             exists = plain in scores.__all__
             why = " It may need other arrays, or --val." if exists else ""
             raise LookupError(
-                f"no score {name!r} here.{why or suggest(plain, known)} These "
-                f"predictions have {', '.join(known)}."
+                f"no score {name!r} here.{why or suggest(plain, available)} These "
+                f"predictions have {', '.join(available)}."
             )
         chosen.append(score)
-    order = {score: place for place, score in enumerate(dict.fromkeys(chosen))}
+    order = {score: number for number, score in enumerate(dict.fromkeys(chosen))}
     kinds = dict.fromkeys(kind_of(row) for row in rows if row.score in order)
     return _with_kinds(scored, sorted(kinds, key=lambda kind: order[kind[0]]))
 
 
 def _with_kinds(scored: Scored, kinds: Sequence[Kind]) -> Scored:
-    """Return `scored` with the rows of these scores and settings, in their order."""
-    place = {kind: number for number, kind in enumerate(kinds)}
+    """Return `scored` with only the rows of these scores and settings, in order."""
+    order = {kind: number for number, kind in enumerate(kinds)}
     rows = [row for result in scored.results for row in result.rows]
-    keys = dict.fromkeys(row.key for row in rows if kind_of(row) in place)
-    return with_rows(scored, sorted(keys, key=lambda key: place[key[::2]]))
+    keys = dict.fromkeys(row.key for row in rows if kind_of(row) in order)
+    return with_rows(scored, sorted(keys, key=lambda key: order[key[::2]]))
 
 
 def with_rows(scored: Scored, keys: Iterable[RowKey]) -> Scored:
-    """Return `scored` with the rows and contrasts of these keys alone, in order."""
+    """Return `scored` with only the rows and contrasts of these keys, in order."""
     order = dict.fromkeys(keys)
     results = []
     for result in scored.results:

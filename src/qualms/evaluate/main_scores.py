@@ -1,4 +1,4 @@
-"""The main scores of each task, which `qualms score` shows at first."""
+"""The main scores of each task: the short output of `qualms score`."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from qualms.shelf import names
 Kind = tuple[str, RowSettings]
 """A score and its settings."""
 SHOWN = 10
-"""How many are shown: the first ones that a file has."""
+"""Number of scores shown: the first ones that a file has."""
 
 
 class MainScore(NamedTuple):
@@ -18,7 +18,7 @@ class MainScore(NamedTuple):
     score: str
     settings: Mapping[str, str] = {}
     every: bool = False
-    """Whether all rows that fit are shown, as a user chose them; else the first."""
+    """Whether all fitting rows are shown, since a user chose them; else the first."""
 
     def fits(self, row: ScoreRow) -> bool:
         """Return whether `row` is of this score."""
@@ -94,13 +94,13 @@ GROUPED: Mapping[str, Sequence[str]] = {
     "segmentation": ("dice", "macro_dice", "ged", "stated_ace", "aurc"),
     "embedding": ("recall_at_1", "r_auroc"),
 }
-"""The scores that are shown for every group."""
+"""Scores shown for every group."""
 
 
 def main_kinds(task: str, rows: Sequence[ScoreRow]) -> list[Kind]:
-    """Return the scores and settings that matter most, of those that rows are about.
+    """Return the main scores among `rows`, with their settings.
 
-    Scores from outside the package are kept: whoever brings one wants to see it.
+    Scores from outside the package are always among them.
     """
     outside = [MainScore(name) for name in names("scores")]
     chosen: dict[Kind, None] = {}
@@ -114,11 +114,11 @@ def main_kinds(task: str, rows: Sequence[ScoreRow]) -> list[Kind]:
 
 
 def main_rows(task: str, rows: Sequence[ScoreRow]) -> list[ScoreRow]:
-    """Return the rows of the main scores, in the order of these."""
-    place = {kind: number for number, kind in enumerate(main_kinds(task, rows))}
+    """Return the rows of the main scores, in their order."""
+    order = {kind: number for number, kind in enumerate(main_kinds(task, rows))}
     return sorted(
-        (row for row in rows if kind_of(row) in place),
-        key=lambda row: place[kind_of(row)],
+        (row for row in rows if kind_of(row) in order),
+        key=lambda row: order[kind_of(row)],
     )
 
 

@@ -1,4 +1,4 @@
-"""What a protocol is, and the one of benchmarks that have none of their own."""
+"""Protocols of benchmarks, and the ordinary one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,8 +40,8 @@ class Repeat(NamedTuple):
     """Read the pooled predictions of a split."""
     options: ScoreOptions
     every: Callable[[str], Sequence[Predictions]] | None = None
-    """Read the pooled predictions of a split in every repeat of the line, this one
-    among them; None where there is no other."""
+    """Read the pooled predictions of a split in every repeat of the line, including
+    this one; None where there is no other."""
     beside: Callable[[str], Sequence[Beside]] = _nothing_beside
     """Find the repeats of the row with that name that have these seeds, one for each of
     its lines."""
@@ -56,10 +56,10 @@ class Protocol:
     """How the repeats of a benchmark are judged."""
 
     judge: Callable[[Repeat], Judgement]
-    """Give the entries of one repeat, with what is drawn; raise `AbsentError` where
-    the predictions do not carry them."""
+    """Return the entries of one repeat, with curves; raise `AbsentError` where the
+    predictions do not have what they need."""
     notes: Callable[[RunPlan, ScoreOptions], tuple[str, ...]] = _no_notes
-    """Give what a reader of the tables must know."""
+    """Return notes for readers of the tables."""
 
 
 def protocol_of(benchmark: Benchmark) -> Protocol:
@@ -72,7 +72,7 @@ def protocol_of(benchmark: Benchmark) -> Protocol:
 def _by_task(repeat: Repeat) -> Judgement:
     """Judge all scores of the task on the test items, shifted ones among them.
 
-    The split `val`, where runs predict it, serves recalibration.
+    The split `val` is used for recalibration, where runs predict it.
     """
     variant = repeat.line.variant
     test, shifted = variant.test, f"{variant.test}/shifted"

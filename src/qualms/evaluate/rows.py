@@ -31,7 +31,7 @@ class ScoreRow:
     subset: str
     """Which items: all, in_domain, shifted, balanced, or group=<name>."""
     settings: Mapping[str, Any]
-    """Which uncertainty, interval rule or recalibration; {} where there is only one."""
+    """Uncertainty, interval rule or recalibration; {} where there is only one."""
     better: Better
     value: float
     low: float
@@ -48,12 +48,12 @@ class ScoreRow:
 
     @property
     def detail(self) -> str:
-        """The settings as a table shows them: their values alone."""
+        """The values of the settings, as tables show them."""
         return values_text(self.settings)
 
     @property
     def key(self) -> RowKey:
-        """Score, subset and settings: a row of another file with the same compares."""
+        """Score, subset and settings: rows of two files with the same are compared."""
         return (self.score, self.subset, tuple(self.settings.items()))
 
 
@@ -66,4 +66,4 @@ class Answer:
     because: str
     """The numbers, in a clause."""
     words: str = ""
-    """What to print where yes or no would say too much."""
+    """Printed instead of yes or no where these would claim too much."""

@@ -1,4 +1,4 @@
-"""From predictions files to results: check, judge by task, resample, tabulate."""
+"""Scores of predictions files: read, check, judge by task, estimate intervals."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -25,13 +25,13 @@ from qualms.shelf import find
 Source = str | Path | Mapping[str, Any] | Frame | Predictions
 TaskJudge = Callable[[Predictions, Predictions | None, ScoreOptions], Judgement]
 
-# Squares and sums of larger numbers would no longer be finite.
 LARGEST = 1e100
+"""Squares and sums of larger numbers would not be finite."""
 LONGEST = 40
-"""Characters that tell runs of the same name apart; else their files do."""
+"""Longest text that distinguishes runs of the same name; else their files do."""
 NO_GROUPS = "scores by group need an array 'group', and there is none"
 PAIRED = ("item", "target", "cluster", "shifted", "known")
-"""Arrays by which two files are found to hold the same items."""
+"""Arrays that show whether two files hold the same items."""
 
 
 def score(  # noqa: PLR0913 - the options of the command
@@ -51,42 +51,42 @@ def score(  # noqa: PLR0913 - the options of the command
     alpha: float | None = None,
     by_group: bool | None = None,
 ) -> Results:
-    """Every score of a predictions file, with intervals: the twin of `qualms score`.
+    """Return every score of a predictions file, with intervals, as `qualms score` does.
 
     Args:
         source: A path, a mapping of arrays, a frame of pandas or polars with the
             columns of a .csv file, or predictions already read.
         val: Validation predictions of the same run; recalibration, conformal offsets,
             selection thresholds and Platt scaling are fitted on them.
-        options: Resamples, level, seed, groups; the defaults of `ScoreOptions`.
-        task: Says what the arrays are where that is ambiguous.
+        options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
+        task: The task of the arrays, where that is ambiguous.
         logits: The class scores are logits; never guessed.
-        name: What to call the file in tables.
-        header: What a mapping of arrays is of, as in `qualms.predictions.build`.
-        force_val: Take `val` although headers say that it is of another run.
-        gallery: Embeddings among which neighbours are sought, instead of the file's.
+        name: Name of the file in tables.
+        header: Header of a mapping of arrays, as in `qualms.predictions.build`.
+        force_val: Use `val` even if headers show that it is of another run.
+        gallery: Embeddings among which neighbours are found, instead of the file's.
         resamples: Bootstrap replicates of your own scores that declare no influence.
-        level: That of the intervals.
-        seed: Of everything that is drawn.
+        level: Level of the intervals.
+        seed: Seed of everything random.
         alpha: Intervals and conformal sets aim at a coverage of 1 - alpha.
         by_group: Score every group, too.
 
-    The last five take the place of what `options` says.
+    The last five override `options`.
     """
-    given = {
+    arguments = {
         "resamples": resamples,
         "level": level,
         "seed": seed,
         "alpha": alpha,
         "by_group": by_group,
     }
-    stated: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-    asked = _Asked(task=task, logits=logits)
-    predictions = asked.take(source, header)
+    changes: dict[str, Any] = {k: v for k, v in arguments.items() if v is not None}
+    reader = _Reader(task=task, logits=logits)
+    predictions = reader.read(source, header)
     return _scored(
         predictions,
-        None if val is None else asked.take(val),
-        asked.with_gallery(replace(options or ScoreOptions(), **stated), gallery),
+        None if val is None else reader.read(val),
+        reader.with_gallery(replace(options or ScoreOptions(), **changes), gallery),
         name=name,
         check=_PairCheck(force=force_val),
     )
@@ -97,7 +97,7 @@ class _PairCheck(NamedTuple):
 
     force: bool = False
     shared: bool = False
-    """Whether other files have the same ones."""
+    """Whether several files share them."""
 
 
 def _scored(
@@ -113,14 +113,14 @@ def _scored(
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
         judgement = judge_file(predictions, val, options)
-        found = estimated([judgement], options)
+        estimates = estimated([judgement], options)
     results = Results(
         name=name or _name_of(predictions),
         header=predictions.header,
         task=predictions.task,
         n=predictions.n,
         draws=predictions.draws,
-        rows=tuple(map(_row, found)),
+        rows=tuple(map(_row, estimates)),
         curves=judgement.curves,
         histograms=judgement.histograms,
         notes=(*predictions.notes, *notes, *judgement.notes, *judgement.warnings),
@@ -133,42 +133,46 @@ def _scored(
     return replace(results, verdict=verdict_of(results))
 
 
-class _Asked(NamedTuple):
-    """How files are read."""
+class _Reader(NamedTuple):
+    """Reads files with the options of a user."""
 
     task: str | None
     logits: bool
 
-    def take(
+    def read(
         self, source: Source, header: Header | Mapping[str, Any] | None = None
     ) -> Predictions:
-        """The predictions of `source`, which can be scored."""
+        """Return the predictions of `source`; raise unless they can be scored."""
         if header is not None and isinstance(source, (str, Path, Predictions)):
             raise ValueError(
                 "header= is for a mapping of arrays; a file, and predictions already "
                 "read, have their own"
             )
-        taken = taken_from(source, header=header, task=self.task, logits=self.logits)
-        taken.require_target()
-        _refuse_huge(taken)
-        return taken
+        predictions = predictions_of(
+            source, header=header, task=self.task, logits=self.logits
+        )
+        predictions.require_target()
+        _refuse_huge(predictions)
+        return predictions
 
     def with_gallery(
         self, options: ScoreOptions | None, gallery: Source | None
     ) -> ScoreOptions:
-        """The options, with the items among which neighbours are sought."""
-        given = options or ScoreOptions()
-        return given if gallery is None else replace(given, gallery=self.take(gallery))
+        """Return the options with the embeddings of `gallery`."""
+        options = options or ScoreOptions()
+        if gallery is None:
+            return options
+        return replace(options, gallery=self.read(gallery))
 
 
-def taken_from(
+def predictions_of(
     source: Source,
     *,
     header: Header | Mapping[str, Any] | None = None,
     task: str | None = None,
     logits: bool = False,
 ) -> Predictions:
-    """The predictions of `source`; those already read are taken as they are."""
+    """Return the predictions of `source`, read or built where necessary."""
     if isinstance(source, Predictions):
         return source
     if isinstance(source, (str, Path)):
@@ -181,10 +185,10 @@ def _refuse_huge(predictions: Predictions) -> None:
         if array.dtype != np.float64:
             continue
         if max(array.max(), -array.min()) > LARGEST:
-            where = tuple(np.argwhere(np.abs(array) > LARGEST)[0].tolist())
+            index = tuple(np.argwhere(np.abs(array) > LARGEST)[0].tolist())
             raise ValueError(
                 f"{predictions.source}: array '{name}' must stay within "
-                f"{LARGEST:g} to be scored, position {where} is {array[where]:g}; "
+                f"{LARGEST:g} to be scored, position {index} is {array[index]:g}; "
                 "correct the value or leave the item out"
             )
 
@@ -192,7 +196,7 @@ def _refuse_huge(predictions: Predictions) -> None:
 def judge_file(
     predictions: Predictions, val: Predictions | None, options: ScoreOptions
 ) -> Judgement:
-    """The judgement of one file by its task."""
+    """Judge a file by its task."""
     if predictions.task != "embedding" and (options.gallery or options.nearest):
         raise ValueError(
             f"{predictions.source} holds {predictions.task}; a gallery and the nearest "
@@ -202,8 +206,8 @@ def judge_file(
     return with_declared_scores(judge(predictions, val, options), predictions, options)
 
 
-def _row(found: Estimated) -> ScoreRow:
-    entry = found.entry
+def _row(estimate: Estimated) -> ScoreRow:
+    entry = estimate.entry
     record = about(entry.score)
     return ScoreRow(
         score=entry.score.__name__,
@@ -211,13 +215,13 @@ def _row(found: Estimated) -> ScoreRow:
         subset=entry.subset,
         settings=entry.settings,
         better=record.better,
-        value=found.values[0] if found.values else float("nan"),
-        low=found.interval.low,
-        high=found.interval.high,
+        value=estimate.values[0] if estimate.values else float("nan"),
+        low=estimate.interval.low,
+        high=estimate.interval.high,
         n=len(entry.index) if entry.items is None else entry.items,
-        why=found.why,
-        method=found.interval.method,
-        no_interval=found.interval.reason,
+        why=estimate.why,
+        method=estimate.interval.method,
+        no_interval=estimate.interval.reason,
         entry=entry,
     )
 
@@ -225,7 +229,7 @@ def _row(found: Estimated) -> ScoreRow:
 def _without_predictions(
     predictions: Predictions, drawn: NDArray[np.float64] | None
 ) -> Predictions:
-    """What tells the items of files apart, and nothing that is large."""
+    """Return the arrays that identify items, without anything large."""
     arrays = {
         name: array
         for name, array in predictions.arrays.items()
@@ -264,15 +268,21 @@ def score_files(  # noqa: PLR0913 - the options of the command
     gallery: Path | None = None,
     names: Sequence[str] | None = None,
 ) -> Scored:
-    """Score each file; `val` is one validation file for each.
+    """Score several files and compare them.
 
-    One `val` may serve several files that say they are of one run; `force_val` insists
-    on validation files of other runs, too. `gallery` holds the embeddings among which
-    those of all files seek their neighbours. `names` are those of the files in tables:
-    by default method and seed where a file states both, else the file's own name.
+    Args:
+        files: Predictions files or folders.
+        val: A validation file for each, or one for all if they are of the same run.
+        options: Resamples, level, seed, groups; by default those of `ScoreOptions`.
+        task: The task of the arrays, where that is ambiguous.
+        logits: The class scores are logits; never guessed.
+        force_val: Use `val` even if headers show that it is of another run.
+        gallery: Embeddings among which neighbours are found, instead of each file's.
+        names: Names of the files in tables; by default method and seed where the
+            header has both, else the file's name.
     """
-    asked = _Asked(task=task, logits=logits)
-    options = asked.with_gallery(options, gallery)
+    reader = _Reader(task=task, logits=logits)
+    options = reader.with_gallery(options, gallery)
     vals = _one_each(val or (), len(files))
     if names and len(names) != len(files):
         raise ValueError(
@@ -283,19 +293,19 @@ def score_files(  # noqa: PLR0913 - the options of the command
     with measuring(options) as shared:
         results = tuple(
             _scored(
-                asked.take(file),
-                None if known is None else asked.take(known),
+                reader.read(file),
+                None if val_file is None else reader.read(val_file),
                 shared,
                 name="",
                 check=check,
             )
-            for file, known in zip(files, vals, strict=True)
+            for file, val_file in zip(files, vals, strict=True)
         )
-    called = names or [
+    chosen = names or [
         _run_name(r.header) or f.stem for r, f in zip(results, files, strict=True)
     ]
-    told = _told_apart(called, results, files)
-    results = tuple(replace(r, name=n) for r, n in zip(results, told, strict=True))
+    unique = _unique_names(chosen, results, files)
+    results = tuple(replace(r, name=n) for r, n in zip(results, unique, strict=True))
     comparison = compare(results) if len(results) > 1 else None
     return Scored(results=results, comparison=comparison)
 
@@ -314,30 +324,30 @@ def _one_each(val: Sequence[Path], files: int) -> Sequence[Path | None]:
 
 
 def _run_name(header: Header) -> str:
-    """Method and seed of a run; '' for files that do not say so."""
+    """Return method and seed of a run; '' unless the header has both."""
     if not header.method or header.seed is None:
         return ""
     return f"{header.method} seed {header.seed}"
 
 
-def _told_apart(
+def _unique_names(
     names: Sequence[str], results: Sequence[Results], files: Sequence[Path]
 ) -> list[str]:
-    """`names`, with what tells files apart added to those that are the same."""
-    told = list(names)
+    """Return `names`, each equal one followed by what differs."""
+    unique = list(names)
     for name in [n for n, count in Counter(names).items() if count > 1]:
-        places = [place for place, own in enumerate(names) if own == name]
-        headers = [results[place].header for place in places]
-        more = _differing(headers) or _path_names([files[place] for place in places])
-        for place, own in zip(places, more, strict=True):
-            # A path that ends in the name says it already.
-            told[place] = own if own.endswith(f"/{name}") else f"{name} ({own})"
-    return told
+        equal = [number for number, each in enumerate(names) if each == name]
+        headers = [results[number].header for number in equal]
+        details = _differences(headers) or _path_names([files[i] for i in equal])
+        for number, text in zip(equal, details, strict=True):
+            # A path that ends in the name needs no name before it.
+            unique[number] = text if text.endswith(f"/{name}") else f"{name} ({text})"
+    return unique
 
 
-def _differing(headers: Sequence[Header]) -> list[str]:
-    """What of the headers differs, in words; [] unless few tell all of them apart."""
-    stated: list[dict[str, Any]] = [
+def _differences(headers: Sequence[Header]) -> list[str]:
+    """Return what differs in each header; [] unless short texts distinguish all."""
+    fields: list[dict[str, Any]] = [
         {
             "": header.method,
             "seed ": header.seed,
@@ -347,16 +357,16 @@ def _differing(headers: Sequence[Header]) -> list[str]:
         }
         for header in headers
     ]
-    keys = dict.fromkeys(key for each in stated for key in each)
-    unlike = [k for k in keys if len({str(each.get(k)) for each in stated}) > 1]
-    known = [{k: each[k] for k in unlike if each.get(k) is not None} for each in stated]
-    words = [", ".join(f"{k}{value}" for k, value in each.items()) for each in known]
+    keys = dict.fromkeys(key for each in fields for key in each)
+    unlike = [k for k in keys if len({str(each.get(k)) for each in fields}) > 1]
+    parts = [{k: each[k] for k in unlike if each.get(k) is not None} for each in fields]
+    words = [", ".join(f"{k}{value}" for k, value in each.items()) for each in parts]
     short = all(0 < len(each) <= LONGEST for each in words)
     return words if short and len(set(words)) == len(words) else []
 
 
 def _path_names(files: Sequence[Path]) -> list[str]:
-    """As much of each path as tells the files apart, else their number."""
+    """Return the shortest ends of the paths that differ, else their numbers."""
     for depth in range(1, 12):
         names = ["/".join(file.with_suffix("").parts[-depth:]) for file in files]
         if len(set(names)) == len(names):

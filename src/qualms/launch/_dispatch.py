@@ -11,12 +11,12 @@ from qualms.runs import sibling, was_finished
 from qualms.spec import RunSpec
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables by which libraries know how many threads to use."""
+"""Environment variables that set the number of threads of libraries."""
 
 
 @dataclass(slots=True, eq=False)
 class _WorkerSlot:
-    """A place for one worker, and the job that the worker has."""
+    """A worker, and its job."""
 
     setup: WorkerSetup
     worker: Worker | None = None
@@ -30,21 +30,21 @@ class _WorkerSlot:
 
 @dataclass(slots=True, eq=False)
 class _WaitingJob:
-    """A job whose runs need others that are still to end."""
+    """A job whose runs need runs that have not ended."""
 
     job: Job
     parents: set[str]
 
 
 class _JobQueue:
-    """Jobs that are still to be done: those that can begin, and those that wait."""
+    """Jobs that have not begun: those that can begin, and those that wait."""
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self.ready: deque[Job] = deque()
         self._waiting: dict[str, list[_WaitingJob]] = {}
         """Jobs that wait for a run, by the run's hash."""
         self._orphans: list[tuple[_WaitingJob, str]] = []
-        """Jobs that need a run which nobody makes, and a sentence on it."""
+        """Jobs that need a run which is not planned, each with an error message."""
         jobs = list(jobs)
         planned = {spec.hash for job in jobs for spec in job.specs}
         for job in jobs:
@@ -58,7 +58,7 @@ class _JobQueue:
                 self.ready.append(job)
 
     def end_orphans(self) -> Iterator[RunEnd]:
-        """End the runs that need another run which nobody makes."""
+        """End the runs that need a run which is not planned."""
         for waiting, error in self._orphans:
             yield from self._drop(waiting, error)
 
@@ -101,8 +101,8 @@ def _orphan_error(job: Job, planned: Collection[str]) -> str:
     return ""
 
 
-def _needs(parent: str, which: str) -> str:
-    return f"this run needs run {parent}, {which}"
+def _needs(parent: str, clause: str) -> str:
+    return f"this run needs run {parent}, {clause}"
 
 
 def run_jobs(
@@ -145,7 +145,7 @@ def _assign(slots: Sequence[_WorkerSlot], ready: deque[Job], crew: Crew) -> None
 
 
 def _send(slot: _WorkerSlot, job: Job) -> bool:
-    """Send a job to the worker; return whether its process was there to take it."""
+    """Send a job to the worker; return whether its process received it."""
     assert slot.worker is not None
     if not slot.worker.send(job):
         return False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from qualms.methods import Method
 
 POOLED = "_ensemble"
-"""How the name of a method goes on to ask for its pools."""
+"""Suffix of the name of a method that asks for its pools."""
 NICKNAMES = {"deep_ensemble": f"map{POOLED}"}
 """Pools that users know by another name."""
 MEMBERS = 5
@@ -34,7 +34,7 @@ class ExtendedPlan(NamedTuple):
 
     plan: RunPlan
     names: tuple[str, ...]
-    """Methods and rows that the user asks for; a pool is named by its rows."""
+    """Requested methods and rows; a pool is named by its rows."""
 
 
 def with_extra_rows(
@@ -42,7 +42,7 @@ def with_extra_rows(
 ) -> ExtendedPlan:
     """Add rows for the requested methods and pools that a plan does not have.
 
-    `seeds` are those that the user asks for, () for the preset's.
+    `seeds` are the requested seeds, () for the preset's.
     """
     row_names = list[str]()
     for name in requested:
@@ -86,7 +86,7 @@ def _serves(name: str, task: str) -> bool:
     try:
         return task in default_method(name).tasks
     except (ValueError, ImportError):
-        return True  # nobody knows until it can be made; asking for it says why
+        return True  # requesting it shows the error
 
 
 def methods_of(plan: RunPlan) -> list[str]:
@@ -109,8 +109,8 @@ def _pooled_method(plan: RunPlan, name: str) -> str:
 
 def _with_method(plan: RunPlan, name: str) -> RunPlan:
     """Return a plan with rows of the method `name`, if it has none and there is one."""
-    known = {each for row in plan.every_row for each in (row.name, row.method.name)}
-    if name in known or name not in names("methods"):
+    used = {each for row in plan.every_row for each in (row.name, row.method.name)}
+    if name in used or name not in names("methods"):
         return plan
     return _with_rows(plan, tuple(_method_rows(plan, name)))
 

@@ -12,7 +12,7 @@ from qualms.study import Overrides, RunPlan, Variant
 from qualms.wording import suggest
 
 PREFIXES = ("method", "network", "dataset")
-"""What options of parts begin with; those of training have none."""
+"""Prefixes of the options of parts; those of training have none."""
 
 
 def with_options(plan: RunPlan, options: Mapping[str, Any]) -> RunPlan:
@@ -59,8 +59,8 @@ def _check_training(options: Mapping[str, Any]) -> None:
     from qualms.training.options import GROUPS, training
 
     groups = [options_of(group) for group in GROUPS.values()]
-    known = {name: option for group in groups for name, option in group.items()}
-    check_options("training", options, known)
+    available = {name: option for group in groups for name, option in group.items()}
+    check_options("training", options, available)
     # Runs that take the weights of others train for 0 epochs, which no user sets.
     if "epochs" in options and options["epochs"] < 1:
         raise ValueError(
@@ -143,8 +143,8 @@ def _spread(
         return {}
     unique = list(dict.fromkeys(parts))
     on_shelf = [part for part in unique if part in names(shelf)]
-    known = {part: options_of(find(shelf, part), shelf=shelf) for part in on_shelf}
-    every = {name: option for each in known.values() for name, option in each.items()}
+    by_part = {part: options_of(find(shelf, part), shelf=shelf) for part in on_shelf}
+    every = {name: option for each in by_part.values() for name, option in each.items()}
     # A network from outside the shelf checks its options itself.
     outside = [p for p in unique if p not in on_shelf] if shelf == "networks" else []
     unchecked = _without(options, every) if outside else {}
@@ -157,7 +157,7 @@ def _spread(
     return {
         **{
             part: {name: value for name, value in checked.items() if name in each}
-            for part, each in known.items()
+            for part, each in by_part.items()
         },
         **dict.fromkeys(outside, unchecked),
     }

@@ -46,7 +46,7 @@ _KINDS: Mapping[str, tuple[type, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataDeclaration:
-    """What a user states about their data."""
+    """Statements of a user about their data."""
 
     source: Path
     name: str
@@ -54,7 +54,7 @@ class DataDeclaration:
     methods: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    """As of a `RunRequest`: with the prefix of a part, or none for training."""
+    """With the prefix of a part, or none for training, as in a `RunRequest`."""
 
 
 def declaration(source: Path) -> DataDeclaration:
@@ -184,7 +184,7 @@ def _check_keys(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _word(name: str) -> str:
-    """Return a name as a word that may stand in paths."""
+    """Return a name as a word that paths may contain."""
     return re.sub(r"[^\w.-]+", "_", name).strip("._") or "own"
 
 

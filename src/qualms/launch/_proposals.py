@@ -45,17 +45,17 @@ TrialResults = Mapping[int, TrialResult]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """The trials of a search, as far as they are known."""
+    """The trials of a search: the first ones, and a function that gives the next."""
 
     count: int
     """Number of all trials."""
-    known: Sequence[Trial]
-    """Trials that are known before any is made."""
+    first: Sequence[Trial]
+    """Trials that are planned before any is made."""
     at_once: int
     """Number of trials that can be made at the same time."""
     ask: Callable[[TrialResults], Sequence[Trial]]
-    """Gives the trials to make next, none at the end. Trials that are busy in another
-    process may be among them again."""
+    """Returns the trials to make next, none at the end. Trials that another process
+    makes may be among them again."""
 
 
 def proposals_of(
@@ -64,23 +64,23 @@ def proposals_of(
     """Return the first `count` trials of a search.
 
     Args:
-        search: what is searched.
-        count: how many trials there shall be.
-        out: where the results of searches are kept.
-        at_once: how many trials TPE proposes before it looks at results again.
+        search: The search.
+        count: Number of trials.
+        out: Folder of the results of searches.
+        at_once: Number of trials that TPE proposes before it uses new results.
     """
     if at_once < 1:
         raise ValueError(f"at_once must be at least 1, got {at_once}")
     if search.sampler == "sobol":
         trials = trials_of(search, count)
         return Proposals(
-            count=count, known=trials, at_once=count, ask=partial(_untried, trials)
+            count=count, first=trials, at_once=count, ask=partial(_untried, trials)
         )
-    begin = trials_of(search, min(count, START))
+    evenly = trials_of(search, min(count, START))
     path = search.folder(out) / "plan.json"
     return Proposals(
         count=count,
-        known=(_planned(search, path) or begin)[:count],
+        first=(_planned(search, path) or evenly)[:count],
         at_once=at_once,
         ask=partial(_next, search, count, path, at_once),
     )
@@ -131,8 +131,8 @@ def _parsed(each: Range, value: Any) -> Any:
     """Parse a value from a file; choices are found by their text."""
     if not each.choices:
         return float(value)
-    known = {json.dumps(choice): choice for choice in each.choices}
-    return known[json.dumps(value)]
+    choices = {json.dumps(choice): choice for choice in each.choices}
+    return choices[json.dumps(value)]
 
 
 def _write_plan(plan: Sequence[Trial], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `qualms tune` searches: the ranges of options, and what all trials share."""
+"""The search of `qualms tune`: ranges of options, and the run that trials vary."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from qualms.study import Benchmark, Range, RunPlan, Selection
 from qualms.wording import suggest
 
 Sampler = Literal["sobol", "tpe"]
-"""How trials are chosen: evenly, or by the results of those before them."""
+"""Rule that chooses trials: evenly, or by the results of earlier trials."""
 SAMPLERS: tuple[Sampler, ...] = ("sobol", "tpe")
 
 
@@ -58,7 +58,7 @@ class Search:
         )
 
     def folder(self, out: Path) -> Path:
-        """Return where the results of the search are kept below `out`."""
+        """Return the folder of the results of the search below `out`."""
         searched = [self.base.to_json(), *(asdict(each) for each in self.ranges)]
         mark = digest(json.dumps(searched, sort_keys=True))[:8]
         parts = (
@@ -102,11 +102,11 @@ def search_of(
         )
     benchmark: Benchmark = find("benchmarks", name)()
     _check_searchable(benchmark, variant, request.preset)
-    known = [each.name for each in benchmark.selections]
-    if selection and selection not in known:
+    selections = [each.name for each in benchmark.selections]
+    if selection and selection not in selections:
         raise LookupError(
             f"no selection {selection!r} in {benchmark.name}."
-            f"{suggest(selection, known)} Known: {', '.join(known)}."
+            f"{suggest(selection, selections)} Known: {', '.join(selections)}."
         )
     variant = _variant_for(benchmark, request, variant, selection)
     plan = plan_of(name, replace(request, variants=(variant,)))
@@ -131,13 +131,13 @@ def _check_searchable(benchmark: Benchmark, variant: str, preset: str) -> None:
             f" {', '.join(able) or 'none'}"
         )
     if not variant or "," in variant:
-        known = list(benchmark.search)
+        searchable = list(benchmark.search)
         if preset in benchmark.presets:
             variants = {v.name for v in benchmark.presets[preset].every_variant}
-            known = [name for name in known if name in variants]
+            searchable = [name for name in searchable if name in variants]
         raise ValueError(
             f"name one variant to search on, as in {benchmark.name}/VARIANT, got"
-            f" {variant!r}. Known: {', '.join(known)}."
+            f" {variant!r}. Known: {', '.join(searchable)}."
         )
 
 
@@ -201,10 +201,10 @@ def _ranges(
 ) -> tuple[Range, ...]:
     by_method = benchmark.search.get(variant, {})
     if method not in by_method:
-        known = ", ".join(by_method) or "none"
+        methods = ", ".join(by_method) or "none"
         raise LookupError(
             f"{benchmark.name}/{variant} states no ranges for {method!r}."
-            f"{suggest(method, by_method)} Known: {known}."
+            f"{suggest(method, by_method)} Known: {methods}."
         )
     ranges = tuple(r for r in by_method[method] if r.option not in request.options)
     if all(len(r.choices) == 1 for r in ranges):

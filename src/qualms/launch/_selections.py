@@ -1,4 +1,4 @@
-"""Whether options and configs fit the selection that the tables will state.
+"""Checks that options and configs fit the selection that tables state.
 
 A benchmark declares its selections: on which validation items, and by which rule,
 epochs and configurations are chosen. A variant names the selection of its runs.
@@ -23,8 +23,8 @@ def check_config(plan: RunPlan, name: str) -> None:
     fitting = _selections_of(plan.benchmark, plan.benchmark.configs[name])
     for variant in plan.variants:
         if fitting and variant.selection and variant.selection not in fitting:
-            what = f"config {name!r}"
-            raise ValueError(_advice(plan, variant, what, sorted(fitting)[0]))
+            cause = f"config {name!r}"
+            raise ValueError(_advice(plan, variant, cause, sorted(fitting)[0]))
 
 
 def check_rules(plan: RunPlan) -> None:
@@ -39,8 +39,8 @@ def check_rules(plan: RunPlan) -> None:
         for rule in {run.training.get("select_by") for run in line.runs} - {None}:
             fitting = _selections_with(plan.benchmark, str(rule))
             if fitting and line.variant.selection not in ("", *fitting):
-                what = f"select_by={rule}"
-                raise ValueError(_advice(plan, line.variant, what, fitting[0]))
+                cause = f"select_by={rule}"
+                raise ValueError(_advice(plan, line.variant, cause, fitting[0]))
 
 
 def _selections_with(benchmark: Benchmark, rule: str) -> list[str]:
@@ -48,10 +48,10 @@ def _selections_with(benchmark: Benchmark, rule: str) -> list[str]:
     from qualms.training.selection import RULES
 
     same = [s.name for s in benchmark.selections if s.rule == rule]
-    known = RULES.get(rule)
-    if same or known is None or not known.needs_shifted:
+    definition = RULES.get(rule)
+    if same or definition is None or not definition.needs_shifted:
         return same
-    splits = set(known.splits)
+    splits = set(definition.splits)
     return [s.name for s in benchmark.selections if splits <= set(s.splits)]
 
 
@@ -72,11 +72,11 @@ def _selections_of(benchmark: Benchmark, config: Config) -> set[str]:
     } - {""}
 
 
-def _advice(plan: RunPlan, variant: Variant, what: str, selection: str) -> str:
+def _advice(plan: RunPlan, variant: Variant, cause: str, selection: str) -> str:
     name = plan.benchmark.name
     other = with_selection(plan.preset, variant.name, selection)
     advice = f"run {name}/{other.name}" if other else "leave it out"
     return (
-        f"{what} belongs to selection {selection!r}, and {name}/{variant.name} to"
+        f"{cause} belongs to selection {selection!r}, and {name}/{variant.name} to"
         f" selection {variant.selection!r}; {advice}"
     )

@@ -47,12 +47,12 @@ Paths = str | PathLike[str] | Iterable[str | PathLike[str]]
 LONGEST = 60
 """Most characters of a partial plan in the name of its folder."""
 MANY = 6
-"""Missing versions of a dataset from which on one line stands for all of them."""
+"""From this number of missing versions of a dataset on, one line stands for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """Folders, processes and device that runs are made with."""
+    """Folders, processes and device of runs."""
 
     out: Path
     data: Path
@@ -71,10 +71,10 @@ class JudgedPlan(NamedTuple):
 
 
 class ResultsOutput(NamedTuple):
-    """Where results go."""
+    """Destination of results."""
 
     command: str
-    """What the user called; it stands in all files."""
+    """The command or call of the user, for all files."""
     write: bool = True
     """Whether tables, figures and a page are written."""
     show: Callable[[JudgedPlan], None] = lambda _: None
@@ -101,7 +101,7 @@ class RunReport(NamedTuple):
         return not self.failed and finished.isdisjoint(missing)
 
 
-def run(  # noqa: PLR0913 - what can be asked for is all the caller's
+def run(  # noqa: PLR0913 - the options of the command
     benchmark: str = "",
     *,
     source: str | PathLike[str] | None = None,
@@ -175,7 +175,7 @@ def run(  # noqa: PLR0913 - what can be asked for is all the caller's
     return _answer(report.judged)
 
 
-def judge(  # noqa: PLR0913 - what can be asked for is all the caller's
+def judge(  # noqa: PLR0913 - the options of the command
     benchmark: str = "",
     *,
     source: str | PathLike[str] | None = None,
@@ -190,7 +190,7 @@ def judge(  # noqa: PLR0913 - what can be asked for is all the caller's
     include: Paths = (),
     write: bool = True,
 ) -> "BenchmarkResults | dict[str, BenchmarkResults]":
-    """Judge the runs of a benchmark that are there, and return the results.
+    """Judge the finished runs of a benchmark, and return the results.
 
     Nothing is trained: runs without predictions are listed in `results.missing`.
 
@@ -287,11 +287,11 @@ def run_plans(
     """Make the runs of plans that have no result, judge them, and list failed runs.
 
     Args:
-        plans: What is run.
+        plans: The plans.
         resources: Folders, processes and device.
-        named: Whether the user names variants, whose datasets must then be there.
-            Others are left out where their datasets are not prepared.
-        output: Where results go; None if plans are not judged.
+        named: Whether the user names variants; their datasets must be prepared. If
+            not, variants without prepared datasets are left out.
+        output: Destination of results; None if plans are not judged.
     """
     started = time.monotonic()
     if not named:
@@ -308,7 +308,7 @@ def run_plans(
         )
         return report._replace(judged=judged)
     finally:
-        _print_failed(report.failed)  # last, so that nobody has to scroll for it
+        _print_failed(report.failed)  # last, where users see it
 
 
 def data_line(dataset: RequiredDataset) -> str:
@@ -356,11 +356,11 @@ def _include(paths: Paths) -> None:
 
 def _call(name: str, arguments: Mapping[str, Any]) -> str:
     """Write a call of a function of this module, as results.csv states it."""
-    usual = inspect.signature(globals()[name]).parameters
+    parameters = inspect.signature(globals()[name]).parameters
     texts = [
         f"{argument}={str(value) if isinstance(value, PathLike) else value!r}"
         for argument, value in arguments.items()
-        if value is not usual[argument].default
+        if value is not parameters[argument].default
     ]
     return f"qualms.{name}({', '.join(texts)})"
 
@@ -372,7 +372,7 @@ def _with_prepared_data(plan: RunPlan, resources: Resources) -> RunPlan:
     missing = {data_key(d.part): d for d in datasets if d.folder is None}
     reduced = without_datasets(plan, missing)
     if not reduced.variants:
-        return plan  # nothing would be left; the launcher says what to prepare
+        return plan  # with no variant left, the launcher says what to prepare
     for line in _missing_lines(missing.values()):
         print_line(Console(), f"left out: {line}")
     return reduced
@@ -398,8 +398,7 @@ def _make(plans: Sequence[RunPlan], resources: Resources) -> list[RunOutcome]:
     if pending_runs(specs, resources.out):  # report mistakes before preparing data
         check_installed()
         check_writable(resources.out)
-        usual = default_workers(resources.device)
-        workers = resources.workers or usual
+        workers = resources.workers or default_workers(resources.device)
     outcomes = []
     with runs_view(len({spec.hash for spec in specs}), Console()) as view:
         runs = run_all(
@@ -440,7 +439,7 @@ def _print_failed(failed: Sequence[RunOutcome]) -> None:
 
 
 def _failed_completely(plan: RunPlan, report: RunReport) -> bool:
-    """Return whether no run has a result since some failed, and say so."""
+    """Return whether runs failed and none has a result; then print that."""
     status = {outcome.spec.hash: outcome.status for outcome in report.outcomes}
     statuses = {status.get(spec.hash) for spec in plan.runs}
     if "failed" not in statuses or statuses & {"done", "skipped"}:
@@ -479,9 +478,9 @@ def _judge(plan: RunPlan, resources: Resources, output: ResultsOutput) -> Judged
 
 
 def results_folder(plan: RunPlan, out: Path) -> Path:
-    """Return where the tables of a plan go; a partial plan has a folder of its own."""
-    whole = out / plan.benchmark.name / plan.preset.name
-    return whole / _part_name(plan.part) if plan.part else whole
+    """Return the folder of the tables of a plan; partial plans have their own."""
+    folder = out / plan.benchmark.name / plan.preset.name
+    return folder / _part_name(plan.part) if plan.part else folder
 
 
 def _part_name(part: str) -> str:

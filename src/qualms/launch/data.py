@@ -56,19 +56,19 @@ class RequiredDataset:
 
 
 def data_root(folder: Path | None = None) -> Path:
-    """Return where prepared datasets are kept: $QUALMS_CACHE or ~/.cache/qualms.
+    """Return the folder of prepared datasets: $QUALMS_CACHE or ~/.cache/qualms.
 
     Args:
-        folder: Another place that the user names.
+        folder: Another folder that the user names.
 
     Raises:
         ValueError: If that is a file.
     """
-    stated = os.environ.get("QUALMS_CACHE")
-    usual = Path(stated) if stated else Path.home() / ".cache" / "qualms"
-    root = usual if folder is None else folder
+    variable = os.environ.get("QUALMS_CACHE")
+    default = Path(variable) if variable else Path.home() / ".cache" / "qualms"
+    root = default if folder is None else folder
     if root.is_file():
-        option = "$QUALMS_CACHE" if folder is None and stated else "--data"
+        option = "$QUALMS_CACHE" if folder is None and variable else "--data"
         raise ValueError(f"{option} must be a folder, got the file {str(root)!r}")
     return root
 

@@ -39,7 +39,7 @@ class RunOutcome:
     log: Path
 
 
-def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the caller's
+def run_all(  # noqa: PLR0913 - the options of the command
     specs: Sequence[RunSpec],
     *,
     out: Path,
@@ -51,7 +51,7 @@ def run_all(  # noqa: PLR0913 - what to run, where, and on what are all the call
     progress: PartProgress | None = None,
     work: Work | None = None,
 ) -> Generator[RunOutcome, None, None]:
-    """Make the runs of `specs`, and yield how each ended; finished runs come first.
+    """Make runs, and yield the outcome of each; finished runs come first.
 
     A run that fails, or whose process is killed, does not stop the others. Mistakes
     that concern all runs (no data, a folder that cannot be written) raise before
@@ -122,13 +122,13 @@ def batches(
     """
     if together < 1:
         raise ValueError(f"together must be at least 1, got {together}")
-    alike: dict[str, dict[int, list[RunSpec]]] = {}
+    by_key: dict[str, dict[int, list[RunSpec]]] = {}
     for spec in specs:
-        alike.setdefault(spec.training_key, {}).setdefault(spec.seed, []).append(spec)
-    size = min(together, -(-sum(map(len, alike.values())) // workers))
+        by_key.setdefault(spec.training_key, {}).setdefault(spec.seed, []).append(spec)
+    size = min(together, -(-sum(map(len, by_key.values())) // workers))
     return [
         tuple(spec for same in seeds[start : start + size] for spec in same)
-        for seeds in (list(group.values()) for group in alike.values())
+        for seeds in (list(group.values()) for group in by_key.values())
         for start in range(0, len(seeds), size)
     ]
 
@@ -155,7 +155,7 @@ def _outcomes(
             callbacks.message(spec, mended)
         yield _outcome(RunEnd(spec, "skipped"), out)
     busy: list[RunEnd] = []
-    # Only work of a test's own is defined in the script that runs here.
+    # Only tests define work in the script that runs here.
     script = any(setup.work is not None for setup in setups)
     for event in run_jobs(jobs, setups, make_crew=partial(LocalCrew, script=script)):
         if not isinstance(event, RunEnd):

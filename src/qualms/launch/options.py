@@ -66,24 +66,24 @@ def option_texts(options: Mapping[str, Any]) -> list[str]:
 def check_options(
     part: str,
     options: Mapping[str, Any],
-    known: Mapping[str, Option],
+    available: Mapping[str, Option],
     *,
     prefix: str = "",
 ) -> dict[str, Any]:
-    """Return options as a part takes them; raise unless it knows them and they fit.
+    """Return options in the types of a part; raise unless it has them and they fit.
 
     A number is taken for a text where the option is one of a few texts, as in
     scenario=1.
     """
     checked = {}
     for name, value in options.items():
-        if name not in known:
-            listed = ", ".join(f"{prefix}{key}" for key in known) or "none"
+        if name not in available:
+            listed = ", ".join(f"{prefix}{key}" for key in available) or "none"
             raise LookupError(
                 f"no option {prefix + name!r} for {part}."
-                f"{_suggest(name, known, prefix)} Known: {listed}."
+                f"{_suggest(name, available, prefix)} Known: {listed}."
             )
-        hint = known[name].hint
+        hint = available[name].hint
         texts = [text for text in _literals(hint) if text == json.dumps(value)]
         if not texts and not _fits(value, hint):
             raise ValueError(
@@ -163,8 +163,8 @@ def _literals(hint: Any) -> list[Any]:
     return [c for h in choices if get_origin(h) is Literal for c in get_args(h)]
 
 
-def _suggest(name: str, known: Mapping[str, Option], prefix: str) -> str:
-    return suggest(prefix + name, [prefix + key for key in known])
+def _suggest(name: str, available: Mapping[str, Option], prefix: str) -> str:
+    return suggest(prefix + name, [prefix + key for key in available])
 
 
 def _nearest(value: Any, hint: Any) -> str:

@@ -1,4 +1,4 @@
-"""From what a user asks for to a plan: which part of a benchmark is run and judged.
+"""From a request to a plan: which part of a benchmark is run and judged.
 
 A plan chooses among the declared variants, rows and seeds of a preset, adds rows for
 methods that the benchmark does not have, and keeps the options that a user sets beside
@@ -27,7 +27,7 @@ Declared = Callable[..., Benchmark]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """The part of a benchmark that a user asks for, by names; empty for everything."""
+    """The requested part of a benchmark, by names; empty for everything."""
 
     preset: str = "demo"
     config: str = ""
@@ -43,7 +43,7 @@ class RunRequest:
 
 
 def plan_of(name: str, request: RunRequest) -> RunPlan:
-    """Return the part of benchmark `name` that a user asks for.
+    """Return the requested part of benchmark `name`.
 
     Raises:
         LookupError: If a name in the request does not exist.
@@ -52,8 +52,8 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
     """
     benchmark = _declared(find("benchmarks", name), request.given)
     preset = request.preset if request.given is None else request.given.name
-    whole = benchmark.plan(_checked(preset, benchmark.presets, "presets", name))
-    plan = replace(whole, changes=tuple(_changes(request)))
+    full_plan = benchmark.plan(_checked(preset, benchmark.presets, "presets", name))
+    plan = replace(full_plan, changes=tuple(_changes(request)))
     plan = _with_variants(plan, request.variants)
     options = dict(request.options)
     if request.config:
@@ -70,8 +70,8 @@ def plan_of(name: str, request: RunRequest) -> RunPlan:
     rows = plan.rows
     plan = _with_seeds(plan, request.seeds)
     plan = with_options(plan, options)
-    # All that is asked of data that a user brings is the whole.
-    part = [] if request.given else _differences(whole, plan, request)
+    # Data of a user have no larger plan of which this could be a part.
+    part = [] if request.given else _differences(full_plan, plan, request)
     plan = replace(
         plan,
         left_out=tuple(row.name for row in rows if row not in plan.rows),
@@ -95,10 +95,12 @@ def plans_of(target: str, request: RunRequest) -> list[RunPlan]:
     every = [n for n in shelf if not _takes_data(find("benchmarks", n))]
     if not request.methods:
         return [plan_of(n, request) for n in every]
-    known = {name: _methods(find("benchmarks", name)()) for name in every}
+    serves = {name: _methods(find("benchmarks", name)()) for name in every}
     for method in request.methods:
-        _checked(method, dict.fromkeys(chain(*known.values())), "methods", "benchmarks")
-    shared = {n: tuple(m for m in request.methods if m in known[n]) for n in known}
+        _checked(
+            method, dict.fromkeys(chain(*serves.values())), "methods", "benchmarks"
+        )
+    shared = {n: tuple(m for m in request.methods if m in serves[n]) for n in serves}
     return [plan_of(n, replace(request, methods=m)) for n, m in shared.items() if m]
 
 
@@ -140,11 +142,12 @@ def _takes_data(function: Declared) -> bool:
     return "given" in inspect.signature(function).parameters
 
 
-def _checked(name: str, known: Collection[str], what: str, where: str) -> str:
-    if name not in known:
-        listed = ", ".join(known) or "none"
+def _checked(name: str, choices: Collection[str], kind: str, owner: str) -> str:
+    """Return `name`; raise unless it is one of the choices."""
+    if name not in choices:
+        listed = ", ".join(choices) or "none"
         raise LookupError(
-            f"no {name!r} in the {what} of {where}.{suggest(name, known)}"
+            f"no {name!r} in the {kind} of {owner}.{suggest(name, choices)}"
             f" Known: {listed}."
         )
     return name
@@ -207,11 +210,11 @@ def _with_methods(plan: RunPlan, requested: Sequence[str]) -> RunPlan:
         return plan
     chosen: set[str] = set()
     for name in requested:
-        # A user may ask for a row that the preset does not have.
+        # A user may request a row that the preset does not have.
         row_names = _rows_of(name, plan.rows) or _rows_of(name, plan.every_row)
         if not row_names:
-            known = (*_methods(plan.benchmark), *serving(plan.benchmark.task))
-            _checked(name, dict.fromkeys(known), "methods", plan.benchmark.name)
+            methods = (*_methods(plan.benchmark), *serving(plan.benchmark.task))
+            _checked(name, dict.fromkeys(methods), "methods", plan.benchmark.name)
         chosen.update(row_names)
     ordered = {row.name: row for row in (*plan.rows, *plan.every_row)}
     rows = tuple(row for name, row in ordered.items() if name in chosen)

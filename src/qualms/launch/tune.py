@@ -59,10 +59,10 @@ def tune(
     of the search, as trials.csv and best.json.
 
     Args:
-        search: what is searched.
-        proposals: its trials, from `proposals_of`.
-        launch: makes the runs, below `out`.
-        out: where runs and the results of the search are kept.
+        search: The search.
+        proposals: Its trials, from `proposals_of`.
+        launch: Makes the runs, below `out`.
+        out: Folder of runs and of the results of searches.
     """
     folder = search.folder(out)
     journal = _Journal(search, folder)
@@ -93,10 +93,10 @@ def _results_of(
 def ranked_trials(results: Sequence[TrialResult]) -> list[TrialResult]:
     """Sort results from the best to the worst, then those without a value."""
 
-    def place(result: TrialResult) -> tuple[bool, float, int]:
+    def order(result: TrialResult) -> tuple[bool, float, int]:
         return result.value is None, -(result.value or 0.0), result.trial.number
 
-    return sorted(results, key=place)
+    return sorted(results, key=order)
 
 
 def _judged(search: Search, trial: Trial, outcome: RunOutcome) -> TrialResult:
@@ -210,8 +210,8 @@ class _Journal:
             user_attrs={**about, **more},
         )
         with locked(lock_path(self._folder), wait=True):
-            known = self._study.get_trials(deepcopy=False, states=(state,))
-            if not any(about.items() <= each.user_attrs.items() for each in known):
+            trials = self._study.get_trials(deepcopy=False, states=(state,))
+            if not any(about.items() <= each.user_attrs.items() for each in trials):
                 self._study.add_trial(record)
 
 

@@ -1,4 +1,4 @@
-"""What people see: tables, figures, pages, JSON and CSV."""
+"""Output for people: tables, figures, pages, JSON and CSV."""
 
 from qualms.report._index import LinkedPage, write_index
 from qualms.report._json_output import to_json, write_curves

@@ -1,4 +1,4 @@
-"""What `qualms score` prints at first: a verdict, and ten scores that fit a screen."""
+"""The short output of `qualms score`: a verdict, and ten scores that fit a screen."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,11 +22,11 @@ from qualms.report._scored import (
 from qualms.report.table import Column, Table, TableCell, TableLine
 
 SIDE_BY_SIDE = ("in_domain", "shifted")
-"""Subsets that stand beside each other, where there is one file."""
+"""Subsets that are columns of one table, where there is one file."""
 
 
 def answer_table(scored: Scored) -> Table:
-    """The answers of several files."""
+    """Return the answers of several files side by side."""
     each = [{a.question: a for a in result.verdict} for result in scored.results]
     return Table(
         name="verdict",
@@ -46,30 +46,30 @@ def answer_table(scored: Scored) -> Table:
 
 
 def _asked(question: Question, task: str) -> str:
-    """The question in words that fit an answer of yes or no."""
+    """Return a question that yes or no answers."""
     than = {"segmentation": "", "regression": "a constant"}.get(task, "guessing")
     named = question == "accurate" and than
     return f"Better than {than}?" if named else QUESTIONS[question]
 
 
 def brief_scores(scored: Scored) -> Scored:
-    """The main scores, of each kind of items alone where there are several kinds."""
+    """Return the main scores; of in-domain and shifted items apart where both exist."""
     main = with_main_scores(scored)
     rows = [row for result in main.results for row in result.rows]
-    told = {row.key[::2] for row in rows if row.subset in SIDE_BY_SIDE}
+    apart = {row.key[::2] for row in rows if row.subset in SIDE_BY_SIDE}
 
     def pooled(row: ScoreRow) -> bool:
-        apart = row.key[::2] in told
-        return row.subset == "balanced" or (row.subset == "all" and apart)
+        both = row.subset == "all" and row.key[::2] in apart
+        return row.subset == "balanced" or both
 
     return with_rows(main, [row.key for row in rows if not pooled(row)])
 
 
 def brief_tables(scored: Scored) -> list[Table]:
-    """What `brief_scores` gives, in as few lines as will do.
+    """Return tables of the scores of `brief_scores`.
 
-    Of one file, in-domain and shifted items stand side by side, then what is about both
-    together, then groups. Of several files, each set of items is a section.
+    Of one file: in-domain and shifted items side by side, then scores of all items,
+    then groups. Of several files: one table with a section for each set of items.
     """
     if len(scored.results) > 1:
         return [_bare(replace(score_table(scored), title=""))]
@@ -79,7 +79,7 @@ def brief_tables(scored: Scored) -> list[Table]:
 
 
 def _beside(result: Results) -> list[Table]:
-    """Scores of one file, its kinds of items side by side."""
+    """Return the scores of one file, in-domain and shifted items side by side."""
     rows = {row.key: row for row in result.rows}
     kinds = [s for s in SIDE_BY_SIDE if any(r.subset == s for r in result.rows)]
     if not kinds:
@@ -87,23 +87,23 @@ def _beside(result: Results) -> list[Table]:
         return [_lined(result, ["all"], [[row] for row in every])]
     together, alone = [], []
     for score, settings in dict.fromkeys(row.key[::2] for row in result.rows):
-        found = [rows.get((score, kind, settings)) for kind in kinds]
-        whole = rows.get((score, "all", settings))
-        if any(found):
-            together.append(found)
-        elif whole and "shifted" in kinds and _tells_shift(whole, result):
-            together.append([None] * (len(kinds) - 1) + [whole])
-        elif whole is not None:
-            alone.append([whole])
+        of_kinds = [rows.get((score, kind, settings)) for kind in kinds]
+        of_all = rows.get((score, "all", settings))
+        if any(of_kinds):
+            together.append(of_kinds)
+        elif of_all and "shifted" in kinds and _is_of_shift(of_all, result):
+            together.append([None] * (len(kinds) - 1) + [of_all])
+        elif of_all is not None:
+            alone.append([of_all])
     tables = [_lined(result, kinds, together)]
     return [*tables, *([_lined(result, ["all"], alone)] if alone else [])]
 
 
-def _tells_shift(row: ScoreRow, result: Results) -> bool:
-    """Whether it says how shifted items are told from in-domain ones."""
+def _is_of_shift(row: ScoreRow, result: Results) -> bool:
+    """Return whether a score measures how well shifted items are detected."""
     if not row.score.startswith(("ood_", "scod_")):
         return False
-    # Some embeddings are also told from upstream items, by rows of the same name.
+    # Downstream against upstream items have rows of the same name.
     upstream = any(other.score == "mixed_r_auroc" for other in result.rows)
     return "outside" in row.settings or not upstream
 
@@ -112,11 +112,11 @@ def _lined(
     result: Results, subsets: Sequence[str], rows: Sequence[Sequence[ScoreRow | None]]
 ) -> Table:
     columns = []
-    for place, subset in enumerate(subsets):
-        sizes = [row.n for each in rows if (row := each[place]) is not None]
+    for i, subset in enumerate(subsets):
+        sizes = [row.n for each in rows if (row := each[i]) is not None]
         name = {"all": "all items"}.get(subset, subset.replace("_", "-"))
         columns.append(Column(label=f"{name} ({min(sizes)})"))
-    made = Table(
+    table = Table(
         name="scores",
         title="",
         left=("score", "by"),
@@ -125,18 +125,18 @@ def _lined(
         level=result.level,
         notes=subset_notes(subsets) if len(subsets) > 1 else (),
     )
-    return _bare(made)
+    return _bare(table)
 
 
 def _by_group(result: Results, rows: Sequence[ScoreRow]) -> Table:
-    """A line for each group, and the first scores as columns."""
+    """Return a table with a line for each group, and the main scores as columns."""
     first = {row.score: row for row in reversed(rows)}
     shown = [first[score] for score in GROUPED[result.task] if score in first]
-    found = {(row.subset, row.score, row.detail): row for row in rows}
+    by_key = {(row.subset, row.score, row.detail): row for row in rows}
     names = dict.fromkeys(row.subset for row in rows)
     lines = []
     for subset in names:
-        cells = [found.get((subset, row.score, row.detail)) for row in shown]
+        cells = [by_key.get((subset, row.score, row.detail)) for row in shown]
         items = max(cell.n for cell in cells if cell is not None)
         lines.append(
             TableLine(
@@ -144,7 +144,7 @@ def _by_group(result: Results, rows: Sequence[ScoreRow]) -> Table:
                 cells=tuple(score_cell(cell) for cell in cells),
             )
         )
-    made = Table(
+    table = Table(
         name="groups",
         title="",
         left=("group", "items"),
@@ -155,20 +155,20 @@ def _by_group(result: Results, rows: Sequence[ScoreRow]) -> Table:
         lines=tuple(lines),
         level=result.level,
     )
-    return _bare(made)
+    return _bare(table)
 
 
 def _bare(table: Table) -> Table:
-    """`table` without reasons at length; a line says that there are some."""
-    lacking = dict.fromkeys(
+    """Return `table` with a note instead of the reasons of missing numbers."""
+    without = dict.fromkeys(
         line.labels[0].lstrip("↑↓ ")
         for line in table.lines
         for cell in line.cells
         if cell.no_interval or (cell.text and cell.why)
     )
-    if not lacking:
+    if not without:
         return table
-    told = f"{', '.join(lacking)}: no interval, or no value; --all says why."
+    note = f"{', '.join(without)}: no interval, or no value; --all says why."
     lines = tuple(
         replace(
             line,
@@ -176,4 +176,4 @@ def _bare(table: Table) -> Table:
         )
         for line in table.lines
     )
-    return replace(table, lines=lines, notes=(*table.notes, told))
+    return replace(table, lines=lines, notes=(*table.notes, note))

@@ -66,7 +66,7 @@ STYLE: dict[Any, Any] = {
 
 
 def draw(drawing: Drawing, folder: Path) -> list[Path]:
-    """Write a figure as PDF and PNG, and its caption as text; gives the paths."""
+    """Write a figure as PDF and PNG, and its caption as text; return the paths."""
     folder.mkdir(parents=True, exist_ok=True)
     caption = folder / f"{drawing.name}.txt"
     with _canvas(drawing) as figure:
@@ -79,7 +79,7 @@ def draw(drawing: Drawing, folder: Path) -> list[Path]:
 
 @contextmanager
 def _canvas(drawing: Drawing) -> Iterator["Figure"]:
-    """An empty figure in our style; global settings stay as they are."""
+    """Yield an empty figure in our style; global settings stay as they are."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -94,14 +94,14 @@ def _canvas(drawing: Drawing) -> Iterator["Figure"]:
 def _compose(figure: "Figure", drawing: Drawing) -> None:
     count = max(len(row) for row in drawing.rows)
     grid = figure.subplots(len(drawing.rows), count, squeeze=False)
-    for places, row in zip(grid, drawing.rows, strict=True):
-        for axes, panel in zip(places, row, strict=False):
+    for axes_row, row in zip(grid, drawing.rows, strict=True):
+        for axes, panel in zip(axes_row, row, strict=False):
             fill_axes(axes, panel)
-        for axes in places[len(row) :]:
+        for axes in axes_row[len(row) :]:
             axes.set_visible(False)
     _align(grid, drawing)
-    for places, side in zip(grid, drawing.sides, strict=False):
-        _beside(places[-1], side)
+    for axes_row, side in zip(grid, drawing.sides, strict=False):
+        _write_beside(axes_row[-1], side)
     figure.align_ylabels()
     handles = [legend_key(label, mark) for label, mark in drawing.keyed.items()]
     if handles:
@@ -109,26 +109,26 @@ def _compose(figure: "Figure", drawing: Drawing) -> None:
             handles=handles, loc="outside lower center", ncols=drawing.columns
         )
     if drawing.simulated:
-        # A picture travels without its caption; that it is no real data must stay.
+        # A picture may be copied without its caption, so it says this itself.
         figure.suptitle("simulated data", x=0.995, ha="right", fontsize=6, color=FAINT)
 
 
 def _align(grid: Any, drawing: Drawing) -> None:
-    """Panels that share a word share the range of y."""
+    """Give panels with the same `share` the same range of y."""
     shared: dict[str, list[Axes]] = {}
-    for places, row in zip(grid, drawing.rows, strict=True):
-        for axes, panel in zip(places, row, strict=False):
+    for axes_row, row in zip(grid, drawing.rows, strict=True):
+        for axes, panel in zip(axes_row, row, strict=False):
             if panel.share and not panel.empty:
                 shared.setdefault(panel.share, []).append(axes)
-    for alike in shared.values():
-        low = min(axes.get_ylim()[0] for axes in alike)
-        high = max(axes.get_ylim()[1] for axes in alike)
-        for axes in alike:
+    for group in shared.values():
+        low = min(axes.get_ylim()[0] for axes in group)
+        high = max(axes.get_ylim()[1] for axes in group)
+        for axes in group:
             axes.set_ylim(low, high)
 
 
 def fill_axes(axes: "Axes", panel: Panel) -> None:
-    """Put everything that stands in `panel` into `axes`."""
+    """Draw `panel` into `axes`."""
     axes.set_title(panel.title)
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
@@ -139,9 +139,9 @@ def fill_axes(axes: "Axes", panel: Panel) -> None:
         axes.set_yticks([])
         return
     for mark in panel.marks:
-        _put(axes, mark)
-    _ticks(axes.set_xticks, panel.x_ticks)
-    _ticks(axes.set_yticks, panel.y_ticks)
+        _DRAW[type(mark)](axes, mark)
+    _set_ticks(axes.set_xticks, panel.x_ticks)
+    _set_ticks(axes.set_yticks, panel.y_ticks)
     axes.set_xlim(*panel.x_range)
     axes.set_ylim(*panel.y_range)
     if axes.get_ylim()[1] > panel.y_most:
@@ -153,42 +153,38 @@ def fill_axes(axes: "Axes", panel: Panel) -> None:
         axes.spines[["left", "bottom"]].set_visible(False)
 
 
-def _ticks(place: Any, ticks: Ticks | None) -> None:
+def _set_ticks(setter: Any, ticks: Ticks | None) -> None:
     if isinstance(ticks, Mapping):
-        place(list(ticks), list(ticks.values()))
+        setter(list(ticks), list(ticks.values()))
     elif ticks is not None:
-        place(list(ticks))
+        setter(list(ticks))
 
 
-def _put(axes: "Axes", mark: Mark) -> None:
-    _PUT[type(mark)](axes, mark)
-
-
-def _put_cloud(axes: "Axes", mark: CloudMark) -> None:
+def _draw_cloud(axes: "Axes", mark: CloudMark) -> None:
     look: dict[str, Any] = {"marker": mark.marker, "ms": 2.5, "mew": 0, "ls": ""}
     axes.plot(mark.x, mark.y, color=mark.colour, alpha=0.7, **look)
 
 
-def _put_rule(axes: "Axes", mark: RuleMark) -> None:
+def _draw_rule(axes: "Axes", mark: RuleMark) -> None:
     (x0, y0), (x1, y1) = mark.start, mark.end
     axes.plot([x0, x1], [y0, y1], color=mark.colour, lw=0.8, ls=mark.line)
 
 
-def _put_words(axes: "Axes", mark: WordMark) -> None:
+def _draw_words(axes: "Axes", mark: WordMark) -> None:
     look: dict[str, Any] = {"ha": mark.across, "va": mark.up}
     axes.text(mark.x, mark.y, mark.text, fontsize=mark.size, **look)
 
 
-def _put_picture(axes: "Axes", mark: PictureMark) -> None:
+def _draw_picture(axes: "Axes", mark: PictureMark) -> None:
     colours = ("inferno" if mark.heat else "gray") if mark.pixels.ndim == 2 else None
     low, high = mark.scale or (None, None)
     axes.imshow(mark.pixels, cmap=colours, vmin=low, vmax=high, interpolation="nearest")
-    # What is drawn on a picture must not make it smaller.
+    # Marks on a picture must not make it smaller.
     axes.autoscale(enable=False)
 
 
-def _put_outline(axes: "Axes", mark: OutlineMark) -> None:
-    # A region without border has no contour, and matplotlib would say so.
+def _draw_outline(axes: "Axes", mark: OutlineMark) -> None:
+    # A region without border has no contour, and matplotlib would warn.
     if mark.region.any() and not mark.region.all():
         edge = np.pad(mark.region.astype(np.float64), 1)
         height, width = edge.shape
@@ -197,7 +193,7 @@ def _put_outline(axes: "Axes", mark: OutlineMark) -> None:
         axes.contour(x, y, edge, levels=[0.5], linewidths=0.9, **look)
 
 
-def _put_bar(axes: "Axes", mark: BarMark) -> None:
+def _draw_bar(axes: "Axes", mark: BarMark) -> None:
     axes.bar(mark.x, mark.height, width=mark.width, color=mark.colour)
     if math.isfinite(mark.low):
         # A little left of the middle; a published number stands right of it.
@@ -205,7 +201,7 @@ def _put_bar(axes: "Axes", mark: BarMark) -> None:
         axes.vlines(at, mark.low, mark.high, color=INK, lw=min(1, 2.5 * mark.width))
 
 
-def _put_curve(axes: "Axes", mark: CurveMark) -> None:
+def _draw_curve(axes: "Axes", mark: CurveMark) -> None:
     step = max(1, len(mark.x) // 5)
     look: dict[str, Any] = {"color": mark.colour, "ls": mark.line, "lw": 1.2}
     if mark.marker:
@@ -218,7 +214,7 @@ def _put_curve(axes: "Axes", mark: CurveMark) -> None:
         )
 
 
-def _put_point(axes: "Axes", mark: PointMark) -> None:
+def _draw_point(axes: "Axes", mark: PointMark) -> None:
     if math.isfinite(mark.low):
         axes.vlines(mark.x, mark.low, mark.high, color=mark.colour, lw=0.9)
     axes.plot(
@@ -235,32 +231,32 @@ def _put_point(axes: "Axes", mark: PointMark) -> None:
     )
 
 
-def _put_histogram(axes: "Axes", mark: HistogramMark) -> None:
+def _draw_histogram(axes: "Axes", mark: HistogramMark) -> None:
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import to_rgba
 
     steps = np.concatenate([[0.0], np.repeat(mark.heights, 2), [0.0]])
     outline = np.column_stack([np.repeat(mark.edges, 2), mark.base + steps])
-    made = PolyCollection([outline], facecolors=to_rgba(mark.colour, 0.35), lw=0.8)
-    made.set_edgecolor(mark.colour)
-    axes.add_collection(made)
+    polygon = PolyCollection([outline], facecolors=to_rgba(mark.colour, 0.35), lw=0.8)
+    polygon.set_edgecolor(mark.colour)
+    axes.add_collection(polygon)
 
 
-_PUT: dict[type, Callable[["Axes", Any], None]] = {
-    BarMark: _put_bar,
-    CloudMark: _put_cloud,
-    CurveMark: _put_curve,
-    HistogramMark: _put_histogram,
-    OutlineMark: _put_outline,
-    PictureMark: _put_picture,
-    PointMark: _put_point,
-    RuleMark: _put_rule,
-    WordMark: _put_words,
+_DRAW: dict[type, Callable[["Axes", Any], None]] = {
+    BarMark: _draw_bar,
+    CloudMark: _draw_cloud,
+    CurveMark: _draw_curve,
+    HistogramMark: _draw_histogram,
+    OutlineMark: _draw_outline,
+    PictureMark: _draw_picture,
+    PointMark: _draw_point,
+    RuleMark: _draw_rule,
+    WordMark: _draw_words,
 }
 
 
-def _beside(axes: "Axes", text: str) -> None:
-    """Write right of a row of panels what it shows."""
+def _write_beside(axes: "Axes", text: str) -> None:
+    """Write `text` at the right of a row of panels."""
     axes.annotate(
         text,
         xy=(1.03, 0.5),
@@ -272,7 +268,7 @@ def _beside(axes: "Axes", text: str) -> None:
 
 
 def legend_key(label: str, mark: Mark) -> Any:
-    """What stands before `label` in a legend."""
+    """Return the line or patch that stands before `label` in a legend."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

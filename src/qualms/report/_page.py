@@ -19,7 +19,7 @@ from qualms.report._json_output import thin
 from qualms.report._scored import difference_table, score_notes, score_table
 
 PAGE_BYTES = 6_000_000
-"""What a page takes, most of it the script that draws charts."""
+"""Size of a page, most of it the script that draws charts."""
 MISSING = (
     "a page needs Jinja2 and Plotly, which are not installed: "
     "pip install 'qualms-bench[report]'"
@@ -30,19 +30,19 @@ def write_page(scored: Scored, path: Path, *, command: str = "") -> None:
     """Write the page atomically; it opens from disk with no network."""
     page = render_page(scored, command=command)
     with replacing(path) as temporary:
-        # A file may have a name that is no text; what cannot be written is a "?".
+        # Bytes of a file name that are no text become "?".
         temporary.write_text(page, encoding="utf-8", errors="replace")
 
 
 def check_page(path: Path) -> None:
-    """Raise in one sentence, before any work, unless a page can be written there."""
+    """Raise before any work unless a page can be written there."""
     if find_spec("jinja2") is None or find_spec("plotly") is None:
         raise ValueError(MISSING)
     check_room(path, PAGE_BYTES)
 
 
 def check_room(path: Path, size: int) -> None:
-    """Raise in one sentence unless `size` bytes can be written beside `path`."""
+    """Raise unless `size` bytes can be written beside `path`."""
     if path.is_dir():
         raise IsADirectoryError(
             f"cannot write {path}: it is a folder; give the path of a file, in it or"
@@ -65,7 +65,7 @@ def check_room(path: Path, size: int) -> None:
 
 
 def render_page(scored: Scored, *, command: str = "") -> str:
-    """The page as one HTML text; every name in it is escaped."""
+    """Return the page as one HTML text; every name in it is escaped."""
     try:
         from jinja2 import Environment, PackageLoader
         from plotly.offline import get_plotlyjs
@@ -96,12 +96,12 @@ def _differences(scored: Scored) -> str:
 
 
 def _embed(charts: list[dict[str, Any]]) -> str:
-    # Inside <script> only "<" can end the data early, so it never stands there.
+    # Inside <script> only "<" can end the data early, so it is escaped.
     return json.dumps(charts, allow_nan=False).replace("<", "\\u003c")
 
 
 def _line_charts(scored: Scored) -> Iterator[dict[str, Any]]:
-    """One chart per kind of curve and subset, all files and variants in it."""
+    """Yield a chart for each kind of curve and subset, with the curves of all files."""
     named = [
         (result.name, curve) for result in scored.results for curve in result.curves
     ]
@@ -148,17 +148,17 @@ _TITLES = {
 
 
 def _trace(name: str, curve: Curve, *, many: bool) -> dict[str, Any]:
-    kept = thin(curve.y)
+    points = thin(curve.y)
     values = values_text(curve.settings)
     label = " · ".join(part for part in (name if many else "", values) if part)
     trace = {
         "label": label or name,
-        "x": _numbers(curve.x[kept]),
-        "y": _numbers(curve.y[kept]),
+        "x": _numbers(curve.x[points]),
+        "y": _numbers(curve.y[points]),
     }
     if curve.low is not None and curve.high is not None:
-        trace["low"] = _numbers(curve.low[kept])
-        trace["high"] = _numbers(curve.high[kept])
+        trace["low"] = _numbers(curve.low[points])
+        trace["high"] = _numbers(curve.high[points])
     return trace
 
 
@@ -171,12 +171,12 @@ def _bar_charts(scored: Scored) -> Iterator[dict[str, Any]]:
 def _bar_chart(result: Results, bars: Histogram, *, many: bool) -> dict[str, Any]:
     total = sum(float(counts.sum()) for counts in bars.parts.values()) or 1.0
     centres = (bars.edges[1:] + bars.edges[:-1]) / 2
-    where = _items(bars.subset)
-    where = f"{result.name}, {where}" if many else where
+    items = _items(bars.subset)
+    items = f"{result.name}, {items}" if many else items
     return {
         "kind": "bars",
         "name": bars.name,
-        "title": f"Uncertainty: {bars.label} ({where})",
+        "title": f"Uncertainty: {bars.label} ({items})",
         "x": bars.label,
         "y": "share of items",
         "width": float(bars.edges[1] - bars.edges[0]),

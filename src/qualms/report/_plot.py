@@ -36,11 +36,11 @@ CURVES = {
     "risk_at_coverage": "risk_coverage",
     "coverage": "coverage_by_target",
 }
-"""The curve that a score is made of."""
+"""The curve that belongs to a score."""
 _DIAGONAL = ("reliability", "roc", "ood_roc")
 _SIDE = (3.4, 2.9)
 _LINE = 0.24
-"""Inches that a line of an interval plot takes."""
+"""Height of a line of an interval plot, in inches."""
 
 
 def plot(results: Results, what: str, *, axes: "Axes | None" = None) -> "Axes":
@@ -93,7 +93,7 @@ def _refuse(results: Results, what: str) -> None:
 
 
 def _with_risk(results: Results) -> Iterator[Curve]:
-    """The curves, and accuracy after referral also as risk against coverage."""
+    """Yield the curves, and accuracy after referral also as risk against coverage."""
     for curve in results.curves:
         yield curve
         if curve.name == "referral_accuracy":
@@ -108,7 +108,7 @@ def _with_risk(results: Results) -> Iterator[Curve]:
 
 
 def _fitting(curves: Sequence[Curve], name: str, subset: str) -> list[Curve]:
-    """Those of that name: in-domain and shifted items where they have their own."""
+    """Return the curves of a name, in-domain and shifted items apart if both exist."""
     named = [curve for curve in curves if curve.name == name]
     if not subset:
         apart = [c for c in named if c.subset in ("in_domain", "shifted")]
@@ -144,13 +144,13 @@ def _curves(results: Results, curves: Sequence[Curve]) -> Panel:
 
 
 def _words(curve: Curve, curves: Sequence[Curve]) -> str:
-    """What tells a curve from the others; '' where it is alone."""
+    """Return the label of a curve among others; '' where it is the only one."""
     if len(curves) == 1:
         return ""
-    alike = len({other.subset for other in curves}) == 1
-    subset = "" if alike else curve.subset.replace("_", "-")
-    told = filter(None, (subset, values_text(curve.settings)))
-    return ", ".join(told) or "as predicted"
+    same = len({other.subset for other in curves}) == 1
+    subset = "" if same else curve.subset.replace("_", "-")
+    parts = filter(None, (subset, values_text(curve.settings)))
+    return ", ".join(parts) or "as predicted"
 
 
 def _bars(results: Results, bars: Histogram) -> Panel:
@@ -170,26 +170,26 @@ def _bars(results: Results, bars: Histogram) -> Panel:
 
 
 def _intervals(results: Results, rows: Sequence[ScoreRow]) -> Panel:
-    """A line for each set of items and setting, the first on top."""
+    """Return a panel with an interval for each set of items and setting."""
     marks: list[Mark] = []
-    for place, row in enumerate(rows):
-        up = float(len(rows) - place)
+    for number, row in enumerate(rows):  # the first on top
+        up = float(len(rows) - number)
         if math.isfinite(row.low) and math.isfinite(row.high):
             marks.append(RuleMark((row.low, up), (row.high, up), colour=SERIES[0]))
         if math.isfinite(row.value):
             marks.append(PointMark(x=row.value, y=up, colour=SERIES[0]))
-    known = {row.entry.aim for row in rows if row.entry is not None}
+    aims = {row.entry.aim for row in rows if row.entry is not None}
     top = len(rows) + 0.5
     marks += [
         RuleMark((aim, 0.5), (aim, top), colour=SOFT, line="--")
-        for aim in known
+        for aim in aims
         if aim is not None
     ]
     ticks = {
-        float(len(rows) - place): ", ".join(
+        float(len(rows) - number): ", ".join(
             filter(None, (row.subset.replace("_", "-"), row.detail))
         )
-        for place, row in enumerate(rows)
+        for number, row in enumerate(rows)
     }
     arrow = {"higher": " (higher is better)", "lower": " (lower is better)"}
     return Panel(

@@ -1,4 +1,4 @@
-"""How `qualms score` prints its results."""
+"""Results of `qualms score` on the terminal."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ from qualms.report.table import Table, digits
 from qualms.wording import plural
 
 NOTES = 2
-"""So many notes stand under the main scores."""
+"""Notes under the main scores, at most."""
 _SHOWN = ("referral_accuracy", "referral_auroc", "risk_coverage", "coverage_by_target")
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _WIDTH = max(map(len, QUESTIONS.values())) + 1
@@ -37,13 +37,13 @@ def print_results(
     """Print the scores of all files, then notes and what was written.
 
     Args:
-        scored: What to print.
-        brief: The main scores alone, without curves.
-        chosen: Somebody named the scores: no verdict in words before them, and no
-            referral curves, lines of blocks, after them.
-        differences: Also that of each file from the best.
-        written: Files to name.
-        console: Where to.
+        scored: The results.
+        brief: Whether only the main scores are printed, without curves.
+        chosen: Whether the user named the scores; then neither the verdict nor curves
+            are printed.
+        differences: Whether differences from the best file are printed.
+        written: Files that were written; their paths are printed.
+        console: Where to print.
     """
     console = console or Console()
     for result in scored.results:
@@ -66,8 +66,8 @@ def print_results(
 
 
 def _print_apart(tables: Sequence[Table], *, console: Console) -> None:
-    for place, table in enumerate(tables):
-        if place:
+    for number, table in enumerate(tables):
+        if number:
             console.print()
         print_table(table, console=console)
 
@@ -85,7 +85,7 @@ def _print_notes(scored: Scored, *, brief: bool, console: Console) -> None:
 
 
 def _print_verdicts(scored: Scored, *, console: Console) -> None:
-    """Each question with its answer; of several files, the answers side by side."""
+    """Print each question with its answer; those of several files side by side."""
     if len(scored.results) > 1:
         print_table(answer_table(scored), console=console)
         return
@@ -95,18 +95,19 @@ def _print_verdicts(scored: Scored, *, console: Console) -> None:
 
 
 def _lines(answer: Answer, width: int) -> Iterator[str]:
-    said = answer.words or answer.answer
-    told = wrap(printable(f"{said}: {answer.because}"), max(20, width - _WIDTH))
-    for place, line in enumerate(told):
-        head = "" if place else QUESTIONS[answer.question]
-        begun = line.startswith(said) and not place
-        rest = escape(line.removeprefix(said)) if begun else escape(line)
-        bold = f"[bold]{escape(said)}[/bold]" if begun else ""
+    """Yield an answer in lines of at most `width` characters, its first word bold."""
+    words = answer.words or answer.answer
+    lines = wrap(printable(f"{words}: {answer.because}"), max(20, width - _WIDTH))
+    for number, line in enumerate(lines):
+        head = "" if number else QUESTIONS[answer.question]
+        first = line.startswith(words) and not number
+        rest = escape(line.removeprefix(words)) if first else escape(line)
+        bold = f"[bold]{escape(words)}[/bold]" if first else ""
         yield f"{head:{_WIDTH}}{bold}{rest}"
 
 
 def sparkline(values: NDArray[np.float64], *, width: int = 32) -> str:
-    """`values` as a line of block characters; undefined stretches stay blank."""
+    """Return `values` as a line of block characters; undefined stretches stay blank."""
     picked = values[
         np.linspace(0, len(values) - 1, min(width, len(values))).astype(int)
     ]
@@ -143,8 +144,8 @@ def _print_curves(console: Console, result: Results) -> None:
         grid.add_column(width=size, no_wrap=size is not None)
     for curve in shown:
         by = f", by {values}" if (values := values_text(curve.settings)) else ""
-        what = escape(f"{curve.label}, {curve.subset.replace('_', '-')}{by}")
-        grid.add_row("", sparkline(curve.y, width=width), what, _ends(curve))
+        label = escape(f"{curve.label}, {curve.subset.replace('_', '-')}{by}")
+        grid.add_row("", sparkline(curve.y, width=width), label, _ends(curve))
     console.print(grid)
 
 

@@ -12,10 +12,10 @@ ARROW = {"higher": "↑", "lower": "↓", "neither": " "}
 
 
 def score_table(scored: Scored) -> Table:
-    """Every score by set of items, with the files side by side."""
+    """Return every score by set of items, with the files side by side."""
     contrasts = _by_key(scored.comparison)
-    found = [{row.key: row for row in result.rows} for result in scored.results]
-    keys = dict.fromkeys(key for rows in found for key in rows)
+    by_file = [{row.key: row for row in result.rows} for result in scored.results]
+    keys = dict.fromkeys(key for rows in by_file for key in rows)
     names = [result.name for result in scored.results]
     first = scored.results[0]
     subsets = dict.fromkeys(key[1] for key in keys)
@@ -27,7 +27,7 @@ def score_table(scored: Scored) -> Table:
         columns=tuple(Column(label=name, keys={"file": name}) for name in names),
         lines=tuple(
             score_line(
-                [rows.get(key) for rows in found],
+                [rows.get(key) for rows in by_file],
                 names=names,
                 contrast=contrasts.get(key),
                 sections=len(subsets) > 1,
@@ -40,19 +40,20 @@ def score_table(scored: Scored) -> Table:
 
 
 def subset_notes(subsets: Iterable[str]) -> tuple[str, ...]:
-    """What stands under a table to say which items it speaks of."""
+    """Return the note that defines the sets of items of a table."""
     groups = [subset for subset in subsets if subset.startswith("group=")]
-    told = [
+    definitions = [
         f"{subset.replace('_', '-')}: {subset_words(subset)}"
         for subset in subsets
         if subset not in groups
     ]
-    told += ["group=NAME: items whose array 'group' says NAME"] if groups else []
-    return (f"{'; '.join(told)}.",)
+    if groups:
+        definitions.append("group=NAME: items whose array 'group' says NAME")
+    return (f"{'; '.join(definitions)}.",)
 
 
 def difference_table(comparison: Comparison) -> Table:
-    """The difference of each file from the best, score by score."""
+    """Return the difference of each file from the best, score by score."""
     lines = [
         TableLine(
             labels=(
@@ -81,13 +82,13 @@ def difference_table(comparison: Comparison) -> Table:
 
 
 def _by_subset(contrasts: Sequence[Contrast]) -> Iterator[Contrast]:
-    """Those about the same items beside each other."""
+    """Yield contrasts by set of items."""
     for subset in dict.fromkeys(contrast.subset for contrast in contrasts):
         yield from (contrast for contrast in contrasts if contrast.subset == subset)
 
 
 def score_notes(scored: Scored) -> list[str]:
-    """What a reader of the scores must know, each said once."""
+    """Return notes of files and of their comparison, each once."""
     notes = [note for result in scored.results for note in result.notes]
     notes += list(scored.comparison.notes) if scored.comparison else []
     notes += _unranked(scored.comparison)
@@ -95,7 +96,7 @@ def score_notes(scored: Scored) -> list[str]:
 
 
 def _unranked(comparison: Comparison | None) -> list[str]:
-    """Why it is not said which file is best, where that is so."""
+    """Return why no file is marked as best, with the scores in question."""
     reasons: dict[str, list[str]] = {}
     for contrast in comparison.contrasts if comparison else ():
         if contrast.reason:
@@ -113,13 +114,13 @@ def score_line(
     contrast: Contrast | None = None,
     sections: bool = False,
 ) -> TableLine:
-    """One score as a line, with a cell for each file or set of items.
+    """Return a score as a line, with a cell for each file or set of items.
 
     Args:
         rows: One for each cell; None where it stays empty.
-        names: Of the files, where they are compared.
-        contrast: How they compare.
-        sections: Whether the set of items stands above the line.
+        names: Names of the files, where they are compared.
+        contrast: Their comparison.
+        sections: Whether each set of items is a section.
     """
     first = next(row for row in rows if row is not None)
     return TableLine(
@@ -140,7 +141,7 @@ def score_line(
 def score_cell(
     row: ScoreRow | None, name: str = "", contrast: Contrast | None = None
 ) -> TableCell:
-    """A value with its interval, marked if the file called `name` may be best."""
+    """Return a value with its interval, marked if file `name` may be best."""
     if row is None:
         return TableCell()
     undefined = math.isnan(row.value)

@@ -16,7 +16,7 @@ SAMPLE = "sample standard deviation"
 
 
 def table_cell(
-    found: Result,
+    ours: Result,
     *,
     spread: str = DEVIATION,
     scale: float = 1.0,
@@ -26,29 +26,29 @@ def table_cell(
     """Return our number in the unit of its column, beside a published one.
 
     Args:
-        found: Our number, or why there is none.
-        spread: What stands beside a mean: ERROR, DEVIATION or SAMPLE.
-        scale: What both numbers are multiplied by to have the unit of the column.
+        ours: Our number, or why there is none.
+        spread: The kind of spread: ERROR, DEVIATION or SAMPLE.
+        scale: Factor of both numbers, for the unit of the column.
         number: The published number, if there is one.
         absent: Why there is none.
     """
-    ours = over_repeats(found.values, spread, scale=scale)
-    theirs = over_repeats(found.released_values, spread, scale=scale, released=True)
-    ranked = bool(found.best) and not found.no_winner
+    mean, std = over_repeats(ours.values, spread, scale=scale)
+    released = over_repeats(ours.released_values, spread, scale=scale, released=True)
+    ranked = bool(ours.best) and not ours.no_winner
     return TableCell(
-        mean=ours.mean,
-        spread=ours.std,
-        low=scale * found.low,
-        high=scale * found.high,
-        repeats=len(found.values),
-        best=ranked and found.best == found.labels["row"],
-        tied=ranked and found.tied,
-        released=theirs if found.released_values else None,
+        mean=mean,
+        spread=std,
+        low=scale * ours.low,
+        high=scale * ours.high,
+        repeats=len(ours.values),
+        best=ranked and ours.best == ours.labels["row"],
+        tied=ranked and ours.tied,
+        released=released if ours.released_values else None,
         published=None
         if number is None
         else Summary(scale * number.value, scale * number.spread),
-        why="; ".join(filter(None, (found.why, _undefined(found)))),
-        no_interval=found.no_interval,
+        why="; ".join(filter(None, (ours.why, _undefined(ours)))),
+        no_interval=ours.no_interval,
         remark=absent if number is None else number.note,
     )
 
@@ -69,21 +69,21 @@ def over_repeats(
     if spread == DEVIATION:
         mean, std = summary(tuple(scale * value for value in values))
         return Summary(mean, std)
-    known = [scale * value for value in values if math.isfinite(value)]
-    if not known:
+    defined = [scale * value for value in values if math.isfinite(value)]
+    if not defined:
         return Summary(math.nan, math.nan)
-    mean = math.fsum(known) / len(known)
-    if len(known) == 1:
+    mean = math.fsum(defined) / len(defined)
+    if len(defined) == 1:
         return Summary(mean, math.nan)
-    squares = math.fsum((value - mean) ** 2 for value in known)
+    squares = math.fsum((value - mean) ** 2 for value in defined)
     if spread == SAMPLE:
-        return Summary(mean, math.sqrt(squares / (len(known) - 1)))
-    degrees = len(known) - (not released)
-    return Summary(mean, math.sqrt(squares / degrees / len(known)))
+        return Summary(mean, math.sqrt(squares / (len(defined) - 1)))
+    degrees = len(defined) - (not released)
+    return Summary(mean, math.sqrt(squares / degrees / len(defined)))
 
 
 def data_text(variant: Variant) -> str:
-    """Say plainly whether data are simulated."""
+    """Say whether data are simulated."""
     return "simulated data, not the paper's" if variant.simulated else "real data"
 
 
@@ -125,9 +125,9 @@ def only_judged(tables: Iterable[Table | None]) -> tuple[Table, ...]:
     )
 
 
-def _undefined(found: Result) -> str:
+def _undefined(ours: Result) -> str:
     """Say how many repeats are undefined, where some are and others are not."""
-    missing = sum(not math.isfinite(value) for value in found.values)
+    missing = sum(not math.isfinite(value) for value in ours.values)
     if not missing:
         return ""
-    return f"{missing} of {len(found.values)} repeats are undefined"
+    return f"{missing} of {len(ours.values)} repeats are undefined"

@@ -27,12 +27,12 @@ class LayoutColumn:
 
     label: str
     labels: Wishes
-    """What its results have, e.g. {"subset": "shifted", "score": "auroc"}."""
+    """Labels of its results, e.g. {"subset": "shifted", "score": "auroc"}."""
     group: str = ""
-    """Stands above all neighbouring columns that have the same."""
+    """Head above all neighbouring columns with the same group."""
     unit: str = ""
     scale: float = 1.0
-    """What numbers are multiplied by to have the unit."""
+    """Factor that gives numbers the unit."""
     decimals: int | None = None
     released: bool = False
     """Whether it shows ours by the rule of the paper's released code."""
@@ -43,7 +43,7 @@ class Section(NamedTuple):
 
     title: str = ""
     labels: Wishes = {}  # noqa: RUF012 - nothing changes it
-    """What its results have. Those of lines choose its lines."""
+    """Labels of its results. Those that belong to lines choose its lines."""
 
 
 def row_label(plan: RunPlan, labels: Labels) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Layout:
     title: str
     columns: tuple[LayoutColumn, ...]
     where: Wishes = field(default_factory=dict)
-    """What all of its results have."""
+    """Labels of all of its results."""
     lines: tuple[str, ...] = ("row",)
     """Labels whose distinct values are its lines."""
     line_labels: Callable[[RunPlan, Labels], tuple[str, ...]] = row_label
@@ -70,13 +70,13 @@ class Layout:
     order: Mapping[str, Sequence[Label | None]] = field(default_factory=dict)
     """For labels of lines that are words, the order of their values; others follow."""
     printed_in: Wishes | None = field(default_factory=dict)
-    """What the published numbers beside ours have, e.g. {"table": "4"}; None for no
+    """Labels of the published numbers beside ours, e.g. {"table": "4"}; None for no
     published numbers."""
     across: tuple[str, ...] = ()
     """Labels in which a published number may differ from ours, such as `simulated`. One
     that does is shown without a difference."""
     spread: str = DEVIATION
-    """What stands beside a mean."""
+    """The kind of spread beside a mean."""
     compares: bool = True
     """Whether ours by the rule of the released code is compared with the paper's."""
     marked: bool = True
@@ -101,12 +101,12 @@ def layout_table(
     not asked for.
 
     Args:
-        results: What was judged.
+        results: The judged benchmark.
         layout: The table.
         about: Data and preset in words.
         simulated: Whether the data are simulated.
         absent: Why there is no published number, where there is none.
-        keys: What holds for the whole table, for its CSV file.
+        keys: Labels of the whole table, for its CSV file.
     """
     table = results.table.where(**layout.where)
     planned = [_line_labels(results.plan, column.labels) for column in layout.columns]
@@ -142,7 +142,7 @@ def layout_table(
 def published_number(
     results: BenchmarkResults,
     numbers: ResultsTable | None,
-    found: Result,
+    ours: Result,
     *,
     across: Sequence[str] = (),
 ) -> Result | None:
@@ -155,7 +155,7 @@ def published_number(
         return None
     shared = [name for name in numbers.labels if name in results.table.labels]
     names = [name for name in shared if name not in across]
-    return numbers.get(**{name: found.labels.get(name) for name in names})
+    return numbers.get(**{name: ours.labels.get(name) for name in names})
 
 
 def published_of(results: BenchmarkResults) -> Published | None:
@@ -186,26 +186,25 @@ def _lines(
     planned: Sequence[Wishes],
 ) -> list[Mapping[str, Label | None]]:
     """Return the labels of each line of a section, in order."""
-    own = _line_labels(plan, section.labels, layout.lines)
-    seen: dict[tuple[Label | None, ...], None] = {}
+    of_section = _line_labels(plan, section.labels, layout.lines)
+    distinct: dict[tuple[Label | None, ...], None] = {}
     for labels in planned:
-        rows = table.where(**own).where(**labels).pivot(layout.lines, ()).rows
-        seen.update(dict.fromkeys(rows))
+        rows = table.where(**of_section).where(**labels).pivot(layout.lines, ()).rows
+        distinct.update(dict.fromkeys(rows))
     order = {"row": [row.name for row in plan.rows], **layout.order}
 
-    def place(line: tuple[Label | None, ...]) -> tuple[float, ...]:
+    def position(line: tuple[Label | None, ...]) -> tuple[float, ...]:
         named = zip(layout.lines, line, strict=True)
         return tuple(
-            _place(value, order[name]) if name in order else _number(value)
+            _position(value, order[name]) if name in order else _number(value)
             for name, value in named
         )
 
-    return [
-        dict(zip(layout.lines, line, strict=True)) for line in sorted(seen, key=place)
-    ]
+    lines = sorted(distinct, key=position)
+    return [dict(zip(layout.lines, line, strict=True)) for line in lines]
 
 
-def _place(value: Label | None, values: Sequence[Label | None]) -> int:
+def _position(value: Label | None, values: Sequence[Label | None]) -> int:
     return values.index(value) if value in values else len(values)
 
 
@@ -214,7 +213,7 @@ def _number(value: Label | None) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def _line(  # noqa: PLR0913 - what a line is made of
+def _line(  # noqa: PLR0913 - the parts of a line
     results: BenchmarkResults,
     layout: Layout,
     columns: Sequence[LayoutColumn],
@@ -226,10 +225,10 @@ def _line(  # noqa: PLR0913 - what a line is made of
     cells = []
     for column in columns:
         wanted = {**layout.where, **section.labels, **line, **column.labels}
-        found = results.result(**wanted)
-        number = published_number(results, numbers, found, across=layout.across)
+        ours = results.result(**wanted)
+        number = published_number(results, numbers, ours, across=layout.across)
         cell = table_cell(
-            found,
+            ours,
             spread=layout.spread,
             scale=column.scale,
             number=number,
@@ -237,8 +236,8 @@ def _line(  # noqa: PLR0913 - what a line is made of
         )
         if not layout.marked:
             cell = replace(cell, best=False, tied=False)
-        alike = number is None or _agree(number, found, layout.across)
-        if not (layout.compares and alike):
+        same = number is None or _agree(number, ours, layout.across)
+        if not (layout.compares and same):
             cell = replace(cell, released=None)
         cells.append(cell)
     row = results.plan.row(str(line["row"])) if "row" in line else None

@@ -47,10 +47,12 @@ def _table(
 ) -> Table | None:
     plan = results.plan
     lines = plan.lines_of(variant)
-    known = {name for line in lines for name in line.labels}
+    of_lines = {name for line in lines for name in line.labels}
     table = results.table.where(variant=variant.name)
     others = {
-        name: None for name in table.labels if name not in (*known, *_NUMBER, *settings)
+        name: None
+        for name in table.labels
+        if name not in (*of_lines, *_NUMBER, *settings)
     }
     where = {"variant": variant.name, **others, **settings}
     about = (
@@ -85,14 +87,14 @@ def _table(
 
 
 def _columns(table: ResultsTable) -> Iterator[LayoutColumn]:
-    """Yield the scores that were judged, grouped by the items that they are of."""
-    found = [pair for pair in table.pivot(_NUMBER, ()).rows if pair[1] is not None]
-    subsets = list(dict.fromkeys(subset for subset, _ in found))
-    for subset, name in sorted(found, key=lambda pair: subsets.index(pair[0])):
-        known = getattr(scores, str(name), None)
+    """Yield a column for each judged score, grouped by set of items."""
+    pairs = [pair for pair in table.pivot(_NUMBER, ()).rows if pair[1] is not None]
+    subsets = list(dict.fromkeys(subset for subset, _ in pairs))
+    for subset, name in sorted(pairs, key=lambda pair: subsets.index(pair[0])):
+        score = getattr(scores, str(name), None)
         label = str(name)
-        if callable(known):
-            about = scores.about(known)
+        if callable(score):
+            about = scores.about(score)
             label = f"{about.label}{ARROWS[about.better]}"
         yield LayoutColumn(
             label=label,

@@ -27,10 +27,10 @@ class ShownItems(NamedTuple):
 def prepared_dataset(
     variant: Variant, data: Path | None, **options: Any
 ) -> Dataset | None:
-    """The prepared dataset of a variant; None where it is not there.
+    """Return the prepared dataset of a variant, or None.
 
     Args:
-        variant: Whose dataset.
+        variant: The variant.
         data: Folder of prepared datasets.
         **options: Options of the dataset besides those of the variant.
     """
@@ -43,52 +43,55 @@ def prepared_dataset(
         for name, parameter in signature.parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not None
     }
-    asked = {**defaults, **part.options, **options}
+    wanted = {**defaults, **part.options, **options}
     for file in sorted(data.glob(f"{part.name}-*/meta.json")):
         with suppress(DatasetError, OSError, ValueError):
-            found = open_dataset(file.parent)
-            if all(_agrees(v, found.options.get(name)) for name, v in asked.items()):
-                return found
+            dataset = open_dataset(file.parent)
+            if all(_agrees(v, dataset.options.get(n)) for n, v in wanted.items()):
+                return dataset
     return None
 
 
 def simulated_items(
     variant: Variant, split: str, count: int, **options: Any
 ) -> ShownItems:
-    """The first items of a split of a simulator, made anew."""
+    """Simulate the first items of a split."""
     part = variant.dataset
     sizes = dict.fromkeys(("train", "val", "test"), count)
-    asked = {**part.options, "sizes": sizes, **options}
-    recipe: Recipe = find("datasets", part.name)(**asked)
+    options = {**part.options, "sizes": sizes, **options}
+    recipe: Recipe = find("datasets", part.name)(**options)
     unit = next(unit for unit in recipe.units if unit.split == split)
-    made = recipe.load(unit)
-    return ShownItems(as_pictures(np.asarray(made.image)), made.target, made.extra)
+    items = recipe.load(unit)
+    return ShownItems(as_pictures(np.asarray(items.image)), items.target, items.extra)
 
 
 def as_pictures(image: NDArray[Any]) -> NDArray[Any]:
-    """Images as they are drawn: one channel as grey, more than three as the first."""
+    """Return images as they are drawn: unless they have three channels, the first."""
     if image.ndim == 4 and image.shape[-1] != 3:
         return image[..., 0]
     return image
 
 
-def _agrees(asked: Any, recorded: Any) -> bool:
-    """Whether an option is recorded as asked for; of a mapping, what it names."""
-    asked = json.loads(json.dumps(asked))
-    if isinstance(asked, dict) and isinstance(recorded, dict):
-        return all(recorded.get(name) == value for name, value in asked.items())
-    return bool(asked == recorded)
+def _agrees(value: Any, recorded: Any) -> bool:
+    """Return whether an option was recorded with this value.
+
+    Of a mapping only the named values must agree.
+    """
+    value = json.loads(json.dumps(value))
+    if isinstance(value, dict) and isinstance(recorded, dict):
+        return all(recorded.get(name) == each for name, each in value.items())
+    return bool(value == recorded)
 
 
 def slice_picture(image: NDArray[Any], at: int | None) -> NDArray[Any]:
-    """One item (*space, channels) as a picture: a slice `at` of a volume, 0 to 1.
+    """Return an item (*space, channels) as a picture, or slice `at` of a volume.
 
-    Bytes of three channels stay as they are.
+    Grey values are scaled to 0 to 1; bytes of three channels stay as they are.
     """
-    here = image if at is None else image[at]
-    if here.dtype == np.uint8 and here.shape[-1] == 3:
-        return np.asarray(here)
-    grey = np.asarray(here[..., 0], np.float64)
+    picture = image if at is None else image[at]
+    if picture.dtype == np.uint8 and picture.shape[-1] == 3:
+        return np.asarray(picture)
+    grey = np.asarray(picture[..., 0], np.float64)
     low, high = float(grey.min()), float(grey.max())
     return (grey - low) / ((high - low) or 1.0)
 
@@ -96,11 +99,11 @@ def slice_picture(image: NDArray[Any], at: int | None) -> NDArray[Any]:
 def label_picture(
     labels: NDArray[np.integer[Any]], *, background: bool = True
 ) -> NDArray[np.uint8]:
-    """Label maps (H, W) in colours, the same for a label wherever it is shown.
+    """Return label maps (H, W) in colours; each label has one colour everywhere.
 
     Args:
-        labels: 255, a pixel without a label, is white.
-        background: Whether label 0 is what is around objects, and black.
+        labels: Label maps; 255 is a pixel without a label, and white.
+        background: Whether label 0 is background, and black.
     """
     numbers = np.arange(256)
     # Steps of 7/24 of the circle: neighbouring classes, and 24 of them, differ.

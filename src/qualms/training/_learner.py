@@ -104,7 +104,7 @@ def _backbone(network: nn.Module) -> nn.Module:
 
 
 def backbone_note(network: nn.Module) -> str:
-    """What the user should know of the weights that a backbone starts with, or ''."""
+    """Return a note on the initial weights of a backbone, or ''."""
     return as_backbone(_backbone(network)).note
 
 
@@ -161,7 +161,7 @@ def _why_none(parent: Path) -> str:
 
 
 _HEAD = ("head.", "fitted.")
-"""How names of weights begin that are not of the backbone."""
+"""Prefixes of the names of weights outside the backbone."""
 
 
 def _same_backbone(weights: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:

@@ -105,7 +105,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What is learned: the loss, its weights, the unit of targets, and which layers."""
+    """Options of the loss: its weights, the unit of targets, and trained layers."""
 
     loss: Loss = "likelihood"
     """"dice_likelihood" adds the negative soft Dice of all classes to the likelihood of
@@ -191,7 +191,7 @@ class Preprocessing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochSelection:
-    """Which epoch's weights are kept, and how often epochs are validated."""
+    """Options of the selection of an epoch, and of validation."""
 
     select_by: Annotated[
         str, _OptionCheck(lambda value: value in RULES, f"one of {', '.join(RULES)}")
@@ -243,7 +243,7 @@ class PatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """What a run predicts and logs."""
+    """Options of predictions and of the log."""
 
     predict_batch: Annotated[int, _whole(1)] = 256
     """Items predicted at once; fewer where their label maps are large."""

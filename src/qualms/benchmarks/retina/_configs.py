@@ -1,17 +1,17 @@
 """The 22 published configurations of RETINA (Band et al., 2021, and its released code).
 
-Each is for a method, a shift, and a way to choose it: on in-domain validation items
-alone, or on shifted ones too (joint). For `radial` and `rank1` under severity shift
-both ways chose the same configuration.
+Each configuration belongs to a method, a shift and a selection: on in-domain validation
+items alone, or on shifted items too (joint). For `radial` and `rank1` under severity
+shift both selections chose the same one.
 
-A published batch was spread over cores, each of which normalised its own part; here as
-many passes are accumulated. Published is one minus the momentum. A penalty l2 was that
-times a sum of squares, so that the weight decay with the same gradient is twice as
-large. Where the released code never applied its l2 (`map`, `mc_dropout`, and `fsvi`
-with loss type 3), neither do we: what was run counts, and the printed value stands in
-the note. The noise of `radial` has the released norm, over output channels, for which
-its standard deviations were chosen: with the paper's norm, over all weights of a layer,
-they would give almost no noise.
+A published batch was divided among cores, and each normalised its own part; here as
+many passes are accumulated. The paper prints one minus the momentum. Its penalty was l2
+times a sum of squares, so the weight decay with the same gradient is twice as large.
+Where the released code never applied its l2 (`map`, `mc_dropout`, and `fsvi` with loss
+type 3), we do not apply it either, and the note has the printed value. The noise of
+`radial` has the norm of the released code, over output channels, for which its standard
+deviations were line. With the paper's norm, over all weights of a layer, they would
+give almost no noise.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from qualms.study import Config
 
 
 def config_name(method: str, shift: str, selection: str) -> str:
-    """What the published configuration of a method is called.
+    """Return the name of the published configuration of a method.
 
     >>> config_name("map", "country", "in_domain")
     'map_country_in_domain'
@@ -30,11 +30,11 @@ def config_name(method: str, shift: str, selection: str) -> str:
 
 
 def published_configs() -> dict[str, Config]:
-    """All 22 by name, those that were chosen in both ways by two names."""
+    """Return all 22 by name; those of both selections have two names."""
     return {
-        config_name(chosen.method, chosen.shift, selection): _config(chosen)
-        for chosen in _CHOSEN
-        for selection in chosen.selections
+        config_name(line.method, line.shift, selection): _config(line)
+        for line in _LINES
+        for selection in line.selections
     }
 
 
@@ -43,30 +43,30 @@ class _TunedLine(NamedTuple):
     shift: str
     selections: tuple[str, ...]
     lr: float
-    apart: float
+    momentum_gap: float
     """One minus the momentum."""
     l2: float
-    own: tuple[Any, ...]
-    """Values of the options that `_OWN` names for the method."""
+    values: tuple[Any, ...]
+    """Values of the options in `_OWN_OPTIONS` of the method."""
     l2_used: bool = True
 
 
-def _config(chosen: _TunedLine) -> Config:
-    method = chosen.method
-    options = dict(zip(_OWN[method], chosen.own, strict=True))
-    used = chosen.l2_used and method in _PENALTY
+def _config(line: _TunedLine) -> Config:
+    method = line.method
+    options = dict(zip(_OWN_OPTIONS[method], line.values, strict=True))
+    used = line.l2_used and method in _PENALTY
     if used:
         option, factor = _PENALTY[method]
-        options[option] = factor * chosen.l2
-    note = "" if used else f"l2 {chosen.l2:g} is printed, and was never applied"
+        options[option] = factor * line.l2
+    note = "" if used else f"l2 {line.l2:g} is printed, and was never applied"
     return Config(
         method=method,
         options={
             **_ALL,
             **_LOOP[method],
-            "lr": chosen.lr,
-            # 15 digits: what floating point adds to the difference is not meant.
-            "momentum": round(1 - chosen.apart, 15),
+            "lr": line.lr,
+            # 15 digits, without the rounding error of the difference.
+            "momentum": round(1 - line.momentum_gap, 15),
             **options,
         },
         note=note,
@@ -97,11 +97,11 @@ _LOOP: Mapping[str, Mapping[str, Any]] = {
         "schedule": "step",
         "batch": 64,
         "accumulate": 4,
-        # The released code has no weights of classes here, whatever is asked for.
+        # The released code ignores its option of class weights here.
         "class_weights": "none",
     },
 }
-_OWN: Mapping[str, tuple[str, ...]] = {
+_OWN_OPTIONS: Mapping[str, tuple[str, ...]] = {
     "map": ("final_factor",),
     "mc_dropout": ("method.rate",),
     "mfvi": ("method.stddev_mean", "method.stddev_stddev"),
@@ -115,12 +115,12 @@ _PENALTY: Mapping[str, tuple[str, float]] = {
     "rank1": ("weight_decay", 2.0),
     "fsvi": ("method.l2", 1.0),
 }
-"""The option that a published l2 is, and what it is multiplied by."""
+"""Our option for a published l2, and the factor."""
 
 _ID, _JT, _BOTH = ("in_domain",), ("joint",), ("in_domain", "joint")
 _C, _S = "country", "severity"
 # fmt: off
-_CHOSEN = (
+_LINES = (
     _TunedLine("map", _C, _ID, 0.023072, 0.0098467, 1.0674e-4, (0.01,)),
     _TunedLine("map", _C, _JT, 0.026561, 0.045991, 1.3148e-4, (0.1,)),
     _TunedLine("map", _S, _ID, 0.058737, 0.015731, 3.1828e-6, (0.01,)),

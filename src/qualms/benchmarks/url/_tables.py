@@ -367,11 +367,11 @@ def _cost(
         mean=math.nan if value is None else scale * value,
         repeats=0 if value is None else 1,
         published=None if number is None else Summary(number.value, math.nan),
-        why="" if value is not None else "the predictions do not state it",
+        why="" if value is not None else "was not recorded",
     )
 
 
 def _ratio(value: float | None, base: float | None) -> TableCell:
     if value is None or not base:
-        return TableCell(why="the predictions do not state it")
+        return TableCell(why="was not recorded")
     return TableCell(mean=value / base, repeats=1)
