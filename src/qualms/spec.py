@@ -106,10 +106,10 @@ class RunSpec:
         for split in self.splits:
             name, _ = parse_split(split)
             if name and name not in self.datasets:
-                known = ", ".join(self.datasets) or "none"
+                datasets = ", ".join(self.datasets) or "none"
                 raise ValueError(
                     f"split {split!r} must be of one of the run's further datasets,"
-                    f" which are {known}"
+                    f" which are {datasets}"
                 )
 
     def to_json(self) -> str:

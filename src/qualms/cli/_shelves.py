@@ -118,10 +118,10 @@ def scores() -> Listing:
     """List every score with its label, direction and range."""
     from qualms import scores as shelf
 
-    own = {name: vars(shelf)[name] for name in shelf.__all__}
+    builtin = {name: vars(shelf)[name] for name in shelf.__all__}
     rows = []
     for name, function in (
-        own | {n: find("scores", n) for n in names("scores")}
+        builtin | {n: find("scores", n) for n in names("scores")}
     ).items():
         try:
             about = shelf.about(function)
@@ -146,8 +146,8 @@ TABLES: Mapping[str, Callable[[], Listing]] = {
 def _parts(shelf: str) -> Listing:
     rows = []
     for name in names(shelf):
-        own = shelf in _FROM_SOURCE and name not in outside_parts(shelf)
-        part = _from_source(shelf, name) if own else _imported(shelf, name)
+        readable = shelf in _FROM_SOURCE and name not in outside_parts(shelf)
+        part = _from_source(shelf, name) if readable else _imported(shelf, name)
         options = [
             option
             if value is inspect.Parameter.empty

@@ -69,8 +69,8 @@ def _describe(
 
 
 def _counts(predictions: "Predictions") -> str:
-    known = predictions.get("known")
-    unknown = 0 if known is None else int((~known).sum())
+    is_known = predictions.get("known")
+    unknown = 0 if is_known is None else int((~is_known).sum())
     items = f"{predictions.n} {plural(predictions.n, 'item')}" + (
         f" ({unknown} of no known class)" if unknown else ""
     )

@@ -113,7 +113,7 @@ def refer(
         typer.echo(json.dumps(plan_to_json(result)))
     else:
         print_plan(result)
-        _print_written([plan, items], found=result.found)
+        _print_written([plan, items], complete=result.found)
     raise typer.Exit(0 if result.found else 1)
 
 
@@ -136,7 +136,7 @@ def _apply(
         typer.echo(json.dumps(applied_to_json(applied)))
     else:
         print_applied(applied, listed=items is None)
-        _print_written([items], found=True)
+        _print_written([items], complete=True)
     raise typer.Exit(1 if applied.check.verdict == "unlike" else 0)
 
 
@@ -153,12 +153,12 @@ def _check_with_apply(context: typer.Context) -> None:
             )
 
 
-def _print_written(paths: list[Path | None], *, found: bool) -> None:
+def _print_written(paths: list[Path | None], *, complete: bool) -> None:
     """Print which files were written, or that there is no plan to write."""
     files = [path for path in paths if path is not None]
-    if files and not found:
+    if files and not complete:
         typer.echo("There is no plan to write.")
     elif files:
         typer.echo(f"Written: {', '.join(map(str, files))}")
-    elif found and len(paths) > 1:
+    elif complete and len(paths) > 1:
         typer.echo("--plan FILE writes the plan, --items FILE the items to refer.")

@@ -48,10 +48,10 @@ def differences(actual: Tally, expected: Tally) -> list[str]:
         if actual.counts.get(split, 0) != count
     ]
     for split, counts in expected.grades.items():
-        got = [*actual.grades.get(split, ()), *[0] * len(counts)]
+        numbers = [*actual.grades.get(split, ()), *[0] * len(counts)]
         sentences += [
             f"{split} grade {grade} {have} instead of {count}"
-            for grade, (have, count) in enumerate(zip(got, counts, strict=False))
+            for grade, (have, count) in enumerate(zip(numbers, counts, strict=False))
             if have != count
         ]
     return sentences

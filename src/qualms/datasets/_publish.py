@@ -232,9 +232,9 @@ def _columns(
             texts = dtype.kind == expected.dtype.kind == "U"
             row = _row_shape(name, shape[1:], expected.shape, any_shape=any_shape)
             if row is None or (dtype != expected.dtype and not texts):
-                got = f"{name} {shape[1:]} {dtype}"
+                layout = f"{name} {shape[1:]} {dtype}"
                 first_layout = f"{name} {expected.shape} {expected.dtype}"
-                raise _disagreement(first, unit, first_layout, got)
+                raise _disagreement(first, unit, first_layout, layout)
             columns[name] = ArrayLayout(row, np.promote_types(dtype, expected.dtype))
     return columns
 
@@ -252,11 +252,12 @@ def _row_shape(
 
 
 def _disagreement(
-    first: Finished, other: Finished, expected: object, got: object
+    first: Finished, other: Finished, first_layout: object, other_layout: object
 ) -> DatasetError:
     return DatasetError(
-        f"all units of {first.unit.split!r} must have the same arrays, got {expected}"
-        f" from {first.unit.key!r} and {got} from {other.unit.key!r}; leave one out"
+        f"all units of {first.unit.split!r} must have the same arrays, got"
+        f" {first_layout} from {first.unit.key!r} and {other_layout} from"
+        f" {other.unit.key!r}; leave one out"
     )
 
 

@@ -266,8 +266,8 @@ class Dataset:
         if name in self.subsets:
             subset = self.subsets[name]
             return subset.keep(np.asarray(self.splits[subset.of].target))
-        known = (*self.splits, *self.subsets)
+        splits = (*self.splits, *self.subsets)
         raise LookupError(
-            f"no split {name!r} in {self.name}.{suggest(name, known)}"
-            f" Known: {', '.join(known)}."
+            f"no split {name!r} in {self.name}.{suggest(name, splits)}"
+            f" Known: {', '.join(splits)}."
         )

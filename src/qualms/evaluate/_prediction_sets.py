@@ -49,9 +49,9 @@ class _InSets(NamedTuple):
 
 PerItem = Callable[[_InSets], NDArray[Any]]
 MEANS: Mapping[Callable[..., float], PerItem] = {
-    scores.set_coverage: lambda held: held.inside,
-    scores.set_size: lambda held: held.size,
-    scores.singleton_share: lambda held: held.size == 1.0,
+    scores.set_coverage: lambda covered: covered.inside,
+    scores.set_size: lambda covered: covered.size,
+    scores.singleton_share: lambda covered: covered.size == 1.0,
 }
 """What each item contributes to the scores that are means."""
 

@@ -88,8 +88,8 @@ def _discrepancies(mine: Header, theirs: Header) -> Iterator[_Discrepancy]:
 
 def _stated_run(mine: Header, theirs: Header) -> bool:
     """Return whether both headers name the same run."""
-    own = mine.options.get("run")
-    return own is not None and own == theirs.options.get("run")
+    run = mine.options.get("run")
+    return run is not None and run == theirs.options.get("run")
 
 
 def _runs(header: Header) -> int | None:

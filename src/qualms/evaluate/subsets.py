@@ -58,25 +58,25 @@ def known_items(predictions: Predictions) -> Index:
     Raises:
         ValueError: If there are none.
     """
-    known = predictions.get("known")
-    if known is None:
+    is_known = predictions.get("known")
+    if is_known is None:
         return np.arange(predictions.n)
-    if not known.any():
+    if not is_known.any():
         raise ValueError(
             f"{predictions.source}: no item has a known class, so there is nothing to "
             "score; give 'target' where it is known"
         )
-    return np.flatnonzero(known)
+    return np.flatnonzero(is_known)
 
 
 def outside(predictions: Predictions) -> Flags | None:
     """Return which items (N,) are shifted or of no known class; None without both."""
-    shifted, known = predictions.get("shifted"), predictions.get("known")
+    shifted, is_known = predictions.get("shifted"), predictions.get("known")
     marked = np.zeros(predictions.n, np.bool_)
     if shifted is not None:
         marked |= shifted
-    if known is not None:
-        marked |= ~known
+    if is_known is not None:
+        marked |= ~is_known
     return marked if marked.any() and not marked.all() else None
 
 
@@ -84,8 +84,8 @@ def unknown_notes(
     predictions: Predictions, *, in_ood_scores: bool = True
 ) -> tuple[str, ...]:
     """Return a note on items of no known class; `in_ood_scores` if these count them."""
-    known = predictions.get("known")
-    count = 0 if known is None else int((~known).sum())
+    is_known = predictions.get("known")
+    count = 0 if is_known is None else int((~is_known).sum())
     if not count:
         return ()
     subject = "1 item has" if count == 1 else f"{count} items have"

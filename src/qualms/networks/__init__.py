@@ -48,16 +48,16 @@ def make_network(part: Part, *, channels: int) -> nn.Module:
     A name is looked up on our own shelf, then among timm's networks; `timm:<name>`
     always means timm's.
     """
-    own = names("networks")
-    if part.name in own:
+    shelf = names("networks")
+    if part.name in shelf:
         network: nn.Module = _call(find("networks", part.name), part, channels)
         return network
     name = part.name.removeprefix(_PREFIX)
     if not is_timm_name(name):
-        hint = suggest(name, (*own, *timm_names()))
+        hint = suggest(name, (*shelf, *timm_names()))
         raise LookupError(
             f"no {part.name!r} in networks, nor in timm.{hint} Known:"
-            f" {', '.join(own)}, and any timm name."
+            f" {', '.join(shelf)}, and any timm name."
         )
     return TimmBackbone(name, channels=channels, options=part.options)
 

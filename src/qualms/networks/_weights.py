@@ -89,15 +89,17 @@ def load_weights(network: nn.Module, path: Path) -> FileWeights:
         ValueError: In a sentence, if there is no such file or it does not fit.
     """
     stored = _read(path)
-    own = _without_counters(network.state_dict())
-    if all(name in stored and stored[name].shape == own[name].shape for name in own):
-        network.load_state_dict({name: stored[name] for name in own}, strict=False)
-        rest = [tensor for name, tensor in stored.items() if name not in own]
+    state = _without_counters(network.state_dict())
+    if all(
+        name in stored and stored[name].shape == state[name].shape for name in state
+    ):
+        network.load_state_dict({name: stored[name] for name in state}, strict=False)
+        rest = [tensor for name, tensor in stored.items() if name not in state]
         return FileWeights(_classifier(rest), "")
-    network.load_state_dict(_in_order(own, stored, path), strict=False)
-    rest = list(stored.values())[len(own) :]
+    network.load_state_dict(_in_order(state, stored, path), strict=False)
+    rest = list(stored.values())[len(state) :]
     note = (
-        f"names in {path.name} are not those of the network; its {len(own)} tensors"
+        f"names in {path.name} are not those of the network; its {len(state)} tensors"
         " were taken in their order, and all shapes agree"
     )
     return FileWeights(_classifier(rest), note)

@@ -116,16 +116,16 @@ def _members(path: Path) -> tuple[dict[str, Declared], tuple[str, ...]]:
     return members, tuple(unread)
 
 
-def _check_count(file: BinaryIO, found: int) -> None:
+def _check_count(file: BinaryIO, members: int) -> None:
     """Raise unless the directory of a zip file has as many entries as it states."""
     # A damaged length in the directory can swallow the entries after it.
     file.seek(max(0, file.seek(0, 2) - 2**16 - 22))
     tail = file.read()
     count = tail.rfind(b"PK\5\6") + 10
-    stated = int.from_bytes(tail[count : count + 2], "little")
-    if stated not in (found, 0xFFFF):  # 0xFFFF: more than this field can state
+    recorded = int.from_bytes(tail[count : count + 2], "little")
+    if recorded not in (members, 0xFFFF):  # 0xFFFF: more than this field can state
         raise PredictionsError(
-            f"states {stated} arrays, but {found} are found; the file is damaged: "
+            f"states {recorded} arrays, but {members} are found; the file is damaged: "
             "write it again"
         )
 
@@ -307,8 +307,8 @@ def _sums(metadata: Mapping[str, str], names: Collection[str]) -> dict[str, int]
     return sums
 
 
-def _compare(name: str, found: int, sums: Mapping[str, int]) -> None:
-    if sums.get(name, found) != found:
+def _compare(name: str, checksum: int, sums: Mapping[str, int]) -> None:
+    if sums.get(name, checksum) != checksum:
         part = "the header" if name == "header" else f"array '{shortened(name)}'"
         raise PredictionsError(
             f"{part} does not match its checksum: the file was damaged or changed; "

@@ -157,10 +157,10 @@ class _CsvColumn:
         return names if numbers is None else np.array(numbers)
 
     def _refuse(self, row: int, cell: str, wanted: str) -> None:
-        got = f"{cell!r:.60}" if cell.strip() else "empty"
+        content = f"{cell!r:.60}" if cell.strip() else "empty"
         raise PredictionsError(
             f"column '{shortened(self.name)}', row {row} must be {wanted}, it is "
-            f"{got}; correct the cell or leave the row out"
+            f"{content}; correct the cell or leave the row out"
         )
 
 

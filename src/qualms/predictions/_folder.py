@@ -135,11 +135,11 @@ def _unknown_keys(
 
 
 def _unknown(
-    where: str, entry: Mapping[str, Any], known: tuple[str, ...]
+    where: str, entry: Mapping[str, Any], allowed: tuple[str, ...]
 ) -> dict[str, None]:
-    unknown = [key for key in entry if key not in known]
+    unknown = [key for key in entry if key not in allowed]
     # No key is a misspelling of one that is present too.
-    absent = tuple(key for key in known if key not in entry)
+    absent = tuple(key for key in allowed if key not in entry)
     for key in unknown:
         if hint := _hint(key, absent):
             raise PredictionsError(
@@ -151,8 +151,8 @@ def _unknown(
 
 # Every item may have the same unknown keys.
 @lru_cache(maxsize=1024)
-def _hint(key: str, known: tuple[str, ...]) -> str:
-    return suggest(key, known, cutoff=0.8) if len(key) < 40 else ""
+def _hint(key: str, allowed: tuple[str, ...]) -> str:
+    return suggest(key, allowed, cutoff=0.8) if len(key) < 40 else ""
 
 
 def _item_file(folder: Path, row: int, item: Mapping[str, Any]) -> ItemFile:

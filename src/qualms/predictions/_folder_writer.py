@@ -158,8 +158,8 @@ class SegmentationWriter:
         replace_folder(temporary, self._folder)
 
 
-def _segmentation_header(given: Header | Mapping[str, Any] | None) -> Header:
-    header = parse_header(as_header(given), strict=True).header
+def _segmentation_header(fields: Header | Mapping[str, Any] | None) -> Header:
+    header = parse_header(as_header(fields), strict=True).header
     if header.task not in (None, "segmentation"):
         raise PredictionsError(
             f"header 'task' must be 'segmentation' here, got '{header.task}'; leave it "

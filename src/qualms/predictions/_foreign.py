@@ -83,10 +83,10 @@ def _unboxed(name: str, array: NDArray[Any]) -> NDArray[Any]:
                 return unboxed
     row = next((i for i, v in enumerate(values) if _is_foreign(v)), 0)
     where = f"row {row}" if array.ndim == 1 else f"value {row}"
-    got = f", {where} is {values[row]!r:.60}" if values else ""
+    shown = f", {where} is {values[row]!r:.60}" if values else ""
     raise PredictionsError(
-        f"array '{name}' must be numbers or text, not Python objects{got}; convert it, "
-        "for example with np.asarray(values, dtype=float)"
+        f"array '{name}' must be numbers or text, not Python objects{shown}; convert "
+        "it, for example with np.asarray(values, dtype=float)"
     )
 
 

@@ -144,18 +144,18 @@ def version_of(mapping: Mapping[str, Any]) -> int:
     return int(version)
 
 
-def as_header(given: Header | Mapping[str, Any] | None) -> dict[str, Any]:
+def as_header(header: Header | Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a header given in Python as the mapping that a file would hold."""
-    if given is None:
+    if header is None:
         return {}
-    if isinstance(given, Header):
-        return {f.name: getattr(given, f.name) for f in fields(Header)}
-    if not isinstance(given, Mapping):
+    if isinstance(header, Header):
+        return {f.name: getattr(header, f.name) for f in fields(Header)}
+    if not isinstance(header, Mapping):
         raise PredictionsError(
-            f"header must be a Header or a mapping, got {type(given).__name__}; "
+            f"header must be a Header or a mapping, got {type(header).__name__}; "
             "pass for example header={'dataset': 'eyepacs', 'split': 'test'}"
         )
-    return dict(given)
+    return dict(header)
 
 
 def dumps(header: Header, shapes: Mapping[str, tuple[int, ...]]) -> str:
@@ -193,12 +193,12 @@ def loads(
 
 
 def check_shapes(
-    stated: Mapping[str, tuple[int, ...]],
+    shapes: Mapping[str, tuple[int, ...]],
     actual: Mapping[str, tuple[int, ...]],
     unread: Collection[str] = (),
 ) -> None:
     """Raise if a header states other shapes than the arrays have."""
-    for name, shape in stated.items():
+    for name, shape in shapes.items():
         if name in unread:
             continue
         if name not in actual:
@@ -221,16 +221,16 @@ def _version() -> str:
     return __version__
 
 
-def shapes_of(stated: Any) -> dict[str, tuple[int, ...]]:
+def shapes_of(shapes: Any) -> dict[str, tuple[int, ...]]:
     """Return the shapes that a header or an entry of the index states."""
-    if stated is None:
+    if shapes is None:
         return {}
-    if not isinstance(stated, Mapping) or not all(map(_shape, stated.values())):
+    if not isinstance(shapes, Mapping) or not all(map(_shape, shapes.values())):
         raise PredictionsError(
             "header 'shapes' must map array names to lists of sizes, got "
-            f"{stated!r:.80}; correct it or leave it out"
+            f"{shapes!r:.80}; correct it or leave it out"
         )
-    return {str(name): tuple(shape) for name, shape in stated.items()}
+    return {str(name): tuple(shape) for name, shape in shapes.items()}
 
 
 def _shape(sizes: Any) -> bool:

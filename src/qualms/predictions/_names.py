@@ -30,9 +30,11 @@ NO_TARGET = (
 )
 
 
-def settle_task(names: Collection[str], stated: str | None, asked: str | None) -> str:
+def settle_task(
+    names: Collection[str], in_header: str | None, requested: str | None
+) -> str:
     """Return the task that the user or else the header states, else the names show."""
-    for task in (asked, stated):
+    for task in (requested, in_header):
         if task is not None:
             return _check_task(task)
     tasks = matching_tasks(names)

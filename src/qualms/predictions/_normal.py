@@ -156,20 +156,20 @@ def _with_rules(header: Header, fields: Mapping[str, Any], header_at: str) -> He
     return replace(header, select=rules | dict(header.select))
 
 
-def _mark_unknown(target: RawArray, known: NDArray[Any]) -> RawArray:
+def _mark_unknown(target: RawArray, is_known: NDArray[Any]) -> RawArray:
     """Return `target` with -1 where `known` is false, whatever class was there."""
-    if target.array.dtype.kind not in "fiub" or known.dtype.kind not in "fiub":
+    if target.array.dtype.kind not in "fiub" or is_known.dtype.kind not in "fiub":
         return target  # the check of its values raises
     if target.array.dtype.kind in "ub":
         target = replace(target, array=target.array.astype(np.float64))
-    wrong = (target.array == -1) & (known != 0)
+    wrong = (target.array == -1) & (is_known != 0)
     if wrong.any():
         where = tuple(np.argwhere(wrong)[0])
         raise PredictionsError(
             f"arrays 'target' and 'known' disagree, {where_in('N', where)} is -1 (no "
             "known class), but 'known' is true there; correct one of them"
         )
-    return replace(target, array=np.where(known != 0, target.array, -1))
+    return replace(target, array=np.where(is_known != 0, target.array, -1))
 
 
 def _with_known(task: str, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -142,10 +142,10 @@ def _check_counts(shapes: Mapping[str, tuple[int, ...]], counts: Counts) -> None
         ("mean_probs", "classes", counts.classes),
         ("draw_labels", "draws", counts.draws),
     ):
-        got = shapes[name][0]
-        if wanted is not None and got != wanted:
+        size = shapes[name][0]
+        if wanted is not None and size != wanted:
             raise PredictionsError(
-                f"array '{name}' has {got} {axis}, the first item has {wanted}; all "
+                f"array '{name}' has {size} {axis}, the first item has {wanted}; all "
                 "items of one file must agree"
             )
 
@@ -276,8 +276,8 @@ _Reader = Callable[[RawArrays, Open, ReadOptions, str], Predictions]
 FORMATS: dict[int, _Reader] = {1: _format_1}
 
 
-def _check_options(stated: str | None, options: ReadOptions) -> None:
-    for task in (options.task, stated):
+def _check_options(in_header: str | None, options: ReadOptions) -> None:
+    for task in (options.task, in_header):
         if task not in (None, "segmentation"):
             raise PredictionsError(
                 f"holds maps of segmented items, but the task is said to be '{task}'; "

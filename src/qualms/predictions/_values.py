@@ -109,10 +109,10 @@ def _disagreement(
 ) -> str:
     counted = _COUNTED[axis]
     size, other = expected
-    got = f"array '{name}' has {shape[axes.index(axis)]} {counted} (shape {shape})"
+    sizes = f"array '{name}' has {shape[axes.index(axis)]} {counted} (shape {shape})"
     if not other:
-        return f"{got}, there must be {size}"
-    return f"{got}, but array '{other}' has {size}; they must agree"
+        return f"{sizes}, there must be {size}"
+    return f"{sizes}, but array '{other}' has {size}; they must agree"
 
 
 def _remedy(
@@ -189,11 +189,11 @@ def as_numbers(name: str, array: NDArray[Any], hint: str = "") -> NDArray[Any]:
     """Return `array`; raise unless its dtype is one of numbers or booleans."""
     if array.dtype.kind in "fiub":
         return array
-    got = f"{array.dtype}"
+    kind = f"{array.dtype}"
     if array.dtype.kind in "US" and array.size:
-        got = f"text such as {array.flat[0].item()!r:.60}"
+        kind = f"text such as {array.flat[0].item()!r:.60}"
     raise PredictionsError(
-        f"array '{name}' must be numbers, got {got}; {hint or 'convert it'}"
+        f"array '{name}' must be numbers, got {kind}; {hint or 'convert it'}"
     )
 
 

@@ -56,10 +56,10 @@ class Request:
 
     def __post_init__(self) -> None:
         if (self.budget is None) == (not self.at_least):
-            got = "neither" if self.budget is None else "both"
+            number = "neither" if self.budget is None else "both"
             raise ValueError(
                 "a plan needs either a budget or what the kept items must reach "
-                f"({', '.join(SHARE_SCORES)}), got {got}; give for example "
+                f"({', '.join(SHARE_SCORES)}), got {number}; give for example "
                 "--budget 0.2, or --accuracy 0.95"
             )
         if self.budget is not None and not 0.0 <= self.budget <= 1.0:

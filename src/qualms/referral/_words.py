@@ -55,24 +55,24 @@ def plan_notes(
 
 def _large_clusters(plan: ReferralPlan) -> Iterator[str]:
     """Warn where all items together do worse than what is promised of clusters."""
-    promise, own = plan.promise, plan.outcomes[0]
+    promise, outcome = plan.promise, plan.outcomes[0]
     if promise is None or not plan.clustered:
         return
-    if promise.budget is not None and own.referred.low > promise.budget:
-        referred, budget = _percents(own.referred.value, promise.budget)
+    if promise.budget is not None and outcome.referred.low > promise.budget:
+        referred, budget = _percents(outcome.referred.value, promise.budget)
         yield (
-            f"on {own.label} itself {referred} of all items are referred, beyond the "
-            f"{budget} promised of {PER_CLUSTER}: large clusters are referred more "
+            f"on {outcome.label} itself {referred} of all items are referred, beyond "
+            f"the {budget} promised of {PER_CLUSTER}: large clusters are referred more "
             "than small ones"
         )
     for name, bound in promise.at_least.items():
-        kept = own.measure(name).kept
+        kept = outcome.measure(name).kept
         if kept.high < bound:
             share, least = _percents(kept.value, bound)
             yield (
-                f"on {own.label} itself all kept items together have {name} {share}, "
-                f"below the {least} promised of {PER_CLUSTER}: large clusters are "
-                "worse than small ones"
+                f"on {outcome.label} itself all kept items together have {name} "
+                f"{share}, below the {least} promised of {PER_CLUSTER}: large "
+                "clusters are worse than small ones"
             )
 
 
@@ -219,9 +219,9 @@ def _missing_groups(files: Sequence[Predictions]) -> Iterator[str]:
 
 def _unknown_classes(files: Sequence[Predictions]) -> Iterator[str]:
     for file in files:
-        known = file.get("known")
-        if known is not None and not known.all():
-            count = int((~known).sum())
+        is_known = file.get("known")
+        if is_known is not None and not is_known.all():
+            count = int((~is_known).sum())
             noun = plural(count, "item")
             have = "has" if count == 1 else "have"
             yield f"{count} {noun} of {file.source} {have} no known class: left out"

@@ -226,9 +226,9 @@ class Drawing:
     @property
     def keyed(self) -> dict[str, Mark]:
         """A mark for each entry of the legend, by its words."""
-        found: dict[str, Mark] = {}
+        marks: dict[str, Mark] = {}
         for panel in self.panels:
             for mark in panel.marks:
                 if label := getattr(mark, "label", ""):
-                    found.setdefault(label, mark)
-        return found
+                    marks.setdefault(label, mark)
+        return marks

@@ -272,8 +272,8 @@ def _of_maps(
     options: dict[str, Any] = dict(named)
     name = options.pop("name", None)
     if name not in AGGREGATIONS:
-        known = ", ".join(AGGREGATIONS)
-        raise ValueError(f"aggregation must be one of {known}, got {name!r}")
+        names = ", ".join(AGGREGATIONS)
+        raise ValueError(f"aggregation must be one of {names}, got {name!r}")
     if name == "threshold" and "threshold" not in options:
         split = options.pop("validation", "val")
         options["threshold"] = _threshold(candidates.predictions(split), measure)

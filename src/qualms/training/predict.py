@@ -261,12 +261,12 @@ def check_returned(returned: Mapping[str, Any], task: Task) -> None:
     if all(any(name in arrays for name in names) for names in needed):
         return
     # Users write methods of their own, so `returned` may be anything.
-    got = ", ".join(map(repr, arrays)) or f"a {type(returned).__name__}"
+    arrays_text = ", ".join(map(repr, arrays)) or f"a {type(returned).__name__}"
     *first, last = [" or ".join(map(repr, names)) for names in needed]
     use = "summarise_embeddings" if task.name == "embedding" else "summarise"
     raise TrainingError(
         f"predict of a method must return {', '.join(first)}{' and ' * bool(first)}"
-        f"{last} for {task.name}, got {got}; use {use}(draws, task)"
+        f"{last} for {task.name}, got {arrays_text}; use {use}(draws, task)"
     )
 
 

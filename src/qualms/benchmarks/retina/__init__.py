@@ -157,9 +157,9 @@ def _paper() -> Preset:
 
 def _methods(*, mfvi: float, radial: float) -> dict[str, dict[str, float]]:
     """Options of methods for a small network: how far their weights spread at first."""
-    own = {"mfvi": {"stddev_mean": mfvi}, "radial": {"stddev_mean": radial}}
+    noise = {"mfvi": {"stddev_mean": mfvi}, "radial": {"stddev_mean": radial}}
     return {
-        method: {**_DRAWS, **own.get(method, {})}
+        method: {**_DRAWS, **noise.get(method, {})}
         for method in METHODS
         if method != "map"
     }

@@ -91,14 +91,14 @@ def verdict(question: str, numbers: ResultsTable) -> Verdict:
     columns = {str(name): cases.values[:, i] for i, (name,) in enumerate(cases.columns)}
     if columns.keys() != {"AU", "EU"}:
         return Verdict(0, 0)
-    meant, other = columns["AU"], columns["EU"]
+    intended, other = columns["AU"], columns["EU"]
     if not ambiguity:
-        meant, other = other, meant
-    defined = np.isfinite(meant) & np.isfinite(other)
+        intended, other = other, intended
+    defined = np.isfinite(intended) & np.isfinite(other)
     captured = (
-        _captures(meant, ambiguity=ambiguity)
+        _captures(intended, ambiguity=ambiguity)
         if question in ("Q1", "Q3")
-        else _as_good(other, meant, ambiguity=ambiguity)
+        else _as_good(other, intended, ambiguity=ambiguity)
     )
     return Verdict(int((captured & defined).sum()), int(defined.sum()))
 
@@ -107,11 +107,11 @@ def _captures(values: Array, *, ambiguity: bool) -> Flags:
     return values >= CLEAR if ambiguity else values > CLEAR
 
 
-def _as_good(other: Array, meant: Array, *, ambiguity: bool) -> Flags:
+def _as_good(other: Array, intended: Array, *, ambiguity: bool) -> Flags:
     """Return whether a measure captures what another one is meant to capture."""
     chance = 0.0 if ambiguity else 0.5
     # Published numbers have two decimals, whose differences are not exact.
-    return (other > chance) & (other >= meant - MARGIN - 1e-9)
+    return (other > chance) & (other >= intended - MARGIN - 1e-9)
 
 
 def verdict_table(study: Study) -> Iterator[Table]:

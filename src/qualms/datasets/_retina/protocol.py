@@ -41,9 +41,9 @@ def retina_grades(shift: Shift, onset: Onset) -> Grades:
             "test": EYEPACS["test"],
             "test/shifted": APTOS["test"],
         }
-    seen = ONSETS[onset] + 1
-    low = {s: c[:seen] + (0,) * (GRADES - seen) for s, c in EYEPACS.items()}
-    high = {s: (0,) * seen + c[seen:] for s, c in EYEPACS.items()}
+    grades = ONSETS[onset] + 1
+    low = {s: c[:grades] + (0,) * (GRADES - grades) for s, c in EYEPACS.items()}
+    high = {s: (0,) * grades + c[grades:] for s, c in EYEPACS.items()}
     both = zip(high["train"], high["test"], strict=True)
     return {
         "train": low["train"],

@@ -71,12 +71,12 @@ def _cluster(item: OwnItem) -> str:
 def _check_stated(items: Sequence[OwnItem]) -> None:
     """Raise unless every item that is not shifted states its split, or none does."""
     plain = [item for item in items if not item.shifted]
-    stated = [item for item in plain if item.split]
-    if stated and len(stated) < len(plain):
+    with_split = [item for item in plain if item.split]
+    if with_split and len(with_split) < len(plain):
         without = next(item for item in plain if not item.split)
         raise DatasetError(
-            f"{without.where} must state a split as {stated[0].where} does; fill all of"
-            " them, or none"
+            f"{without.where} must state a split as {with_split[0].where} does; fill"
+            " all of them, or none"
         )
     for item in items:
         if item.shifted and item.split == "train":
@@ -84,10 +84,10 @@ def _check_stated(items: Sequence[OwnItem]) -> None:
                 f"{item.where} is shifted and in the split train; shifted items are for"
                 " testing: state test, or nothing"
             )
-    if stated and not any(item.split == "train" for item in stated):
+    if with_split and not any(item.split == "train" for item in with_split):
         raise DatasetError(
             f"there must be items to train on, got none in the split train:"
-            f" {stated[0].where} is in {stated[0].split}; state train for some"
+            f" {with_split[0].where} is in {with_split[0].split}; state train for some"
         )
 
 

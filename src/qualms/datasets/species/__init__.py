@@ -192,12 +192,12 @@ def _load(
 def _drawing_of(
     family: FamilyName,
     object_class: tuple[int, int, int, int],
-    own: np.random.Generator | None,
+    of_item: np.random.Generator | None,
 ) -> tuple[Drawing, Traits]:
     """Return how an object of a class is drawn."""
     plans = FAMILIES[family].plans
     of_class = np.random.default_rng([*object_class, 1])
-    return plans[object_class[-1] % len(plans)], Traits(of_class, own)
+    return plans[object_class[-1] % len(plans)], Traits(of_class, of_item)
 
 
 @lru_cache(maxsize=4)

@@ -22,11 +22,11 @@ class Traits:
     """Traits of an object of a class, drawn in the order of the calls."""
 
     def __init__(
-        self, of_class: np.random.Generator, own: np.random.Generator | None
+        self, of_class: np.random.Generator, of_item: np.random.Generator | None
     ) -> None:
         """Make the traits of an object; without `own` it is exactly like its class."""
         self._of_class = of_class
-        self._own = own
+        self._own = of_item
 
     def size(self, low: float, high: float) -> float:
         """Return a length, angle or share between two ends."""
