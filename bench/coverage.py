@@ -31,7 +31,7 @@ try:
 except ImportError:  # Only the former intervals are too slow without it.
     COMPILED = False
     _plain = types.ModuleType("qualms.jit")
-    _plain.jit = _plain.jit_sum = lambda function: function
+    _plain.jit = lambda function: function
     sys.modules["qualms.jit"] = _plain
 
 import numpy as np

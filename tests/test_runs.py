@@ -13,7 +13,6 @@ import pytest
 from safetensors.numpy import save_file
 
 from qualms import runs
-from qualms.processes import locked
 from qualms.spec import Part, RunSpec
 
 SPEC = RunSpec(
@@ -43,21 +42,18 @@ def test_a_run_lies_below_its_benchmark_under_its_hash(tmp_path):
     assert runs.sibling(Path("a/b"), "c") == Path("a/c")
 
 
-def test_the_state_of_a_run_from_its_start_to_its_end(folder):
-    assert runs.state_of(folder, SPEC) == "new"
+def test_a_run_is_done_only_at_its_end_and_an_error_is_that_of_the_last_attempt(folder):
     runs.describe(folder, SPEC, {})
-    assert runs.state_of(folder, SPEC) == "new"
-    with locked(runs.lock_path(folder)):
-        assert runs.state_of(folder, SPEC) == "running"
+    assert not runs.is_done(folder, SPEC)
+    assert runs.why_failed(folder) == ""
     runs.mark_failed(folder, SPEC, "the loss became nan")
-    assert runs.state_of(folder, SPEC) == "failed"
+    assert not runs.is_done(folder, SPEC)
     assert runs.why_failed(folder) == "the loss became nan"
     runs.describe(folder, SPEC, {})  # a new attempt
-    assert runs.state_of(folder, SPEC) == "new"
     assert runs.why_failed(folder) == ""
     predict(folder)
     runs.mark_done(folder, SPEC, {"seconds": 1.5})
-    assert runs.state_of(folder, SPEC) == "done"
+    assert runs.is_done(folder, SPEC)
     stated = json.loads((folder / "done.json").read_text())
     assert stated == {"hash": SPEC.hash, "seconds": 1.5}
 

@@ -18,17 +18,7 @@ R = TypeVar("R")
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` on first call; reuse the compiled code in later processes."""
-    compile_ = numba.njit(nogil=True, error_model="numpy")
-    return _cached(compile_(function), function)
-
-
-def jit_sum(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a plain sum, whose terms may be added in any order, several at once."""
-    compile_ = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})
-    return _cached(compile_(function), function)
-
-
-def _cached(compiled: Any, function: Callable[P, R]) -> Callable[P, R]:
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
     # numba raises where it finds no folder to write to, for example a read-only home.
     with suppress(RuntimeError, OSError):
         cache = FunctionCache(function)  # type: ignore[no-untyped-call]

@@ -422,12 +422,6 @@ class ResultsTable:
             **{name: self._series[name].rows() for name in SERIES},
         }
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Yield each row as one flat mapping, labels first, as files hold them."""
-        columns = self.columns()
-        for values in zip(*columns.values(), strict=True):
-            yield dict(zip(columns, values, strict=True))
-
     def to_frame(self) -> Any:
         """Return the table as a DataFrame of pandas, one column per label.
 

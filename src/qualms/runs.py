@@ -30,14 +30,12 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import qualms
 from qualms.atomic import LEFTOVER, replacing
 from qualms.processes import LockError, locked
 from qualms.spec import RunSpec, parse_split
-
-RunState = Literal["new", "running", "failed", "done"]
 
 SPARE = 8 * 2**20
 """Bytes that must be free in the output folder before any run starts."""
@@ -209,17 +207,6 @@ def read_costs(folder: Path, header: Mapping[str, Any] | None = None) -> RunCost
 
 def _mean(seconds: Sequence[float]) -> float | None:
     return math.fsum(seconds) / len(seconds) if seconds else None
-
-
-def state_of(folder: Path, spec: RunSpec) -> RunState:
-    """Return the state of the run of `spec` in `folder`."""
-    if is_done(folder, spec):
-        return "done"
-    if lock_path(folder).exists():
-        with locked(lock_path(folder)) as acquired:
-            if not acquired:
-                return "running"
-    return "failed" if _read(folder / "failed.json") else "new"
 
 
 def why_failed(folder: Path) -> str:

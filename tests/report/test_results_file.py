@@ -70,10 +70,10 @@ def test_a_table_writes_its_own_rows(results, tmp_path):
     assert table.distinct("simulated") == (True,)
     assert table.at(row="a", subset="shifted").value == pytest.approx(0.85)
     assert table.at(row="c").why == "was not run"
-    records = list(night.records())
-    assert [record["row"] for record in records] == ["a"] * 3 + ["b"] * 3 + ["c"]
-    assert records[0]["alpha"] == ""
-    assert math.isnan(records[-1]["value"])
+    columns = night.columns()
+    assert columns["row"] == ["a"] * 3 + ["b"] * 3 + ["c"]
+    assert columns["alpha"][0] == ""
+    assert math.isnan(columns["value"][-1])
 
 
 def test_an_empty_table_is_written_and_read(tmp_path):

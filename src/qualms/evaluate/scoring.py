@@ -88,16 +88,8 @@ def score(  # noqa: PLR0913 - the options of the command
         None if val is None else reader.read(val),
         reader.with_gallery(replace(options or ScoreOptions(), **changes), gallery),
         name=name,
-        check=_PairCheck(force=force_val),
+        force_val=force_val,
     )
-
-
-class _PairCheck(NamedTuple):
-    """How validation predictions are checked."""
-
-    force: bool = False
-    shared: bool = False
-    """Whether several files share them."""
 
 
 def _scored(
@@ -106,9 +98,12 @@ def _scored(
     options: ScoreOptions,
     *,
     name: str | None,
-    check: _PairCheck,
+    force_val: bool,
+    shared_val: bool = False,
 ) -> Results:
-    notes = () if val is None else check_validation(predictions, val, **check._asdict())
+    notes: tuple[str, ...] = ()
+    if val is not None:
+        notes = check_validation(predictions, val, force=force_val, shared=shared_val)
     if options.by_group and predictions.get("group") is None:
         notes = (*notes, NO_GROUPS)
     with shared_sorts(), measuring(options) as options:
@@ -289,7 +284,6 @@ def score_files(  # noqa: PLR0913 - the options of the command
             f"--name must be given once per file, in the same order: {len(files)} "
             f"files, got {len(names)} names"
         )
-    check = _PairCheck(force=force_val, shared=len(val or ()) == 1 < len(files))
     with measuring(options) as shared:
         results = tuple(
             _scored(
@@ -297,7 +291,8 @@ def score_files(  # noqa: PLR0913 - the options of the command
                 None if val_file is None else reader.read(val_file),
                 shared,
                 name="",
-                check=check,
+                force_val=force_val,
+                shared_val=len(val or ()) == 1 < len(files),
             )
             for file, val_file in zip(files, vals, strict=True)
         )

@@ -68,9 +68,6 @@ class TableCell:
         return bool(self.text or self.published) or not math.isnan(self.mean)
 
 
-EMPTY = TableCell()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """A column of a table, and how its numbers are printed."""
